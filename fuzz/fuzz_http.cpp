@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/http/range_answer.h"
+#include "core/io/http/range_answer.h"
 
 namespace {
 

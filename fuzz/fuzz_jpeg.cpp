@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/decode/jpeg_decoder.h"
-#include "core/packing/pack_jpeg.h"
-#include "core/planes/plane_decoder.h"
-#include "core/scan/entry_points.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/scan/entry_points.h"
+#include "core/jpeg/transcode/pack_jpeg.h"
 #include "progressive/progressive_check.h"
 // jpeglib.h needs FILE.
 // clang-format off

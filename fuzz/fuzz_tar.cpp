@@ -5,9 +5,9 @@
 #include <cstring>
 #include <span>
 
-#include "core/archive/arriving_tar.h"
-#include "core/archive/tar_check.h"
-#include "core/archive/tar_samples.h"
+#include "core/io/tar/arriving_tar.h"
+#include "core/io/tar/tar_check.h"
+#include "core/io/tar/tar_samples.h"
 
 namespace {
 

@@ -14,10 +14,10 @@ done
 harness=${HARNESS:-fuzz_jpeg}
 case $harness in
   fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus libraries=-ljpeg
-    sources="csrc/core/jpeg/*.cpp csrc/core/packing/*.cpp csrc/core/planes/*.cpp csrc/core/progressive/*[!2].cpp csrc/core/scan/*.cpp csrc/core/decode/*.cpp csrc/core/blocks/*_scalar.cpp" ;;
-  fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/archive/*tar*.cpp" libraries= ;;
+    sources="csrc/core/jpeg/sequential/*.cpp csrc/core/jpeg/transcode/*.cpp csrc/core/jpeg/planes/*.cpp csrc/core/jpeg/progressive/*[!2].cpp csrc/core/jpeg/scan/*.cpp csrc/core/jpeg/decode/*.cpp csrc/core/jpeg/idct/*_scalar.cpp" ;;
+  fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/io/tar/*tar*.cpp" libraries= ;;
   fuzz_http) out=build/fuzz_http corpus=fuzz/corpus_http libraries=-pthread
-    sources="csrc/core/http/answer_head.cpp csrc/core/http/range_*.cpp csrc/core/remote/byte_store.cpp csrc/core/archive/tar_walk.cpp" ;;
+    sources="csrc/core/io/http/answer_head.cpp csrc/core/io/http/range_*.cpp csrc/core/io/remote/byte_store.cpp csrc/core/io/tar/tar_walk.cpp" ;;
   *) echo "HARNESS is fuzz_jpeg, fuzz_tar or fuzz_http, not $harness" >&2; exit 1 ;;
 esac
 mkdir -p "$out/found" "$out/crashes"
@@ -34,12 +34,12 @@ if [ "$harness" = fuzz_jpeg ] && [ "$(uname -m)" = x86_64 ]; then
   for set in avx2:-mavx2 "avx512:-mavx2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni"; do
     # shellcheck disable=SC2086 - options
     "$compiler" $options $objects ${set#*:} \
-      -c "csrc/core/blocks/blocks_${set%%:*}.cpp" -o "$out/blocks_${set%%:*}.o"
+      -c "csrc/core/jpeg/idct/blocks_${set%%:*}.cpp" -o "$out/blocks_${set%%:*}.o"
     sources="$sources $out/blocks_${set%%:*}.o"
   done
   # shellcheck disable=SC2086 - options
   "$compiler" $options $objects -mbmi -mbmi2 -mpopcnt \
-    -c csrc/core/progressive/scans_bmi2.cpp -o "$out/scans_bmi2.o"
+    -c csrc/core/jpeg/progressive/scans_bmi2.cpp -o "$out/scans_bmi2.o"
   sources="$sources $out/scans_bmi2.o"
 fi
 # shellcheck disable=SC2086 - patterns and options

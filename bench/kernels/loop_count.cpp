@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/kernels/kernels.h"
-#include "core/kernels/normalisation.h"
+#include "core/kernels/resize/kernels.h"
+#include "core/kernels/resize/normalisation.h"
 
 namespace {
 

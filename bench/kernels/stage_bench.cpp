@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/decode/jpeg_decoder.h"
 #include "core/fuse/fuse.h"
-#include "core/jpeg/jpeg_header.h"
-#include "core/kernels/kernels.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/jpeg/sequential/jpeg_header.h"
+#include "core/kernels/resize/kernels.h"
 #include "library_crop.h"
 
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/kernels/kernels.h"
-#include "core/warp/warp_math.h"
+#include "core/kernels/resize/kernels.h"
+#include "core/kernels/warp/warp_math.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "bind/unlocked.h"
-#include "core/batch/backend.h"
+#include "core/pipeline/batch/backend.h"
 
 namespace headrace {
 

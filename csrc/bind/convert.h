@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/batch/backend.h"
+#include "core/pipeline/batch/backend.h"
 
 namespace headrace {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bind/convert.h"
-#include "core/remote/byte_store.h"
+#include "core/io/remote/byte_store.h"
 
 namespace headrace {
 

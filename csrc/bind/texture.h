@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "core/rows/output.h"
-#include "core/textures/texture.h"
+#include "core/fuse/sinks/output.h"
+#include "core/kernels/textures/texture.h"
 
 namespace headrace {
 

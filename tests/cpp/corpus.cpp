@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/pipeline/pipeline.h"
-#include "core/views/views_backend.h"
+#include "core/pipeline/views/views_backend.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
-#include "core/caching/cached_tables.h"
-#include "core/caching/local_cache.h"
+#include "core/io/cache/cached_tables.h"
+#include "core/io/cache/local_cache.h"
 
 namespace py = pybind11;
 

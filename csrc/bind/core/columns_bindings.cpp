@@ -8,8 +8,8 @@
 #include "bind/core/pipeline_objects.h"
 #include "bind/core/process_recorder.h"
 #include "bind/core/slot_tensor.h"
-#include "core/gather/gather_backend.h"
-#include "core/source/columns.h"
+#include "core/io/source/columns.h"
+#include "core/pipeline/columns/gather_backend.h"
 
 namespace py = pybind11;
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "bind/convert.h"
-#include "core/jpeg/jpeg_session.h"
-#include "core/kernels/kernels.h"
+#include "core/jpeg/sequential/jpeg_session.h"
+#include "core/kernels/resize/kernels.h"
 
 namespace py = pybind11;
 

@@ -7,7 +7,7 @@
 
 #include "bind/convert.h"
 #include "bind/unlocked.h"
-#include "core/scan/entry_points.h"
+#include "core/jpeg/scan/entry_points.h"
 
 namespace py = pybind11;
 

@@ -8,8 +8,8 @@
 #include "bind/convert.h"
 #include "bind/range_keys.h"
 #include "bind/unlocked.h"
-#include "core/http/http_reader.h"
-#include "core/http/range_request.h"
+#include "core/io/http/http_reader.h"
+#include "core/io/http/range_request.h"
 
 namespace py = pybind11;
 

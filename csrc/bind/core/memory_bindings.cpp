@@ -2,7 +2,7 @@
 #include <pybind11/pybind11.h>
 
 #include "bind/convert.h"
-#include "core/batch/slot_memory.h"
+#include "core/pipeline/batch/slot_memory.h"
 
 namespace headrace {
 

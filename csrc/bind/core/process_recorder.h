@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/trace/recorder.h"
+#include "core/base/trace/recorder.h"
 
 namespace headrace {
 

@@ -14,9 +14,9 @@
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
 #include "bind/unlocked.h"
-#include "core/archive/tar_check.h"
 #include "core/base/error.h"
-#include "core/source/file_ranges.h"
+#include "core/io/source/file_ranges.h"
+#include "core/io/tar/tar_check.h"
 
 namespace py = pybind11;
 

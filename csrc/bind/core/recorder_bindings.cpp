@@ -15,7 +15,7 @@
 #include "bind/unlocked.h"
 #include "core/base/clock.h"
 #include "core/base/fork_guard.h"
-#include "core/trace/durations.h"
+#include "core/base/trace/durations.h"
 
 namespace py = pybind11;
 

@@ -15,10 +15,10 @@
 #include "bind/shared_bytes.h"
 #include "bind/unlocked.h"
 #include "core/base/error.h"
-#include "core/remote/byte_store.h"
-#include "core/remote/cache_file.h"
-#include "core/remote/chosen_ranges.h"
-#include "core/remote/remote_ranges.h"
+#include "core/io/remote/byte_store.h"
+#include "core/io/remote/cache_file.h"
+#include "core/io/remote/chosen_ranges.h"
+#include "core/io/remote/remote_ranges.h"
 
 namespace py = pybind11;
 

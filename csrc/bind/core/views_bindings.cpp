@@ -7,7 +7,7 @@
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
 #include "bind/core/process_recorder.h"
-#include "core/views/views_backend.h"
+#include "core/pipeline/views/views_backend.h"
 
 namespace py = pybind11;
 

@@ -2,7 +2,7 @@
 #include <span>
 
 #include "bind/convert.h"
-#include "core/draws/philox.h"
+#include "core/base/draws/philox.h"
 
 namespace py = pybind11;
 

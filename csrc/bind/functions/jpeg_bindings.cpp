@@ -9,10 +9,10 @@
 #include "bind/convert.h"
 #include "bind/unlocked.h"
 #include "core/base/error.h"
-#include "core/decode/jpeg_decoder.h"
-#include "core/jpeg/jpeg_header.h"
-#include "core/kernels/kernels.h"
-#include "core/planes/plane_decoder.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/jpeg/planes/plane_decoder.h"
+#include "core/jpeg/sequential/jpeg_header.h"
+#include "core/kernels/resize/kernels.h"
 
 namespace py = pybind11;
 

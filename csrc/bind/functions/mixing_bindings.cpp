@@ -5,8 +5,8 @@
 
 #include "bind/convert.h"
 #include "bind/unlocked.h"
-#include "core/kernels/kernels.h"
-#include "core/mixing/mixing.h"
+#include "core/kernels/mixup/mixing.h"
+#include "core/kernels/resize/kernels.h"
 
 namespace py = pybind11;
 

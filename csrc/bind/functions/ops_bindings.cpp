@@ -8,15 +8,15 @@
 #include "bind/convert.h"
 #include "bind/plan.h"
 #include "bind/unlocked.h"
-#include "core/decode/jpeg_decoder.h"
-#include "core/floats/float_loops.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
-#include "core/kernels/kernels.h"
-#include "core/kernels/resample_table.h"
-#include "core/making/sample_maker.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/kernels/float_resize/float_loops.h"
+#include "core/kernels/resize/kernels.h"
+#include "core/kernels/resize/resample_table.h"
+#include "core/kernels/warp/tensor_warp.h"
+#include "core/pipeline/workers/sample_maker.h"
 #include "core/plan/plan.h"
-#include "core/warp/tensor_warp.h"
 
 namespace py = pybind11;
 

@@ -4,7 +4,7 @@
 
 #include "bind/convert.h"
 #include "bind/unlocked.h"
-#include "core/packing/pack_jpeg.h"
+#include "core/jpeg/transcode/pack_jpeg.h"
 
 namespace py = pybind11;
 

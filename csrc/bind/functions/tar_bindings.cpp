@@ -11,10 +11,10 @@
 #include "bind/convert.h"
 #include "bind/shared_bytes.h"
 #include "bind/unlocked.h"
-#include "core/archive/arriving_tar.h"
-#include "core/archive/file_source.h"
-#include "core/archive/tar_samples.h"
 #include "core/base/error.h"
+#include "core/io/tar/arriving_tar.h"
+#include "core/io/tar/file_source.h"
+#include "core/io/tar/tar_samples.h"
 
 namespace py = pybind11;
 

@@ -8,9 +8,9 @@
 #include "bind/convert.h"
 #include "bind/texture.h"
 #include "bind/unlocked.h"
-#include "core/kernels/kernels.h"
-#include "core/rows/raw_rows.h"
-#include "core/textures/texture_scratch.h"
+#include "core/fuse/sinks/raw_rows.h"
+#include "core/kernels/resize/kernels.h"
+#include "core/kernels/textures/texture_scratch.h"
 
 namespace py = pybind11;
 

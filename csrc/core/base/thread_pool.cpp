@@ -9,8 +9,8 @@
 #include <string>
 #include <system_error>
 
-#include "core/platform/this_thread.h"
-#include "core/platform/thread_cpus.h"
+#include "core/base/platform/this_thread.h"
+#include "core/base/platform/thread_cpus.h"
 
 namespace headrace {
 namespace {

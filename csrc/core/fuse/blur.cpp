@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/effects/effect_math.h"
+#include "core/kernels/effects/effect_math.h"
 
 namespace headrace {
 

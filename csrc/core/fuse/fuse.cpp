@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/floats/float_resampler.h"
 #include "core/fuse/resampler.h"
 #include "core/fuse/retoucher.h"
 #include "core/fuse/row_store.h"
+#include "core/fuse/sinks/raw_rows.h"
 #include "core/fuse/taker.h"
-#include "core/rows/raw_rows.h"
-#include "core/warp/warp_math.h"
-#include "core/warp/warp_reach.h"
+#include "core/kernels/float_resize/float_resampler.h"
+#include "core/kernels/warp/warp_math.h"
+#include "core/kernels/warp/warp_reach.h"
 
 namespace headrace {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "core/kernels/kernels.h"
+#include "core/fuse/sinks/output.h"
+#include "core/io/source/blob.h"
+#include "core/kernels/resize/kernels.h"
 #include "core/plan/plan.h"
-#include "core/rows/output.h"
-#include "core/source/blob.h"
 
 namespace headrace {
 

@@ -3,7 +3,7 @@
 
 #include "core/base/geometry.h"
 #include "core/base/row_buffer.h"
-#include "core/kernels/kernels.h"
+#include "core/kernels/resize/kernels.h"
 #include "core/plan/resize_job.h"
 
 namespace headrace {

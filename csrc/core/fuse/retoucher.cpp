@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
-#include "core/effects/effect_math.h"
-#include "core/effects/tensor_math.h"
-#include "core/warp/warp_math.h"
+#include "core/kernels/effects/effect_math.h"
+#include "core/kernels/effects/tensor_math.h"
+#include "core/kernels/warp/warp_math.h"
 
 namespace headrace {
 

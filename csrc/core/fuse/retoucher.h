@@ -5,11 +5,11 @@
 
 #include "core/base/aligned_array.h"
 #include "core/base/geometry.h"
-#include "core/effects/box_blur.h"
-#include "core/effects/chain_mixer.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/sharpener.h"
-#include "core/kernels/kernels.h"
+#include "core/kernels/effects/box_blur.h"
+#include "core/kernels/effects/chain_mixer.h"
+#include "core/kernels/resize/kernels.h"
 #include "core/plan/plan.h"
 
 namespace headrace {

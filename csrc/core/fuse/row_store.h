@@ -7,9 +7,9 @@
 
 #include "core/base/geometry.h"
 #include "core/base/row_buffer.h"
-#include "core/kernels/normalisation.h"
+#include "core/fuse/sinks/output.h"
+#include "core/kernels/resize/normalisation.h"
 #include "core/plan/plan.h"
-#include "core/rows/output.h"
 
 namespace headrace {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/effects/tensor_math.h"
+#include "core/kernels/effects/tensor_math.h"
 
 namespace headrace {
 

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/pixel_math.h"
-#include "core/kernels/resample_table.h"
+#include "core/kernels/resize/resample_table.h"
 
 namespace headrace {
 namespace {

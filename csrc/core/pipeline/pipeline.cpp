@@ -5,8 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "core/fuse/sinks/rgbx_output.h"
 #include "core/pipeline/pipeline_state.h"
-#include "core/rows/rgbx_output.h"
 
 namespace headrace {
 

@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/batch/backend.h"
-#include "core/batch/batch.h"
-#include "core/batch/stage_report.h"
-#include "core/kernels/kernels.h"
+#include "core/base/trace/recorder.h"
+#include "core/base/trace/stage_stats.h"
+#include "core/kernels/resize/kernels.h"
+#include "core/pipeline/batch/backend.h"
+#include "core/pipeline/batch/batch.h"
+#include "core/pipeline/batch/stage_report.h"
 #include "core/pipeline/python_lane.h"
 #include "core/plan/plan.h"
-#include "core/trace/recorder.h"
-#include "core/trace/stage_stats.h"
 
 namespace headrace {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "core/making/cpu_backend.h"
-#include "core/making/sized_backend.h"
-#include "core/platform/this_thread.h"
+#include "core/base/platform/this_thread.h"
+#include "core/pipeline/workers/cpu_backend.h"
+#include "core/pipeline/workers/sized_backend.h"
 
 namespace headrace {
 namespace {

@@ -11,12 +11,12 @@
 #include "core/base/fork_guard.h"
 #include "core/base/pool.h"
 #include "core/base/thread_pool.h"
-#include "core/batch/backend.h"
-#include "core/batch/device_side.h"
+#include "core/io/source/read_ahead.h"
+#include "core/pipeline/batch/backend.h"
+#include "core/pipeline/batch/device_side.h"
 #include "core/pipeline/pipeline.h"
 #include "core/pipeline/python_desk.h"
 #include "core/pipeline/sample_queue.h"
-#include "core/source/read_ahead.h"
 
 namespace headrace {
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "core/base/pool.h"
-#include "core/batch/backend.h"
-#include "core/batch/stage_report.h"
-#include "core/making/segment_maker.h"
+#include "core/base/trace/durations.h"
+#include "core/base/trace/recorder.h"
+#include "core/pipeline/batch/backend.h"
+#include "core/pipeline/batch/stage_report.h"
 #include "core/pipeline/python_lane.h"
-#include "core/trace/durations.h"
-#include "core/trace/recorder.h"
+#include "core/pipeline/workers/segment_maker.h"
 
 namespace headrace {
 

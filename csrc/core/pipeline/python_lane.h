@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "core/batch/batch.h"
+#include "core/pipeline/batch/batch.h"
 
 namespace headrace {
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "core/batch/batch.h"
+#include "core/pipeline/batch/batch.h"
 
 namespace headrace {
 

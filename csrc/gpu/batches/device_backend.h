@@ -15,8 +15,8 @@
 
 #include "core/base/fork_guard.h"
 #include "core/base/thread_pool.h"
-#include "core/batch/backend.h"
-#include "core/batch/device_side.h"
+#include "core/pipeline/batch/backend.h"
+#include "core/pipeline/batch/device_side.h"
 #include "gpu/batches/device_batch.h"
 #include "gpu/decoders/decode_lane.h"
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/batch/batch.h"
-#include "core/jpeg/jpeg_header.h"
+#include "core/jpeg/sequential/jpeg_header.h"
+#include "core/pipeline/batch/batch.h"
 #include "gpu/batches/staging.h"
 #include "gpu/device/owned.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "core/planes/plane_decoder.h"
-#include "core/rows/rgbx_output.h"
+#include "core/fuse/sinks/rgbx_output.h"
+#include "core/jpeg/planes/plane_decoder.h"
 
 namespace headrace {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "core/fuse/sinks/output.h"
 #include "core/plan/plan.h"
-#include "core/rows/output.h"
 #include "gpu/batches/staging.h"
 
 namespace headrace {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <optional>
 
-#include "core/making/sample_maker.h"
-#include "core/rows/rgbx_output.h"
+#include "core/fuse/sinks/rgbx_output.h"
+#include "core/pipeline/workers/sample_maker.h"
 #include "gpu/batches/device_batch.h"
 #include "gpu/decoders/router.h"
 

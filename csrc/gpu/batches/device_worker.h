@@ -1,13 +1,13 @@
 // Runs the CPU's stages of a sample and stages the result: reads, plans, decodes to planes, builds the job.
 #pragma once
 
-#include "core/batch/backend.h"
-#include "core/batch/sample_worker.h"
-#include "core/decode/jpeg_decoder.h"
 #include "core/fuse/fuse.h"
-#include "core/kernels/kernels.h"
-#include "core/planes/plane_decoder.h"
-#include "core/rows/raw_rows.h"
+#include "core/fuse/sinks/raw_rows.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/jpeg/planes/plane_decoder.h"
+#include "core/kernels/resize/kernels.h"
+#include "core/pipeline/batch/backend.h"
+#include "core/pipeline/batch/sample_worker.h"
 #include "gpu/batches/device_batch.h"
 #include "gpu/decoders/decode_lane.h"
 #include "gpu/kernel/job_builder.h"

@@ -7,9 +7,9 @@
 #include <exception>
 
 #include "core/base/thread_pool.h"
+#include "core/base/trace/stage_stats.h"
 #include "core/fuse/fuse.h"
-#include "core/planes/plane_decoder.h"
-#include "core/trace/stage_stats.h"
+#include "core/jpeg/planes/plane_decoder.h"
 #include "gpu/batches/staging.h"
 #include "gpu/kernel/job_builder.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "core/fuse/sinks/output.h"
 #include "core/plan/plan.h"
-#include "core/rows/output.h"
 #include "gpu/decoders/batch_decoder.h"
 #include "gpu/device/device.h"
 

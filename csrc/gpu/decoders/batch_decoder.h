@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "core/planes/planar_image.h"
+#include "core/jpeg/planes/planar_image.h"
 
 namespace headrace {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/base/thread_pool.h"
-#include "core/batch/device_side.h"
+#include "core/pipeline/batch/device_side.h"
 #include "gpu/decoders/batch_decoder.h"
 
 namespace headrace {

@@ -1,7 +1,7 @@
 // A test double of nvJPEG: libjpeg-turbo decodes into the memory of an emulated device.
 #pragma once
 
-#include "core/planes/plane_decoder.h"
+#include "core/jpeg/planes/plane_decoder.h"
 #include "gpu/decoders/batch_decoder.h"
 
 namespace headrace {

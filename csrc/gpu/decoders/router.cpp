@@ -1,7 +1,7 @@
 // Checks the limits that NVIDIA documents for nvJPEG's hardware backend.
 #include "gpu/decoders/router.h"
 
-#include "core/planes/plane_layout.h"
+#include "core/jpeg/planes/plane_layout.h"
 
 namespace headrace {
 namespace {

@@ -1,7 +1,7 @@
 // Decides which files a device's decoders may take. The CPU decodes all others.
 #pragma once
 
-#include "core/jpeg/jpeg_header.h"
+#include "core/jpeg/sequential/jpeg_header.h"
 
 namespace headrace {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/fuse/taker.h"
-#include "core/warp/warp_math.h"
+#include "core/kernels/warp/warp_math.h"
 
 namespace headrace {
 namespace {

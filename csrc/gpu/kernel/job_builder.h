@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 
-#include "core/kernels/resample_table.h"
+#include "core/fuse/sinks/output.h"
+#include "core/kernels/resize/resample_table.h"
 #include "core/plan/plan.h"
-#include "core/rows/output.h"
 #include "gpu/kernel/sample_job.h"
 
 namespace headrace {

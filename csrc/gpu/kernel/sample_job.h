@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/effects/effect_math.h"
-#include "core/planes/planar_image.h"
-#include "core/warp/warp_math.h"
+#include "core/jpeg/planes/planar_image.h"
+#include "core/kernels/effects/effect_math.h"
+#include "core/kernels/warp/warp_math.h"
 
 namespace headrace {
 

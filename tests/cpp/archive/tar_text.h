@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/archive/tar_walk.h"
+#include "core/io/tar/tar_walk.h"
 
 namespace headrace::test {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "archive/tar_text.h"
-#include "core/archive/arriving_tar.h"
+#include "core/io/tar/arriving_tar.h"
 
 using namespace headrace;
 using namespace headrace::test;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "archive/tar_text.h"
-#include "core/archive/tar_samples.h"
+#include "core/io/tar/tar_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

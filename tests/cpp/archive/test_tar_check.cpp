@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "archive/tar_text.h"
-#include "core/archive/tar_check.h"
-#include "core/archive/tar_samples.h"
 #include "core/base/error.h"
-#include "core/platform/file_time.h"
-#include "core/source/reader.h"
+#include "core/base/platform/file_time.h"
+#include "core/io/source/reader.h"
+#include "core/io/tar/tar_check.h"
+#include "core/io/tar/tar_samples.h"
 #include "support/temporary_folder.h"
 
 using namespace headrace;

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/caching/cached_tables.h"
-#include "core/source/reader.h"
+#include "core/io/cache/cached_tables.h"
+#include "core/io/source/reader.h"
 #include "support/temporary_folder.h"
 
 using namespace headrace;

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "core/caching/local_cache.h"
-#include "core/platform/file_numbers.h"
-#include "core/remote/cache_file.h"
+#include "core/base/platform/file_numbers.h"
+#include "core/io/cache/local_cache.h"
+#include "core/io/remote/cache_file.h"
 #include "support/temporary_folder.h"
 
 using namespace headrace;

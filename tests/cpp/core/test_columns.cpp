@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/source/columns.h"
+#include "core/io/source/columns.h"
 
 using namespace headrace;
 

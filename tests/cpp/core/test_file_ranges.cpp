@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/platform/file_time.h"
-#include "core/source/file_ranges.h"
-#include "core/source/reader.h"
+#include "core/base/platform/file_time.h"
+#include "core/io/source/file_ranges.h"
+#include "core/io/source/reader.h"
 #include "support/temporary_folder.h"
 
 using namespace headrace;

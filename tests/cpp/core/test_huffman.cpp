@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "core/jpeg/huffman.h"
+#include "core/jpeg/sequential/huffman.h"
 
 using namespace headrace;
 

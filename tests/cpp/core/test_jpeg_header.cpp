@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/jpeg/jpeg_header.h"
+#include "core/jpeg/sequential/jpeg_header.h"
 #include "support/jpeg_samples.h"
 
 using namespace headrace;

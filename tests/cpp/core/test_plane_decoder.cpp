@@ -5,7 +5,7 @@
 #include <random>
 
 #include "core/base/error.h"
-#include "core/planes/plane_decoder.h"
+#include "core/jpeg/planes/plane_decoder.h"
 #include "support/jpeg_samples.h"
 
 using namespace headrace;

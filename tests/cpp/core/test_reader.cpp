@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/source/reader.h"
+#include "core/io/source/reader.h"
 #include "support/temporary_folder.h"
 
 using namespace headrace;

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/base/clock.h"
-#include "core/trace/recorder.h"
+#include "core/base/trace/recorder.h"
 #include "support/pipeline_samples.h"
 
 using namespace headrace;

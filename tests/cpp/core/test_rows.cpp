@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/row_buffer.h"
-#include "core/rows/raw_rows.h"
-#include "core/rows/tee.h"
-#include "core/source/blob.h"
+#include "core/fuse/sinks/raw_rows.h"
+#include "core/fuse/sinks/tee.h"
+#include "core/io/source/blob.h"
 
 using namespace headrace;
 

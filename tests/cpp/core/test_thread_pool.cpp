@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/platform/platform.h"
 #include "core/base/thread_pool.h"
-#include "core/platform/platform.h"
 
 using namespace headrace;
 using namespace std::chrono_literals;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/decode/jpeg_decoder.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
 #include "support/block_sets.h"
 #include "support/jpeg_samples.h"
 

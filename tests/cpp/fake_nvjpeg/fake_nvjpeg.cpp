@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/planes/plane_decoder.h"
+#include "core/jpeg/planes/plane_decoder.h"
 
 #pragma GCC visibility push(default)
 extern "C" {

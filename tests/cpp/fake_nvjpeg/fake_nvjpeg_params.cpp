@@ -1,5 +1,5 @@
 // The part of nvJPEG that only bench/gpu/questions calls: supported files, regions and scales (none here).
-#include "core/jpeg/jpeg_header.h"
+#include "core/jpeg/sequential/jpeg_header.h"
 #include "fake_nvjpeg/fake_nvjpeg.h"
 
 namespace headrace::test {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/fuse/fuse.h"
-#include "core/planes/plane_decoder.h"
+#include "core/jpeg/planes/plane_decoder.h"
 #include "gpu/device/emulation.h"
 #include "gpu/kernel/job_builder.h"
 #include "support/jpeg_samples.h"

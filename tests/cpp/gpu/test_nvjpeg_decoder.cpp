@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/planes/plane_layout.h"
+#include "core/jpeg/planes/plane_layout.h"
 #include "gpu/decoders/nvjpeg_decoder.h"
 #include "gpu/decoders/router.h"
 #include "support/checked_device.h"

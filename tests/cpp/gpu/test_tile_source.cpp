@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "core/planes/plane_decoder.h"
+#include "core/jpeg/planes/plane_decoder.h"
 #include "gpu/kernel/tile_source.h"
 #include "support/jpeg_samples.h"
 

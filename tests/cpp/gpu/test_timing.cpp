@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/rows/rgbx_output.h"
+#include "core/fuse/sinks/rgbx_output.h"
 #include "gpu/batches/timing.h"
 #include "gpu/decoders/emulated_decoder.h"
 #include "support/checked_device.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/http/range_request.h"
+#include "core/io/http/range_request.h"
 
 namespace headrace::test {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/http/answer_head.h"
+#include "core/io/http/answer_head.h"
 
 using namespace headrace;
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <thread>
 
-#include "core/http/http_reader.h"
-#include "core/platform/sockets.h"
-#include "core/remote/cache_file.h"
+#include "core/base/platform/sockets.h"
+#include "core/io/http/http_reader.h"
+#include "core/io/remote/cache_file.h"
 #include "http/http_samples.h"
 #include "support/in_child.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "archive/tar_text.h"
-#include "core/archive/tar_check.h"
-#include "core/http/range_answer.h"
+#include "core/io/http/range_answer.h"
+#include "core/io/tar/tar_check.h"
 #include "http/http_samples.h"
 
 using namespace headrace;

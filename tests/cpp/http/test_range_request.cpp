@@ -1,8 +1,8 @@
 // Which ranges share a request, and how it reads.
 #include <doctest/doctest.h>
 
-#include "core/http/range_request.h"
-#include "core/remote/cache_file.h"
+#include "core/io/http/range_request.h"
+#include "core/io/remote/cache_file.h"
 #include "http/http_samples.h"
 
 using namespace headrace;

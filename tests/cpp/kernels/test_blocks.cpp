@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "core/decode/jpeg_decoder.h"
-#include "core/planes/planar_image.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/jpeg/planes/planar_image.h"
 #include "support/block_sets.h"
 #include "support/jpeg_samples.h"
 

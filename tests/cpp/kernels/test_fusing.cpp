@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/pixel_math.h"
-#include "core/kernels/kernels.h"
+#include "core/kernels/resize/kernels.h"
 
 using namespace headrace;
 

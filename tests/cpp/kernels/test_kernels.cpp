@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "core/kernels/kernels.h"
+#include "core/kernels/resize/kernels.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "core/kernels/kernels.h"
-#include "core/mixing/mixing.h"
+#include "core/kernels/mixup/mixing.h"
+#include "core/kernels/resize/kernels.h"
 #include "support/sanitizers.h"
 
 using namespace headrace;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "core/kernels/kernels.h"
-#include "core/kernels/normalisation.h"
+#include "core/kernels/resize/kernels.h"
+#include "core/kernels/resize/normalisation.h"
 
 using namespace headrace;
 

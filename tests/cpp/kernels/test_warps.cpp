@@ -9,9 +9,9 @@
 
 #include "core/base/row_buffer.h"
 #include "core/fuse/fuse.h"
-#include "core/kernels/kernels.h"
-#include "core/warp/warp_math.h"
-#include "core/warp/warp_reach.h"
+#include "core/kernels/resize/kernels.h"
+#include "core/kernels/warp/warp_math.h"
+#include "core/kernels/warp/warp_reach.h"
 #include "support/plan_samples.h"
 
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/jpeg/jpeg_header.h"
-#include "core/packing/pack_jpeg.h"
+#include "core/jpeg/sequential/jpeg_header.h"
+#include "core/jpeg/transcode/pack_jpeg.h"
 #include "support/jpeg_samples.h"
 
 using namespace headrace;

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <vector>
 
-#include "core/gather/gather_backend.h"
-#include "core/source/columns.h"
+#include "core/io/source/columns.h"
+#include "core/pipeline/columns/gather_backend.h"
 #include "support/pipeline_samples.h"
 
 using namespace headrace;

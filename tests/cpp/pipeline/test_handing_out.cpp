@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bind/core/distinct.h"
-#include "core/batch/lease_box.h"
-#include "core/batch/slot_ring.h"
+#include "core/pipeline/batch/lease_box.h"
+#include "core/pipeline/batch/slot_ring.h"
 
 using namespace headrace;
 

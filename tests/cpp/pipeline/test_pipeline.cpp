@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/making/cpu_backend.h"
+#include "core/pipeline/workers/cpu_backend.h"
 #include "support/jpeg_samples.h"
 #include "support/pipeline_samples.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/fuse/fuse.h"
-#include "core/rows/rgbx_output.h"
+#include "core/fuse/sinks/rgbx_output.h"
 #include "support/pipeline_samples.h"
 
 using namespace headrace;

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/base/clock.h"
-#include "core/platform/platform.h"
+#include "core/base/platform/platform.h"
 #include "support/in_child.h"
 #include "support/pipeline_samples.h"
 

@@ -10,13 +10,13 @@
 #include <mutex>
 #include <thread>
 
-#include "core/platform/file_time.h"
-#include "core/platform/platform.h"
-#include "core/platform/this_thread.h"
-#include "core/source/byte_ranges.h"
-#include "core/source/descriptor_cache.h"
-#include "core/source/file_ranges.h"
-#include "core/source/read_ahead.h"
+#include "core/base/platform/file_time.h"
+#include "core/base/platform/platform.h"
+#include "core/base/platform/this_thread.h"
+#include "core/io/source/byte_ranges.h"
+#include "core/io/source/descriptor_cache.h"
+#include "core/io/source/file_ranges.h"
+#include "core/io/source/read_ahead.h"
 #include "support/pipeline_samples.h"
 
 using namespace headrace;

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/batch/sized_slots.h"
+#include "core/pipeline/batch/sized_slots.h"
 #include "support/pipeline_samples.h"
 
 using namespace headrace;

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "core/batch/slot_memory.h"
-#include "core/batch/slot_ring.h"
-#include "core/platform/platform.h"
+#include "core/base/platform/platform.h"
+#include "core/pipeline/batch/slot_memory.h"
+#include "core/pipeline/batch/slot_ring.h"
 #include "support/in_child.h"
 
 using namespace headrace;

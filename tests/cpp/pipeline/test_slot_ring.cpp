@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/batch/slot_ring.h"
+#include "core/pipeline/batch/slot_ring.h"
 #include "support/in_child.h"
 
 using namespace headrace;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/views/views_backend.h"
+#include "core/pipeline/views/views_backend.h"
 #include "support/pipeline_samples.h"
 
 using namespace headrace;

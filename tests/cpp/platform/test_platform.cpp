@@ -19,13 +19,13 @@
 #include <thread>
 #include <vector>
 
-#include "core/platform/file_time.h"
-#include "core/platform/page_cache.h"
-#include "core/platform/pages.h"
-#include "core/platform/platform.h"
-#include "core/platform/this_thread.h"
-#include "core/platform/thread_cpus.h"
-#include "core/platform/wake_event.h"
+#include "core/base/platform/file_time.h"
+#include "core/base/platform/page_cache.h"
+#include "core/base/platform/pages.h"
+#include "core/base/platform/platform.h"
+#include "core/base/platform/this_thread.h"
+#include "core/base/platform/thread_cpus.h"
+#include "core/base/platform/wake_event.h"
 #include "support/temporary_folder.h"
 
 using namespace headrace;

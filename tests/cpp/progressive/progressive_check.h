@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/progressive/progressive_decoder.h"
+#include "core/jpeg/progressive/progressive_decoder.h"
 // jpeglib.h needs FILE.
 // clang-format off
 #include <cstdio>

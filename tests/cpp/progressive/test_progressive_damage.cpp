@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/decode/jpeg_decoder.h"
-#include "core/jpeg/jpeg_session.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/jpeg/sequential/jpeg_session.h"
 #include "progressive/progressive_check.h"
 #include "progressive/progressive_samples.h"
 #include "support/block_sets.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/decode/jpeg_decoder.h"
-#include "core/progressive/progressive_decoder.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/jpeg/progressive/progressive_decoder.h"
 #include "progressive/progressive_check.h"
 #include "progressive/progressive_samples.h"
 #include "support/block_sets.h"

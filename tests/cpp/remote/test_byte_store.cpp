@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/remote/byte_store.h"
+#include "core/io/remote/byte_store.h"
 #include "support/in_child.h"
 
 using namespace headrace;

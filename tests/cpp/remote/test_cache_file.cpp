@@ -12,8 +12,8 @@
 #include <optional>
 #include <thread>
 
-#include "core/remote/cache_file.h"
-#include "core/remote/checksum.h"
+#include "core/io/remote/cache_file.h"
+#include "core/io/remote/checksum.h"
 #include "support/in_child.h"
 #include "support/temporary_folder.h"
 

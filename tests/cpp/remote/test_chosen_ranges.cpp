@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/remote/chosen_ranges.h"
+#include "core/io/remote/chosen_ranges.h"
 
 using namespace headrace;
 

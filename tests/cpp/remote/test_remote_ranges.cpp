@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/remote/cache_file.h"
-#include "core/remote/remote_ranges.h"
-#include "core/source/reader.h"
+#include "core/io/remote/cache_file.h"
+#include "core/io/remote/remote_ranges.h"
+#include "core/io/source/reader.h"
 #include "support/temporary_folder.h"
 
 using namespace headrace;

@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/decode/jpeg_decoder.h"
-#include "core/scan/entry_points.h"
-#include "core/scan/find_ff.h"
-#include "core/scan/scan_bytes.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
+#include "core/jpeg/scan/entry_points.h"
+#include "core/jpeg/scan/find_ff.h"
+#include "core/jpeg/scan/scan_bytes.h"
 #include "support/block_sets.h"
 #include "support/jpeg_samples.h"
 

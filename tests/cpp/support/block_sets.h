@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/blocks/block_loops.h"
-#include "core/kernels/kernels.h"
+#include "core/jpeg/idct/block_loops.h"
+#include "core/kernels/resize/kernels.h"
 
 namespace headrace::test {
 

@@ -12,7 +12,7 @@
 #include <jpeglib.h>
 // clang-format on
 
-#include "core/decode/jpeg_decoder.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
 
 namespace headrace::test {
 namespace {

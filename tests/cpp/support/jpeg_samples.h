@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/geometry.h"
-#include "core/blocks/block_loops.h"
-#include "core/jpeg/jpeg_header.h"
+#include "core/jpeg/idct/block_loops.h"
+#include "core/jpeg/sequential/jpeg_header.h"
 
 namespace headrace::test {
 

@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
+#include "core/fuse/sinks/output.h"
 #include "core/plan/plan.h"
-#include "core/rows/output.h"
 
 namespace headrace::test {
 

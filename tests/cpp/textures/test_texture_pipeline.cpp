@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/textures/texture_scratch.h"
+#include "core/kernels/textures/texture_scratch.h"
 #include "support/pipeline_samples.h"
 #include "textures/texture_samples.h"
 

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/kernels/kernels.h"
-#include "core/textures/texture_scratch.h"
+#include "core/kernels/resize/kernels.h"
+#include "core/kernels/textures/texture_scratch.h"
 #include "support/plan_samples.h"
 #include "textures/texture_samples.h"
 

@@ -6,7 +6,7 @@
 #include <numbers>
 #include <vector>
 
-#include "core/textures/texture.h"
+#include "core/kernels/textures/texture.h"
 
 namespace headrace::test {
 

@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/trace/durations.h"
+#include "core/base/trace/durations.h"
 
 using namespace headrace;
 

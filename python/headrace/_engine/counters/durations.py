@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from headrace._base.native import core
 
-#: The least duration of each bucket, in ns; those of ``core/trace/durations.h``.
+#: The least duration of each bucket, in ns; those of ``core/base/trace/durations.h``.
 BOUNDS: list[int] = core.duration_bounds()
 
 Counts = npt.NDArray[np.int64]

@@ -1,0 +1,54 @@
+// Counters of each stage: items, busy nanoseconds and how they are spread, one set per worker, summed on request.
+// Passes the times to a recorder as well.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "core/base/clock.h"
+#include "core/base/trace/durations.h"
+#include "core/base/trace/recorder.h"
+
+namespace headrace {
+
+enum class Clock : uint8_t { kRead, kHeader, kDecode, kResize, kIdle, kCount };
+inline constexpr int kClocks = static_cast<int>(Clock::kCount);
+inline constexpr std::array<const char*, kClocks> kClockNames = {"read", "header", "decode", "resize", "idle"};
+
+/// One worker's counters, on cache lines of their own. Written by that worker, read by any thread.
+struct alignas(128) StageStats {
+  std::array<std::atomic<int64_t>, kClocks> items{};
+  std::array<std::atomic<int64_t>, kClocks> busy_ns{};
+  std::array<Durations, kClocks> durations;  // of the timed items
+  std::atomic<int64_t> bytes{0};             // of the blobs that were read
+  std::atomic<int64_t> thread{0};            // the worker's thread, as the operating system numbers it; 0: none yet
+  Recorder* recorder = nullptr;              // null: no recording
+
+  bool recording() const { return recorder != nullptr && recorder->recording(); }
+
+  /// Counts one item and the time spent on it; times are those of now_ns().
+  void add(Clock clock, int64_t begin_ns, int64_t end_ns) {
+    count(clock, end_ns - begin_ns);
+    durations[static_cast<size_t>(clock)].add(end_ns - begin_ns);
+    if (recorder != nullptr) recorder->add(kClockNames[static_cast<size_t>(clock)], begin_ns, end_ns);
+  }
+
+  /// Counts one item of negligible time.
+  void add(Clock clock) { count(clock, 0); }
+
+  /// Counts the bytes of a blob that was read.
+  void add_bytes(size_t count) {
+    bytes.store(bytes.load(std::memory_order_relaxed) + static_cast<int64_t>(count), std::memory_order_relaxed);
+  }
+
+ private:
+  void count(Clock clock, int64_t ns) {
+    const auto i = static_cast<size_t>(clock);
+    // One writer: a load and a store are enough, and cheaper than a locked add.
+    items[i].store(items[i].load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    busy_ns[i].store(busy_ns[i].load(std::memory_order_relaxed) + ns, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace headrace

@@ -1,8 +1,0 @@
-// The loops of a resize in float32 in NEON.
-#include "core/floats/float_rows.h"
-
-namespace headrace {
-
-const FloatLoops kNeonFloats{along_x, widen, along_y, narrow};
-
-}  // namespace headrace

@@ -1,8 +1,0 @@
-// The loops of a resize in float32 in plain C++.
-#include "core/floats/float_rows.h"
-
-namespace headrace {
-
-const FloatLoops kScalarFloats{along_x, widen, along_y, narrow};
-
-}  // namespace headrace

@@ -1,0 +1,66 @@
+// A connected socket that carries one request after another.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/io/http/range_answer.h"
+#include "core/io/http/range_request.h"
+
+namespace headrace {
+
+/// Owns a socket that does not block. One thread.
+class Connection {
+ public:
+  using State = RangeAnswer::State;
+
+  Connection(uint32_t host, int descriptor) : host_(host), descriptor_(descriptor) {}
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Begins a request; `store` must outlive it. Returns kMore or kLost.
+  State begin(RangeRequest request, ByteStore& store);
+  /// Sends and receives what is possible without waiting. After another state than kMore the request has ended.
+  State proceed();
+  /// Ends the request, and returns what of it is not in the store.
+  RangeRequest take_back();
+  /// A copy of this, while the request goes on.
+  RangeRequest missing() const { return request_; }
+
+  uint32_t host() const { return host_; }
+  int descriptor() const { return descriptor_; }
+  bool busy() const { return answer_.has_value(); }
+  bool sending() const { return sent_ < text_.size(); }
+  /// The answer so far, while busy.
+  const RangeAnswer& answer() const { return *answer_; }
+  /// After kLost: whether the server may have closed the connection before it saw the request, as it may at any time
+  /// between two requests.
+  bool was_idle() const { return served_ > 0 && answer_->untouched(); }
+  int64_t begun_ns() const { return begun_ns_; }
+  /// Whether requests of this size take about the same time.
+  bool is_small() const { return size_ <= kSmall; }
+
+  // Of the owner, for each request: whether it was asked if it is late, and whether its ranges were returned as late.
+  bool looked_at = false, returned = false;
+
+ private:
+  static constexpr uint64_t kSmall = 1 << 20;
+
+  State send();
+  State receive();
+  void wake_after(uint64_t count);
+
+  const uint32_t host_;
+  const int descriptor_;
+  RangeRequest request_;
+  std::optional<RangeAnswer> answer_;
+  std::string text_;  // of the request
+  size_t sent_ = 0;
+  uint64_t least_ = 1;              // bytes after which the kernel wakes the thread
+  uint64_t size_ = 0, served_ = 0;  // bytes of the request; requests before it
+  int64_t begun_ns_ = 0;
+};
+
+}  // namespace headrace

@@ -1,0 +1,81 @@
+// Samples that are parts of larger files: shards, archives, chunks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/io/source/byte_ranges.h"
+#include "core/io/source/descriptor_cache.h"
+#include "core/io/source/file_state.h"
+
+namespace headrace {
+
+/// What a file is now; nothing for a device, a pipe or a folder. Throws Error(kRead).
+std::optional<FileState> state_of(const OpenFile& file);
+
+/// Returns the number of bytes read: fewer than `length` only at the end of the file. Throws Error(kRead).
+uint64_t read_at(const OpenFile& file, uint8_t* to, uint64_t length, uint64_t offset);
+
+/// Compares a table's offsets and sizes with the files that hold the rows. Any thread.
+class RowCheck {
+ public:
+  virtual ~RowCheck() = default;
+  /// A part of a file.
+  struct Part {
+    uint64_t begin = 0, end = 0;
+  };
+  /// What check() looks at: a part of the row's file that holds the row's bytes. Nothing: the row has been checked.
+  virtual std::optional<Part> wanted(int64_t row) const = 0;
+  /// `bytes`: what lies at `begin` in the file, up to the wanted end or that of the file. Throws Error(kRead) if the
+  /// row is another one than the table says.
+  virtual void check(int64_t row, const OpenFile& file, std::span<const uint8_t> bytes, uint64_t begin) const = 0;
+  /// A hash of what the table says of the row, beside the place of its bytes.
+  virtual uint64_t mark(int64_t row) const = 0;
+};
+
+/// A table whose row i is `lengths[i]` bytes from `offsets[i]` on of file number `file_of[i]`.
+class FileRanges final : public ByteRanges {
+ public:
+  /// `paths`: as for BlobTable::of_files. The spans have one length, and their memory must outlive the table. Throws
+  /// std::out_of_range for a range outside its file, and for a file that is not there. `check`: asked once of each row,
+  /// when it is read; null: nothing is.
+  FileRanges(std::string paths, std::vector<uint64_t> path_offsets, std::vector<FileStamp> stamps,
+             std::span<const uint32_t> file_of, std::span<const uint64_t> offsets, std::span<const uint64_t> lengths,
+             DescriptorCache& cache = DescriptorCache::of_process(), std::shared_ptr<const RowCheck> check = nullptr);
+  ~FileRanges() override;
+
+  int64_t size() const override { return static_cast<int64_t>(file_of_.size()); }
+  /// Also throws Error(kRead) with EFBIG for more than kMostBytes; if the size of the file or its time of modification
+  /// differ from its stamp after the read, because its bytes may be others; and what RowCheck throws.
+  std::span<const uint8_t> read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const override;
+
+  void prepare(int64_t row) const noexcept override;
+
+  static constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+  uint64_t bytes(int64_t row) const { return lengths_[static_cast<size_t>(row)]; }
+  uint64_t offset(int64_t row) const { return offsets_[static_cast<size_t>(row)]; }
+  uint32_t file(int64_t row) const { return file_of_[static_cast<size_t>(row)]; }
+  size_t files() const { return stamps_.size(); }
+  const char* path(int64_t row) const { return paths_.data() + path_offsets_[file(row)]; }
+  /// What RowCheck says of the row; 0 without one.
+  uint64_t mark(int64_t row) const { return check_ == nullptr ? 0 : check_->mark(row); }
+  /// What the row's file is. Throws Error(kRead) if it cannot be opened, or differs from its stamp. Any thread.
+  FileState state(int64_t row) const;
+
+ private:
+  FileState state(int64_t row, const OpenFile& file) const;
+
+  const std::string paths_;
+  const std::vector<uint64_t> path_offsets_;
+  const std::vector<FileStamp> stamps_;
+  const std::span<const uint32_t> file_of_;
+  const std::span<const uint64_t> offsets_, lengths_;
+  DescriptorCache& cache_;
+  const std::shared_ptr<const RowCheck> check_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,45 @@
+// Decodes a box of a JPEG to RGBX rows: with our own loops if the file is of a usual kind, else with libjpeg-turbo.
+#include "core/jpeg/decode/jpeg_decoder.h"
+
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/row_buffer.h"
+#include "core/jpeg/decode/block_decoder.h"
+#include "core/jpeg/decode/library_rows.h"
+#include "core/jpeg/planes/plane_layout.h"
+#include "core/jpeg/sequential/jpeg_session.h"
+
+namespace headrace {
+
+struct JpegDecoder::State {
+  JpegSession session;
+  RowBuffer rows;  // the rows of one push: enough to make a push cheap, few enough to stay in L1
+  std::optional<BlockDecoder> blocks;
+};
+
+JpegDecoder::JpegDecoder(const BlockLoops* loops) : state_(std::make_unique<State>()) {
+  if (!state_->session.create()) throw Error(Stage::kDecode, state_->session.message);
+  if (!kLibraryHasVectors && loops == nullptr) loops = &kScalarBlocks;
+  if (loops != nullptr && own_huffman_wanted()) state_->blocks.emplace(*loops);
+}
+
+JpegDecoder::~JpegDecoder() = default;
+
+void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink,
+                         EntryPoints* entry_points) {
+  JpegSession& session = state_->session;
+  session.entry_points = entry_points;
+  const JpegImage image(session);
+  image.require(session.read_header(data, header));
+  if (state_->blocks && (has_own_huffman(header) || header.progressive)) {
+    const PlaneLayout layout = plane_layout(header, box);
+    if (BlockDecoder::supports(session.cinfo, layout) &&
+        state_->blocks->decode(session, data, header, layout, box, state_->rows, sink))
+      return;
+  }
+  if (!kLibraryHasVectors) throw NeedsPillow(Stage::kDecode, kNeedsVectors);
+  push_library_rows(image, session, data, header, box, state_->rows, sink);
+}
+
+}  // namespace headrace

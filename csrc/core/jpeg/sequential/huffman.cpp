@@ -1,0 +1,257 @@
+// Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: wanted blocks completely, of all others
+// only the lengths of the codes and the DC values.
+#include "core/jpeg/sequential/huffman.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <string_view>
+#include <vector>
+
+#include "core/jpeg/scan/scan_bytes.h"
+#include "core/jpeg/sequential/huffman_block.h"
+
+namespace headrace {
+namespace {
+
+// Readable bytes after a segment: more than an MCU can read past the end, at most 31 bits for each of a block's 64
+// symbols. Their values do not matter: an MCU that ends behind its segment is refused.
+constexpr size_t kPadding = kMaxBlocksInMcu * 64 * 4 + 16;
+
+// Longer segments are never passed unread: 2^16 differences of less than 2^15 stay in the range of int, so in a shorter
+// one there is no damage at which libjpeg stops.
+constexpr int64_t kMostBlocksPassed = 1 << 16;
+
+}  // namespace
+
+struct HuffmanDecoder::State {
+  ScanBytes bytes;
+  Bits in;  // of the current segment
+  int64_t last_dc[4] = {};
+  int blocks = 0, mcus_per_row = 0, first_column = 0, last_column = 0;
+  HuffmanScan::Block block[kMaxBlocksInMcu];
+  std::array<DcTable, 4> dc;
+  std::array<AcTable, 4> ac;
+  int asked = 0, asked_column = 0;  // the MCU of the next call of next_mcu
+  int at = 0, column = 0;           // the MCU that begins at `in`
+  int segment = 0, segment_end = 0, segment_mcus = 0;
+  bool jumps = false;  // to a segment, past those in between
+  bool fast = false;   // BMI1 and BMI2
+
+  // Where not null, a row of MCUs whose beginning is known is a segment, and so is all that follows them.
+  EntryPoints* entries = nullptr;
+  bool learns = false;
+  uint64_t key = 0;
+  std::vector<EntryPoint> known;       // rows 1, 2, ...
+  std::vector<size_t> learned;         // bits of the last segment, where its rows begin
+  std::vector<EntryPoint> learned_dc;  // the same rows; `bit` is not set
+
+  bool enter(int number);
+  void enter_row(size_t row);
+  void learn();
+  bool reach(int mcu, int16_t (*const* out)[64]);
+  bool row_fits() const;
+  size_t bits_read() const { return static_cast<size_t>(in.next - bytes.data()) * 8 - in.count; }
+  bool count_mcu();
+  template <bool kWanted, bool kFast>
+  ALWAYS_INLINE bool decode(int16_t (*const* out)[64]);
+  template <bool kFast>
+  ALWAYS_INLINE bool advance(int skipped, int16_t (*const* out)[64]);
+  bool advance_plain(int skipped, int16_t (*const* out)[64]);
+  bool advance_fast(int skipped, int16_t (*const* out)[64]);
+};
+
+/// False: there is no such segment.
+bool HuffmanDecoder::State::enter(int number) {
+  if (!bytes.enter(number)) return false;
+  segment = number;
+  at = number * segment_mcus;
+  column = at % mcus_per_row;
+  // The last segment may end behind the last MCU; and there may be one only, of more MCUs than a number can hold.
+  segment_end =
+      at > std::numeric_limits<int>::max() - segment_mcus ? std::numeric_limits<int>::max() : at + segment_mcus;
+  in = Bits{0, bytes.data(), 0};
+  in.refill();
+  std::fill(std::begin(last_dc), std::end(last_dc), 0);
+  return true;
+}
+
+/// As enter(), where entry points are used.
+void HuffmanDecoder::State::enter_row(size_t row) {
+  constexpr size_t kLastBytes = 2;  // the byte in which the next row begins, with its stuffing
+  const EntryPoint first = row == 0 ? EntryPoint{} : known[row - 1];
+  const bool last = row == known.size();
+  bytes.enter_at(first.bit / 8, last ? EntryPoints::kMostScanBytes : known[row].bit / 8 + kLastBytes);
+  segment = static_cast<int>(row);
+  at = segment * mcus_per_row;
+  column = 0;
+  segment_end = last ? std::numeric_limits<int>::max() : at + mcus_per_row;
+  in = Bits{0, bytes.data(), 0};
+  in.refill();
+  in.drop(first.bit % 8);
+  std::copy(first.dc.begin(), first.dc.end(), last_dc);
+}
+
+/// Notes where the next row begins. After a value that an entry point cannot hold nothing more is learned.
+void HuffmanDecoder::State::learn() {
+  EntryPoint point;
+  for (size_t i = 0; i < point.dc.size(); ++i) point.dc[i] = static_cast<int16_t>(last_dc[i]);
+  const size_t rows = static_cast<size_t>(at / mcus_per_row) - known.size();
+  if (learned.size() + 1 != rows || !std::equal(point.dc.begin(), point.dc.end(), last_dc)) return;
+  // In this order: if the second finds no memory, finish() still has a value for each of `learned`.
+  learned_dc.push_back(point);
+  learned.push_back(bits_read());
+}
+
+/// Decodes MCU `mcu` into `out`, and what lies between and must be decoded before. False as in next_mcu.
+bool HuffmanDecoder::State::reach(int mcu, int16_t (*const* out)[64]) {
+  const auto go = [this](int skipped, int16_t(*const* to)[64]) {
+    return fast ? advance_fast(skipped, to) : advance_plain(skipped, to);
+  };
+  if (entries != nullptr && mcu >= segment_end)
+    enter_row(std::min(static_cast<size_t>(mcu / mcus_per_row), known.size()));
+  while (mcu >= segment_end) {
+    if (!jumps && !go(segment_end - at, nullptr)) return false;
+    if (at == segment_end && (bits_read() + 7) / 8 != bytes.size()) return false;  // bytes are left over
+    if (!enter(jumps ? mcu / segment_mcus : segment + 1)) return false;
+  }
+  return go(mcu - at, out);
+}
+
+/// Checked once per row: libjpeg stops if a DC value leaves the range of int, and a row of MCUs adds less than 2^30.
+bool HuffmanDecoder::State::row_fits() const {
+  constexpr int64_t kLimit = int64_t{1} << 30;
+  return std::all_of(std::begin(last_dc), std::end(last_dc), [](int64_t v) { return -kLimit < v && v < kLimit; });
+}
+
+/// After each MCU. False: it ended behind its segment, or the row does not fit.
+ALWAYS_INLINE bool HuffmanDecoder::State::count_mcu() {
+  ++at;
+  if (bits_read() > bytes.size() * 8) return false;
+  if (++column == mcus_per_row) {
+    column = 0;
+    if (!row_fits()) return false;
+    if (learns && static_cast<size_t>(segment) == known.size()) learn();
+  }
+  return true;
+}
+
+/// Decodes an MCU into `out` (see next_mcu), or skips it unless kWanted. False: damaged or irregular data; the state is
+/// of no further use.
+template <bool kWanted, bool kFast>
+ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
+  Bits local{in.bits, in.next, in.count};  // a local copy stays in registers
+  for (int i = 0; i < blocks; ++i) {
+    const HuffmanScan::Block& kind = block[i];
+    int difference;
+    if (!read_dc(&local, dc[kind.dc_table], &difference)) return false;
+    last_dc[kind.component] += difference;
+    if constexpr (kWanted) {
+      int16_t* coefficients = *out[i];
+      coefficients[0] = static_cast<int16_t>(last_dc[kind.component]);
+      if (!read_ac<kFast>(&local, ac[kind.ac_table], coefficients)) return false;
+    } else {
+      if (!skip_ac<kFast>(&local, ac[kind.ac_table])) return false;
+    }
+  }
+  in.bits = local.bits;
+  in.next = local.next;
+  in.count = local.count;
+  return true;
+}
+
+/// Skips MCUs, then decodes one into `out` unless it is null.
+template <bool kFast>
+ALWAYS_INLINE bool HuffmanDecoder::State::advance(int skipped, int16_t (*const* out)[64]) {
+  for (; skipped > 0; --skipped)
+    if (!decode<false, kFast>(nullptr) || !count_mcu()) return false;
+  return out == nullptr || (decode<true, kFast>(out) && count_mcu());
+}
+
+bool HuffmanDecoder::State::advance_plain(int skipped, int16_t (*const* out)[64]) {
+  return advance<false>(skipped, out);
+}
+
+#if defined(__x86_64__)
+// The same code with BMI1 and BMI2, where a shift by a variable is one instruction, and a field one, too.
+__attribute__((target("bmi,bmi2"))) bool HuffmanDecoder::State::advance_fast(int skipped, int16_t (*const* out)[64]) {
+  return advance<true>(skipped, out);
+}
+bool has_fast_shifts() { return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"); }
+#else
+bool HuffmanDecoder::State::advance_fast(int skipped, int16_t (*const* out)[64]) {
+  return advance<false>(skipped, out);
+}
+bool has_fast_shifts() { return false; }
+#endif
+
+HuffmanDecoder::HuffmanDecoder() : state_(std::make_unique<State>()) {
+  const char* isa = std::getenv("HEADRACE_ISA");  // as for the kernels
+  state_->fast = has_fast_shifts() && (isa == nullptr || std::string_view(isa) != "scalar");
+}
+
+HuffmanDecoder::~HuffmanDecoder() = default;
+
+void HuffmanDecoder::begin(const HuffmanScan& scan) {
+  State& s = *state_;
+  s.bytes.begin(scan.data, kPadding);
+  for (size_t i = 0; i < 4; ++i) {
+    // Keeps the last image's tables where they are the same: encoders that do not optimise write the standard's.
+    if (scan.dc[i] != nullptr && s.dc[i].spec != *scan.dc[i]) s.dc[i].build(*scan.dc[i]);
+    if (scan.ac[i] != nullptr && s.ac[i].spec != *scan.ac[i]) s.ac[i].build(*scan.ac[i]);
+  }
+  s.blocks = scan.blocks;
+  std::copy(std::begin(scan.block), std::end(scan.block), s.block);
+  s.mcus_per_row = scan.mcus_per_row;
+  s.first_column = scan.first_column;
+  s.last_column = scan.last_column;
+  s.segment_mcus = scan.restart_interval != 0 ? scan.restart_interval : std::numeric_limits<int>::max();
+  s.jumps = int64_t{s.segment_mcus} * s.blocks <= kMostBlocksPassed;
+  s.entries = scan.entries;
+  s.learns = s.entries != nullptr && !s.entries->is_full();
+  s.key = scan.key;
+  s.learned.clear();
+  s.learned_dc.clear();
+  if (s.entries != nullptr) s.entries->find(s.key, &s.known);
+  s.asked = s.asked_column = 0;
+  s.segment = -1;  // before the first one: nothing is left over
+  s.at = s.segment_end = 0;
+  s.in = Bits{0, s.bytes.data(), 0};
+}
+
+bool HuffmanDecoder::next_mcu(int16_t (*const* blocks)[64]) {
+  State& s = *state_;
+  const int mcu = s.asked++, column = s.asked_column++;
+  if (s.asked_column == s.mcus_per_row) s.asked_column = 0;
+  if (blocks == nullptr || column < s.first_column || column > s.last_column) return true;
+  return s.reach(mcu, blocks);
+}
+
+void HuffmanDecoder::finish() noexcept {
+  State& s = *state_;
+  if (s.entries == nullptr || s.learned.empty()) return;
+  try {
+    std::vector<size_t> byte = s.learned;
+    for (size_t& one : byte) one /= 8;
+    s.bytes.to_scan(byte);
+    for (size_t i = 0; i < byte.size(); ++i) {
+      s.learned_dc[i].bit = static_cast<uint32_t>(8 * byte[i] + s.learned[i] % 8);
+      s.known.push_back(s.learned_dc[i]);
+    }
+    s.entries->keep(s.key, s.known);
+  } catch (const std::bad_alloc&) {  // nothing is learned then
+  }
+  s.entries = nullptr;
+}
+
+bool own_huffman_wanted() {
+  static const bool wanted = [] {
+    const char* chosen = std::getenv("HEADRACE_HUFFMAN");
+    return chosen == nullptr || std::string_view(chosen) != "library";
+  }();
+  return wanted;
+}
+
+}  // namespace headrace

@@ -1,0 +1,10 @@
+// The loops of a resize in float32 in AVX-512.
+#if defined(__x86_64__) || defined(_M_X64)
+#include "core/kernels/float_resize/float_rows.h"
+
+namespace headrace {
+
+const FloatLoops kAvx512Floats{along_x, widen, along_y, narrow};
+
+}  // namespace headrace
+#endif

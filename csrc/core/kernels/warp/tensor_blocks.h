@@ -1,0 +1,115 @@
+// torchvision's affine map of a byte tensor in blocks of outputs, whose loops compilers make vectors of, but for those
+// that load pixels. The file of each instruction set includes this header; all definitions are internal to that file.
+#pragma once
+
+#include <array>
+
+#include "core/kernels/warp/tensor_warp.h"
+#include "core/kernels/warp/warp_block.h"
+
+namespace headrace {
+namespace {
+
+struct Places {
+  alignas(64) float x[kBlock], y[kBlock];
+};
+
+template <bool kOnce>
+inline void find_tensor_places(const TensorWarp& warp, const std::array<float, 6>& m, int x, int y, Size size,
+                               Places& places) {
+  const float v = from_centre(y, size.height);
+  const auto find = [&](auto how) {
+    constexpr bool kOncePlaces = decltype(how)::value;
+    for (int i = 0; i < kBlock; ++i) {
+      const float u = from_centre(x + i, size.width);
+      places.x[i] = tensor_place<kOnce>(tensor_coordinate<kOncePlaces>(m.data(), u, v), size.width);
+      places.y[i] = tensor_place<kOnce>(tensor_coordinate<kOncePlaces>(m.data() + 3, u, v), size.height);
+    }
+  };
+  warp.fused_places ? find(std::true_type{}) : find(std::false_type{});
+}
+
+inline void nearest_of_tensor(const Places& places, const Picture& picture, int count, uint32_t fill, uint8_t* to) {
+  alignas(64) uint32_t numbers[kBlock], inside[kBlock], pixels[kBlock];
+  const auto width = static_cast<float>(picture.size.width), height = static_cast<float>(picture.size.height);
+  for (int i = 0; i < kBlock; ++i) {
+    const float x = std::nearbyint(places.x[i]), y = std::nearbyint(places.y[i]);
+    const bool in = (x > -1.0f) & (y > -1.0f) & (x < width) & (y < height);
+    inside[i] = in;
+    numbers[i] = in ? static_cast<uint32_t>(static_cast<int>(y)) * static_cast<uint32_t>(picture.size.width) +
+                          static_cast<uint32_t>(static_cast<int>(x))
+                    : 0;
+  }
+  gather(picture, numbers, count, reinterpret_cast<uint8_t*>(pixels));
+  for (int i = 0; i < kBlock; ++i) numbers[i] = inside[i] ? pixels[i] : fill;
+  copy_block(numbers, count, to);
+}
+
+template <bool kOnce>
+inline void bilinear_of_tensor(const TensorWarp& warp, const Places& places, const Picture& picture, int count,
+                               uint8_t* to) {
+  alignas(64) float weights[4][kBlock], values[4][kBlock], within[kBlock];
+  alignas(64) uint32_t numbers[4][kBlock], inside[4][kBlock], taps[4][kBlock], made[kBlock] = {};
+  const int width = picture.size.width, height = picture.size.height;
+  for (int i = 0; i < kBlock; ++i) {
+    const TensorWeights four(places.x[i], places.y[i]);
+    const int column = static_cast<int>(std::floor(places.x[i])), row = static_cast<int>(std::floor(places.y[i]));
+    for (int k = 0; k < 4; ++k) {
+      const int x = column + k % 2, y = row + k / 2;
+      const bool in = (x >= 0) & (y >= 0) & (x < width) & (y < height);
+      weights[k][i] = four.of[k];
+      inside[k][i] = in ? ~0u : 0u;
+      numbers[k][i] = in ? static_cast<uint32_t>(y) * static_cast<uint32_t>(width) + static_cast<uint32_t>(x) : 0;
+    }
+    const float ones[4] = {inside[0][i] ? 1.0f : 0.0f, inside[1][i] ? 1.0f : 0.0f, inside[2][i] ? 1.0f : 0.0f,
+                           inside[3][i] ? 1.0f : 0.0f};
+    within[i] = tensor_mixed<kOnce>(ones, four.of);
+  }
+  for (int k = 0; k < 4; ++k) {
+    gather(picture, numbers[k], count, reinterpret_cast<uint8_t*>(taps[k]));
+    for (int i = 0; i < kBlock; ++i) taps[k][i] &= inside[k][i];
+  }
+  for (int c = 0; c < 3; ++c) {
+    const float fill = warp.fill[static_cast<size_t>(c)];
+    for (int k = 0; k < 4; ++k) {
+      for (int i = 0; i < kBlock; ++i) values[k][i] = static_cast<float>(static_cast<int>(taps[k][i] >> 8 * c & 255));
+    }
+    for (int i = 0; i < kBlock; ++i) {
+      const float four[4] = {values[0][i], values[1][i], values[2][i], values[3][i]};
+      const float by[4] = {weights[0][i], weights[1][i], weights[2][i], weights[3][i]};
+      const float mixed = tensor_filled(warp, tensor_mixed<kOnce>(four, by), within[i], fill);
+      made[i] |= static_cast<uint32_t>(rounded_to_byte(mixed)) << 8 * c;
+    }
+  }
+  copy_block(made, count, to);
+}
+
+template <bool kOnce>
+void tensor_rows(const TensorWarp& warp, const Picture& picture, uint8_t* to) {
+  const Size size = picture.size;
+  const std::array<float, 6> matrix = tensor_matrix(warp, size);
+  const uint32_t ground =
+      warp.filled ? packed(rounded_to_byte(warp.fill[0]), rounded_to_byte(warp.fill[1]), rounded_to_byte(warp.fill[2]))
+                  : 0;
+  Places places;
+  for (int y = 0; y < size.height; ++y) {
+    for (int x = 0; x < size.width; x += kBlock) {
+      const int count = std::min(kBlock, size.width - x);
+      find_tensor_places<kOnce>(warp, matrix, x, y, size, places);
+      if (warp.bilinear) {
+        bilinear_of_tensor<kOnce>(warp, places, picture, count, to);
+      } else {
+        nearest_of_tensor(places, picture, count, ground, to);
+      }
+      to += static_cast<size_t>(count) * kPixelBytes;
+    }
+  }
+}
+
+inline void run_tensor_warp(const TensorWarp& given, const uint8_t* from, Size size, uint8_t* to) {
+  const TensorWarp warp = given;  // a copy: a compiler must assume that stores of bytes change it
+  warp.fused ? tensor_rows<true>(warp, {from, size}, to) : tensor_rows<false>(warp, {from, size}, to);
+}
+
+}  // namespace
+}  // namespace headrace

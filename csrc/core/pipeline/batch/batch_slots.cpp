@@ -1,0 +1,37 @@
+// Leases a slot for each batch, from a ring whose slots are as large as the largest batch so far.
+#include "core/pipeline/batch/batch_slots.h"
+
+#include <utility>
+
+namespace headrace {
+
+void BatchSlots::prepare(Batch& batch, BatchMemory memory, size_t bytes) {
+  batch.memory = memory.data;
+  if (memory.data != nullptr) return;
+  Lease slot = acquire(bytes);
+  batch.memory = slot.get();
+  batch.slot.put(std::move(slot));
+}
+
+// Batches have one size, except for a smaller last one. A batch larger than all before starts a new ring.
+Lease BatchSlots::acquire(size_t bytes) {
+  std::shared_ptr<SlotRing> current;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ring_ == nullptr || ring_->slot_bytes() < bytes) ring_ = SlotRing::make(bytes, keep_);
+    current = ring_;
+  }
+  return current->acquire();
+}
+
+void BatchSlots::retire() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (ring_ != nullptr) ring_->retire();
+}
+
+size_t BatchSlots::count() const {
+  const std::lock_guard lock(mutex_);
+  return ring_ == nullptr ? 0 : ring_->slots();
+}
+
+}  // namespace headrace

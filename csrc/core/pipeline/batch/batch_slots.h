@@ -1,0 +1,34 @@
+// Memory of batches in this machine: slots of a ring, or memory that the caller brings.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+
+#include "core/pipeline/batch/backend.h"
+
+namespace headrace {
+
+/// Any thread may call any method.
+class BatchSlots {
+ public:
+  /// `keep`: most free slots that stay mapped.
+  explicit BatchSlots(size_t keep) : keep_(keep) {}
+
+  /// Sets `batch.memory` to the caller's memory, or where that is null to a slot of at least `bytes`. Throws
+  /// std::bad_alloc.
+  void prepare(Batch& batch, BatchMemory memory, size_t bytes);
+  /// See SlotRing::retire.
+  void retire() noexcept;
+  /// See Backend::slots.
+  size_t count() const;
+
+ private:
+  Lease acquire(size_t bytes);
+
+  const size_t keep_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<SlotRing> ring_;  // guarded by mutex_; its slots hold the largest batch so far
+};
+
+}  // namespace headrace

@@ -1,0 +1,68 @@
+// Keeps the free slots of one size. The memory itself is that of slot_memory.h.
+#include "core/pipeline/batch/slot_ring.h"
+
+#include "core/pipeline/batch/slot_memory.h"
+
+namespace headrace {
+
+std::shared_ptr<SlotRing> SlotRing::make(size_t slot_bytes, size_t keep) {
+  return std::shared_ptr<SlotRing>(new SlotRing(slot_bytes, keep));
+}
+
+SlotRing::~SlotRing() {
+  if (fork_.forked()) return;  // the fork may have copied the list in the middle of a change
+  for (uint8_t* slot : free_) leave_slot(slot, slot_bytes_);
+}
+
+Lease SlotRing::acquire() {
+  uint8_t* slot = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    free_.reserve(keep_);  // so that give_back cannot throw
+    if (!free_.empty()) {
+      slot = free_.back();
+      free_.pop_back();
+    }
+  }
+  if (slot == nullptr) {
+    slot = take_slot(slot_bytes_);  // without the lock: other threads may take free slots meanwhile
+    const std::lock_guard lock(mutex_);
+    ++slots_;
+  }
+  return Lease(slot, [ring = shared_from_this()](uint8_t* memory) { ring->give_back(memory); });
+}
+
+void SlotRing::give_back(uint8_t* slot) noexcept {
+  // In a forked child a thread that does not exist there may hold the lock. The memory is the child's own copy.
+  if (fork_.forked()) return unmap_slot(slot, slot_bytes_);
+  bool retired = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (free_.size() < keep_) {
+      free_.push_back(slot);
+      return;
+    }
+    --slots_;
+    retired = retired_;
+  }
+  retired ? leave_slot(slot, slot_bytes_) : unmap_slot(slot, slot_bytes_);
+}
+
+void SlotRing::retire() noexcept {
+  std::vector<uint8_t*> freed;
+  {
+    const std::lock_guard lock(mutex_);
+    keep_ = 0;
+    retired_ = true;
+    freed.swap(free_);
+    slots_ -= freed.size();
+  }
+  for (uint8_t* slot : freed) leave_slot(slot, slot_bytes_);
+}
+
+size_t SlotRing::slots() const {
+  const std::lock_guard lock(mutex_);
+  return slots_;
+}
+
+}  // namespace headrace
