@@ -288,9 +288,14 @@ class Engine(Ending):
         for lane in self._lanes:
             lane.abandon_steps()
 
-    def fits(self, recipe: Any) -> bool:
-        """Returns whether this engine can be used for another epoch of `recipe`."""
-        return not self.closed and self.recipe is recipe and self.max_pixels == (Image.MAX_IMAGE_PIXELS or 0)
+    def fits(self, recipe: Any, *, persists: bool = False) -> bool:
+        """Returns whether this engine can be used for another epoch of `recipe`.
+
+        Args:
+            persists: it stands for persistent workers, which keep Pillow's limit of pixels.
+        """
+        same_limit = persists or self.max_pixels == (Image.MAX_IMAGE_PIXELS or 0)
+        return not self.closed and self.recipe is recipe and same_limit
 
     def close(self) -> None:
         """Ends the threads; Python threads first finish their current step. Batches already handed out stay valid.

@@ -74,6 +74,6 @@ class GatherEngine(Engine):
         """Ends the threads. Batches already handed out stay valid. Idempotent."""
         self._pipeline.close()
 
-    def fits(self, recipe: Any) -> bool:
+    def fits(self, recipe: Any, *, persists: bool = False) -> bool:
         """Returns whether this engine can be used for another epoch of rows of this layout."""
         return not self.closed and self._rows == recipe

@@ -183,12 +183,12 @@ class StackedEngine(Engine):
     def closed(self) -> bool:
         return self._closed
 
-    def fits(self, recipe: Any) -> bool:
+    def fits(self, recipe: Any, *, persists: bool = False) -> bool:
         """Returns whether this engine can be used for another epoch of parts with these products, by name."""
         return (
             not self.closed
             and list(recipe) == list(self._parts)
-            and all(self._parts[name].fits(one) for name, one in recipe.items())
+            and all(self._parts[name].fits(one, persists=persists) for name, one in recipe.items())
         )
 
     def serves_in_this_thread(self) -> bool:

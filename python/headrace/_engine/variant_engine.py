@@ -143,9 +143,10 @@ class VariantEngine(Engine):
     def closed(self) -> bool:
         return self._closed
 
-    def fits(self, recipe: Recipe) -> bool:
-        parts = self._engines.items()
-        return not self.closed and self.recipe is recipe and all(one.fits(recipe.variants[n]) for n, one in parts)
+    def fits(self, recipe: Recipe, *, persists: bool = False) -> bool:
+        if self.closed or self.recipe is not recipe:
+            return False
+        return all(one.fits(recipe.variants[n], persists=persists) for n, one in self._engines.items())
 
     def serves_in_this_thread(self) -> bool:
         return any(engine.serves_in_this_thread() for engine in list(self._engines.values()))

@@ -174,9 +174,9 @@ class SeparateViews(Engine):
         for engine in self._engines:
             engine.abandon_steps()
 
-    def fits(self, recipe: Any) -> bool:
+    def fits(self, recipe: Any, *, persists: bool = False) -> bool:
         parts = zip(self._engines, self.recipe.views, strict=True)
-        return self.recipe is recipe and all(engine.fits(view) for engine, view in parts)
+        return self.recipe is recipe and all(engine.fits(view, persists=persists) for engine, view in parts)
 
     def close(self) -> None:
         for engine in self._engines:

@@ -172,6 +172,11 @@ PROGRAMS = {
     "PIL.Image.open while persistent workers live": "base = data = datasets.ImageFolder(folder('odd'), V.ToTensor())\n"
     "loader = Loader(data, num_workers=2, persistent_workers=True)\nsee.epoch(loader, 2)\n"
     "see.patch(Image, 'open', lambda *a, **k: red())\nsee.epoch(loader, 2)",
+    "MAX_IMAGE_PIXELS within an epoch": f"{_FOLDER}loader = Loader(data)\nbatches = iter(loader)\n"
+    "see.take(batches, 2)\nsee.patch(Image, 'MAX_IMAGE_PIXELS', 50)\nsee.take(batches)\nsee.epoch(loader)",
+    "MAX_IMAGE_PIXELS within an epoch of workers": f"{_FOLDER}loader = Loader(data, num_workers=1, "
+    "persistent_workers=True)\nbatches = iter(loader)\nsee.take(batches, 2)\n"
+    "see.patch(Image, 'MAX_IMAGE_PIXELS', 50)\nsee.take(batches)\nsee.epoch(loader)",
     "functional.normalize below Samples": "base = data = headrace.Samples({'image': "
     f"headrace.ImageFiles(paths('same'), None, {_NORMALISED}), 'n': np.arange(12)}})\n"
     f"{_LOADER}see.around(F, 'normalize', halved)\n{_EPOCH}",

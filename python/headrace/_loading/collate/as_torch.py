@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
+from PIL import Image
 from torch.utils.data import default_collate, default_convert
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from torch.utils.data._utils.pin_memory import pin_memory
@@ -70,7 +71,7 @@ def holds_of(
     """
     if not naming.live:
         return None
-    length, before = len(source), _transforms(source)
+    length, before, most_pixels = len(source), _transforms(source), Image.MAX_IMAGE_PIXELS
     snapshot = Snapshot(before, called)
 
     def holds(ordered: OrderedBatch) -> bool:
@@ -78,7 +79,7 @@ def holds_of(
             return False
         now = _transforms(source)
         same = len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
-        same = same and snapshot.is_current()
+        same = same and snapshot.is_current() and most_pixels == Image.MAX_IMAGE_PIXELS
         same = same and (relied is None or relied.why_not() is None)
         return same and registry.is_usual() and bool(source.holds(ordered.indices.tolist()))
 

@@ -138,7 +138,8 @@ class Runner:
         engine = self.engine if keeps_engine else None
         if self._memory is None:
             self._memory = core.SlotKeeper()
-        if engine is None or not engine.fits(route.product):
+        persists = settings.persistent_workers and settings.num_workers > 0
+        if engine is None or not engine.fits(route.product, persists=persists):
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
             engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
         elif self._line is not None and self._line[0]() is None:
