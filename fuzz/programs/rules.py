@@ -54,7 +54,7 @@ def _in_place(program: Program | Statements, theirs: Entry | None, ours: Entry |
     if not program.workers or theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
         return False
     fields = any("headrace.Samples(" in line or "headrace.Columns(" in line for line in program.lines)
-    changed = r"(labels|base\.data)\[.*\] = " if fields else r"base\.data\[.*\] = "
+    changed = r"(labels|base\.data|(base\.)?columns\[.*\])\[.*\] = " if fields else r"base\.data\[.*\] = "
     return any(re.match(changed, line) for line in program.lines)
 
 

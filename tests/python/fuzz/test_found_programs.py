@@ -177,6 +177,8 @@ PROGRAMS = {
     "MAX_IMAGE_PIXELS within an epoch of workers": f"{_FOLDER}loader = Loader(data, num_workers=1, "
     "persistent_workers=True)\nbatches = iter(loader)\nsee.take(batches, 2)\n"
     "see.patch(Image, 'MAX_IMAGE_PIXELS', 50)\nsee.take(batches)\nsee.epoch(loader)",
+    "a transform's class within an epoch": f"{_FOLDER}loader = Loader(data)\nbatches = iter(loader)\n"
+    "see.take(batches, 1)\nbase.transform.__class__ = Twice\nsee.take(batches)",
     "functional.normalize below Samples": "base = data = headrace.Samples({'image': "
     f"headrace.ImageFiles(paths('same'), None, {_NORMALISED}), 'n': np.arange(12)}})\n"
     f"{_LOADER}see.around(F, 'normalize', halved)\n{_EPOCH}",

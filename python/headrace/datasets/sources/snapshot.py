@@ -15,7 +15,7 @@ _VALUES = (str, bytes, int, float, complex, type(None), type, FunctionType, Modu
 
 
 class Snapshot:
-    """The attributes of objects, the items of their lists and dicts, and so on.
+    """The classes and attributes of objects, the items of their lists and dicts, and so on.
 
     Values that change in themselves otherwise, such as arrays, are not looked into.
 
@@ -27,6 +27,7 @@ class Snapshot:
     def __init__(self, roots: Iterable[Any], but: Iterable[Any] = ()) -> None:
         self._dicts: list[tuple[dict[Any, Any], tuple[Any, ...]]] = []
         self._lists: list[tuple[list[Any], tuple[Any, ...]]] = []
+        self._objects: list[Any] = []
         seen = {id(one): one for one in but}
         waiting = list(roots)
         while waiting and len(seen) < _MOST:
@@ -43,11 +44,15 @@ class Snapshot:
                     self._lists.append((one, values))
             else:
                 values = (getattr(one, "__dict__", None),)
+                self._objects.append(one)
             waiting += values
+        self._classes = [type(one) for one in self._objects]
 
     def is_current(self) -> bool:
         """Returns whether all of it is as it was."""
         for held, values in self._dicts:
             if len(held) != len(values) or not all(map(is_, held.values(), values)):
                 return False
+        if not all(map(is_, map(type, self._objects), self._classes)):
+            return False
         return all(len(held) == len(values) and all(map(is_, held, values)) for held, values in self._lists)
