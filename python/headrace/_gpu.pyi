@@ -1,4 +1,4 @@
-"""The native module of the GPU path, as Python sees it; see csrc/bind/gpu_module.cpp."""
+"""The native module of the GPU path, as Python sees it; see csrc/bind/gpu/gpu_module.cpp."""
 
 from typing import Any
 
