@@ -22,7 +22,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 
 import headrace
 
-PROGRAMS = int(os.environ.get("HEADRACE_PROGRAMS", "100"))
+PROGRAMS = int(os.environ.get("HEADRACE_PROGRAMS", "300"))
 Step = Callable[[Any, random.Random], Any]
 
 
