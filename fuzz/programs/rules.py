@@ -29,6 +29,11 @@ class Rule:
     ends: bool = False
 
 
+def _delivered(theirs: Entry | None, ours: Entry | None) -> bool:
+    """Whether both observations are there, and none is an error."""
+    return theirs is not None and ours is not None and theirs.raised is None and ours.raised is None
+
+
 def _unrebuilt(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
     if not program.workers or theirs is None or ours is None or theirs.raised is None or ours.raised is None:
         return False
@@ -51,21 +56,21 @@ def _again(program: Program | Statements, theirs: Entry | None, ours: Entry | No
 
 
 def _in_place(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
-    if not program.workers or theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
+    if not program.workers or not _delivered(theirs, ours):
         return False
     fields = any("headrace.Samples(" in line or "headrace.Columns(" in line for line in program.lines)
-    changed = r"(labels|base\.data|(base\.)?columns\[.*\])\[.*\] = " if fields else r"base\.data\[.*\] = "
-    return any(re.match(changed, line) for line in program.lines)
+    arrays = r"labels|base\.data|(base\.)?columns\[.*\]" if fields else r"base\.data"
+    return any(re.match(rf"({arrays})\[.*\] = ", line) for line in program.lines)
 
 
 def _other_items(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
-    if not program.workers or theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
+    if not program.workers or not _delivered(theirs, ours):
         return False
     return any(re.match(r"sampler = .*(True|False|slice)", line) for line in program.lines)
 
 
 def _contiguous(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
-    if theirs is None or ours is None or theirs.raised is not None or ours.raised is not None:
+    if not _delivered(theirs, ours):
         return False
     return (theirs.line, theirs.text.replace(", not contiguous", "")) == (ours.line, ours.text)
 
@@ -113,14 +118,9 @@ RULES = (
         "an error keeps its class",
         "docs/from-torch.md",
         "a bad file | the exception of the worker | the same reason, with stage, path and index",
-        # torch's workers make a RuntimeError of a class that they cannot construct, and an OSError without its fields
-        _unrebuilt,
-    ),
-    Rule(
-        "an error keeps its class",
-        "docs/from-torch.md",
-        "a bad file | the exception of the worker | the same reason, with stage, path and index",
-        _ended,  # the value of a StopIteration is the step's own, without the text that a worker adds
+        # torch's workers make a RuntimeError of a class that they cannot construct, an OSError without its fields, and
+        # add their text to the value of a StopIteration
+        lambda program, theirs, ours: _unrebuilt(program, theirs, ours) or _ended(program, theirs, ours),
     ),
 )
 
