@@ -122,9 +122,8 @@ def _set_im(image: Any, native: Any) -> None:
 
 def _array_interface(image: Any) -> Any:
     """NumPy's view of an image: its bytes in one native pass, if it has no pixels yet."""
-    lazy = recorded(image)
-    usual = _ARRAYS and type(image).tobytes is Image.Image.tobytes
-    values = lazy.mapped(BYTES[: len(lazy.mode)], "channels_last") if lazy is not None and usual else None
+    lazy = recorded_bytes(image) if _ARRAYS else None
+    values = None if lazy is None else lazy.mapped(BYTES[: len(lazy.mode)], "channels_last")
     if values is None:
         return _plain_array_interface(image)
     shape = values.shape if values.shape[2] == 3 else values.shape[:2]
@@ -163,6 +162,11 @@ def recorded(image: Any) -> LazyCore | None:
     if type(lazy) is not LazyCore or image.palette is not None:
         return None
     return lazy if lazy.is_still(image.mode, image.size) else None
+
+
+def recorded_bytes(image: Any) -> LazyCore | None:
+    """Returns what `recorded` does; None, too, for an image of a class that makes its bytes in a way of its own."""
+    return recorded(image) if type(image).tobytes is Image.Image.tobytes else None
 
 
 def is_recorded(image: Any) -> bool:

@@ -155,8 +155,13 @@ class Untouched:
 
     def __bool__(self) -> bool:
         """Whether all of them are in their places."""
-        if not self._known:
+        same = self._are_as_seen()
+        if not same and not self._known:
             self._take()  # a program may have put them back
+            return self._known
+        return same and self._known
+
+    def _are_as_seen(self) -> bool:
         for part in self._parts:
             look, of, seen = part
             try:
@@ -169,7 +174,7 @@ class Untouched:
                 part[2] = now  # our versions have come or gone
         if self._missing and any(hasattr(of, name) for of, name in self._missing):
             return False
-        return self._known and list(map(_code_of, self._functions)) == self._codes
+        return list(map(_code_of, self._functions)) == self._codes
 
 
 _code_of = operator.attrgetter("__code__")

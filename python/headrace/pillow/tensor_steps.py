@@ -11,9 +11,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from PIL import Image
-
-from headrace.pillow.deferred_image import is_deferred, recorded
+from headrace.pillow.deferred_image import is_deferred, recorded_bytes
 from headrace.pillow.replacing import Replacements, method
 from headrace.pillow.value_tables import table_of
 
@@ -23,8 +21,8 @@ def _fused(image: Any, steps: Sequence[Any], first: int) -> tuple[Any, int] | No
     if not is_deferred(image):
         return None
     table = table_of(steps, first, image.mode)
-    # Reads its file, if nobody has. `table_of` has looked at Pillow's functions that make bytes of an image.
-    lazy = None if table is None or type(image).tobytes is not Image.Image.tobytes else recorded(image)
+    # `table_of` has looked at Pillow's functions that make bytes of an image.
+    lazy = None if table is None else recorded_bytes(image)
     values = None if table is None or lazy is None else lazy.mapped(table.values, table.layout)
     return None if table is None or values is None else (table.tensor(values), table.steps)
 

@@ -164,7 +164,6 @@ class EpochOrder:
         self._at_once = draws_at_once(sampler)
         self._reads = self._taken = 0  # batches that torch's loader would have read by now, and those read here
         self._cuts: deque[Cut] = deque()  # of batches that torch's loader would have read
-        self._cut_first = False
         self._steps: deque[_Step] = deque()  # read, and not requested yet
         self._drawn: list[Any] = []  # items taken before their batch was read
         self._ended = False  # whether the sampler must not be asked again
@@ -251,9 +250,8 @@ class EpochOrder:
                 self._cuts.append(self._next_cut())
 
     def _next_cut(self) -> Cut:
-        first, self._cut_first = not self._cut_first, True
         last = self._cuts[-1] if self._cuts else self._cut
-        return last.now(first=first and self._iterator is None)
+        return last.now(first=self._iterator is None and not self._cuts and not self._taken)
 
     def _read(self) -> None:
         """Reads the items of one batch of each rank; nothing at the end."""

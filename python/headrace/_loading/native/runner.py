@@ -111,16 +111,15 @@ class Runner:
         Args:
             loader: the loader, if the iterator is to keep it alive.
         """
-        persists = settings.persistent_workers and settings.num_workers > 0
         if self.keeps_datasets:  # torch's workers have the function of the first epoch
             settings = replace(settings, collate_fn=self._collate_fn)
         self._collate_fn = settings.collate_fn
-        shared = None if self._persistent is None or not persists else self._persistent()
+        shared = None if self._persistent is None or not settings.persists else self._persistent()
         if shared is not None:
             shared.close()
         iterator = self._begin(settings, route, epochs)
         iterator.loader = loader
-        if not persists:
+        if not settings.persists:
             return iterator
         if shared is None:
             shared = PersistentIterator()
@@ -138,8 +137,7 @@ class Runner:
         engine = self.engine if keeps_engine else None
         if self._memory is None:
             self._memory = core.SlotKeeper()
-        persists = settings.persistent_workers and settings.num_workers > 0
-        if engine is None or not engine.fits(route.product, persists=persists):
+        if engine is None or not engine.fits(route.product, persists=settings.persists):
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
             engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
         elif self._line is not None and self._line[0]() is None:
@@ -179,7 +177,7 @@ class Runner:
         if settings.num_workers > 0 and not self.keeps_datasets:
             self._frozen = source.frozen(self._frozen)
         told = source if settings.num_workers == 0 else self._frozen  # who is asked for labels
-        self._keeps = settings.persistent_workers and settings.num_workers > 0
+        self._keeps = settings.persists
         if self._entry_points is not None:
             self._entry_points.save()  # what the epoch before has learned
         progress, own_order = epochs.begin(read_ahead)

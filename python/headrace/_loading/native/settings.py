@@ -176,6 +176,11 @@ class Settings(OwnSettings):
         return self.num_workers if self.tuner is None else None
 
     @property
+    def persists(self) -> bool:
+        """Whether torch's workers would live on after an epoch, with what they had copied in the first one."""
+        return self.persistent_workers and self.num_workers > 0
+
+    @property
     def depth(self) -> int:
         """Number of batches in flight beyond the one in use; 0: each is made when it is requested."""
         return max(1, self.prefetch_factor or 1) if self.num_workers > 0 else 0

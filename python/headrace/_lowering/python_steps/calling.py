@@ -24,7 +24,6 @@ from headrace._lowering.python_steps.state import Kept
 from headrace._recipe.draws.own_generators import Reseeded, bare, reseeded
 from headrace._recipe.draws.python_randomness import FixedRand, draws_process_wide, sample_randomness
 from headrace._recipe.images.kinds import as_pure
-from headrace._recipe.images.pil_tensor import to_pil_image
 from headrace._recipe.steps.byte_table import Pointwise, table
 from headrace._recipe.steps.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
 from headrace._recipe.steps.columns import Column
@@ -70,17 +69,20 @@ def _goes_on(builder: Builder, transform: Any, reach: Reach) -> bool:
     if tried is None:
         return False
     made, draws = tried
-    if builder.values is not None:
-        if all(type(one) is torch.Tensor for one in made):  # operations on a tv_tensor return one
-            builder.pointwise.append(as_pure)
-            builder.values = as_pure(builder.values)
-        made = [to_pil_image(as_pure(one)) for one in made]
-    sizes = tuple(dict.fromkeys((image.height, image.width) for image in made))
+    if builder.values is not None and all(type(one) is torch.Tensor for one in made):
+        builder.pointwise.append(as_pure)  # operations on a tv_tensor return a tensor
+        builder.values = as_pure(builder.values)
+    sizes = tuple(dict.fromkeys(_size_of(one) for one in made))
     size = sizes[0] if len(sizes) == 1 else None
     draws |= reach.draws or _is_shared(step)
     builder.add(S.Call(_name(transform), builder.draw(Column()), draws, metadata, False, size, function))
     builder.tried = len(builder.steps), sizes
     return True
+
+
+def _size_of(made: Image.Image | torch.Tensor) -> tuple[int, int]:
+    """Returns (height, width)."""
+    return (made.height, made.width) if isinstance(made, Image.Image) else (made.shape[-2], made.shape[-1])
 
 
 def _begin_rest(builder: Builder, transform: Any) -> None:

@@ -131,8 +131,9 @@ class Joined(BlobDataset):
     def __init__(self, parts: Sequence[BlobDataset]) -> None:
         super().__init__(None, None, None)
         self.parts = tuple(parts)
-        self._ends = np.cumsum([len(part) for part in self.parts])
-        self._begins = np.concatenate([[0], self._ends[:-1]])
+        self._lengths = [len(part) for part in self.parts]
+        self._ends = np.cumsum(self._lengths)
+        self._begins = self._ends - self._lengths
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -159,8 +160,7 @@ class Joined(BlobDataset):
         return self.parts[0].has_targets
 
     def is_current(self) -> bool:
-        lengths = np.diff(self._begins, append=self._ends[-1]).tolist()
-        same = all(len(part) == length for part, length in zip(self.parts, lengths, strict=True))
+        same = [len(part) for part in self.parts] == self._lengths
         return same and all(part.is_current() for part in self.parts)
 
     def named_sources(self) -> tuple[BlobDataset, ...]:
