@@ -120,13 +120,17 @@ def test_without_a_limit_nothing_is_refused(monkeypatch):
     assert_same(loader := DataLoader(Blobs(pictures(4), None, train(32)), 4, seed=1), list(loader.reference()))
 
 
-def test_the_limit_of_the_moment_counts(monkeypatch):
-    """It is looked up at each ``iter(loader)``."""
-    loader = DataLoader(Blobs(pictures(1), None, train(32)), num_workers=1, persistent_workers=True)
+@pytest.mark.parametrize("persistent", [False, True])
+def test_the_limit_is_the_one_that_torchs_workers_would_have(monkeypatch, persistent):
+    """New workers take over the limit of the moment; persistent ones keep the one that they began with."""
+    loader = DataLoader(Blobs(pictures(1), None, train(32)), num_workers=1, persistent_workers=persistent, seed=1)
     next(iter(loader))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    with pytest.raises(Image.DecompressionBombError):
+    if persistent:
         next(iter(loader))
+    else:
+        with pytest.raises(Image.DecompressionBombError):
+            next(iter(loader))
     loader.close()
 
 
