@@ -11,6 +11,7 @@ run=${1:?proofs or figures}
 out=${2:?a folder for the results}
 site=$PWD/build/gpu-check/site
 rm -rf "$site"
+files_of() { (cd "$1" && find . -type f ! -name '*.so' ! -path '*/__pycache__/*' | LC_ALL=C sort | xargs sha256sum); }
 install() { "$python" -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target "$site" "$@"; }
 
 tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
@@ -27,7 +28,7 @@ if [ -n "$wheel" ]; then
   install "$wheel" $extras
   built_from=$(cd "$site" && "$python" -c 'from headrace import _gpu; print(_gpu.sources)')
   sources=$(find csrc -type f | LC_ALL=C sort | xargs sha256sum | cut -c1-64 | tr -d '\n' | sha256sum | cut -c1-64)
-  if [ "$built_from" != "$sources" ] || ! diff -rq -x '*.so' -x __pycache__ python/headrace "$site/headrace" >&2; then
+  if [ "$built_from" != "$sources" ] || ! diff <(files_of python/headrace) <(files_of "$site/headrace") >&2; then
     echo "$wheel was made of other sources: make wheel, or remove it" >&2
     exit 1
   fi

@@ -26,6 +26,7 @@ from headrace._engine import destination
 BARE = "nvjpegDecodeBatched alone, on the engines"
 BARE_STATES, BARE_BATCH = 2, 64  # the values with which headrace calls it
 WARM_UP_BATCHES = 4
+PREFETCH_FACTOR = 2  # torch's: its workers hold so many batches each, made before the clock begins
 Clock = Callable[[float], dict[str, float]]  # seconds of the measurement -> images per second, cores
 
 
@@ -57,7 +58,7 @@ def stream_clock(batches: Batches, work: Work, first: dict[str, float]) -> Clock
     first |= {"first_batch_s": time.perf_counter() - begin, "gpu_mib": (memory_used(work) - used) / 2**20}
 
     def measure(seconds: float) -> dict[str, float]:
-        for _ in range(WARM_UP_BATCHES):
+        for _ in range(max(WARM_UP_BATCHES, PREFETCH_FACTOR * work.workers)):
             next(batches)
         finish(work)
         count, cpu, begin = 0, cpu_seconds(), time.perf_counter()

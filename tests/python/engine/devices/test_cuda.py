@@ -104,11 +104,10 @@ def test_a_corrupt_file_costs_only_itself(decoder):
     broken = Blobs(data, list(range(24)), train(32))
     exact = DataLoader(broken, 24, seed=3, on_error="skip")
     with pytest.warns(UserWarning), silent_pillow():
-        want = next(iter(exact))
+        (want,) = exact
     ours = on_gpu(broken, batch_size=24, decoder=decoder, on_error="skip")
     with pytest.warns(UserWarning), silent_pillow():
-        got = next(iter(ours))
-        del ours
+        (got,) = ours
     assert got[1].tolist() == want[1].tolist()
     raising = on_gpu(broken, batch_size=24, decoder=decoder)
     with pytest.raises(SampleError), silent_pillow():
