@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 from bench.machine import describe, options_of
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNNER = ROOT / "tests/python/oracle_loader.py"

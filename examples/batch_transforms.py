@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from headrace import DataLoader, ImageFolder, transforms
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 Batch = list[torch.Tensor]
 

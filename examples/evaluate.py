@@ -20,7 +20,7 @@ from headrace import (
     ImageFolder,
     transforms,
 )
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 
 @torch.inference_mode()

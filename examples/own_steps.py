@@ -16,7 +16,7 @@ import torch
 from PIL import Image, ImageFilter
 
 from headrace import DataLoader, ImageFolder, transforms
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 
 class Sharpened:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from headrace import Columns, DataLoader, ImageFolder, token_columns, transforms
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 
 class Matcher(nn.Module):

@@ -18,7 +18,7 @@ from PIL import Image
 from torch import nn
 
 from headrace import DataLoader, ImageFiles, Samples, transforms
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 CLASSES = 3
 PALETTE = [0, 0, 0, 200, 80, 0, 0, 80, 200]

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from headrace import ImageFolder, transforms
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 

@@ -19,7 +19,7 @@ from headrace import (
     ImageFolder,
     transforms,
 )
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 
 class Block(nn.Module):

@@ -16,7 +16,7 @@ from torch.nn import functional
 from train import network
 
 from headrace import DataLoader, ImageFiles, transforms
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 END = [transforms.ToTensor(), transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
 

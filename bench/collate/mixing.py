@@ -55,7 +55,7 @@ def ms(function: Callable[[Any], Any], batch: Any) -> float:
 
 
 def main() -> None:
-    from headrace._loading.mixup.programs import of_batch
+    from headrace._loading.mixup.recognition import of_batch
 
     parser = argparse.ArgumentParser(prog="python -m bench.collate.mixing", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)

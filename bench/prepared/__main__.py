@@ -28,7 +28,7 @@ from PIL import Image
 import headrace
 from bench.machine import describe, options_of
 from headrace import transforms as T
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 
 ROOT = Path(__file__).resolve().parents[2]
 BAR = 0.95

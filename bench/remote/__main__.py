@@ -35,7 +35,7 @@ import headrace
 from bench.contenders._common import import_torchvision, torchvision_transform
 from bench.machine import describe
 from headrace._cli.main import main as headrace_command
-from headrace._storage.remote.fetchers import close_all
+from headrace._storage.remote.fetcher_registry import close_all
 
 BATCH, EACH = 64, 200
 

@@ -13,7 +13,7 @@
 
 namespace headrace {
 
-/// Converts a headrace._recipe.steps.Recipe and its element table. `layout`: see to_layout. `max_pixels`: see
+/// Converts a headrace._recipe.steps.recipe.Recipe and its element table. `layout`: see to_layout. `max_pixels`: see
 /// SampleOptions. Raises TypeError for a step that the core does not know, ValueError for a value that it does not.
 SampleOptions to_sample_options(const pybind11::object& recipe, const pybind11::buffer& lut, const std::string& layout,
                                 int64_t max_pixels, const std::string& pass_order);

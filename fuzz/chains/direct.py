@@ -18,7 +18,7 @@ import headrace._recipe.steps.steps as S
 from fuzz.chains.policies import aug_mix, policy
 from headrace._lowering import _add
 from headrace._lowering.builder import Builder
-from headrace._lowering.origins import leaves
+from headrace._lowering.transform_library import leaves
 
 Draws = Sequence[float]
 Steps = Sequence[S.Step]

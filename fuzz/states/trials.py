@@ -18,7 +18,7 @@ from fuzz.states.loaders import COUNT, KINDS, loader, states
 from fuzz.states.values import changed, damaged
 from fuzz.states.watched import watched
 from headrace._storage.entry_points import sidecar
-from headrace.datasets.lmdb.values import plain_list
+from headrace.datasets.lmdb.lmdb_values import plain_list
 from headrace.datasets.tar_shards import tar_index
 
 

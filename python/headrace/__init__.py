@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.remote.cache import Cache
     from headrace._storage.remote.network import Network
-    from headrace.datasets.columns.dataset import Columns
+    from headrace.datasets.columns.columns_dataset import Columns
     from headrace.datasets.columns.tokens import token_columns
-    from headrace.datasets.fields.dataset import Samples
-    from headrace.datasets.lmdb.dataset import LMDB
+    from headrace.datasets.fields.fields_dataset import Samples
+    from headrace.datasets.lmdb.lmdb_dataset import LMDB
     from headrace.datasets.sources import Arrays, Blobs, ImageFiles, ImageFolder
     from headrace.datasets.tables.arrow import Arrow
-    from headrace.datasets.tables.hugging_face import from_hf
+    from headrace.datasets.tables.hugging_face_source import from_hf
     from headrace.datasets.tables.litdata import LitData
     from headrace.datasets.tables.mds import MDS
     from headrace.datasets.tables.parquet import Parquet
     from headrace.datasets.tables.zip_archive import Zip
-    from headrace.datasets.tar_shards.dataset import TarShards
-    from headrace.datasets.tar_stream.dataset import TarStream
+    from headrace.datasets.tar_shards.tar_dataset import TarShards
+    from headrace.datasets.tar_stream.stream_dataset import TarStream
     from headrace.loader import DataLoader
     from headrace.ops import functions as ops
 
@@ -70,14 +70,14 @@ __all__ = [
 # runs without torch, and the command line can report why the native module does not load.
 _MODULES = {
     "LitData": "datasets.tables.litdata",
-    "LMDB": "datasets.lmdb.dataset",
+    "LMDB": "datasets.lmdb.lmdb_dataset",
     "MDS": "datasets.tables.mds",
     "Arrays": "datasets.sources",
     "Arrow": "datasets.tables.arrow",
     "Auto": "_loading.autotune.budget",
     "Blobs": "datasets.sources",
     "Cache": "_storage.remote.cache",
-    "Columns": "datasets.columns.dataset",
+    "Columns": "datasets.columns.columns_dataset",
     "DataLoader": "loader",
     "EntryPoints": "_storage.entry_points.entry_points",
     "ImageFiles": "datasets.sources",
@@ -86,12 +86,12 @@ _MODULES = {
     "Network": "_storage.remote.network",
     "Parquet": "datasets.tables.parquet",
     "SampleError": "_base.errors",
-    "Samples": "datasets.fields.dataset",
-    "TarShards": "datasets.tar_shards.dataset",
-    "TarStream": "datasets.tar_stream.dataset",
+    "Samples": "datasets.fields.fields_dataset",
+    "TarShards": "datasets.tar_shards.tar_dataset",
+    "TarStream": "datasets.tar_stream.stream_dataset",
     "VerificationError": "_base.errors",
     "Zip": "datasets.tables.zip_archive",
-    "from_hf": "datasets.tables.hugging_face",
+    "from_hf": "datasets.tables.hugging_face_source",
     "profile": "_reports.loader.profiler",
     "publish": "_reports.metrics.publish",
     "token_columns": "datasets.columns.tokens",

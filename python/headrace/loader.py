@@ -16,11 +16,11 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
 from headrace._base.whole_number import whole_number
-from headrace._loading.autotune.attributes import ChosenNumbers, first_number, tuner_of
-from headrace._loading.native.attributes import OnError, OutTransform, OwnAttributes, Unasked
-from headrace._reports.html.reports import Reports
-from headrace._reports.loader.of_loader import Insight
-from headrace.datasets.tar_stream.loaders import Streamed, sampled_world
+from headrace._loading.autotune.worker_attributes import ChosenNumbers, first_number, tuner_of
+from headrace._loading.native.loader_attributes import OnError, OutTransform, OwnAttributes, Unasked
+from headrace._reports.html.report_method import Reports
+from headrace._reports.loader.report_methods import Insight
+from headrace.datasets.tar_stream.loader_hooks import Streamed, sampled_world
 
 if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments that the loader hands on
     raise ImportError(f"headrace needs torch 2.6 or newer, not {torch.__version__}: pip install --upgrade torch")
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from headrace._base.errors import SampleError
     from headrace._engine.engine import Engine
     from headrace._loading.autotune.budget import Auto
-    from headrace._loading.epoch import state
+    from headrace._loading.epoch import checkpoint
     from headrace._loading.epoch.order import OrderedBatch
-    from headrace._loading.fallback.epochs import TorchEpochs
-    from headrace._loading.native import routing
+    from headrace._loading.fallback.torch_epochs import TorchEpochs
+    from headrace._loading.native import routes
     from headrace._loading.native.settings import OwnSettings, Settings
     from headrace._storage.entry_points.entry_points import EntryPoints
 
@@ -147,17 +147,17 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         entry_points: EntryPoints | int | str | None = "auto",
     ) -> None:
         from headrace._loading.epoch.epochs import Epochs
-        from headrace._loading.epoch.samplers import Samplers, shard
-        from headrace._loading.native import arguments, routing
-        from headrace._loading.native.runner import Runner
+        from headrace._loading.epoch.sampler_setup import Samplers, shard
+        from headrace._loading.native import arguments, routes
+        from headrace._loading.native.epoch_runner import Runner
         from headrace._loading.native.settings import OwnSettings
 
         own, given = OwnSettings.among(locals()), Samplers(shuffle, sampler, batch_sampler)
         self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own, _DEFAULTS)
         self._tuner = tuner_of(num_workers, prefetch_factor, self._own.cores, self._own.destination.way)
-        batches = routing.Batches.of(batch_size, batch_sampler)
-        self._route = routing.decide(dataset, batches, collate_fn, worker_init_fn, num_workers, self._own)
-        if isinstance(self._route, routing.Fallback):
+        batches = routes.Batches.of(batch_size, batch_sampler)
+        self._route = routes.decide(dataset, batches, collate_fn, worker_init_fn, num_workers, self._own)
+        if isinstance(self._route, routes.Fallback):
             self._own.refuse_native_only(self._route.reason)
         else:
             self._route.check(self._own)
@@ -187,7 +187,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         # Attributes named like the arguments, as in torch: Lightning recreates a loader from these.
         vars(self).update(vars(self._own))
         self._remember(num_workers, prefetch_factor)
-        if not isinstance(self._route, routing.Fallback):
+        if not isinstance(self._route, routes.Fallback):
             samples = len(self._route.source)
             arguments.warn_of_empty_epoch(samples, self.batch_size, drop_last, self.world)
             self._epochs = Epochs(self._ordered(), samples, self.seed, keeps_base_seed=persistent_workers)
@@ -196,7 +196,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     @property
     def native(self) -> bool:
         """Whether headrace's threads deliver the batches. If not, torch's DataLoader does; ``explain()`` says why."""
-        from headrace._loading.native.routing import Fallback
+        from headrace._loading.native.routes import Fallback
 
         return not isinstance(self._route, Fallback)
 
@@ -206,14 +206,14 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         opens get native pixels; ``"torch"``: torch's DataLoader delivers with Pillow's pixels."""
         if self.native:
             return "native"
-        from headrace._loading.fallback.iterators import missing_hook
+        from headrace._loading.fallback.observed_iterators import missing_hook
 
         return "deferred" if self.defers and missing_hook() is None else "torch"
 
     @functools.cached_property
     def _torch_epochs(self) -> TorchEpochs:
         """The epochs that torch delivers; a loader that stays native has none."""
-        from headrace._loading.fallback.epochs import TorchEpochs
+        from headrace._loading.fallback.torch_epochs import TorchEpochs
 
         return TorchEpochs(self.seed, self.world.rank)
 
@@ -223,17 +223,17 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
         return Settings.now(self._own, self)
 
-    def _renewed_route(self) -> routing.Route:
+    def _renewed_route(self) -> routes.Route:
         """Returns the route after checking the dataset and mutable arguments for changes; may switch to torch."""
-        from headrace._loading.native import routing
+        from headrace._loading.native import routes
         from headrace._loading.returning.given_back import given_back
 
-        if isinstance(self._route, routing.Fallback):
+        if isinstance(self._route, routes.Fallback):
             self._route = given_back(self, self._route)
         else:
             # torch's persistent workers keep the dataset, the functions and the collate_fn of their first epoch.
-            route = self._route if self._runner.keeps_datasets else routing.renewed(self._route, self._settings())
-            if isinstance(route, routing.Fallback):
+            route = self._route if self._runner.keeps_datasets else routes.renewed(self._route, self._settings())
+            if isinstance(route, routes.Fallback):
                 self._own.refuse_native_only(route.reason)
                 if self._epochs.resumes:
                     raise RuntimeError(
@@ -246,9 +246,9 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             self._route = route
         return self._route
 
-    def _native_route(self, what: str) -> routing.Threaded:
+    def _native_route(self, what: str) -> routes.Threaded:
         """Returns the native route. Raises RuntimeError if torch delivers; the message names `what`."""
-        from headrace._loading.native.routing import Fallback
+        from headrace._loading.native.routes import Fallback
 
         route = self._renewed_route()
         if isinstance(route, Fallback):
@@ -258,7 +258,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     # ---- recipe and order --------------------------------------------------------------------------------------------
 
     @property
-    def source(self) -> routing.AnySource:
+    def source(self) -> routes.AnySource:
         """The dataset that locates each sample's bytes."""
         return self._native_route("source").source
 
@@ -271,7 +271,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         """Whether samples are grouped into batches: False for ``batch_size=None``."""
         return bool(self._auto_collation)
 
-    def peek_epoch(self, batches: int | None = None) -> tuple[state.Progress, list[OrderedBatch]]:
+    def peek_epoch(self, batches: int | None = None) -> tuple[checkpoint.Progress, list[OrderedBatch]]:
         """Returns seed and order (of `batches`, or all) of the next ``iter(loader)``; keeps torch's generators."""
         self._native_route("peek_epoch()")
         return self._epochs.peek(batches, self._settings().read_ahead)
@@ -318,8 +318,8 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        from headrace._base.world import warn_of_whole_reads
-        from headrace._loading.native import arguments, routing
+        from headrace._base.ranks import warn_of_whole_reads
+        from headrace._loading.native import arguments, routes
         from headrace._loading.native.out_transform import TransformedBatches
 
         self.world.check(self.distributed)
@@ -327,11 +327,11 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         if self.reads_whole:
             warn_of_whole_reads()
         route = self._renewed_route()
-        if isinstance(route, routing.Fallback):
+        if isinstance(route, routes.Fallback):
             arguments.warn_of_torch(route.reason, deferred=self.route == "deferred")
-            from headrace._loading.autotune import workers
+            from headrace._loading.autotune import worker_tuner
 
-            workers.choose(self, self._torch_epochs.pace)
+            worker_tuner.choose(self, self._torch_epochs.pace)
             batches = self._torch_epochs.begin(self, super().__iter__)
             return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
         return self._runner.begin(self._settings(), route, self._epochs, self if published else None)
@@ -366,13 +366,13 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         of the generators of the loader and of torch's samplers. A custom sampler must draw from these, or derive its
         order from ``set_epoch``, or have ``state_dict`` and ``load_state_dict``.
         """
-        from headrace._loading.native import routing
+        from headrace._loading.native import routes
 
         # Changes since the epoch began apply to the next epoch.
         route = self._route if self.native and self._epochs.under_way else self._renewed_route()
-        if isinstance(route, routing.Fallback):
+        if isinstance(route, routes.Fallback):
             return self._torch_epochs.state_dict(self)
-        return routing.save(route, self.seed, self._epochs)
+        return routes.save(route, self.seed, self._epochs)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Makes the next ``iter(loader)`` resume from `state_dict`, with any number of workers and ranks.
@@ -382,12 +382,12 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         Raises:
             ValueError: the state belongs to another dataset, batch size, recipe, seed, sampling or Pillow rule.
         """
-        from headrace._loading.native import routing
+        from headrace._loading.native import routes
 
         route = self._renewed_route()
-        if isinstance(route, routing.Fallback):
+        if isinstance(route, routes.Fallback):
             return self._torch_epochs.load_state_dict(self, state_dict)
-        routing.resume(route, self.seed, self._epochs, state_dict)
+        routes.resume(route, self.seed, self._epochs, state_dict)
 
     @property
     def errors(self) -> list[SampleError]:

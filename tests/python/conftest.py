@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 from PIL import Image
 
-from headrace._base import world
+from headrace._base import ranks
 from headrace._cli.demo import lay_out
 from headrace._engine import destination
 from headrace._loading.native import arguments
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _said_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks the warnings that come once per process as issued: pytest would turn them into errors."""
     monkeypatch.setattr(arguments, "_warned", True)
-    monkeypatch.setattr(world, "_warned", True)
+    monkeypatch.setattr(ranks, "_warned", True)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -11,7 +11,7 @@ from PIL import Image
 from headrace._base.native import core
 from headrace._engine import destination, device_engine
 from headrace._engine.engine import Engine
-from headrace._engine.layout import Layout
+from headrace._engine.memory_format import Layout
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.steps.recipe import Recipe
 from headrace.datasets.sources.arrays import Arrays

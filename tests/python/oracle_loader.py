@@ -21,7 +21,7 @@ from typing import Any
 
 import headrace
 from headrace._engine import engine
-from headrace._loading.epoch.state import Progress
+from headrace._loading.epoch.checkpoint import Progress
 from torchvision_shim import import_torchvision
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace._lowering.origins import leaves
+from headrace._lowering.transform_library import leaves
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.recipe import Recipe
 

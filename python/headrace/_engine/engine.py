@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace._base.lifetimes.endings import Ending
+from headrace._base.lifetimes.finalizers import Ending
 from headrace._base.native import core
 from headrace._engine.call_lane import CallLane
 from headrace._engine.counters.counters import Counters
-from headrace._engine.layout import Layout
+from headrace._engine.memory_format import Layout
 from headrace._engine.pillow_lane import PillowLane
 from headrace._engine.python_lane import PythonLane
 from headrace._engine.storage_pool import StoragePool

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from headrace._base.exceptions import is_a, set_traceback, shown, traceback_of
-from headrace._base.lifetimes.living import Living
 from headrace._base.lifetimes.thread_settings import ThreadSettings
 from headrace._base.lifetimes.threads import Serving
+from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import core
 from headrace._base.system import bind_thread
 from headrace._base.text import printable

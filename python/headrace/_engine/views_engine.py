@@ -12,12 +12,12 @@ import numpy as np
 import torch
 
 from headrace._base.native import core
+from headrace._engine.columns_engine import memory_of, parts_of
 from headrace._engine.counters.counters import Counters, summed
 from headrace._engine.destination import Destination, current_stream
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine, Failure, Flight, byte_table
-from headrace._engine.gather_engine import memory_of, parts_of
-from headrace._engine.layout import Layout
+from headrace._engine.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
 

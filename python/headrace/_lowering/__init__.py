@@ -10,14 +10,14 @@ import torch
 import headrace._recipe.steps.steps as S
 from headrace._lowering import blur, colour, containers, drawn_sizes, erasing, geometry, pointwise, texture, warps
 from headrace._lowering.builder import Builder, LoweringError
-from headrace._lowering.images import Lower
-from headrace._lowering.libraries import processors, timm
+from headrace._lowering.libraries import hf_processors, timm
 from headrace._lowering.multi_output import crops, views
-from headrace._lowering.origins import class_origin, has_hooks, leaves
-from headrace._lowering.policies import lowers as policies
-from headrace._lowering.python_steps import calling as python_steps
+from headrace._lowering.pil_only import Lower
+from headrace._lowering.policies import torchvision_policies as policies
+from headrace._lowering.python_steps import python_call as python_steps
 from headrace._lowering.sizes import Size
-from headrace._recipe.steps.columns import AnyColumn
+from headrace._lowering.transform_library import class_origin, has_hooks, leaves
+from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe
 
 __all__ = ["LoweringError", "drawn_by", "lower"]
@@ -32,7 +32,7 @@ _LOWERS: dict[str, Lower] = {
     **containers.LOWERS,
     **erasing.LOWERS,
     **texture.LOWERS,
-    **processors.LOWERS,
+    **hf_processors.LOWERS,
     **warps.LOWERS,
     **drawn_sizes.LOWERS,
 }

@@ -7,9 +7,9 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.images import Lower, on_images
+from headrace._lowering.pil_only import Lower, on_images
 from headrace._recipe.arithmetic import blur_rule
-from headrace._recipe.steps.columns import Column, GaussianWeight
+from headrace._recipe.steps.draw_columns import Column, GaussianWeight
 
 
 def gaussian_blur(builder: Builder, transform: Any, library: str) -> str:

@@ -10,13 +10,13 @@ import torch
 
 import headrace._recipe.steps.steps as S
 from headrace._base.text import shortened
-from headrace._lowering.origins import leaves
 from headrace._lowering.sizes import Size, one_size_after, size_after
 from headrace._lowering.step_names import described
+from headrace._lowering.transform_library import leaves
 from headrace._recipe.images.kinds import of_kind
 from headrace._recipe.steps.byte_table import Pointwise, TensorStep, all_bytes, table
-from headrace._recipe.steps.columns import AnyColumn
-from headrace._recipe.steps.noise import LEVELS, quantiles
+from headrace._recipe.steps.draw_columns import AnyColumn
+from headrace._recipe.steps.erase_noise import LEVELS, quantiles
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 
 #: (height, width) of the synthetic images that a step is tried on if the image size is unknown.

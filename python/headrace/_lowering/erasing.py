@@ -10,8 +10,8 @@ import torch
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.geometry import area_and_ratio
-from headrace._lowering.images import Lower
-from headrace._recipe.steps.columns import Column
+from headrace._lowering.pil_only import Lower
+from headrace._recipe.steps.draw_columns import Column
 
 
 def random_erasing(builder: Builder, transform: Any, library: str) -> str:

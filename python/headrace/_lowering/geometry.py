@@ -13,9 +13,9 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.images import Lower, on_images
+from headrace._lowering.pil_only import Lower, on_images
 from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops, tensor_rule
-from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.draw_columns import Column
 from headrace.transforms import filter_name
 
 # A flip of a tensor commutes with the pointwise steps before it, so it may be done on the image. It does not commute

@@ -6,7 +6,7 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.images import Lower
+from headrace._lowering.pil_only import Lower
 from headrace._recipe.arithmetic import textures
 
 

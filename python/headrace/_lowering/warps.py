@@ -10,9 +10,9 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.images import Lower, on_images
+from headrace._lowering.pil_only import Lower, on_images
 from headrace._recipe.arithmetic import pillow_ops, warps
-from headrace._recipe.steps.columns import Column, WarpNumber
+from headrace._recipe.steps.draw_columns import Column, WarpNumber
 from headrace.transforms import filter_name
 
 _MOST = 3e38  # of float32, roughly: torch refuses to draw beyond

@@ -5,6 +5,6 @@
 and resizes it with headrace's kernels, whose bytes equal Pillow's. All other files, modes and methods are Pillow's.
 """
 
-from headrace.pillow.installing import deferred, install, open, uninstall
+from headrace.pillow.open_patch import deferred, install, open, uninstall
 
 __all__ = ["deferred", "install", "open", "uninstall"]

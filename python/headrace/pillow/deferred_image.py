@@ -23,7 +23,7 @@ from headrace._base.native import core
 from headrace.pillow.file_pixels import BYTES, FilePixels
 from headrace.pillow.image_counts import ImageCounts, in_force
 from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
-from headrace.pillow.replacing import Untouched
+from headrace.pillow.patches import Untouched
 
 _IM = "_im" if hasattr(Image.Image, "im") else "im"  # where Pillow keeps the native image; "im" before Pillow 11
 _RECORDED = frozenset(["convert", "copy", "crop", "load", "resize", "thumbnail", "transpose"])  # Pillow's methods

@@ -14,11 +14,11 @@ from PIL import Image, JpegImagePlugin
 
 from headrace._base.native import core
 from headrace.pillow import pixel_memory
-from headrace.pillow.effects import applied
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.kept_images import files
 from headrace.pillow.lazy_core import LazyCore, Operation
 from headrace.pillow.native_plan import NativePlan
+from headrace.pillow.recorded_effects import applied
 
 BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _MANY = 3  # crops: decoding the whole file costs about as much as two of them

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace._recipe.arithmetic import pillow_rule
-from headrace.pillow.effects import EFFECTS
 from headrace.pillow.lazy_core import Operation
+from headrace.pillow.recorded_effects import EFFECTS
 
 _FILTERS = range(1, 6)  # Lanczos, bilinear, bicubic, box, Hamming; nearest and those that Pillow 13 added are Pillow's
 _FLIPPED = ("flip_horizontal", "flip_vertical")

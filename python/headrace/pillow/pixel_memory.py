@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.pillow.sample_places import SamplePlaces
+from headrace.pillow.batch_memory import SamplePlaces
 
 Array = np.ndarray[Any, Any]
 

@@ -18,7 +18,7 @@ from PIL import Image
 from torch.nn.modules import module as nn_module
 
 from headrace._recipe.images.kinds import as_image, is_pure_tensor
-from headrace.pillow.replacing import Untouched
+from headrace.pillow.patches import Untouched
 
 _MOST = 64  # tables kept
 _WIDEST = 4  # bytes of an element that the kernels write
@@ -164,7 +164,7 @@ _FUNCTIONALS = {
 
 @functools.cache
 def _untouched(kinds: tuple[Any, ...]) -> Untouched:
-    """Returns the functions whose work a table of such transforms does; see Note [patched] in `replacing`."""
+    """Returns the functions whose work a table of such transforms does; see Note [patched] in `patches`."""
     places: list[tuple[Any, str]] = [(of, name) for of, name in _OF_PILLOW if hasattr(of, name)]
     for kind in kinds:
         places += [(kind, name) for name in _METHODS if hasattr(kind, name)]

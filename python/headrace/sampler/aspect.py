@@ -12,7 +12,7 @@ from torch.utils.data import Sampler
 
 from headrace._base.whole_number import whole_number
 from headrace._recipe.draws.draws import epoch_seed
-from headrace._recipe.draws.seeded import Seeded
+from headrace._recipe.draws.seeded_sampler import Seeded
 from headrace._recipe.steps.aspect_sizes import nearest_of
 from headrace.datasets.sources import NotNative, as_source, image_sizes
 from headrace.transforms import ByAspectRatio

@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 from torch.utils.data import Sampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
+from headrace._base.ranks import World
 from headrace._base.whole_number import whole_number
-from headrace._base.world import World
-from headrace._recipe.draws.seeded import Seeded, sampler_chain, tell
+from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
 from headrace.sampler.plain import permutation
 
 Item = TypeVar("Item")

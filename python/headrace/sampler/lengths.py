@@ -13,7 +13,7 @@ from torch.utils.data import Sampler
 
 from headrace._base.whole_number import whole_number
 from headrace._recipe.draws.draws import Int64Array, epoch_words
-from headrace._recipe.draws.seeded import Seeded
+from headrace._recipe.draws.seeded_sampler import Seeded
 
 _SAMPLES, _PIVOTS, _BATCHES = 1, 2, 3  # stream numbers for epoch_words
 _NO_LIMIT = 2**62

@@ -12,7 +12,7 @@ from torch.utils.data import Sampler
 
 from headrace._base.whole_number import whole_number
 from headrace._recipe.draws.draws import Int64Array, UInt64Array, epoch_words
-from headrace._recipe.draws.seeded import Seeded
+from headrace._recipe.draws.seeded_sampler import Seeded
 
 LARGEST = 2**62  # samples: two halves of 31 bits
 TABLE = 2**16  # samples: up to this length the permutation is stored, in at most 512 KiB

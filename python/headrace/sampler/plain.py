@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import RandomSampler, SequentialSampler
 
 from headrace._recipe.draws.draws import epoch_seed
-from headrace._recipe.draws.seeded import Seeded
+from headrace._recipe.draws.seeded_sampler import Seeded
 
 
 def permutation(length: int, seed: int, epoch: int) -> list[int]:

@@ -14,8 +14,8 @@ import headrace
 from headrace import token_columns
 from headrace._base.private_files import is_own, mapped_array, open_new, private_folder, read_own, replacing
 from headrace._cli.pack.manifest import load, load_record
-from headrace.datasets.tables.cached import made_once
-from headrace.datasets.tar_shards.foreign import foreign_index
+from headrace.datasets.tables.converted_files import made_once
+from headrace.datasets.tar_shards.external_index import foreign_index
 
 
 def pipe(path: Path) -> None:

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from headrace import Blobs, DataLoader
-from headrace._base import world
+from headrace._base import ranks as world
 from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
 from rank_loaders import FEW, interleaved, ranks
 from support import assert_same, pictures, train, truncated

@@ -19,7 +19,7 @@ import torch
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
 from headrace._base.native import core
 from headrace._engine.engine import Engine
-from headrace._engine.layout import Layout
+from headrace._engine.memory_format import Layout
 from support import (
     assert_same,
     blobs,

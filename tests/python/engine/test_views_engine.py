@@ -12,7 +12,7 @@ import torch
 from headrace import Blobs, DataLoader, SampleError
 from headrace import transforms as T
 from headrace._engine.destination import resolve
-from headrace._engine.layout import Layout
+from headrace._engine.memory_format import Layout
 from headrace._engine.views_engine import SeparateViews, ViewsEngine, make_views_engine
 from headrace._lowering import lower
 from headrace._recipe.draws.draws import Draws

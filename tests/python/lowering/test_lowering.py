@@ -12,7 +12,7 @@ from torch import nn
 import headrace.transforms as H
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.steps import steps as S
-from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.draw_columns import Column
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 

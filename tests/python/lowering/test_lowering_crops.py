@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
-from headrace._lowering.multi_output.stacking import stacked_by
+from headrace._lowering.multi_output.stacked_crops import stacked_by
 from support import MEAN, STD, assert_same, blobs, same
 
 TO_TENSOR = T.ToTensor()

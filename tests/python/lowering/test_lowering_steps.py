@@ -10,7 +10,7 @@ import torch
 import headrace.transforms as H
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.steps import steps as S
-from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.draw_columns import Column
 
 
 def steps_of(T, *steps) -> tuple:

@@ -63,7 +63,7 @@ def test_videos_have_no_native_preset(torchvision):
 
 
 def lower_leaves(transform: Any) -> list[tuple[str, Any]]:
-    from headrace._lowering.origins import leaves
+    from headrace._lowering.transform_library import leaves
 
     return [(type(leaf).__name__, leaf) for leaf in leaves(transform)]
 

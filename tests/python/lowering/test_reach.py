@@ -16,7 +16,7 @@ from PIL import Image, ImageOps
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from headrace._lowering.python_steps.reach import Reach
+from headrace._lowering.python_steps.bytecode_analysis import Reach
 from support import pictures
 
 MEAN = [0.4, 0.5, 0.6]

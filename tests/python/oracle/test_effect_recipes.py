@@ -12,9 +12,9 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 
 from headrace._engine.engine import Engine
-from headrace._engine.layout import Layout
+from headrace._engine.memory_format import Layout
 from headrace._recipe.steps import steps as S
-from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
 from support import blobs, pictures
 

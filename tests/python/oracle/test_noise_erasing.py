@@ -19,7 +19,7 @@ from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import reference_sample
 from headrace._oracle.tensor import noise_levels
 from headrace._recipe.draws.draws import Draws
-from headrace._recipe.steps.noise import LEVELS, quantiles
+from headrace._recipe.steps.erase_noise import LEVELS, quantiles
 from headrace._recipe.steps.recipe import Recipe
 from places import Place
 from support import assert_same

@@ -17,7 +17,7 @@ from headrace import Arrays, Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._engine.engine import Engine
-from headrace._engine.layout import Layout
+from headrace._engine.memory_format import Layout
 from headrace._engine.views_engine import ViewsEngine
 from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample

@@ -19,7 +19,7 @@ from headrace.pillow import kept_images
 from headrace.pillow.deferred_image import is_deferred
 from headrace.pillow.file_pixels import FilePixels
 from headrace.pillow.image_counts import ImageCounts
-from headrace.pillow.installing import deferred_here
+from headrace.pillow.open_patch import deferred_here
 from support import descriptors
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")

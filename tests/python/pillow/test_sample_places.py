@@ -14,16 +14,16 @@ import torch
 from torch.utils.data import Dataset, default_collate
 
 import headrace
-from headrace.pillow import sample_places
+from headrace.pillow import batch_memory
+from headrace.pillow.batch_memory import SamplePlaces
 from headrace.pillow.pixel_memory import PixelMemory
-from headrace.pillow.sample_places import SamplePlaces
 from own_dataset import OwnDataset
 from torchvision_shim import import_torchvision
 
 FLOATS = np.dtype(np.float32)
 SHAPE, SIZE, COUNT = (3, 64, 64), 4 * 3 * 64 * 64, 8
 
-pytestmark = pytest.mark.skipif(not sample_places.is_possible(), reason="this torch does not count references")
+pytestmark = pytest.mark.skipif(not batch_memory.is_possible(), reason="this torch does not count references")
 
 
 class Worker:

@@ -16,10 +16,10 @@ import torch
 from PIL import Image
 
 from headrace import ImageFolder
-from headrace._cli.demo import folder as demo_folder
-from headrace._cli.demo import lay_out, race, recipes, sheet, tour
-from headrace._cli.demo.equality import same_batches
-from headrace._cli.demo.folder import GROUPS
+from headrace._cli.demo import benchmark, contact_sheet, demo_parts, lay_out, recipes
+from headrace._cli.demo import photo_folder as demo_folder
+from headrace._cli.demo.equality_proof import same_batches
+from headrace._cli.demo.photo_folder import GROUPS
 from support import PHOTOS, WATCHDOG_S
 
 pytestmark = pytest.mark.processes
@@ -117,14 +117,14 @@ def test_same_batches_sees_a_difference() -> None:
 def test_a_race_is_kept_on_its_cores() -> None:
     before = os.sched_getaffinity(0)
     one = {min(before)}
-    with race.limited_to(one):
+    with benchmark.limited_to(one):
         assert os.sched_getaffinity(0) == one
     assert os.sched_getaffinity(0) == before
 
 
 def test_the_table_has_medians_and_spread() -> None:
     speeds = {("torch", 1): [100.0, 110.0, 90.0], ("headrace", 1): [300.0, 2000.0, 250.0]}
-    lines = race.table(speeds).splitlines()
+    lines = benchmark.table(speeds).splitlines()
     assert lines[1].split() == ["torch's", "DataLoader", "+", "Pillow", "100", "(90", "to", "110)"]
     assert lines[2].split() == ["headrace", "300", "(250", "to", "2,000)"]
     assert lines[3].split()[-1] == "3.00"
@@ -132,13 +132,18 @@ def test_the_table_has_medians_and_spread() -> None:
 
 def test_the_sheet_shows_every_image_where_it_belongs() -> None:
     images = torch.arange(5, dtype=torch.uint8).mul(40).view(5, 1, 1, 1).expand(5, 3, 20, 200)
-    drawn = sheet.draw_sheet(images, ["one", "two", "three", "four", "five"], 2, "title", "note")
+    drawn = contact_sheet.draw_sheet(images, ["one", "two", "three", "four", "five"], 2, "title", "note")
     assert drawn.width > 400
     places = [(x, y) for y in range(3) for x in range(2)][:5]
-    left, top, right, below = sheet._MARGIN, sheet._HEAD, 200 + sheet._GAP, 20 + sheet._CAPTION + sheet._GAP
+    left, top, right, below = (
+        contact_sheet._MARGIN,
+        contact_sheet._HEAD,
+        200 + contact_sheet._GAP,
+        20 + contact_sheet._CAPTION + contact_sheet._GAP,
+    )
     colours = [drawn.getpixel((left + x * right + 10, top + y * below + 10)) for x, y in places]
     assert colours == [(40 * i,) * 3 for i in range(5)]
-    assert drawn.getpixel((2, 2)) == sheet._PAPER
+    assert drawn.getpixel((2, 2)) == contact_sheet._PAPER
 
 
 def test_quick_tour(tmp_path: Path) -> None:
@@ -172,8 +177,8 @@ def test_quick_tour(tmp_path: Path) -> None:
 def test_a_place_that_is_taken_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "mine.txt").write_text("mine")
-    assert tour.run(tmp_path, quick=True) == 2
-    assert tour.run(tmp_path / "photos" / "mine.txt", quick=True) == 2
+    assert demo_parts.run(tmp_path, quick=True) == 2
+    assert demo_parts.run(tmp_path / "photos" / "mine.txt", quick=True) == 2
     err = capsys.readouterr().err.splitlines()
     assert len(err) == 2
     assert all(line.startswith("headrace demo: ") and "--out DIR" in line for line in err)
@@ -188,7 +193,7 @@ def nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nowhere_to_write")
 def test_no_folder_for_temporary_files_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tour.run(None, quick=True) == 2
+    assert demo_parts.run(None, quick=True) == 2
     err = capsys.readouterr().err
     assert err.startswith("headrace demo: No usable temporary directory found in [")
     assert err.endswith("; name a writable folder with --out DIR\n")
@@ -198,7 +203,7 @@ def test_no_folder_for_temporary_files_is_one_sentence(capsys: pytest.CaptureFix
 @pytest.mark.usefixtures("nowhere_to_write")
 def test_the_folder_that_is_named_holds_the_temporary_files_too(tmp_path: Path) -> None:
     """Otherwise torch's workers find no folder for their sockets and fail, and torch waits for them."""
-    tour._have_temporary_folder(tmp_path)
+    demo_parts._have_temporary_folder(tmp_path)
     assert tempfile.gettempdir() == str(tmp_path)
 
 
@@ -208,10 +213,15 @@ def test_a_sheet_that_cannot_be_saved_is_one_sentence(
     def full(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for module, name in ((tour.equality, "prove"), (tour.race, "race"), (tour.race, "table"), (tour.training, "train")):
+    for module, name in (
+        (demo_parts.equality_proof, "prove"),
+        (demo_parts.benchmark, "race"),
+        (demo_parts.benchmark, "table"),
+        (demo_parts.training, "train"),
+    ):
         monkeypatch.setattr(module, name, lambda *arguments: "")
-    monkeypatch.setattr(sheet, "save_sheet", full)
-    assert tour.run(tmp_path, quick=True) == 2
+    monkeypatch.setattr(contact_sheet, "save_sheet", full)
+    assert demo_parts.run(tmp_path, quick=True) == 2
     said = "headrace demo: No space left on device; name a writable folder with --out DIR\n"
     assert capsys.readouterr().err == said
 
@@ -235,10 +245,10 @@ def test_the_race_is_left_out_where_torch_has_no_workers(
     def fail(loader: object) -> int:
         raise error
 
-    for module, name in ((tour.equality, "prove"), (tour.training, "train"), (sheet, "save_sheet")):
+    for module, name in ((demo_parts.equality_proof, "prove"), (demo_parts.training, "train"), (contact_sheet, "save_sheet")):
         monkeypatch.setattr(module, name, lambda *arguments: None)
-    monkeypatch.setattr(race, "_drain", fail)
-    assert tour.run(tmp_path, quick=True) == 0
+    monkeypatch.setattr(benchmark, "_drain", fail)
+    assert demo_parts.run(tmp_path, quick=True) == 0
     out = capsys.readouterr().out
     assert "Left out: torch's DataLoader cannot run worker processes here (" in out
     assert said in out
@@ -248,7 +258,7 @@ def test_the_race_is_left_out_where_torch_has_no_workers(
 
 def test_a_quota_of_one_core_is_no_race_on_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     photos = lay_out(tmp_path, 50)
-    monkeypatch.setattr(race, "usable_cores", lambda: 1)
-    monkeypatch.setattr(race, "_measure", lambda loader, seconds: 1.0)
-    monkeypatch.setattr(race, "_first_epoch", lambda loader: None)
-    assert set(race.race(photos.train, 1, 0.1)) == {("torch", 1), ("headrace", 1)}
+    monkeypatch.setattr(benchmark, "usable_cores", lambda: 1)
+    monkeypatch.setattr(benchmark, "_measure", lambda loader, seconds: 1.0)
+    monkeypatch.setattr(benchmark, "_first_epoch", lambda loader: None)
+    assert set(benchmark.race(photos.train, 1, 0.1)) == {("torch", 1), ("headrace", 1)}

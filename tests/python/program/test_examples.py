@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 from support import WATCHDOG_S
 
 pytestmark = pytest.mark.processes

@@ -9,7 +9,7 @@ from dataclasses import fields
 
 import pytest
 
-from headrace._loading.native.attributes import OwnAttributes
+from headrace._loading.native.loader_attributes import OwnAttributes
 from headrace._loading.native.settings import OwnSettings
 from support import WATCHDOG_S
 
@@ -21,18 +21,18 @@ FOR_THE_CLASS = {
     "headrace._base.whole_number",
     "headrace._loading",
     "headrace._loading.native",
-    "headrace._loading.native.attributes",
+    "headrace._loading.native.loader_attributes",
     "headrace._reports",
     "headrace._reports.loader",
-    "headrace._reports.loader.of_loader",
+    "headrace._reports.loader.report_methods",
     "headrace.loader",
     "headrace._reports.html",
-    "headrace._reports.html.reports",
+    "headrace._reports.html.report_method",
     "headrace.datasets",
     "headrace.datasets.tar_stream",
-    "headrace.datasets.tar_stream.loaders",
+    "headrace.datasets.tar_stream.loader_hooks",
     "headrace._loading.autotune",
-    "headrace._loading.autotune.attributes",
+    "headrace._loading.autotune.worker_attributes",
 }
 
 #: Rooms that an epoch of JPEG files does not need.

@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import BatchSampler, SequentialSampler
 
 from headrace import Columns, DataLoader
-from headrace._recipe.draws.seeded import sampler_chain
+from headrace._recipe.draws.seeded_sampler import sampler_chain
 
 
 class Itself:

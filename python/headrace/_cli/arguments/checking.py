@@ -37,9 +37,9 @@ def add(commands: Commands[Any]) -> None:
 
 
 def _demo(args: argparse.Namespace) -> int:
-    from headrace._cli.demo import tour
+    from headrace._cli.demo import demo_parts
 
-    return tour.run(args.out, args.quick)
+    return demo_parts.run(args.out, args.quick)
 
 
 def _doctor(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from headrace._cli.bench.contenders import BASELINE, OURS
+from headrace._cli.bench.loaders import BASELINE, OURS
 from headrace._cli.bench.result import Result
 
 _COLOURS = {OURS: "#0b6e8f", BASELINE: "#4d4d4d"}

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace._cli.bench.contenders import BASELINE, OURS
+from headrace._cli.bench.loaders import BASELINE, OURS
 
 
 @dataclass

@@ -10,9 +10,9 @@ from typing import Any
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.exceptions import name_of, words_of
-from headrace._cli.bench.contenders import OURS, Make, made
+from headrace._cli.bench.loaders import OURS, Make, made
 from headrace._cli.bench.result import Result, Series
-from headrace._cli.bench.samples import UnusableError
+from headrace._cli.bench.sample_choice import UnusableError
 
 
 class Rounds:

@@ -12,13 +12,13 @@ from typing import Any
 from headrace._base.cores import usable_cores
 from headrace._base.exceptions import name_of, words_of
 from headrace._base.text import printable
-from headrace._cli.bench import plot, samples, tables
-from headrace._cli.bench.contenders import contenders
+from headrace._cli.bench import plot, result_tables, sample_choice
 from headrace._cli.bench.equality import DifferentError, check
+from headrace._cli.bench.loaders import contenders
 from headrace._cli.bench.result import Result
 from headrace._cli.bench.rounds import Rounds
-from headrace._cli.bench.samples import UnusableError
-from headrace._cli.commands.given import GivenError, check_writable, dataset_of, set_recipe
+from headrace._cli.bench.sample_choice import UnusableError
+from headrace._cli.commands.inputs import GivenError, check_writable, dataset_of, set_recipe
 from headrace._reports.loader import machine
 
 _CHECKED = 4  # batches
@@ -56,7 +56,7 @@ class Files:
         if self.json is not None:
             self.json.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
         if self.markdown is not None:
-            self.markdown.write_text(printable(tables.markdown(result)), encoding="utf-8")
+            self.markdown.write_text(printable(result_tables.markdown(result)), encoding="utf-8")
         if self.png is not None:
             plot.save(result, self.png)
 
@@ -83,7 +83,7 @@ def run(text: str, plan: Plan, files: Files) -> int:
     if not result.series:
         print("headrace bench: interrupted before the first round; nothing was measured", file=sys.stderr)
         return 130
-    print(tables.terminal(result))
+    print(result_tables.terminal(result))
     files.write(result)
     return 130 if result.interrupted else 0
 
@@ -121,6 +121,6 @@ def _checked(dataset: Any, plan: Plan, workers: int) -> tuple[Any, list[Any], st
         raise UnusableError("the dataset is empty")
     number = plan.samples
     if number is None:
-        number = samples.number_of(samples.speed_of(dataset), workers, plan.seconds, plan.batch_size)
-    chosen, errors = samples.readable(samples.chosen(dataset, number), plan.batch_size, workers)
+        number = sample_choice.number_of(sample_choice.speed_of(dataset), workers, plan.seconds, plan.batch_size)
+    chosen, errors = sample_choice.readable(sample_choice.chosen(dataset, number), plan.batch_size, workers)
     return chosen, errors, check(chosen, plan.batch_size, workers, _CHECKED)

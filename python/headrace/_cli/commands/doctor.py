@@ -10,8 +10,8 @@ from headrace._base import control_group
 from headrace._base.cores import usable_cores
 from headrace._cli.commands.checks import gpu, machine, pixels
 from headrace._cli.commands.checks.finding import Check, Finding
-from headrace._cli.commands.given import GivenError, source_of
-from headrace._cli.doctor import report
+from headrace._cli.commands.inputs import GivenError, source_of
+from headrace._cli.doctor import scan_summary
 from headrace._cli.doctor.disk import cold_speed, files_of
 from headrace._cli.doctor.scan import scan
 
@@ -75,9 +75,9 @@ def run_dataset(text: str, workers: int | None, limit: int | None) -> int:
     found = scan(source, workers if workers is not None else usable_cores(), limit)
     present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit_bytes = control_group.memory_limit()
-    for line in report.lines(found, disk):
+    for line in scan_summary.lines(found, disk):
         print(line)
     print()
-    for advice in report.recommendations(found, disk, min(present, limit_bytes or present)):
-        print(report.wrapped(advice))
+    for advice in scan_summary.recommendations(found, disk, min(present, limit_bytes or present)):
+        print(scan_summary.wrapped(advice))
     return 130 if found.interrupted else 1 if found.broken else 0

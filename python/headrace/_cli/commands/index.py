@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from headrace._cli.pack.joining import join
 from headrace._cli.pack.manifest import NAME
-from headrace._storage.remote.clients.answers import Stamp
+from headrace._cli.pack.shard_join import join
+from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.tar_shards.joined_index import packed
 from headrace.datasets.tar_shards.remote_index import remote_indexes, remote_shards
+from headrace.datasets.tar_shards.shard_urls import shard_paths
 from headrace.datasets.tar_shards.tar_index import index_of
-from headrace.datasets.tar_shards.urls import shard_paths
 
 
 def run(shards: str, out: Path | None) -> int:

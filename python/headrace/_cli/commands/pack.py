@@ -13,14 +13,14 @@ from pathlib import Path
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.cores import usable_cores
+from headrace._cli.pack.array_pack import pack_raw
 from headrace._cli.pack.conversion import COPY, RAW, Conversion
+from headrace._cli.pack.job_processes import run as run_jobs
 from headrace._cli.pack.manifest import IMAGES, LABELS
-from headrace._cli.pack.packing import Packed, Share, pack
-from headrace._cli.pack.processes import run as run_jobs
-from headrace._cli.pack.raw import pack_raw
+from headrace._cli.pack.packer import Packed, Share, pack
 from headrace._cli.pack.ray_tasks import run_with_ray
 from headrace._cli.pack.tar_contents import contents_of
-from headrace.datasets.opening.opened import opened
+from headrace.datasets.opening.dataset_opening import opened
 from headrace.datasets.sources import as_counted
 from headrace.datasets.sources.dataset import BlobDataset
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from headrace._base.cores import usable_cores
 from headrace._base.text import printable
-from headrace._cli.commands.given import GivenError, check_writable, dataset_of, set_recipe
+from headrace._cli.commands.inputs import GivenError, check_writable, dataset_of, set_recipe
 from headrace._reports.html.document import document
-from headrace._reports.html.traced import facts_of
+from headrace._reports.html.trace_facts import facts_of
 from headrace.loader import DataLoader
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from headrace._reports.top.found import Found, NothingFoundError, find
+from headrace._reports.top.discovery import Found, NothingFoundError, find
 
 
 def run(pids: Sequence[int], folder: Path | None, every_s: float, once: bool, as_json: bool) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace._base.exceptions import name_of, words_of
-from headrace._cli.commands.given import GivenError, check_writable, dataset_of, set_recipe
-from headrace._cli.tune.points import Point, Sweep
+from headrace._cli.commands.inputs import GivenError, check_writable, dataset_of, set_recipe
+from headrace._cli.tune.measurement import Point, Sweep
 from headrace._loading.autotune.budget import Auto, Budget, budget_of
 from headrace._loading.autotune.tuner import Choice
 from headrace._reports.loader import machine

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from headrace._base.cores import usable_cores
 from headrace._cli.commands.pack import samples_bar, source_of
-from headrace._cli.pack.checking import Difference, check
+from headrace._cli.pack.array_verification import check_raw
 from headrace._cli.pack.conversion import RAW
 from headrace._cli.pack.manifest import loaded
-from headrace._cli.pack.raw_checking import check_raw
+from headrace._cli.pack.pack_verification import Difference, check
 from headrace._cli.pack.tar_contents import contents_of
 
 

@@ -3,6 +3,6 @@
 headrace demo --out demo-out
 """
 
-from headrace._cli.demo.folder import Layout, lay_out
+from headrace._cli.demo.photo_folder import Layout, lay_out
 
 __all__ = ["Layout", "lay_out"]

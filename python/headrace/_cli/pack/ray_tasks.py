@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headrace._cli.pack.processes import Work
+from headrace._cli.pack.job_processes import Work
 
 _TRIES = 4  # of a job whose worker or machine dies
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from headrace._base.private_files import open_new
-from headrace._cli.pack.contents import Contents, Sample
 from headrace._cli.pack.conversion import Conversion, converted
 from headrace._cli.pack.manifest import Record, Terms, finish, record_path, store_record, unfinished
-from headrace.datasets.sources.ranges import stamp_of
+from headrace._cli.pack.members import Contents, Sample
+from headrace.datasets.sources.byte_ranges import stamp_of
 from headrace.datasets.tar_shards.tar_index import index_of
 
 _MODE = 0o644

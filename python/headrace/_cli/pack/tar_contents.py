@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace._cli.pack.contents import Contents, Sample
-from headrace.datasets.sources.ranges import read_range
-from headrace.datasets.tar_shards.dataset import TarShards
+from headrace._cli.pack.members import Contents, Sample
+from headrace.datasets.sources.byte_ranges import read_range
+from headrace.datasets.tar_shards.tar_dataset import TarShards
 from headrace.datasets.tar_shards.tar_index import TarIndex, index_of
 
 

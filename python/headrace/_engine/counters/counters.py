@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace._engine.counters.durations import Counts
+from headrace._engine.counters.percentiles import Counts
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Counters:
 
     Attributes:
         stages: items and busy nanoseconds, summed over threads, by stage.
-        durations: durations of the timed items by stage, in the buckets of `headrace._engine.counters.durations`.
+        durations: durations of the timed items by stage, in the buckets of `headrace._engine.counters.percentiles`.
         bytes_read: bytes of the samples that were read, from files or memory.
         workers: native threads, as the operating system numbers them.
         asleep: how many of them were taken away and do nothing.

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from headrace._loading.autotune.ab_test import GAIN, Noise, Turns, Window
 from headrace._loading.autotune.budget import Budget
-from headrace._loading.autotune.turns import GAIN, Noise, Turns, Window
-from headrace._loading.bottleneck.load import Load
+from headrace._loading.bottleneck.batch_cost import Load
 from headrace._loading.bottleneck.model import is_crowded
 
 FIRST_DEPTH = 2  #: torch's default

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from headrace._engine.counters.pace import Step
-from headrace._loading.bottleneck.load import Load
+from headrace._engine.counters.epoch_timing import Step
+from headrace._loading.bottleneck.batch_cost import Load
 
 _DELAYED = 0.15  # share of the wish to run, above which other programs or threads are said to take the cores
 _BUSY_INTERPRETER = 0.4  # a holder without a core keeps it, too

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from headrace._engine.counters.pace import Mark, Step
+from headrace._engine.counters.epoch_timing import Mark, Step
+from headrace._loading.bottleneck.batch_cost import Load, Setting, between
 from headrace._loading.bottleneck.changes import Change, changes, making_of
-from headrace._loading.bottleneck.load import Load, Setting, between
 from headrace._loading.bottleneck.model import is_crowded, is_slowed, keep_interpreter, period, simulated, terms
-from headrace._loading.bottleneck.words import reasons
+from headrace._loading.bottleneck.verdict_text import reasons
 
 #: Fewer batches, or fewer windows of them, give no verdict.
 BATCHES, WINDOWS = 12, 3

@@ -11,9 +11,9 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
-from headrace._base.lifetimes.living import Living
 from headrace._base.lifetimes.thread_settings import ThreadSettings
 from headrace._base.lifetimes.threads import Serving
+from headrace._base.lifetimes.weak_list import Living
 
 _MOST = 4  # a collate_fn shares Python's interpreter with the training loop
 _PARTING_S = 10.0  # time that a running collate_fn gets when the interpreter exits

@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from headrace._loading.epoch.naming import Naming
+from headrace._loading.epoch.checkpoint import Progress, Resume, Start
 from headrace._loading.epoch.order import Cut, EpochOrder, OrderedBatch
+from headrace._loading.epoch.sampler_items import Naming
 from headrace._loading.epoch.sampler_kinds import follows_from_its_epoch
-from headrace._loading.epoch.sampler_state import SamplerState, is_stateful
-from headrace._loading.epoch.samplers import (
+from headrace._loading.epoch.sampler_setup import (
     Order,
     begin_with,
     followers,
@@ -26,10 +26,10 @@ from headrace._loading.epoch.samplers import (
     requested_epoch,
     samplers_of,
 )
-from headrace._loading.epoch.state import Progress, Resume, Start
+from headrace._loading.epoch.sampler_state import SamplerState, is_stateful
 from headrace._recipe.draws.generator_states import RandomState, base_seed, generators_of
 from headrace._recipe.draws.python_randomness import generators_held
-from headrace._recipe.draws.seeded import Seeded, sampler_chain, tell
+from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
 
 _DATASETS = ("data_source", "dataset")  # samplers' attributes that hold the dataset; a sampler's copy shares it
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from headrace._loading.epoch.naming import Naming, as_indices
+from headrace._loading.epoch.sampler_items import Naming, as_indices
 from headrace._loading.epoch.sampler_kinds import draws_at_once
 from headrace._loading.epoch.sampler_state import History, SamplerState
 from headrace._recipe.draws.draws import Occurrences

@@ -8,8 +8,8 @@ from typing import Any
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace._base.originals.own import is_own
-from headrace._recipe.draws.seeded import Seeded, sampler_chain
+from headrace._base.originals.originality import is_own
+from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain
 from headrace.sampler.distributed import ShardedSampler
 
 

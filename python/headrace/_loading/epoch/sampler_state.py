@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler
 
-from headrace._recipe.draws.seeded import sampler_chain
+from headrace._recipe.draws.seeded_sampler import sampler_chain
 
 Int64s = npt.NDArray[np.int64]
 

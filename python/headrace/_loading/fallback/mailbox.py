@@ -13,7 +13,7 @@ import tempfile
 from multiprocessing.reduction import DupFd
 from typing import Any
 
-from headrace._base.lifetimes.endings import Ending
+from headrace._base.lifetimes.finalizers import Ending
 
 _HEAD = struct.Struct("<qq")  # epoch of the message, or 0; number of its bytes
 _NOTHING = -1  # in place of the number: the message is that there is none

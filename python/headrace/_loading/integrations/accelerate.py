@@ -19,10 +19,10 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
-from headrace._loading.integrations import kept
-from headrace._loading.integrations.remake import remade
-from headrace._loading.integrations.tickets import LoopPosition, Redeemed, Tickets
-from headrace._recipe.draws.seeded import sampler_chain
+from headrace._loading.integrations import accelerate_wrappers
+from headrace._loading.integrations.loader_handoff import LoopPosition, Redeemed, Tickets
+from headrace._loading.integrations.recreation import remade
+from headrace._recipe.draws.seeded_sampler import sampler_chain
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler
 
@@ -42,7 +42,7 @@ def take_over(ours: type[Any]) -> None:
         if not isinstance(dataloader, ours):
             return before(dataloader, *args, **kwargs)
         if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
-            with kept.preparing(dataloader):
+            with accelerate_wrappers.preparing(dataloader):
                 return before(as_torchs(dataloader), *args, **kwargs)
         asked = inspect.signature(stock_prepare).bind(dataloader, *args, **kwargs)
         asked.apply_defaults()
@@ -50,7 +50,7 @@ def take_over(ours: type[Any]) -> None:
 
     prepare_data_loader._headrace = True  # type: ignore[attr-defined]
     accelerate.accelerator.prepare_data_loader = prepare_data_loader
-    kept.take_part(ours)
+    accelerate_wrappers.take_part(ours)
 
 
 def _is_stream(loader: Any) -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from headrace._loading.mixup import pixels
-from headrace.pillow.replacing import Place, Replacements, method
+from headrace._loading.mixup import in_place_mixes
+from headrace.pillow.patches import Place, Replacements, method
 
 _MODULE = "torchvision.transforms.v2._augment"
 
@@ -31,7 +31,7 @@ def replacements(empty: Empty) -> Replacements:
         def version(plain: Any) -> Any:
             @functools.wraps(plain)
             def transform(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
-                if inpt is params["labels"] or not pixels.is_mixable(inpt) or not inpt.is_contiguous():
+                if inpt is params["labels"] or not in_place_mixes.is_mixable(inpt) or not inpt.is_contiguous():
                     return plain(self, inpt, params)
                 self._check_image_or_video(inpt, batch_size=params["batch_size"])
                 made = empty(inpt)
@@ -49,7 +49,7 @@ def replacements(empty: Empty) -> Replacements:
 
 def _mixed_up(batch: torch.Tensor, made: torch.Tensor, params: dict[str, Any]) -> None:
     made.copy_(batch)
-    pixels.mix(made, params["lam"])
+    in_place_mixes.mix(made, params["lam"])
 
 
 def _cut_mixed(batch: torch.Tensor, made: torch.Tensor, params: dict[str, Any]) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from headrace._base.exceptions import contextmanager
-from headrace._base.originals.relied import are_own
-from headrace._loading.mixup import pixels
+from headrace._base.originals.relied_functions import are_own
+from headrace._loading.mixup import in_place_mixes
 from headrace._recipe.draws.python_randomness import numpy_seed_of
 
 _MODULE = "timm.data.mixup"
@@ -110,17 +110,17 @@ def _twin_class(kind: Any) -> Any:
     own_mix, own_call = methods["_mix_batch"], methods["__call__"]
 
     def mix_batch(self: Any, x: torch.Tensor) -> Any:
-        if not pixels.is_mixable(x):
+        if not in_place_mixes.is_mixable(x):
             return own_mix(self, x)
         lam, cut = self._params_per_batch()
         if lam == 1.0:
             return 1.0
         if not cut:
-            pixels.mix(x, lam, mirrored=True)
+            in_place_mixes.mix(x, lam, mirrored=True)
             return lam
         find: Any = names["cutmix_bbox_and_lam"]
         (top, bottom, left, right), lam = find(x.shape, lam, self.cutmix_minmax, self.correct_lam)
-        pixels.move_boxes(x, (int(left), int(top), int(right), int(bottom)), mirrored=True)
+        in_place_mixes.move_boxes(x, (int(left), int(top), int(right), int(bottom)), mirrored=True)
         return lam
 
     def call(self: Any, x: Any, target: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from headrace._base.originals.relied import are_own
-from headrace._loading.mixup import pixels
-from headrace._lowering.origins import has_hooks
+from headrace._base.originals.relied_functions import are_own
+from headrace._loading.mixup import in_place_mixes
+from headrace._lowering.transform_library import has_hooks
 
 _TRANSFORMS = "torchvision.transforms.v2"
 
@@ -53,13 +53,13 @@ def _in_place_class(kind: Any) -> Any:
         if inpt is params["labels"] and type(inpt) is torch.Tensor:
             with torch._C.DisableTorchFunction():  # modes of the calling thread cost more than the labels' arithmetic
                 return kind.transform(self, inpt, params)
-        if inpt is params["labels"] or not pixels.is_mixable(inpt):
+        if inpt is params["labels"] or not in_place_mixes.is_mixable(inpt):
             return kind.transform(self, inpt, params)
         self._check_image_or_video(inpt, batch_size=params["batch_size"])
         if kind.__name__ == "MixUp":
-            pixels.mix(inpt, params["lam"])
+            in_place_mixes.mix(inpt, params["lam"])
         else:
-            pixels.move_boxes(inpt, params["box"])
+            in_place_mixes.move_boxes(inpt, params["box"])
         return inpt
 
     return type(kind.__name__, (kind,), {"transform": transform})

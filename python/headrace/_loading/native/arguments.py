@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch.utils.data import get_worker_info
 
+from headrace._base.ranks import World
 from headrace._base.whole_number import whole_number
-from headrace._base.world import World
-from headrace._engine.layout import Layout
+from headrace._engine.memory_format import Layout
 from headrace._loading.autotune.budget import Auto
-from headrace._loading.native import faults
+from headrace._loading.native import sample_errors
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 
 
@@ -40,8 +40,8 @@ def check_own_arguments(own: Mapping[str, Any]) -> None:
         known = ", ".join(str(one) for one in DTYPES)
         raise ValueError(f"dtype must be one of {known}, or None for what the transforms give, not {dtype!r}")
     Layout.of(own["memory_format"])
-    if own["on_error"] not in faults.ON_ERROR:
-        raise ValueError(f"on_error must be one of {', '.join(faults.ON_ERROR)}, not {own['on_error']!r}")
+    if own["on_error"] not in sample_errors.ON_ERROR:
+        raise ValueError(f"on_error must be one of {', '.join(sample_errors.ON_ERROR)}, not {own['on_error']!r}")
     if own["max_errors"] is not None:
         whole_number("max_errors", own["max_errors"], smallest=0)
     if own["snapshot_every_n_steps"] is not None:

@@ -13,28 +13,28 @@ import numpy as np
 from torch.utils.data import default_convert
 
 from headrace._base.errors import SampleError
-from headrace._base.lifetimes.endings import Ending, call_all
-from headrace._base.lifetimes.living import Living
+from headrace._base.lifetimes.finalizers import Ending, call_all
+from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import core
-from headrace._base.recording import span
-from headrace._engine.counters.pace import Pace, Spending
+from headrace._base.spans import span
+from headrace._engine.counters.epoch_timing import Pace, Spending
 from headrace._engine.engine import Engine, Flight
-from headrace._loading.collate.as_torch import Holds, made_as_torch
+from headrace._loading.collate.collate_call import Collation
 from headrace._loading.collate.collate_threads import CollateThreads
-from headrace._loading.collate.collation import Collation
-from headrace._loading.epoch.state import Progress
-from headrace._loading.native import faults
+from headrace._loading.collate.torch_batches import Holds, made_as_torch
+from headrace._loading.epoch.checkpoint import Progress
+from headrace._loading.native import sample_errors
 from headrace._loading.native.arguments import can_pin
-from headrace._loading.native.begun import Begun, Collated, Results
-from headrace._loading.native.line import Line, Order
-from headrace._loading.native.looking import Looking
+from headrace._loading.native.batch_queue import Line, Order
+from headrace._loading.native.pending_batch import Begun, Collated, Results
 from headrace._loading.native.settings import Settings
+from headrace._loading.native.thread_probe import Looking
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.draws.held_generators import left_alone
 from headrace.datasets.sources.labels import as_in_workers
 
 if TYPE_CHECKING:
-    from headrace._loading.autotune.of_epoch import Tuning
+    from headrace._loading.autotune.epoch_tuner import Tuning
 
 _FOREVER_S = 1e9
 _NONE_LEFT = object()  # stands for a batch of which all samples failed and are skipped
@@ -72,7 +72,7 @@ class NativeIterator(Ending):
 
     def __init__(
         self,
-        source: faults.Source,
+        source: sample_errors.Source,
         table: Any,
         engine: Engine,
         order: Order,
@@ -100,9 +100,9 @@ class NativeIterator(Ending):
         self._line = Line(table, engine, order, draws, progress, settings.depth, self._collating.expect, holds)
         # Without `owns_engine` the loader cancels the line's batches when it begins another epoch.
         self.at_end = call_all(self._collating.endings, engine.endings if owns_engine else ())
-        faults.warn_of_dropped()
+        sample_errors.warn_of_dropped()
         owner = None if for_comparison else self
-        self._faults = faults.FaultLog(settings.on_error, settings.max_errors, progress, owner)
+        self._faults = sample_errors.FaultLog(settings.on_error, settings.max_errors, progress, owner)
         own = settings.num_workers or settings.seed is not None or for_comparison
         self._drawing = nullcontext if own else left_alone  # for the generators that steps in this thread hold
         self._exhausted = self._closed = False
@@ -118,7 +118,7 @@ class NativeIterator(Ending):
         tuner = self._settings.tuner
         if tuner is None:
             return None
-        from headrace._loading.autotune.of_epoch import Tuning
+        from headrace._loading.autotune.epoch_tuner import Tuning
 
         return Tuning(tuner, self._pace, self._engine, self._line, collate_threads)
 
@@ -249,7 +249,7 @@ class NativeIterator(Ending):
             with span("collate_fn"), Spending(self._pace, "collate_fn"), self._settings.default_device():
                 return Collated(self._collation(results.images, results.indices, results.number, ahead=ahead))
         except BaseException as error:
-            return Collated(None, faults.of_collate_fn(error, self._settings.num_workers))
+            return Collated(None, sample_errors.of_collate_fn(error, self._settings.num_workers))
 
     def _deliver(self, begun: Begun, results: Results) -> Any:
         """Returns the batch, or `_NONE_LEFT`. A collate_fn may return None."""
@@ -308,12 +308,12 @@ class NativeIterator(Ending):
             if results.failures is None:
                 results.failures = self._engine.failures(results.flight)
             indices = results.indices
-            results.errors = [faults.describe(one, int(indices[one.sample]), self._source) for one in results.failures]
+            results.errors = sample_errors.describe(results.failures, indices, self._source)
             results.failed = [one.sample for one in results.failures]
             if results.errors and self._settings.on_error == "raise":
                 with begun.failing():
-                    faults.call_labels(self._source, indices[: min(results.failed)])
-                begun.error = faults.raised(results.errors[0])
+                    sample_errors.call_labels(self._source, indices[: min(results.failed)])
+                begun.error = sample_errors.raised(results.errors[0])
                 raise begun.error
             if results.errors:
                 self._note(results.errors)
@@ -328,7 +328,7 @@ class NativeIterator(Ending):
             flight = self._engine.repair(results.flight, places, self._table, indices[places], begun.draws[places])
             self._wait(flight)
             failures = self._engine.failures(flight)
-            self._note([faults.describe(one, int(indices[places[one.sample]]), self._source) for one in failures])
+            self._note(sample_errors.describe(failures, indices[places], self._source))
             places = [places[one.sample] for one in failures]
             if not places:
                 return indices

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from headrace._loading.epoch.state import Progress
-from headrace._loading.mixup import programs
-from headrace._loading.native.attributes import OutTransform
+from headrace._loading.epoch.checkpoint import Progress
+from headrace._loading.mixup import recognition
+from headrace._loading.native.loader_attributes import OutTransform
 from headrace._recipe.draws.draws import BatchUse, batch_uniform
 from headrace._recipe.draws.python_randomness import sample_randomness
 
@@ -33,7 +33,7 @@ class SeededBatches:
     def __call__(self, batch: Any, number: int) -> Any:
         """Returns ``function(batch)``; `number` is the batch's number in the epoch."""
         uniform = batch_uniform(self.progress.seed, self.progress.epoch, number, BatchUse.OUT_TRANSFORM)
-        mixing = programs.of_batch(self.function) if self.owned else None
+        mixing = recognition.of_batch(self.function) if self.owned else None
         with sample_randomness(uniform, process_wide=True, device=self.device):
             return (mixing or self.function)(batch)
 

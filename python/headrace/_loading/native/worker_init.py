@@ -18,10 +18,10 @@ from typing import Any
 
 import torch
 
-from headrace._lowering.python_steps.frames import Frames
-from headrace._lowering.python_steps.origins import Bound, Member, Seen, defined
-from headrace._lowering.python_steps.reach import PLAIN
-from headrace._lowering.python_steps.values import FREE, Frame, Inner, Unclear, Value, bound_arguments
+from headrace._lowering.python_steps.abstract_frames import Frames
+from headrace._lowering.python_steps.bytecode_analysis import PLAIN
+from headrace._lowering.python_steps.value_origins import Bound, Member, Seen, defined
+from headrace._lowering.python_steps.value_sets import FREE, Frame, Inner, Unclear, Value, bound_arguments
 
 _INFO, _DATA = "what get_worker_info returns", "the dataset"
 #: By module, the functions that may be called: those that seed; those that limit threads; those that only compute.

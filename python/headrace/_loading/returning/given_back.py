@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headrace._loading.epoch.epochs import Epochs
-from headrace._loading.native import routing
-from headrace._loading.native.routing import Batches, Fallback, Route
+from headrace._loading.native import routes
+from headrace._loading.native.routes import Batches, Fallback, Route
 
 
 def given_back(loader: Any, route: Fallback) -> Route:
@@ -19,7 +19,7 @@ def given_back(loader: Any, route: Fallback) -> Route:
         return route
     settings = loader._settings()
     batches = Batches.now(settings)
-    now = routing.decide(
+    now = routes.decide(
         settings.dataset,
         batches,
         settings.collate_fn,

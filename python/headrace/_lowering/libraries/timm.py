@@ -9,11 +9,11 @@ import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.erasing import add_erasing, add_noise
 from headrace._lowering.geometry import add_one_of, area_and_ratio, pair, resized_crops
-from headrace._lowering.images import Lower, on_images
+from headrace._lowering.pil_only import Lower, on_images
 from headrace._lowering.pointwise import tensor_step
 from headrace._lowering.policies import timm_policies
 from headrace._recipe.arithmetic import pillow_ops
-from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.draw_columns import Column
 from headrace.transforms import filter_name
 
 _MOST_BOXES = 100  # of RandomErasing: each has a column for every number that it may draw

@@ -14,11 +14,11 @@ from PIL import Image
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder, LoweringError
 from headrace._lowering.geometry import pair
-from headrace._lowering.multi_output.stacking import stacked_by
+from headrace._lowering.multi_output.stacked_crops import stacked_by
 from headrace._lowering.multi_output.views import LowerSteps
-from headrace._lowering.origins import class_origin, has_hooks, leaves
+from headrace._lowering.transform_library import class_origin, has_hooks, leaves
 from headrace._recipe.images.kinds import kind_of
-from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
 
 _LIBRARIES = ("headrace", "v1", "v2")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from headrace._lowering.builder import Builder, LoweringError
-from headrace._lowering.origins import class_origin, has_hooks, leaves
+from headrace._lowering.transform_library import class_origin, has_hooks, leaves
 from headrace._recipe.steps.recipe import Recipe
 
 #: Lowers steps, all natively, into a builder, and returns the recipe with outputs of a dtype.

@@ -6,11 +6,11 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.images import Lower, on_either
+from headrace._lowering.pil_only import Lower, on_either
 from headrace._lowering.policies.choices import any_of, any_way
 from headrace._lowering.policies.operations import Steps
 from headrace._lowering.policies.tensor_operations import TensorOperations
-from headrace._recipe.steps.columns import Column, SumWeights
+from headrace._recipe.steps.draw_columns import Column, SumWeights
 
 _BINS = 10  # of the magnitudes, of which the first `severity` can be drawn
 _ANY_DEPTH = 3  # of the chains, if their depth is drawn

@@ -13,7 +13,7 @@ import torch
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.byte_tensors.colour import contrast, posterized
+from headrace._lowering.byte_tensors.tensor_colour import contrast, posterized
 from headrace._lowering.policies.operations import Steps, space_of, ways_of
 from headrace._recipe.arithmetic import tensor_rule, warps
 from headrace.transforms import filter_name

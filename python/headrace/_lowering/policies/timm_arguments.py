@@ -8,7 +8,7 @@ from typing import Any
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._recipe.draws.policy_numbers import argument, has_sign
-from headrace._recipe.steps.columns import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
+from headrace._recipe.steps.draw_columns import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
 
 # Rule of an argument -> rule of the three numbers behind it.
 _FOLLOWED = {"angle": "turn", "radius": "box", "any_radius": "box"}

@@ -9,13 +9,13 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.images import Lower, on_images
-from headrace._lowering.origins import class_origin
+from headrace._lowering.pil_only import Lower, on_images
 from headrace._lowering.policies.choices import any_of, any_way
 from headrace._lowering.policies.operations import Steps
 from headrace._lowering.policies.timm_arguments import Arguments
 from headrace._lowering.policies.timm_operations import ways_of
-from headrace._recipe.steps.columns import ChainWeights, Column
+from headrace._lowering.transform_library import class_origin
+from headrace._recipe.steps.draw_columns import ChainWeights, Column
 
 _MOST_BRANCHES = 4096  # of a choice without repetition
 _ANY_DEPTH = 3  # of AugMix's chains, if their depth is drawn

@@ -8,7 +8,7 @@ import sys
 from types import CodeType
 from typing import Any
 
-from headrace._lowering.python_steps.values import FREE, VERSION, Frame, Inner, State, Unclear, Value, pop
+from headrace._lowering.python_steps.value_sets import FREE, VERSION, Frame, Inner, State, Unclear, Value, pop
 
 
 class Opcodes:

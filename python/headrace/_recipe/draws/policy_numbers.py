@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from headrace._recipe.steps.columns import Magnitude, PolicyNumber
+from headrace._recipe.steps.draw_columns import Magnitude, PolicyNumber
 
 Float64Array = npt.NDArray[np.float64]
 

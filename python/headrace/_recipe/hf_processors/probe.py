@@ -11,9 +11,9 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops
-from headrace._recipe.hf_processors.recognised import CALL_IT
-from headrace._recipe.hf_processors.steps import Geometry, steps_of
-from headrace._recipe.hf_processors.values import ProcessorValues, values
+from headrace._recipe.hf_processors.byte_values import ProcessorValues, values
+from headrace._recipe.hf_processors.processor_steps import Geometry, steps_of
+from headrace._recipe.hf_processors.recognition import CALL_IT
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 
 #: (height, width) of the images that are tried: odd differences to every size, and images smaller than a crop.

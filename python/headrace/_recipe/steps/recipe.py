@@ -14,7 +14,7 @@ import torch
 
 from headrace._recipe.steps.aspect_sizes import nearest
 from headrace._recipe.steps.byte_table import Pointwise
-from headrace._recipe.steps.columns import AnyColumn
+from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.steps import Call, Step, Texture
 
 #: Supported dtypes of outputs.
@@ -35,8 +35,8 @@ class Recipe:
         lut: ``pointwise`` of the 256 byte values: (channels, 256), in the output dtype.
         names: one line of `explain()` for each of the user's transforms: (its repr, what it was lowered to).
         erased: the values that the EraseSteps write, after all tensor steps: (rows, channels), in the output dtype; one
-            row for each step in the order of `steps`, nested ones included, or `noise.LEVELS` rows if it draws values;
-            None without such steps.
+            row for each step in the order of `steps`, nested ones included, or `erase_noise.LEVELS` rows if it draws
+            values; None without such steps.
         in_python: indices of `names` that run in Python.
         kind: tensor class that the transforms return for a single sample; a batch is a plain tensor.
         mode: mode in which encoded images are opened: "RGB", "L" (gray levels) or "P" (palette indices). With "L" and

@@ -161,8 +161,8 @@ class GaussianBlur:
     """torchvision's blur of a PIL image: a convolution in float32 with mirrored borders, rounded to bytes.
 
     Draw columns: `draw` is sigma; the next `width` columns are the weights of a row of the kernel, and the `height`
-    columns after them those of a column, all computed from sigma (`columns.GaussianWeight`). `softmax`: whether the
-    weights are computed by the operations of torchvision v2, otherwise by those of v1.
+    columns after them those of a column, all computed from sigma (`draw_columns.GaussianWeight`). `softmax`: whether
+    the weights are computed by the operations of torchvision v2, otherwise by those of v1.
     """
 
     width: int
@@ -177,7 +177,7 @@ class PillowBlur:
 
     Attributes:
         radius: in pixels, 0 or more. Behind the column of a drawn one are the three numbers of rule ``"box"``
-            (`columns.WarpNumber`).
+            (`draw_columns.WarpNumber`).
     """
 
     radius: float | Drawn
@@ -223,7 +223,7 @@ class Shuffled:
 class MixChains:
     """timm's AugMix: do each of `chains` with a copy of the image, and mix the results with the image.
 
-    Draw columns: from `draw` on one weight for each chain, then the factor of the blend (`columns.ChainWeights`).
+    Draw columns: from `draw` on one weight for each chain, then the factor of the blend (`draw_columns.ChainWeights`).
 
     Attributes:
         chains: steps that keep the size of the image.
@@ -241,8 +241,8 @@ class MixChains:
 class SumChains:
     """torchvision's AugMix: do each of `chains` with a copy of the image, and sum up the results and the image.
 
-    Draw columns: from `draw` on one weight for each chain, then that of the image (`columns.SumWeights`). Products and
-    sums are rounded to float32 one by one, beginning with the image; the result drops fractions.
+    Draw columns: from `draw` on one weight for each chain, then that of the image (`draw_columns.SumWeights`). Products
+    and sums are rounded to float32 one by one, beginning with the image; the result drops fractions.
 
     Attributes:
         chains: steps that keep the size of the image.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace._recipe.steps.effect_steps import Drawn
-from headrace._recipe.steps.turns import turn_of
+from headrace._recipe.steps.rotation import turn_of
 
 __all__ = ["Affine", "RandomAffine", "RandomPerspective", "RandomRotate", "Rotate", "WarpStep"]
 
@@ -49,7 +49,7 @@ class Rotate:
 class RandomRotate:
     """``PIL.Image.rotate`` by the angle in column `draw`, in degrees.
 
-    The next three columns are the numbers of rule ``"turn"`` (`columns.WarpNumber`).
+    The next three columns are the numbers of rule ``"turn"`` (`draw_columns.WarpNumber`).
 
     Attributes:
         filter, fill: as in `Affine`.
@@ -70,7 +70,7 @@ class RandomAffine:
 
     Draw columns: `draw` is the angle in degrees; the next two are the shifts as shares of the width and the height,
     rounded to whole pixels; then the scale, and the shears along x and y in degrees. The next four columns are the
-    numbers of rule ``"affine"`` (`columns.WarpNumber`).
+    numbers of rule ``"affine"`` (`draw_columns.WarpNumber`).
 
     Attributes:
         filter, fill: as in `Affine`.
@@ -91,7 +91,7 @@ class RandomPerspective:
 
     Draw columns: the first eight, uniform in [0, 1), are the moves inwards (x, y) of the corners at the top left, top
     right, bottom right and bottom left. The next eight are the numbers of rule ``"perspective"``
-    (`columns.WarpNumber`).
+    (`draw_columns.WarpNumber`).
 
     Attributes:
         distortion: largest move, as a share of half the width and half the height.

@@ -7,9 +7,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from headrace._reports.html.facts import Facts
-from headrace._reports.html.marks import bars, histogram, over_time, pairs, section, table, text
-from headrace._reports.html.spans import spans
+from headrace._reports.html.markup import bars, histogram, over_time, pairs, section, table, text
+from headrace._reports.html.report_data import Facts
+from headrace._reports.html.timeline_data import spans
 
 _HERE = Path(__file__).parent
 # The browser itself refuses every request to another address.

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from headrace._reports.html.examined import examine
-from headrace._reports.html.facts import Facts
+from headrace._reports.html.batch_recording import Step, record
+from headrace._reports.html.file_probe import examine
 from headrace._reports.html.pictures import pictures
-from headrace._reports.html.recorded import Step, record
+from headrace._reports.html.report_data import Facts
 from headrace._reports.loader import machine
 from headrace.datasets.sources import BlobDataset
 

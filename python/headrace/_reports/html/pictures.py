@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace._reports.html.facts import Picture
+from headrace._reports.html.report_data import Picture
 
 _MOST = 24
 _EDGE = 160  # pixels: longest edge of a picture

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from headrace._base.lifetimes.endings import Ending, call_elsewhere
+from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
 from headrace._base.native import core
 from headrace._reports.loader import chrome_trace
 from headrace._reports.loader.timeline import Nanoseconds, StageTime, ThreadTimeline, add_up, table

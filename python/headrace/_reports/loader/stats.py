@@ -7,19 +7,19 @@ from typing import Any
 
 from headrace._base.cores import allowed_cores, cpu_quota
 from headrace._engine.counters.counters import Counters
-from headrace._engine.counters.durations import Durations, percentile
-from headrace._engine.counters.pace import Pace
+from headrace._engine.counters.epoch_timing import Pace
+from headrace._engine.counters.percentiles import Durations, percentile
 from headrace._engine.engine import Engine
-from headrace._loading.autotune.told import Tuned
-from headrace._loading.bottleneck.load import STAGES, Setting
+from headrace._loading.autotune.tuner_summary import Tuned
+from headrace._loading.bottleneck.batch_cost import STAGES, Setting
 from headrace._loading.bottleneck.verdict import Verdict, judge
-from headrace._loading.epoch.state import Progress
+from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native.settings import Settings
 from headrace._storage.entry_points.entry_points import Entries
-from headrace._storage.local_cache.counts import Kept
-from headrace._storage.local_cache.local import kept
-from headrace._storage.remote.fetchers import traffic
-from headrace._storage.remote.traffic import Traffic
+from headrace._storage.local_cache.cache_stats import Kept
+from headrace._storage.local_cache.local_caches import kept
+from headrace._storage.remote.fetcher_registry import traffic
+from headrace._storage.remote.read_stats import Traffic
 from headrace.pillow.image_counts import ImageCounts
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.

@@ -17,19 +17,19 @@ from torch.utils.data import default_collate
 from headrace._base.errors import VerificationError
 from headrace._engine.device_engine import moved
 from headrace._engine.engine import Engine
-from headrace._loading.collate import collation
-from headrace._loading.collate.collation import CollateFunction
+from headrace._loading.collate import collate_call
+from headrace._loading.collate.collate_call import CollateFunction
+from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.epoch.order import OrderedBatch
-from headrace._loading.epoch.state import Progress
 from headrace._loading.native.iterator import NativeIterator
 from headrace._loading.native.out_transform import seeded
-from headrace._loading.native.routing import Native, Threaded
+from headrace._loading.native.routes import Native, Threaded
 from headrace._loading.native.settings import Settings
 from headrace._oracle.reference import ReferenceDataset, reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
-from headrace._storage.remote.ahead import Announced
+from headrace._storage.remote.announcements import Announced
 from headrace.datasets.sources import BlobDataset, checked_table
 
 
@@ -127,7 +127,7 @@ def _oracle(settings: Settings, route: Native, epoch: Epoch, collate_fn: Collate
         options |= {"batch_sampler": keys, "collate_fn": collate_made}
     else:
         options |= {"batch_size": None, "sampler": [key for batch in keys for key in batch]}
-    if collate_fn is not None and not collation.is_default(collate_fn, settings.batched):
+    if collate_fn is not None and not collate_call.is_default(collate_fn, settings.batched):
         dataset.kinds = route.recipe.kinds
     return collated_by(collate_fn, dataset, settings.batched, progress, options)
 
@@ -141,10 +141,10 @@ def collated_by(
         collate_fn: the user's; None: torch's default.
         options: the other arguments of torch's loader.
     """
-    if collate_fn is None or collation.is_default(collate_fn, batched):
+    if collate_fn is None or collate_call.is_default(collate_fn, batched):
         return ReferenceLoader(dataset, **options)
     oracle = ReferenceLoader(dataset, **options | {"collate_fn": _made if batched else _unchanged})
-    oracle.collated = collation.seeded(collate_fn, progress)
+    oracle.collated = collate_call.seeded(collate_fn, progress)
     return oracle
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from headrace._reports.metrics.loaders import Loaders
-from headrace._reports.metrics.look import Look
+from headrace._reports.metrics.loader_registry import Loaders
+from headrace._reports.metrics.loader_snapshot import Look
 from headrace._reports.metrics.totals import Totals
 
 Labels = dict[str, str]

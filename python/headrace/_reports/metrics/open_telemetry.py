@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from headrace._base.version import __version__
-from headrace._reports.metrics.loaders import Loaders
+from headrace._reports.metrics.loader_registry import Loaders
 from headrace._reports.metrics.metrics import Metric, metrics
 
 _SAME_S = 0.2  # all instruments of one collection share one look

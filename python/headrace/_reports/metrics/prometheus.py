@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from headrace._reports.metrics.loaders import Loaders
+from headrace._reports.metrics.loader_registry import Loaders
 from headrace._reports.metrics.metrics import Metric, metrics
 
 _HOME = "127.0.0.1"

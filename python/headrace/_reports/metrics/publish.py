@@ -9,8 +9,8 @@ import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from headrace._reports.metrics.loaders import Loaders
-from headrace._reports.metrics.writer import Writer
+from headrace._reports.metrics.loader_registry import Loaders
+from headrace._reports.metrics.status_writer import Writer
 
 if TYPE_CHECKING:
     from headrace._reports.metrics.open_telemetry import Instruments

@@ -9,9 +9,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from headrace._reports.metrics.figures import LoaderFigures
-from headrace._reports.top.found import Found
-from headrace._reports.top.marks import BAD, GOOD, QUIET, bar, curve, milliseconds, per_second, plain, seconds
+from headrace._reports.metrics.snapshot import LoaderFigures
+from headrace._reports.top.bars import BAD, GOOD, QUIET, bar, curve, milliseconds, per_second, plain, seconds
+from headrace._reports.top.discovery import Found
 
 _IN_FULL = 2  # of more loaders, only the one whose consumer waits most is shown in full
 _LATE = 5  # a file that is this many times older than it should be tells of a process that is stopped

@@ -18,7 +18,7 @@ from typing import Any
 
 from headrace._base.native import core
 from headrace._base.private_files import private_folder
-from headrace._storage.remote.clients.answers import Stamp, is_strong
+from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.urls import named, shown
 
 _LAYOUT = "headrace-cache-2"

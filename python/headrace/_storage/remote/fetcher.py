@@ -19,13 +19,13 @@ import numpy.typing as npt
 from headrace._base.exceptions import is_a, named_words_of, words_of
 from headrace._base.native import core
 from headrace._base.text import printable
-from headrace._storage.remote.attempts import Attempts
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.clients.answers import Stamp, TemporaryError, is_strong
-from headrace._storage.remote.clients.opening import Door, open_door
+from headrace._storage.remote.clients.connection import Door, open_door
+from headrace._storage.remote.clients.responses import Stamp, TemporaryError, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.plain_http import PlainHttp
+from headrace._storage.remote.retries import Attempts
 from headrace._storage.remote.urls import host, protocol, shown
 
 UInt64s = npt.NDArray[np.uint64]

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from headrace._base.native import core
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.clients.answers import Stamp
-from headrace._storage.remote.clients.opening import check_installed
+from headrace._storage.remote.clients.connection import check_installed
+from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.fetcher import Fetcher, Range, RemoteObject
-from headrace._storage.remote.fetchers import fetcher_of
+from headrace._storage.remote.fetcher_registry import fetcher_of
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import protocol, shown
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._storage.remote.clients.answers import PlainUrl, Stamp, TemporaryError, error_of
+from headrace._storage.remote.clients.responses import PlainUrl, Stamp, TemporaryError, error_of
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import host, protocol
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headrace.datasets.tables.cached import pyarrow
+from headrace.datasets.tables.converted_files import pyarrow
 from headrace.datasets.tables.image_column import check_type
 
 _IMAGES = ("image", "img", "jpg", "jpeg", "png", "picture", "photo", "x")

@@ -6,8 +6,8 @@ from headrace.datasets.sources.dataset import BlobDataset, Variant, checked_tabl
 from headrace.datasets.sources.image_files import ImageFiles
 from headrace.datasets.sources.image_folder import ImageFolder
 from headrace.datasets.sources.image_sizes import image_sizes
-from headrace.datasets.sources.recognised.recognise import as_counted, as_source
-from headrace.datasets.sources.unchanged import NotNative
+from headrace.datasets.sources.override_checks import NotNative
+from headrace.datasets.sources.recognition.recognise import as_counted, as_source
 
 __all__ = [
     "Arrays",

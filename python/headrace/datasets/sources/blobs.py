@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace._base.native import core
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
-from headrace.datasets.sources.held import Held
+from headrace.datasets.sources.held_values import Held
 
 _LOOKED_AT = 4096  # bytes of each blob that `identity` hashes
 

@@ -15,9 +15,9 @@ from PIL import ExifTags, Image
 
 from headrace._base.native import core
 from headrace._recipe.arithmetic.pillow_ops import MODES, opened
-from headrace.datasets.sources.held import Held
+from headrace.datasets.sources.held_values import Held
 from headrace.datasets.sources.labels import collate, on_the_default_device, whole_numbers
-from headrace.datasets.sources.unchanged import makes_samples_as
+from headrace.datasets.sources.override_checks import makes_samples_as
 
 _LOOKED_AT = 1000  # samples that `fingerprint` hashes
 _ON_THEIR_SIDE = (5, 6, 7, 8)  # EXIF orientations that exchange width and height

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from headrace._base.native import core
-from headrace._storage.local_cache.local import LocalBytes, checked_local, tended_bytes
+from headrace._storage.local_cache.local_caches import LocalBytes, checked_local, tended_bytes
 from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.files import RemoteFiles, RemoteTable
 from headrace._storage.remote.network import Network

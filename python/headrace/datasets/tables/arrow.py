@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from headrace._base.native import core
-from headrace._storage.local_cache.local import of_samples, tended_bytes
+from headrace._storage.local_cache.local_caches import of_samples, tended_bytes
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import all_urls, shown
-from headrace.datasets.tables.access.places import Place, far_places
-from headrace.datasets.tables.cached import cache_folder, pyarrow
+from headrace.datasets.tables.access.location import Place, far_places
+from headrace.datasets.tables.converted_files import cache_folder, pyarrow
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.image_column import ImageColumn
-from headrace.datasets.tables.source import LabelColumns, TableSource, checked_names, whole_numbers
+from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names, whole_numbers
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._storage.local_cache.local import LocalBytes, tended_bytes
+from headrace._storage.local_cache.local_caches import LocalBytes, tended_bytes
+from headrace.datasets.sources.byte_ranges import read_range
 from headrace.datasets.sources.packed_paths import PackedPaths
-from headrace.datasets.sources.ranges import read_range
 
 Int64s = npt.NDArray[np.int64]
 

@@ -12,16 +12,16 @@ from typing import Any
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url
-from headrace.datasets.tables.access.folders import Folder
-from headrace.datasets.tables.access.labels import Decoder
-from headrace.datasets.tables.access.spans import FarSpans
+from headrace.datasets.tables.access.fetched_labels import Decoder
+from headrace.datasets.tables.access.remote_spans import FarSpans
+from headrace.datasets.tables.access.shard_folders import Folder
 from headrace.datasets.tables.arrow import labels_of
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.image_column import ImageColumn
+from headrace.datasets.tables.indexed_shards import Column, Shard, ShardSource, number, text
 from headrace.datasets.tables.litdata_frames import inflated
 from headrace.datasets.tables.litdata_rows import far_holds_rows, holds_rows, rows_of
-from headrace.datasets.tables.shards import Column, Shard, ShardSource, number, text
-from headrace.datasets.tables.source import LabelColumns, TableSource, checked_names
+from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names
 
 _IMAGES = ("jpeg", "image", "bytes")
 _DECODERS: dict[str, Decoder] = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace.datasets.tables.cached import made_once, pyarrow
+from headrace.datasets.tables.converted_files import made_once, pyarrow
 from headrace.datasets.tables.file_spans import mapped
 
 _MAGIC = b"LDFZ01\0\0"

@@ -11,9 +11,9 @@ import numpy as np
 
 from headrace._storage.remote.files import RemoteFiles
 from headrace.datasets.tables.access.access import RangeFile
-from headrace.datasets.tables.cached import pyarrow
+from headrace.datasets.tables.converted_files import pyarrow
 from headrace.datasets.tables.file_spans import mapped
-from headrace.datasets.tables.shards import Shard
+from headrace.datasets.tables.indexed_shards import Shard
 
 _END = b"LDARW01\0"  # of a chunk with an Arrow file, or stream, behind its samples or in their place
 _TAIL = 12  # bytes of the size of the Arrow file, and of this end

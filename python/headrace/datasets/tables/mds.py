@@ -10,10 +10,10 @@ from typing import Any
 
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
-from headrace.datasets.tables.access.folders import Folder
-from headrace.datasets.tables.access.labels import Decoder
-from headrace.datasets.tables.shards import Column, Shard, ShardSource, number, text
-from headrace.datasets.tables.source import LabelColumns
+from headrace.datasets.tables.access.fetched_labels import Decoder
+from headrace.datasets.tables.access.shard_folders import Folder
+from headrace.datasets.tables.indexed_shards import Column, Shard, ShardSource, number, text
+from headrace.datasets.tables.table_source import LabelColumns
 
 _IMAGES = ("jpeg", "png", "bytes")
 _NUMBERS = {"int": "<i8"} | {

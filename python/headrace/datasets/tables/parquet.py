@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
-from headrace.datasets.tables.access.places import Place
+from headrace.datasets.tables.access.location import Place
 from headrace.datasets.tables.arrow import Arrow, Paths
-from headrace.datasets.tables.cached import made_once, pyarrow
+from headrace.datasets.tables.converted_files import made_once, pyarrow
 from headrace.datasets.tables.image_column import check_type
-from headrace.datasets.tables.source import LabelColumns, checked_names
+from headrace.datasets.tables.table_source import LabelColumns, checked_names
 
 _VERSION = 2  # of the files in the cache
 _ROWS = 256  # of a record batch: what is in memory at a time

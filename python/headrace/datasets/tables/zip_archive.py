@@ -12,14 +12,14 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 import numpy.typing as npt
 
-from headrace._storage.local_cache.local import checked_local
+from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace.datasets.sources.image_folder import EXTENSIONS
 from headrace.datasets.tables.access.access import Access, RangeFile
 from headrace.datasets.tables.access.zip_members import far_members
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
-from headrace.datasets.tables.source import TableSource
+from headrace.datasets.tables.table_source import TableSource
 
 _HEADER = 30  # bytes of a member's own header before its name
 _AHEAD = 1 << 16  # bytes of an archive's directory that are read at a time, at least

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._storage.remote.clients.answers import Stamp
+from headrace._storage.remote.clients.responses import Stamp
 from headrace.datasets.tar_shards.tar_index import TarIndex, is_consistent
 
 NAME = "headrace.index.npz"  # of the file that is looked for beside the first shard

@@ -23,15 +23,15 @@ from headrace._base.native import core
 from headrace._base.private_files import read_own
 from headrace._base.system import path_of
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.clients.answers import Stamp, is_strong
+from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.files import RemoteFiles
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url, named, shown
-from headrace.datasets.tar_shards.foreign_remote import ForeignIndexes, copy_object
-from headrace.datasets.tar_shards.headers import BLOCK, is_header
-from headrace.datasets.tar_shards.joined import Joined
+from headrace.datasets.tar_shards.all_samples import Joined
+from headrace.datasets.tar_shards.external_remote import ForeignIndexes, copy_object
 from headrace.datasets.tar_shards.joined_index import NAME, Known, unpacked
+from headrace.datasets.tar_shards.tar_header import BLOCK, is_header
 from headrace.datasets.tar_shards.tar_index import TarIndex, parsed, read_index, store
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may lie elsewhere

@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from headrace._base.native import core
 from headrace._base.private_files import PRIVATE, mode_like, read_own, replacing
-from headrace.datasets.sources.ranges import stamp_of
-from headrace.datasets.tar_shards.foreign import foreign_index
-from headrace.datasets.tar_shards.headers import is_header_of
-from headrace.datasets.tar_shards.stored_arrays import stored_arrays
+from headrace.datasets.sources.byte_ranges import stamp_of
+from headrace.datasets.tar_shards.external_index import foreign_index
+from headrace.datasets.tar_shards.npz import stored_arrays
+from headrace.datasets.tar_shards.tar_header import is_header_of
 
 _VERSION = 1
 _TRIED = 4  # members of a sidecar whose headers are compared with the shard

@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 
 from headrace._recipe.hf_processors import probe
-from headrace._recipe.hf_processors.recognised import backend_of
-from headrace._recipe.hf_processors.values import values
+from headrace._recipe.hf_processors.byte_values import values
+from headrace._recipe.hf_processors.recognition import backend_of
 from headrace.transforms._base import PIL_ALONE, Transform
 
 

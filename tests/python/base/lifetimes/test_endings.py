@@ -17,12 +17,12 @@ import torch
 import headrace
 from headrace import Arrays, Blobs, Columns, DataLoader
 from headrace import transforms as T
-from headrace._base.lifetimes.endings import Ending, call_all, call_elsewhere
+from headrace._base.lifetimes.finalizers import Ending, call_all, call_elsewhere
 from support import blobs, eventually, output_of, pictures, threads, threads_of_ours, threads_without_ours
 
 PACKAGE = Path(headrace.__file__).parent
 # In torch's worker processes, which the main process ends after Ctrl-C whatever they do.
-IN_WORKERS = {"pillow/sample_places.py", "pillow/pixel_memory.py"}
+IN_WORKERS = {"pillow/batch_memory.py", "pillow/pixel_memory.py"}
 CALLBACKS = {"WeakSet", "WeakMethod", "WeakValueDictionary", "WeakKeyDictionary", "finalize"}
 
 
@@ -157,7 +157,7 @@ def test_what_was_asked_for_before_the_interpreter_ends_is_done() -> None:
     output = output_of(
         """
 import time
-from headrace._base.lifetimes.endings import call_elsewhere
+from headrace._base.lifetimes.finalizers import call_elsewhere
 
 def slowly():
     time.sleep(0.5)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace._base.lifetimes.living import Living
+from headrace._base.lifetimes.weak_list import Living
 
 
 class Thing:

@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from headrace._base.originals.own import is_own
+from headrace._base.originals.originality import is_own
 
 LIBRARY = """
 import functools

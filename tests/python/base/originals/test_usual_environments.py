@@ -16,8 +16,8 @@ from torch.utils.data import Dataset
 
 import headrace
 import headrace.pillow
-from headrace._base.originals.own import is_own
-from headrace._base.originals.reached import Reached
+from headrace._base.originals.called_functions import Reached
+from headrace._base.originals.originality import is_own
 
 CALLED = ("__call__", "forward", "__getitem__", "__getitems__", "__array_interface__")
 

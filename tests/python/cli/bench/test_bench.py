@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from headrace import Blobs, DataLoader
-from headrace._cli.bench import contenders, plot, rounds, samples
+from headrace._cli.bench import loaders, plot, rounds, sample_choice
 from headrace._cli.bench.equality import DifferentError, check, difference
 from headrace._cli.commands import bench as command
 from headrace._cli.main import main
@@ -70,7 +70,7 @@ def test_the_table_and_the_files_say_the_same(folder, tmp_path, capsys, torch_al
 
 
 def test_all_installed_loaders_are_compared():
-    found = contenders.contenders()
+    found = loaders.contenders()
     first, *_, last = found
     assert (first, last) == ("torch", "headrace")
     pytest.importorskip("torchdata", reason="torchdata is not installed")
@@ -243,13 +243,13 @@ def test_one_core_is_said(folder, capsys, monkeypatch, torch_alone):
 
 
 def test_the_samples_of_an_epoch():
-    assert samples.number_of(100.0, 2, 2.0, 32) == 384  # 12 batches, of 400 samples
-    assert samples.number_of(1.0, 1, 1.0, 32) == 256  # 8 batches at least
+    assert sample_choice.number_of(100.0, 2, 2.0, 32) == 384  # 12 batches, of 400 samples
+    assert sample_choice.number_of(1.0, 1, 1.0, 32) == 256  # 8 batches at least
     dataset = blobs(24)
-    assert samples.chosen(dataset, 24) is dataset
-    assert len(samples.chosen(dataset, 10)) == 10
-    assert samples.chosen(dataset, 10).indices == samples.chosen(dataset, 10).indices
-    assert samples.speed_of(dataset) > 0
+    assert sample_choice.chosen(dataset, 24) is dataset
+    assert len(sample_choice.chosen(dataset, 10)) == 10
+    assert sample_choice.chosen(dataset, 10).indices == sample_choice.chosen(dataset, 10).indices
+    assert sample_choice.speed_of(dataset) > 0
 
 
 def test_an_empty_dataset(tmp_path, monkeypatch, capsys):

@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image
 
 from headrace import Blobs, ImageFiles
-from headrace._cli.doctor import report
 from headrace._cli.doctor import scan as scanning
+from headrace._cli.doctor import scan_summary
 from headrace._cli.doctor.disk import DiskSpeed, cold_speed, files_of
 from headrace._cli.doctor.scan import Scan, scan
 from headrace._cli.main import main
@@ -53,7 +53,7 @@ def test_what_is_found():
     assert [place for place, _ in found.broken] == [Blobs.location(mixed(), i) for i in (63, 64)]
     assert "cannot identify image file" in found.broken[0][1] and "truncated" in found.broken[1][1]
     assert found.edges.shape == (64, 2) and found.sizes.shape == (65,)
-    lines = [*report.lines(found, DiskSpeed(10**6, 10, 0.01, 0))]
+    lines = [*scan_summary.lines(found, DiskSpeed(10**6, 10, 0.01, 0))]
     assert lines[0].startswith("scanned       all 65 files")
     assert "formats       JPEG 63 (96.9%), PNG 1 (1.5%), ? 1 (1.5%)" in lines
     assert "reading       100 MB/s, one read after another, from the disk" in lines
@@ -67,7 +67,7 @@ def test_what_is_found():
 def test_a_sample_of_a_large_dataset():
     found = scan(mixed(), 1, 20)
     assert (found.scanned, found.samples) == (20, 65)
-    (total,) = (line for line in report.lines(found, None) if line.startswith("total"))
+    (total,) = (line for line in scan_summary.lines(found, None) if line.startswith("total"))
     assert total.endswith("estimated from the sample")
 
 
@@ -93,14 +93,14 @@ def test_an_interrupt_keeps_what_was_scanned(monkeypatch):
     monkeypatch.setattr(scanning, "file_header", header)
     found = scan(mixed(), 1)
     assert found.interrupted and found.scanned == 40
-    assert "40 of 65 files (interrupted)" in next(iter(report.lines(found, None)))
+    assert "40 of 65 files (interrupted)" in next(iter(scan_summary.lines(found, None)))
 
 
 def test_recommendations_have_numbers():
     found = scan(mixed(), 2)
 
     def said(found: Scan, disk: DiskSpeed | None, memory: float) -> str:
-        return " ".join(report.recommendations(found, disk, memory))
+        return " ".join(scan_summary.recommendations(found, disk, memory))
 
     text = said(found, None, 1e12)
     assert re.search(r"num_workers=2 delivers about [\d,]+ images/s", text)
@@ -116,7 +116,7 @@ def test_recommendations_have_numbers():
     progressive = scan(Blobs([encoded("JPEG", progressive=True), encoded("PNG"), encoded("JPEG")]), 1)
     assert "33% are progressive JPEGs" in said(progressive, None, 1e12)
     assert "33% are no JPEGs" in said(progressive, None, 1e12)
-    for line in report.wrapped(text).splitlines():
+    for line in scan_summary.wrapped(text).splitlines():
         assert len(line) <= 80
 
 
@@ -139,7 +139,7 @@ def test_a_file_system_that_cannot_tell(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"data")
     speed = cold_speed([str(tmp_path / "a")], 0.01)
     assert speed is not None and speed.from_memory is None and speed.cold is None
-    assert any("perhaps from memory" in line for line in report.lines(scan(mixed(), 1), speed))
+    assert any("perhaps from memory" in line for line in scan_summary.lines(scan(mixed(), 1), speed))
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):

@@ -12,11 +12,11 @@ from typing import Any
 
 from PIL import ExifTags, Image
 
-from headrace._cli.pack.checking import check
 from headrace._cli.pack.conversion import COPY, Conversion
+from headrace._cli.pack.job_processes import run
 from headrace._cli.pack.manifest import loaded
-from headrace._cli.pack.packing import Packed, Share, pack
-from headrace._cli.pack.processes import run
+from headrace._cli.pack.pack_verification import check
+from headrace._cli.pack.packer import Packed, Share, pack
 from headrace._cli.pack.tar_contents import contents_of
 from support import pictures
 

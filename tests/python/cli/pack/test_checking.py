@@ -8,10 +8,10 @@ import pytest
 from packs import checked, members, packed, write_tar
 
 from headrace import Blobs
-from headrace._cli.pack.checking import Difference
 from headrace._cli.pack.conversion import COPY, LOSSLESS, SMALLER, Conversion
 from headrace._cli.pack.manifest import load, sha256_of, store
-from headrace.datasets.sources.ranges import stamp_of
+from headrace._cli.pack.pack_verification import Difference
+from headrace.datasets.sources.byte_ranges import stamp_of
 from support import pictures, truncated
 
 COUNT = 6

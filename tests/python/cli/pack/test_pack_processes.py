@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace._cli.pack.processes import run
+from headrace._cli.pack.job_processes import run
 
 pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")]
 JOBS = list(range(3, 40, 2))

@@ -17,9 +17,9 @@ from headrace import Arrays, Blobs, ImageFiles, ImageFolder, TarShards
 from headrace import transforms as T
 from headrace._cli.pack import shard_file
 from headrace._cli.pack.conversion import COPY, SMALLER, Conversion
-from headrace._cli.pack.joining import join
 from headrace._cli.pack.manifest import load
-from headrace._cli.pack.packing import Share
+from headrace._cli.pack.packer import Share
+from headrace._cli.pack.shard_join import join
 from support import pictures, truncated, write_folder
 
 COUNT = 24

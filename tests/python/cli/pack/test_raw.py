@@ -13,11 +13,11 @@ from packs import no_bar
 from headrace import Arrays, Blobs, DataLoader
 from headrace import transforms as T
 from headrace._cli.main import main
-from headrace._cli.pack import raw
-from headrace._cli.pack.checking import Difference
+from headrace._cli.pack import array_pack
+from headrace._cli.pack.array_verification import check_raw
 from headrace._cli.pack.manifest import loaded
-from headrace._cli.pack.packing import Packed
-from headrace._cli.pack.raw_checking import check_raw
+from headrace._cli.pack.pack_verification import Difference
+from headrace._cli.pack.packer import Packed
 from support import assert_same, pictures, train, truncated, write_folder
 
 COUNT, SIDE = 24, 40
@@ -28,7 +28,7 @@ def source(**options) -> Blobs:
 
 
 def packed(images, folder: Path, side: int = SIDE, **options) -> Packed:
-    return raw.pack_raw(images, folder, side, **{"workers": 1, "overwrite": False, "bar": no_bar, **options})
+    return array_pack.pack_raw(images, folder, side, **{"workers": 1, "overwrite": False, "bar": no_bar, **options})
 
 
 def checked(images, folder: Path, limit: int | None = None) -> int:
@@ -41,7 +41,7 @@ def read(folder: Path, transform=None) -> Arrays:
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw, "_SHARD", 5 * SIDE * SIDE * 3)
+    monkeypatch.setattr(array_pack, "_SHARD", 5 * SIDE * SIDE * 3)
 
 
 def test_rows_are_torchvisions_resize_and_crop(tmp_path):
@@ -74,7 +74,7 @@ def test_sources_without_labels_and_of_arrays(tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
 def test_an_interrupted_run_goes_on(error, tmp_path, monkeypatch):
-    original, seen = raw.row_of, []
+    original, seen = array_pack.row_of, []
 
     def failing(images, index, side):
         if index == 12:
@@ -83,7 +83,7 @@ def test_an_interrupted_run_goes_on(error, tmp_path, monkeypatch):
         return original(images, index, side)
 
     with monkeypatch.context() as patch:
-        patch.setattr(raw, "row_of", failing)
+        patch.setattr(array_pack, "row_of", failing)
         with pytest.raises(type(error)):
             packed(source(), tmp_path)
     assert not (tmp_path / "images.npy").exists() and not loaded(tmp_path).complete
@@ -93,11 +93,11 @@ def test_an_interrupted_run_goes_on(error, tmp_path, monkeypatch):
 
 
 def test_rows_that_were_changed_are_written_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(raw, "finish", lambda *paths: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(array_pack, "finish", lambda *paths: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         packed(source(), tmp_path)
     monkeypatch.undo()
-    monkeypatch.setattr(raw, "_SHARD", 5 * SIDE * SIDE * 3)
+    monkeypatch.setattr(array_pack, "_SHARD", 5 * SIDE * SIDE * 3)
     part = tmp_path / "images.npy.part"
     part.write_bytes(part.read_bytes()[:-1] + b"xx")
     assert packed(source(), tmp_path).kept == 4

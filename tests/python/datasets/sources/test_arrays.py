@@ -142,7 +142,7 @@ def test_dtypes_and_layouts(dtype, memory_format):
 @pytest.mark.parametrize("isa", core.isas())
 def test_every_instruction_set(isa, monkeypatch):
     from headrace._engine.engine import Engine
-    from headrace._engine.layout import Layout
+    from headrace._engine.memory_format import Layout
     from headrace._recipe.draws.draws import Draws
 
     data = Arrays(COLOUR, None, CIFAR)

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from headrace._lowering.origins import attributes
+from headrace._lowering.transform_library import attributes
 from support import assert_same, pictures, write_folder
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headrace import DataLoader, SampleError
-from headrace.datasets.sources.ranges import Ranges
+from headrace.datasets.sources.byte_ranges import Ranges
 from support import assert_same, blobs, descriptors, eventually, pictures, train
 
 COUNT = 24

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headrace._storage.remote.clients.answers import Stamp
+from headrace._storage.remote.clients.responses import Stamp
 from headrace.datasets.tar_shards.joined_index import Known, packed, unpacked
 from headrace.datasets.tar_shards.tar_index import TarIndex, index_of
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from headrace import DataLoader, TarShards
-from headrace.datasets.tar_shards import dataset, kept
+from headrace.datasets.tar_shards import mapped_samples, tar_dataset
 from support import assert_same, pictures, train
 
 COUNT = 24
@@ -20,7 +20,7 @@ COUNT = 24
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_FEWEST", 1)
+    monkeypatch.setattr(mapped_samples, "_FEWEST", 1)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_what_is_kept_equals_what_was_joined(shards, tmp_path, monkeypatch):
     options = {"label": ["cls", "txt", "__key__"], "transform": train(24)}
     expected = TarShards(shards, **options)
     assert len(folders(tmp_path)) == 1
-    monkeypatch.setattr(dataset, "joined", None)  # not called again
+    monkeypatch.setattr(tar_dataset, "joined", None)  # not called again
     data = TarShards(shards, **options)
     assert contents(data) == contents(expected)
     assert data.keys[3:5] == ["a/0003", "a/0004"]
@@ -142,7 +142,7 @@ def test_few_samples_and_shards_without_an_end_are_not_kept(shards, tmp_path, mo
         with pytest.warns(UserWarning, match="no end-of-archive marker"):
             TarShards(shards)
     assert not folders(tmp_path)
-    monkeypatch.setattr(kept, "_FEWEST", 17)
+    monkeypatch.setattr(mapped_samples, "_FEWEST", 17)
     TarShards(shards[:2])
     assert not folders(tmp_path)
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from headrace import TarShards
 from headrace._base.native import core
+from headrace.datasets.tar_shards.shard_urls import shard_paths
 from headrace.datasets.tar_shards.tar_index import index_of, parsed
-from headrace.datasets.tar_shards.urls import shard_paths
 
 NAMES = ("a/1.jpg", "a/1.cls", "a/2.jpg", "a/2.cls")
 

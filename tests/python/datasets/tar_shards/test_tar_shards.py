@@ -18,7 +18,7 @@ from PIL import Image
 
 from headrace import DataLoader, Samples, TarShards
 from headrace import transforms as T
-from headrace.datasets.sources.ranges import Ranges
+from headrace.datasets.sources.byte_ranges import Ranges
 from support import assert_same, blobs, pictures, train
 
 COUNT = 24

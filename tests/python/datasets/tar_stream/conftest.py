@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace._storage.remote.fetchers import close_all
+from headrace._storage.remote.fetcher_registry import close_all
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -14,7 +14,7 @@ import torch
 from stream_shards import EACH, ObjectServer, keys, keys_of, loader, stream, write_shards
 
 from headrace import Network
-from headrace.datasets.tar_stream import pieces
+from headrace.datasets.tar_stream import read_ahead
 from support import WATCHDOG_S, assert_same, pictures
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
@@ -94,9 +94,9 @@ def test_a_large_shard_behind_small_ones(tmp_path: Path, monkeypatch: pytest.Mon
     """The first bytes of later shards must not take all the room that the shard in front of them needs."""
     jpeg = pictures(1)[0]
     unit = len(jpeg)
-    monkeypatch.setattr(pieces, "_SMALLEST", 4 * unit)
-    monkeypatch.setattr(pieces, "_LARGEST", 8 * unit)
-    monkeypatch.setattr(pieces, "_FIRST", 12 * unit)
+    monkeypatch.setattr(read_ahead, "_SMALLEST", 4 * unit)
+    monkeypatch.setattr(read_ahead, "_LARGEST", 8 * unit)
+    monkeypatch.setattr(read_ahead, "_FIRST", 12 * unit)
     for shard in range(SHARDS):
         with tarfile.open(tmp_path / f"{shard:03}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
             for i in range(60 if shard == 6 else 1):
@@ -124,7 +124,7 @@ def test_an_empty_shard_is_named(tmp_path: Path) -> None:
 def test_a_length_that_is_never_reached_is_an_error_behind_the_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.datasets.tar_stream.plan.MOST_TURNS", 0)
+    monkeypatch.setattr("headrace.datasets.tar_stream.shard_plan.MOST_TURNS", 0)
     write_shards(tmp_path, 2)
     with ObjectServer(tmp_path) as server:
         batches = iter(loader(stream(server, "{000..001}.tar", length=1000)))

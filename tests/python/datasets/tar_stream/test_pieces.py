@@ -11,7 +11,7 @@ import pytest
 from stream_shards import EACH, Faults, ObjectServer, expected, keys, keys_of, loader, stream, write_shards
 
 from headrace import Network
-from headrace.datasets.tar_stream import pieces
+from headrace.datasets.tar_stream import read_ahead
 from support import assert_same, eventually
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
@@ -24,8 +24,8 @@ LARGEST = 8 << 10
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member lies in one piece or in several."""
-    monkeypatch.setattr(pieces, "_SMALLEST", 3 << 10)
-    monkeypatch.setattr(pieces, "_LARGEST", LARGEST)
+    monkeypatch.setattr(read_ahead, "_SMALLEST", 3 << 10)
+    monkeypatch.setattr(read_ahead, "_LARGEST", LARGEST)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,9 @@ def test_pieces_that_the_store_had_no_room_for(server: ObjectServer) -> None:
 
 
 def test_an_error_has_its_class_and_its_place(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "_FIRST", 2 * LARGEST)  # the last shards are not read yet when the first batch is here
+    monkeypatch.setattr(
+        read_ahead, "_FIRST", 2 * LARGEST
+    )  # the last shards are not read yet when the first batch is here
     made = iter(loader(stream(server, PATTERN, label="txt", network=Network(patience=0.3))))
     found = keys([next(made)])
     server.faults = Faults(forbid="004.tar")

@@ -13,7 +13,7 @@ import pytest
 from stream_shards import EACH, Faults, ObjectServer, keys, loader, stream, write_shards
 
 from headrace import Network, TarStream
-from headrace._storage.remote.fetchers import close_all
+from headrace._storage.remote.fetcher_registry import close_all
 from support import WATCHDOG_S, assert_same, eventually, pictures
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from headrace.datasets.tar_stream.numbers import Place, place_of
-from headrace.datasets.tar_stream.plan import Plan, Segment
+from headrace.datasets.tar_stream.sample_number import Place, place_of
+from headrace.datasets.tar_stream.shard_plan import Plan, Segment
 
 
 def samples(plan: Plan) -> list[tuple[int, int]]:

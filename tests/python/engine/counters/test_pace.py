@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from headrace._engine.counters.counters import Counters, summed
-from headrace._engine.counters.durations import BOUNDS, Durations, percentile
-from headrace._engine.counters.pace import Pace, Seen, Spending
-from headrace._engine.counters.scheduled import NEVER, Scheduled, of_processes, of_threads
+from headrace._engine.counters.epoch_timing import Pace, Seen, Spending
+from headrace._engine.counters.percentiles import BOUNDS, Durations, percentile
+from headrace._engine.counters.thread_times import NEVER, Scheduled, of_processes, of_threads
 
 
 def test_percentiles_are_within_12_percent():
@@ -119,7 +119,7 @@ def test_a_mark_survives_the_end_by_another_thread(monkeypatch: pytest.MonkeyPat
         pace.end()
         return NEVER
 
-    monkeypatch.setattr("headrace._engine.counters.pace.of_threads", ended_meanwhile)
+    monkeypatch.setattr("headrace._engine.counters.epoch_timing.of_threads", ended_meanwhile)
     pace.handed_out(1, 2, 0, steady=True)
     assert len(pace.marks) == 1
     pace.handed_out(3, 4, 0, steady=True)

@@ -18,11 +18,11 @@ from torch.utils.data import Dataset, IterableDataset
 import headrace
 from headrace import Auto, DataLoader
 from headrace import transforms as T
-from headrace._engine.counters.pace import Pace, Seen
-from headrace._loading.autotune import of_epoch, workers
+from headrace._engine.counters.epoch_timing import Pace, Seen
+from headrace._loading.autotune import epoch_tuner, worker_tuner
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.autotune.tuner import Choice, Tuner
-from headrace._loading.bottleneck.load import Load, Setting
+from headrace._loading.bottleneck.batch_cost import Load, Setting
 from support import TENSOR, assert_same, blobs, train
 
 
@@ -39,15 +39,15 @@ class Restless(Tuner):
 def restless(monkeypatch: pytest.MonkeyPatch) -> list[Choice]:
     """Loaders that change their threads and depth with nearly every batch; returns the choices that were in force."""
     for name in ("_WINDOW_NS", "_SETTLE_NS", "_SLOW_NS", "_SAMPLES", "_BATCHES"):
-        monkeypatch.setattr(of_epoch, name, 0)
+        monkeypatch.setattr(epoch_tuner, name, 0)
     seen: list[Choice] = []
-    apply = of_epoch.Tuning._apply
+    apply = epoch_tuner.Tuning._apply
 
     def noted(self: Any) -> None:
         apply(self)
         seen.append(self._in_force)
 
-    monkeypatch.setattr(of_epoch.Tuning, "_apply", noted)
+    monkeypatch.setattr(epoch_tuner.Tuning, "_apply", noted)
     return seen
 
 
@@ -163,7 +163,7 @@ def batches_of(loader: Any) -> list[list[int]]:
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_torchs_workers_change_between_epochs_and_samples_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = iter([3, 2])
-    monkeypatch.setattr(workers, "best", lambda load, most: next(numbers))
+    monkeypatch.setattr(worker_tuner, "best", lambda load, most: next(numbers))
     loader = DataLoader(Slow(), 4, num_workers=Auto(cores=1), seed=9)
     fixed = DataLoader(Slow(), 4, num_workers=1, seed=9)
     for expected in (1, 3):
@@ -202,18 +202,18 @@ class Stream(IterableDataset[int]):
     ],
 )
 def test_why_torchs_number_is_fixed(options: dict[str, Any], reason: str) -> None:
-    why = workers.why_fixed(DataLoader(num_workers="auto", **options))
+    why = worker_tuner.why_fixed(DataLoader(num_workers="auto", **options))
     assert reason in why
     assert bool(why) == bool(reason)
 
 
 def test_the_model_chooses_the_smallest_number_of_workers_that_is_fast() -> None:
     waiting = Load(Setting(2, 2.0, native=False), 100, 0.1, 0.0, 0.1, cpu=0.002, stuck=0.198)
-    assert 7 <= workers.best(waiting, 8) <= 8
+    assert 7 <= worker_tuner.best(waiting, 8) <= 8
     computing = Load(Setting(4, 2.0, native=False), 100, 0.1, 0.0, 0.1, cpu=0.2)
-    assert workers.best(computing, 8) == 4  # nothing is clearly better
+    assert worker_tuner.best(computing, 8) == 4  # nothing is clearly better
     consumer = Load(Setting(4, 4.0, native=False), 100, 0.1, 0.1, 0.0, cpu=0.02, idle=0.38)
-    assert workers.best(consumer, 16) == 4
+    assert worker_tuner.best(consumer, 16) == 4
 
 
 def test_an_epoch_of_workers_that_was_no_better_is_taken_back() -> None:
@@ -271,7 +271,7 @@ class Clockwork:
 def clockwork(tuner: Tuner) -> tuple[Clockwork, Any, Pace]:
     made = Clockwork()
     pace = Pace(lambda: Seen({"read": made.now, "idle": 0}, {"read": made.made}, count=1))
-    return made, of_epoch.Tuning(tuner, pace, made, made, clock=made.clock), pace
+    return made, epoch_tuner.Tuning(tuner, pace, made, made, clock=made.clock), pace
 
 
 def test_slow_batches_are_tuned_while_they_are_awaited() -> None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from headrace._loading.autotune.ab_test import Window
 from headrace._loading.autotune.budget import Budget
-from headrace._loading.autotune.told import NOTHING_MEASURED, told
 from headrace._loading.autotune.tuner import Choice, Tuner
-from headrace._loading.autotune.turns import Window
-from headrace._loading.bottleneck.load import Load, Setting
+from headrace._loading.autotune.tuner_summary import NOTHING_MEASURED, told
+from headrace._loading.bottleneck.batch_cost import Load, Setting
 
 BATCH = 32
 PLENTY = 2**34

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from headrace._loading.autotune.turns import Noise, Turns, Window
-from headrace._loading.bottleneck.load import Load, Setting
+from headrace._loading.autotune.ab_test import Noise, Turns, Window
+from headrace._loading.bottleneck.batch_cost import Load, Setting
 
 
 def window(made: float, handed: float = 0.0) -> Window:

@@ -13,10 +13,10 @@ from torch.utils.data import Dataset
 
 from headrace import DataLoader
 from headrace import transforms as T
-from headrace._engine.counters.pace import Mark, Seen, Step
-from headrace._engine.counters.scheduled import Scheduled
+from headrace._engine.counters.epoch_timing import Mark, Seen, Step
+from headrace._engine.counters.thread_times import Scheduled
+from headrace._loading.bottleneck.batch_cost import Load, Setting, between
 from headrace._loading.bottleneck.changes import Change, changes
-from headrace._loading.bottleneck.load import Load, Setting, between
 from headrace._loading.bottleneck.model import free_cores, period, simulated, terms
 from headrace._loading.bottleneck.verdict import BATCHES, Verdict, judge, of_load
 from support import TENSOR, blobs, eventually

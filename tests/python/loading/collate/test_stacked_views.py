@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.data import default_collate
 
-from headrace._loading.collate.stacked_views import StackedViews
+from headrace._loading.collate.sample_views import StackedViews
 
 
 class Named(torch.Tensor):

@@ -18,8 +18,8 @@ from torch.utils.data import Dataset
 
 from headrace import Arrays, DataLoader
 from headrace import transforms as T
-from headrace._loading.epoch import state
-from headrace._loading.fallback import layout
+from headrace._loading.epoch import checkpoint
+from headrace._loading.fallback import checkpoint_format
 
 STATES = Path(__file__).with_name("states")
 COUNT = 22
@@ -72,7 +72,10 @@ def test_a_state_of_an_earlier_version_goes_on(name: str) -> None:
 def test_each_format_has_a_frozen_state() -> None:
     """A new number needs a file, and `load` must go on reading the old ones."""
     assert {path.stem for path in STATES.iterdir()} == SAVED.keys()
-    assert {name.rpartition("_")[0] for name in SAVED} >= {f"native_{state.VERSION}", f"torch_{layout.VERSION}"}
+    assert {name.rpartition("_")[0] for name in SAVED} >= {
+        f"native_{checkpoint.VERSION}",
+        f"torch_{checkpoint_format.VERSION}",
+    }
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import get_worker_info
 
 from headrace import DataLoader
-from headrace._loading.fallback import iterators
-from headrace._loading.fallback.carried import Carried
+from headrace._loading.fallback import observed_iterators
+from headrace._loading.fallback.worker_wrappers import Carried
 from stateful_datasets import Counting, OfIterator, Plain, Resumed, Stream, drawing, same
 from support import WATCHDOG_S
 
@@ -115,10 +115,10 @@ def test_workers_end_with_their_iterator_and_the_state_stays():
 
 def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch):
     # Far more than a worker that is asked to end ever needs: whoever waits this long is killed, and has another code.
-    monkeypatch.setattr(iterators.dataloader._utils, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
-    monkeypatch.setattr(iterators.dataloader._utils.worker, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
+    monkeypatch.setattr(observed_iterators.dataloader._utils, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
+    monkeypatch.setattr(observed_iterators.dataloader._utils.worker, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
     errors: list[Any] = []
-    others = set(iterators._to_shut_down)
+    others = set(observed_iterators._to_shut_down)
     monkeypatch.setattr(threading, "excepthook", errors.append)
     loader = DataLoader([1], num_workers=2)  # the second worker gets nothing, so no thread refers to its queue
     for queues_first in (False, True):
@@ -135,7 +135,7 @@ def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch):
         assert [worker.exitcode for worker in workers] == [0, 0]
         del workers
     assert not errors
-    assert set(iterators._to_shut_down) <= others
+    assert set(observed_iterators._to_shut_down) <= others
 
 
 def test_a_state_of_an_iterator_that_is_gone_at_once():
@@ -236,7 +236,7 @@ def test_a_stream_that_has_become_another_one_is_refused():
 
 
 def test_another_torch_may_have_no_state_but_iterates(monkeypatch):
-    monkeypatch.setitem(iterators._HOOKS, "_SingleProcessDataLoaderIter", ("_next_datum",))
+    monkeypatch.setitem(observed_iterators._HOOKS, "_SingleProcessDataLoaderIter", ("_next_datum",))
     loader = DataLoader(Plain(6), 3)
     assert plain(loader) == [[0, 1, 2], [3, 4, 5]]
     with pytest.raises(

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from headrace import DataLoader
-from headrace._loading.fallback.carried import bytes_of
+from headrace._loading.fallback.worker_wrappers import bytes_of
 
 pytestmark = [
     pytest.mark.processes,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace._cli.demo.folder import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 from trainers import EXAMPLES, RUNNER, curve, finish, killed_and_resumed, losses, needs, start, stock
 
 pytestmark = pytest.mark.trainers

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from headrace._base.native import core
-from headrace._loading.mixup import pixels
+from headrace._loading.mixup import in_place_mixes
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 LAYOUTS = [torch.contiguous_format, torch.channels_last]
@@ -30,15 +30,15 @@ def batch_of(count: int, dtype: torch.dtype, layout: torch.memory_format, size: 
 def test_mixed_as_torch_mixes(dtype, layout, count):
     for share in SHARES:
         batch = batch_of(count, dtype, layout)
-        assert pixels.is_mixable(batch) == is_native(dtype)
+        assert in_place_mixes.is_mixable(batch) == is_native(dtype)
         if not is_native(dtype):
             return
         rolled = batch.roll(1, 0).mul_(1.0 - share).add_(batch.mul(share))
         mirrored = batch.clone().mul_(share).add_(batch.flip(0).mul_(1.0 - share))
         made = batch.clone()
-        pixels.mix(made, share)
+        in_place_mixes.mix(made, share)
         assert torch.equal(made, rolled)
-        pixels.mix(batch, share, mirrored=True)
+        in_place_mixes.mix(batch, share, mirrored=True)
         assert torch.equal(batch, mirrored)
 
 
@@ -53,7 +53,7 @@ def test_boxes_moved_as_torch_moves_them(dtype, layout, count):
         for mirrored, other in ((False, batch.roll(1, 0)), (True, batch.flip(0))):
             expected, made = batch.clone(), batch.clone()
             expected[..., top:bottom, left:right] = other[..., top:bottom, left:right]
-            pixels.move_boxes(made, (left, top, right, bottom), mirrored=mirrored)
+            in_place_mixes.move_boxes(made, (left, top, right, bottom), mirrored=mirrored)
             assert torch.equal(made, expected)
 
 
@@ -77,8 +77,8 @@ def test_samples_that_lie_apart_keep_what_is_between_them():
     memory = torch.randn(8, 3, 6, 6)
     batch, between = memory[::2], memory[1::2].clone()
     expected = batch.roll(1, 0).mul_(0.75).add_(batch.mul(0.25))
-    assert pixels.is_mixable(batch)
-    pixels.mix(batch, 0.25)
+    assert in_place_mixes.is_mixable(batch)
+    in_place_mixes.mix(batch, 0.25)
     assert torch.equal(memory[::2], expected) and torch.equal(memory[1::2], between)
 
 
@@ -98,7 +98,7 @@ def test_samples_that_lie_apart_keep_what_is_between_them():
     ],
 )
 def test_what_is_left_to_torch(batch):
-    assert not pixels.is_mixable(batch)
+    assert not in_place_mixes.is_mixable(batch)
 
 
 def test_memory_of_another_shape_is_refused():

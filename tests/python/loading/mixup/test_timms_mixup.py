@@ -13,7 +13,7 @@ from torch.utils.data import default_collate
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
 from headrace._loading.mixup import timm_mixes
-from headrace._loading.mixup.programs import draws_from_numpy, of_batch, of_samples
+from headrace._loading.mixup.recognition import draws_from_numpy, of_batch, of_samples
 from support import TENSOR, assert_same, pictures
 from torchvision_shim import import_torchvision
 

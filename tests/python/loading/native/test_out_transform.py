@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import TensorDataset, default_collate
 
 from headrace import Blobs, DataLoader
-from headrace._loading.mixup import pixels
+from headrace._loading.mixup import in_place_mixes
 from support import assert_same, pictures, train
 
 DATA = Blobs(pictures(), range(24), train(32))
@@ -94,8 +94,8 @@ def test_torchvisions_own(torchvision, name):
 def test_mixing_overwrites_the_batch_where_nothing_else_refers_to_it(torchvision, threads, monkeypatch):
     v2, native = torchvision.transforms.v2, []
     for name in ("mix", "move_boxes"):
-        function = getattr(pixels, name)
-        monkeypatch.setattr(pixels, name, lambda *args, function=function: native.append(function(*args)))
+        function = getattr(in_place_mixes, name)
+        monkeypatch.setattr(in_place_mixes, name, lambda *args, function=function: native.append(function(*args)))
     mixes = [v2.MixUp(num_classes=24), v2.CutMix(num_classes=24)]
     for number, mix in enumerate((*mixes, v2.RandomChoice(mixes)), 1):
         for out in (mix, lambda batch: mix(*batch)):  # noqa: B023 - called before the next mix

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from headrace._lowering.python_steps.state import Kept
+from headrace._lowering.python_steps.step_state import Kept
 from support import assert_same, pictures
 
 COUNT = 16

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace._lowering.python_steps.copies import copied
+from headrace._lowering.python_steps.step_copies import copied
 
 LARGE = 1 << 16
 

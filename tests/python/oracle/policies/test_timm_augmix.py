@@ -13,11 +13,11 @@ from timm_feed import Fed
 
 from headrace import Arrays, DataLoader, Samples
 from headrace._lowering import lower
-from headrace._recipe.draws.chain_weights import chain_weights
+from headrace._recipe.draws.augmix_weights import chain_weights
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps import steps as S
-from headrace._recipe.steps.columns import ChainWeights
+from headrace._recipe.steps.draw_columns import ChainWeights
 from headrace.transforms import Compose, PILToTensor
 from made_everywhere import assert_made
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._recipe.draws.draws import BatchUse, Draws, Occurrences, batch_uniform, epoch_words
-from headrace._recipe.steps.columns import Column
+from headrace._recipe.steps.draw_columns import Column
 
 words = st.integers(0, 2**64 - 1)
 samples = st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**32)), min_size=1, max_size=9)

@@ -20,13 +20,13 @@ import headrace
 from headrace import Blobs, DataLoader, ImageFolder
 from headrace import transforms as T
 from headrace._cli.main import main
+from headrace._reports.html.batch_recording import size_of
 from headrace._reports.html.document import document
-from headrace._reports.html.facts import Facts, Progress
-from headrace._reports.html.marks import histogram, over_time
+from headrace._reports.html.markup import histogram, over_time
 from headrace._reports.html.pictures import pictures as sheet
-from headrace._reports.html.recorded import size_of
-from headrace._reports.html.spans import spans
-from headrace._reports.html.traced import facts_of
+from headrace._reports.html.report_data import Facts, Progress
+from headrace._reports.html.timeline_data import spans
+from headrace._reports.html.trace_facts import facts_of
 from support import assert_same, blobs, evaluation, pictures, train, truncated, write_folder
 
 
@@ -202,7 +202,7 @@ def test_a_timeline_has_a_bound(monkeypatch):
     total = sum(len(lane["spans"][0]) for lane in whole["lanes"])
     assert total == sum(len(one.stage) for one in recording.threads)
     assert whole["lanes"][0]["thread"] == "MainThread"
-    monkeypatch.setattr("headrace._reports.html.spans._MOST", 40)
+    monkeypatch.setattr("headrace._reports.html.timeline_data._MOST", 40)
     part = spans(recording.threads)
     assert part["left_out"] == total - 40
     assert sum(len(lane["spans"][0]) for lane in part["lanes"]) in range(40, 45)  # spans may begin at one time

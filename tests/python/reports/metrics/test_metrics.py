@@ -16,8 +16,8 @@ import pytest
 import headrace
 from headrace import DataLoader
 from headrace._reports.metrics import publish
-from headrace._reports.metrics.followed import Followed
-from headrace._reports.metrics.look import Look
+from headrace._reports.metrics.loader_snapshot import Look
+from headrace._reports.metrics.loader_tracker import Followed
 from headrace._reports.metrics.totals import Totals
 from support import WATCHDOG_S, blobs
 
@@ -228,7 +228,7 @@ def test_the_totals_of_a_loader_never_fall(monkeypatch: pytest.MonkeyPatch) -> N
     followed, seen = Followed(loader, 0), []
     for seconds in (2.0, 1.5, 2.5):
         look = Look("Mine", 24, "native", 0, totals=Totals(1, 5, 24, stage_s={"decode": seconds}))
-        monkeypatch.setattr("headrace._reports.metrics.followed.look_at", lambda *_, look=look: look)
+        monkeypatch.setattr("headrace._reports.metrics.loader_tracker.look_at", lambda *_, look=look: look)
         found = followed.look()
         assert found is not None
         seen.append(found[1].stage_s["decode"])

@@ -19,8 +19,8 @@ import torch
 
 import headrace
 from headrace import DataLoader
-from headrace._reports.metrics import folder, processes, publish
-from headrace._reports.metrics.figures import ProcessFigures
+from headrace._reports.metrics import processes, publish, status_files
+from headrace._reports.metrics.snapshot import ProcessFigures
 from support import WATCHDOG_S, blobs, pictures, train, truncated
 
 
@@ -203,7 +203,7 @@ def test_the_variable_publishes_with_the_first_epoch(tmp_path: Path, monkeypatch
     assert not (tmp_path / "here").exists()
     list(loader)
     (path,) = (tmp_path / "here").iterdir()
-    assert path.name == folder.name_of(os.getpid())
+    assert path.name == status_files.name_of(os.getpid())
     list(loader)
     with headrace.publish(folder=tmp_path / "mine") as published:  # the program's own takes its place
         assert not path.exists() and published.path.exists()
@@ -311,6 +311,6 @@ def test_a_forked_process_has_a_file_of_its_own_and_the_end_removes_it(tmp_path:
 def test_files_are_found_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     """As text, 11020 stands before 9689."""
     for pid in (11020, 9689, 100000, 7):
-        (tmp_path / folder.name_of(pid)).touch()
+        (tmp_path / status_files.name_of(pid)).touch()
     (tmp_path / "other.json").touch()
-    assert [pid for pid, _ in folder.files_in(tmp_path)] == [7, 9689, 11020, 100000]
+    assert [pid for pid, _ in status_files.files_in(tmp_path)] == [7, 9689, 11020, 100000]

@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("rich")
 from rich.console import Console
 
-from headrace._reports.metrics.figures import LoaderFigures, ProcessFigures, StageFigures
-from headrace._reports.metrics.recent import Recent
+from headrace._reports.metrics.rolling_rate import Recent
+from headrace._reports.metrics.snapshot import LoaderFigures, ProcessFigures, StageFigures
 from headrace._reports.metrics.totals import Totals
-from headrace._reports.top.found import Found
-from headrace._reports.top.marks import bar, curve, milliseconds, per_second, seconds
+from headrace._reports.top.bars import bar, curve, milliseconds, per_second, seconds
+from headrace._reports.top.discovery import Found
 from headrace._reports.top.screen import Screen
 from support import REPOSITORY
 

@@ -24,9 +24,9 @@ from typing import Any
 import pytest
 
 from headrace._cli.main import main
-from headrace._reports.metrics import folder, processes
-from headrace._reports.metrics.figures import LoaderFigures, ProcessFigures
-from headrace._reports.top.found import NothingFoundError, find
+from headrace._reports.metrics import processes, status_files
+from headrace._reports.metrics.snapshot import LoaderFigures, ProcessFigures
+from headrace._reports.top.discovery import NothingFoundError, find
 from support import WATCHDOG_S, heed_ctrl_c
 
 pytestmark = pytest.mark.processes
@@ -68,8 +68,8 @@ def told(pid: int, started: int | None = None, **more: Any) -> ProcessFigures:
 
 
 def write(where: Path, one: ProcessFigures) -> Path:
-    path = where / folder.name_of(one.pid)
-    folder.replace(path, one.as_text())
+    path = where / status_files.name_of(one.pid)
+    status_files.replace(path, one.as_text())
     return path
 
 
@@ -183,7 +183,7 @@ def test_a_process_that_is_killed_or_stopped(tmp_path: Path, capsys: pytest.Capt
         running.send_signal(signal.SIGSTOP)
         (path,) = tmp_path.glob("*.json")
         one = ProcessFigures.of_text(path.read_text())
-        folder.replace(path, one.as_text().replace(f'"at": {one.at}', f'"at": {one.at - 60}'))
+        status_files.replace(path, one.as_text().replace(f'"at": {one.at}', f'"at": {one.at - 60}'))
         assert "No news for 6" in said(capsys, pid, "--folder", where)[1]
         running.kill()
         running.wait()
@@ -191,7 +191,7 @@ def test_a_process_that_is_killed_or_stopped(tmp_path: Path, capsys: pytest.Capt
         assert status == 1 and "This process has ended; its last figures" in out
         status, out, err = said(capsys, "--folder", where)
         assert (status, out) == (1, "") and "no process of this user publishes" in err
-    folder.remove_dead(tmp_path)
+    status_files.remove_dead(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -199,7 +199,7 @@ def test_json_needs_no_rich(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     write(tmp_path, told(os.getpid(), loaders=[LoaderFigures(0, "Mine", None, "torch", 2)]))
     for name in [one for one in sys.modules if one.split(".")[0] == "rich"]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("headrace._reports.top.screen", "headrace._reports.top.marks"):
+    for name in ("headrace._reports.top.screen", "headrace._reports.top.bars"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "rich", None)
     where = ("--folder", str(tmp_path))
@@ -261,7 +261,7 @@ def test_why_there_is_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_file_is_one_sentence(text: str, reason: str, tmp_path: Path) -> None:
-    path = tmp_path / folder.name_of(os.getpid())
+    path = tmp_path / status_files.name_of(os.getpid())
     path.write_text(text)
     with pytest.raises(NothingFoundError, match=f"{path.name} cannot be read: {reason}"):
         find([os.getpid()], tmp_path)
@@ -282,12 +282,12 @@ def test_fields_of_other_types_are_no_figures() -> None:
 
 
 def test_links_and_other_files_are_not_followed(tmp_path: Path) -> None:
-    path = tmp_path / folder.name_of(os.getpid())
+    path = tmp_path / status_files.name_of(os.getpid())
     (tmp_path / "other").write_text(told(os.getpid()).as_text())
     path.symlink_to(tmp_path / "other")
     with pytest.raises(NothingFoundError, match="cannot be read: Too many levels of symbolic links"):
         find([os.getpid()], tmp_path)
-    folder.replace(path, "mine")  # writing replaces the link, not what it points to
+    status_files.replace(path, "mine")  # writing replaces the link, not what it points to
     assert not path.is_symlink() and path.read_text() == "mine" and (tmp_path / "other").read_text() != "mine"
     path.unlink()
     os.mkfifo(path)  # opening it does not wait for a writer
@@ -300,16 +300,16 @@ def test_links_and_other_files_are_not_followed(tmp_path: Path) -> None:
 
 def test_the_folder_of_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    made = folder.own_folder()
+    made = status_files.own_folder()
     assert made == tmp_path / "headrace" and made.stat().st_mode & 0o777 == 0o700
-    assert folder.own_folder() == made and made in folder.folders_of(os.geteuid())
+    assert status_files.own_folder() == made and made in status_files.folders_of(os.geteuid())
     made.chmod(0o770)
     with pytest.raises(OSError, match="is not a folder that only this user may use"):
-        folder.own_folder()
+        status_files.own_folder()
     made.rmdir()
     made.symlink_to(tmp_path)
     with pytest.raises(OSError, match="is not a folder that only this user may use"):
-        folder.own_folder()
+        status_files.own_folder()
 
 
 @pytest.mark.parametrize("value", ["", "/does/not/exist", "/proc/1"])
@@ -317,12 +317,12 @@ def test_without_a_login_it_is_in_tmp(value: str, monkeypatch: pytest.MonkeyPatc
     if value == "/proc/1" and os.geteuid() == 0:
         monkeypatch.setattr(os, "geteuid", lambda: 12345)  # su keeps the variable of another user
     monkeypatch.setenv("XDG_RUNTIME_DIR", value)
-    monkeypatch.setattr(folder, "_shared", lambda user: tmp_path / f"headrace-{user}")
+    monkeypatch.setattr(status_files, "_shared", lambda user: tmp_path / f"headrace-{user}")
     if os.geteuid() == 12345:
         with pytest.raises(OSError, match="headrace-12345 is not a folder that only this user may use"):
-            folder.own_folder()
+            status_files.own_folder()
     else:
-        assert folder.own_folder() == tmp_path / f"headrace-{os.geteuid()}"
+        assert status_files.own_folder() == tmp_path / f"headrace-{os.geteuid()}"
 
 
 @contextmanager
@@ -346,7 +346,7 @@ def test_a_process_of_another_user_is_one_sentence(tmp_path: Path) -> None:
         )
         done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
-        "headrace._reports.top.found.NothingFoundError: "
+        "headrace._reports.top.discovery.NothingFoundError: "
         f"process {os.getpid()} belongs to the user root: only that user and root can read its figures"
     )
 

@@ -14,7 +14,7 @@ from test_learning import epochs, loader
 import headrace
 from headrace import transforms as T
 from headrace._loading.autotune.budget import rank_memory
-from headrace._loading.native import runner
+from headrace._loading.native import epoch_runner
 from headrace._storage.entry_points import entry_points
 from headrace._storage.entry_points.entry_points import EntryPoints, shared_by_process
 from support import assert_same
@@ -70,7 +70,7 @@ def test_too_few_samples_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shared_by_process(1_281_167, lambda: 2 * GIB) is None  # a table of 64 MiB: 9%
     assert shared_by_process(1_000_000, lambda: 2 * GIB) is not None
     monkeypatch.setattr(entry_points, "_of_process", None)
-    monkeypatch.setattr(runner, "rank_memory", lambda: 1)
+    monkeypatch.setattr(epoch_runner, "rank_memory", lambda: 1)
     ours = loader("auto")
     assert_same(epochs(ours, 2), epochs(loader(None), 2))
     assert ours.stats().entry_points is None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace._storage.local_cache.local import kept
+from headrace._storage.local_cache.local_caches import kept
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from PIL import Image
 import headrace
 from headrace import Cache
 from headrace import transforms as T
-from headrace._storage.local_cache.local import kept, local_bytes
+from headrace._storage.local_cache.local_caches import kept, local_bytes
 from headrace._storage.remote.disk_cache import DiskCache
 from support import assert_same, eventually, pictures
 

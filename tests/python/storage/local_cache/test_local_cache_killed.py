@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cached_sources import batches, files
 
-from headrace._storage.local_cache.local import kept
+from headrace._storage.local_cache.local_caches import kept
 from support import assert_same, output_of
 
 _PROGRAM = """

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from headrace._storage.remote.ahead import Announced
+from headrace._storage.remote.announcements import Announced
 
 
 @dataclass

@@ -14,7 +14,7 @@ from object_stores import PATTERN, ObjectServer, batches, transform, write_shard
 
 from headrace import Cache, TarShards
 from headrace._base.native import core
-from headrace._storage.remote.clients.answers import Stamp
+from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.disk_cache import DiskCache
 from support import assert_same, eventually, output_of
 

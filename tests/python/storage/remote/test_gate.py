@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from headrace._storage.remote.attempts import Attempts
-from headrace._storage.remote.clients.answers import TemporaryError
+from headrace._storage.remote.clients.responses import TemporaryError
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.retries import Attempts
 
 
 def run(work: Callable[[Attempts, asyncio.Semaphore], Awaitable[Any]], **network: Any) -> Any:

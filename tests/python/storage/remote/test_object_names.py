@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace._storage.remote.clients.answers import Stamp, is_strong
+from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.urls import named
 
 HEX = "0123456789abcdef" * 4

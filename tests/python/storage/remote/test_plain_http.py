@@ -14,7 +14,7 @@ from object_stores import EACH, PATTERN, SHARDS, Faults, ObjectServer, batches, 
 
 from headrace import Network, TarShards
 from headrace._base.native import core
-from headrace._storage.remote.clients.answers import PlainUrl, Stamp
+from headrace._storage.remote.clients.responses import PlainUrl, Stamp
 from headrace._storage.remote.plain_http import PlainHttp
 from support import assert_same
 

@@ -12,7 +12,7 @@ from PIL import features
 from headrace._base.native import core
 from headrace._base.version import __version__
 from headrace._cli.commands.checks.finding import Finding, means
-from headrace._cli.demo.folder import PHOTOS
+from headrace._cli.demo.photo_folder import PHOTOS
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.arithmetic.pillow_ops import open_rgb
 from headrace.ops import functions as ops

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from headrace._storage.remote.files import RemoteFiles
 from headrace.datasets.tables.access.access import Access, read_short
-from headrace.datasets.tables.access.spans import FarSpans
+from headrace.datasets.tables.access.remote_spans import FarSpans
 
 _HEADER = 30  # bytes of a member's own header before its name
 _SIGNATURE = b"PK\3\4"

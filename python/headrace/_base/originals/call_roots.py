@@ -1,0 +1,118 @@
+"""Where the Python path of a dataset's samples begins: its class, those of its transforms, and functions they hold."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import torch
+from PIL import Image
+from torch import nn
+from torch.utils.data import Dataset
+
+from headrace._base.originals.originality import is_followed, is_ours
+
+#: Attributes of datasets that hold other datasets, or what is called on an image.
+_OF_DATASETS = ("dataset", "datasets", "transform", "transforms", "_given", "_geometry")
+#: Attributes that hold functions of the library: class -> names.
+_HELD = {"AugmentOp": ("aug_fn", "level_fn")}
+_MOST = 10_000  # objects that are looked at
+_MOST_ITEMS = 1000  # of one container
+
+
+class Held(NamedTuple):
+    """A function that an object or a table holds, and where the library's file makes it."""
+
+    function: Any
+    module: str
+    path: str
+
+
+class Roots:
+    """The objects that a sample's Python path begins with.
+
+    Attributes:
+        datasets: among them.
+        classes: of all of them, and of images.
+        held: functions that they hold.
+
+    Args:
+        start: datasets of a loader, or transforms.
+        images: whether its samples are made of images.
+        collates: whether batches are collated as torch does by default.
+    """
+
+    def __init__(self, start: Any, *, images: bool, collates: bool) -> None:
+        self.collates = collates
+        self.datasets: list[Any] = []
+        self.classes: dict[type, None] = {}
+        self.held: list[Held] = []
+        self._seen: dict[int, Any] = {}
+        self._visit(start)
+        if images:
+            self._add_jpeg()
+
+    @property
+    def are_modules(self) -> bool:
+        """Whether some of the transforms are called by ``nn.Module.__call__``."""
+        return any(issubclass(cls, nn.Module) for cls in self.classes)
+
+    def _visit(self, value: Any) -> None:
+        if id(value) in self._seen or len(self._seen) > _MOST:
+            return
+        self._seen[id(value)] = value
+        if isinstance(value, (list, tuple, set)):
+            for one in islice(value, _MOST_ITEMS):
+                self._visit(one)
+        elif isinstance(value, dict):
+            for one in islice(value.values(), _MOST_ITEMS):
+                self._visit(one)
+        elif not isinstance(value, (str, bytes, int, float, type, FunctionType, torch.Tensor)):
+            self._visit_object(value)
+
+    def _visit_object(self, value: Any) -> None:
+        cls, attributes = type(value), getattr(value, "__dict__", {})
+        if isinstance(value, Dataset) or hasattr(cls, "__getitem__") or hasattr(cls, "headrace_source"):
+            self.datasets.append(value)
+            self.classes[cls] = None
+            for name in _OF_DATASETS:
+                self._visit(attributes.get(name))
+            loader = attributes.get("loader")
+            if loader is not None and any(is_followed(one.__module__) for one in cls.__mro__):
+                path = str(getattr(loader, "__qualname__", ""))
+                self.held.append(Held(loader, "torchvision.datasets.folder", path))
+        elif is_followed(cls.__module__) or cls.__module__.startswith("torch.nn."):
+            self.classes[cls] = None
+            for name in _HELD.get(cls.__name__, ()):
+                function = attributes.get(name)
+                if isinstance(function, partial):
+                    function = function.func
+                if function is not None:
+                    self.held.append(Held(function, cls.__module__, str(getattr(function, "__qualname__", ""))))
+            self._visit(attributes)
+        else:
+            self._visit(attributes.get("transforms"))  # a preset
+
+    def _add_jpeg(self) -> None:
+        """Adds what Pillow opens JPEGs with: its table of formats holds these functions."""
+        Image.preinit()
+        plugin = sys.modules.get("PIL.JpegImagePlugin")
+        if plugin is None:
+            return
+        self.classes[plugin.JpegImageFile] = None
+        opener: tuple[Any, ...] = Image.OPEN.get("JPEG", ())
+        names = ("jpeg_factory", "_accept")
+        registered = [
+            (name, vars(plugin)[name] if is_ours(one) else one) for name, one in zip(names, opener, strict=False)
+        ]
+        self.held += [Held(function, plugin.__name__, name) for name, function in (*registered, *_of_markers(plugin))]
+
+
+def _of_markers(plugin: Any) -> Iterator[tuple[str, Any]]:
+    for one in getattr(plugin, "MARKER", {}).values():
+        if one[2] is not None:
+            yield one[2].__name__, one[2]

@@ -1,0 +1,74 @@
+"""Runs the parts of the demo one after another and prints what each of them shows."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from headrace._base.cores import usable_cores
+from headrace._cli.demo import benchmark, contact_sheet, equality_proof, training
+from headrace._cli.demo.photo_folder import lay_out
+
+
+def run(out: Path | None, quick: bool) -> int:
+    """Runs and prints the whole demo.
+
+    Args:
+        out: folder for photographs and contact sheet; None: a temporary folder.
+        quick: use fewer files and rounds.
+
+    Returns:
+        The exit status: 0 success, 1 pixels differ, 2 the files cannot be written.
+    """
+    begin = time.perf_counter()
+    workers = usable_cores()
+    try:
+        out = out if out is not None else Path(tempfile.mkdtemp(prefix="headrace-demo-"))
+        out.mkdir(parents=True, exist_ok=True)
+        _have_temporary_folder(out)
+        photos = lay_out(out / "photos", 50 if quick else 320)
+    except OSError as error:
+        return _cannot_write(error)
+    print(f"1. An ImageFolder of {photos.files} files, made from 30 photographs, in {out / 'photos'}")
+
+    try:
+        print("\n2. The same pixels? Every file, natively and by Pillow and torch")
+        equality_proof.prove(photos.train, workers)
+        print("\n3. How fast? RandomResizedCrop(224), flip, ToTensor, Normalize")
+        print(benchmark.table(benchmark.race(photos.train, *((1, 0.2) if quick else (5, 1.0)))))
+    except benchmark.NoOpponentError as error:
+        print(f"   Left out: {error}.")
+    except AssertionError as difference:
+        print(f"headrace demo: not equal: {difference}", file=sys.stderr)
+        return 1
+
+    print("\n4. Training a small network")
+    training.train(photos.train, photos.validation, 1 if quick else 2, workers)
+
+    print("\n5. A contact sheet of one augmented batch")
+    path = out / "contact_sheet.png"
+    try:
+        contact_sheet.save_sheet(photos.train, path, workers)
+    except OSError as error:
+        return _cannot_write(error)
+    print(f"   {path}")
+    print(f"\nDone in {time.perf_counter() - begin:.0f} s.")
+    return 0
+
+
+def _have_temporary_folder(out: Path) -> None:
+    """Uses `out` if there is no temporary folder: torch's optimizers need one at import, its workers for sockets."""
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        tempfile.tempdir = str(out)
+
+
+def _cannot_write(error: OSError) -> int:
+    """Prints the error in one sentence and returns the exit status."""
+    why = error.strerror or str(error)  # strerror omits the error number
+    where = f"{error.filename}: " if error.filename is not None else ""
+    print(f"headrace demo: {where}{why}; name a writable folder with --out DIR", file=sys.stderr)
+    return 2

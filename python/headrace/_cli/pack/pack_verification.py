@@ -1,0 +1,158 @@
+"""Compares a pack with its source: every key, label and image."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from io import BytesIO
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from PIL import ExifTags, Image
+
+from headrace._base.exceptions import words_of
+from headrace._base.native import core
+from headrace._cli.pack.conversion import LOSSLESS
+from headrace._cli.pack.job_processes import run
+from headrace._cli.pack.manifest import Manifest, Terms
+from headrace._cli.pack.members import Contents, Sample
+from headrace._cli.pack.packer import Bar
+from headrace._cli.pack.shard_file import stored
+from headrace._cli.pack.shard_join import finished
+from headrace.datasets.sources.dataset import BlobDataset
+
+_SHOWN = 80  # characters of a value in a message
+
+
+class Difference(ValueError):
+    """A pack is not what its source makes; the message names the sample."""
+
+
+def check_terms(source: BlobDataset, terms: Terms) -> None:
+    """Raises Difference if a pack was not made of this source."""
+    if len(source) != terms.samples:
+        raise Difference(f"the source has {len(source)} samples, the pack {terms.samples}")
+    if source.fingerprint() != terms.source:
+        raise Difference("the source is not the one that was packed: names, sizes or labels of its samples differ")
+
+
+def check(contents: Contents, manifest: Manifest, folder: Path, *, workers: int, limit: int | None, bar: Bar) -> int:
+    """Compares a pack with its source, and returns the number of samples.
+
+    Lossless packs have the source's pixels in Pillow; others have the bytes that packing makes again.
+
+    Args:
+        contents: the source's samples.
+        manifest, folder: the pack.
+        workers: number of processes.
+        limit: compare only the first samples; None: all.
+        bar: shows the progress.
+
+    Raises:
+        Difference: the first one that was found.
+        ValueError: a sample of the source cannot be read.
+        OSError: a shard cannot be read.
+    """
+    terms = manifest.terms
+    check_terms(contents.source, terms)
+    lost = [terms.name_of(shard) for shard in range(terms.shards) if finished(folder, manifest, shard) is None]
+    if lost:
+        raise Difference(f"{len(lost)} of {terms.shards} shards are missing or damaged, first {lost[0]}")
+    wanted = [shard for shard in range(terms.shards) if limit is None or terms.range_of(shard)[0] < limit]
+    count = sum(len(_samples(manifest, shard, limit)) for shard in wanted)
+    with bar(count, 0) as progress:
+        run(partial(_check_shard, contents, manifest, folder, limit), wanted, progress, workers)
+    return count
+
+
+def _samples(manifest: Manifest, shard: int, limit: int | None) -> range:
+    own = manifest.terms.range_of(shard)
+    return own if limit is None else range(own.start, min(own.stop, limit))
+
+
+def _check_shard(
+    contents: Contents,
+    manifest: Manifest,
+    folder: Path,
+    limit: int | None,
+    shard: int,
+    tick: Callable[[], None],
+) -> None:
+    path = folder / manifest.terms.name_of(shard)
+    wanted = _samples(manifest, shard, limit)
+    for index, found in zip_longest(wanted, samples_of(path)):
+        if index is None:
+            if limit is not None:
+                return
+            raise Difference(f"{path} has more than {len(wanted)} samples")
+        if found is None:
+            raise Difference(f"{path} has less than {len(wanted)} samples")
+        key, members = found
+        if (why := _difference(contents.sample(index), key, members, manifest)) is not None:
+            raise Difference(f"sample {index}, {contents.source.location(index)}, differs from {path}: {why}")
+        tick()
+
+
+def samples_of(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yields the key and the members of each sample of a shard, as Python's `tarfile` reads it."""
+    key: str | None = None
+    members: dict[str, bytes] = {}
+    with tarfile.open(path, "r|") as tar:
+        for info in tar:
+            split = core.split_tar_name(info.name.encode())
+            own, extension = (one.decode() for one in split)
+            if key is not None and own != key:
+                yield key, members
+                members = {}
+            key = own
+            file = tar.extractfile(info)
+            members[extension] = b"" if file is None else file.read()
+    if key is not None:
+        yield key, members
+
+
+def _difference(source: Sample, key: str, members: dict[str, bytes], manifest: Manifest) -> str | None:
+    """Returns how a sample of a shard differs from its source; None: it does not."""
+    how = manifest.terms.conversion
+    wanted = source if how.kind == LOSSLESS else stored(source, how)
+    if key != wanted.key:
+        return f"the key is {key!r}, not {wanted.key!r}"
+    if list(members) != list(wanted.members):
+        return f"it has {', '.join(members)}, not {', '.join(wanted.members)}"
+    for name, data in wanted.members.items():
+        if members[name] == data:
+            continue
+        if name != wanted.image:
+            return f"{name} is {members[name][:_SHOWN]!r}, not {data[:_SHOWN]!r}"
+        if how.kind != LOSSLESS:
+            return "the image has other bytes than those that packing makes"
+        if (why := _pixel_difference(data, members[name])) is not None:
+            return why
+    return None
+
+
+def _pixel_difference(source: bytes, packed: bytes) -> str | None:
+    try:
+        wanted = _shown(source)
+    except Exception as error:  # Pillow raises many types for a broken file
+        return f"the image cannot be decoded ({words_of(error)}), so its bytes should have been kept"
+    try:
+        found = _shown(packed)
+    except Exception as error:
+        return f"the packed image cannot be decoded: {words_of(error)}"
+    return next((f"the images differ in {name}" for name in wanted if wanted[name] != found[name]), None)
+
+
+def _shown(data: bytes) -> dict[str, Any]:
+    """Returns all that a reader may use to show an image."""
+    with Image.open(BytesIO(data)) as image:
+        image.load()
+        return {
+            "mode": image.mode,
+            "size": image.size,
+            "pixels": image.tobytes(),
+            "EXIF orientation": image.getexif().get(ExifTags.Base.Orientation),
+            "ICC profile": image.info.get("icc_profile"),
+        }

@@ -1,0 +1,161 @@
+"""Engine for recipes with several output sizes: one engine per size, made with the size's first batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from headrace._base.native import core
+from headrace._engine.counters.counters import Counters, summed
+from headrace._engine.destination import Destination, current_stream
+from headrace._engine.device_engine import make_engine
+from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.memory_format import Layout
+from headrace._engine.worker_info import WorkerValues
+from headrace._recipe.steps.recipe import Recipe
+
+_SLOTS_KEPT = 2  # per engine; small, because the memory of all sizes adds up
+
+
+class VariantEngine(Engine):
+    """Submits each batch to the engine of its samples' variant.
+
+    Args:
+        recipe: a recipe with variants.
+        variant_of: int64 (n,), the variant's number for each sample of the dataset.
+        threads: number of threads of each engine; those of sizes without a batch in flight sleep.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        layout: Layout,
+        destination: Destination,
+        variant_of: npt.NDArray[np.int64],
+        *,
+        threads: int,
+        pin: bool = False,
+    ) -> None:
+        self.recipe, self._variant_of = recipe, variant_of
+        self._options: dict[str, Any] = {"threads": threads, "slots_kept": _SLOTS_KEPT, "pin": pin}
+        self._layout, self._destination = layout, destination
+        self._engines: dict[int, Engine] = {}
+        self._metadata: Callable[[int], dict[Any, Any]] | None = None
+        self._closed = False
+        self.endings = []
+        self._workers: WorkerValues | None = None
+        self._cores: tuple[int, ...] = ()
+
+    def work_as(self, workers: WorkerValues) -> None:
+        self._workers = self._workers or workers
+
+    def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
+        self._metadata = metadata
+        for engine in self._engines.values():
+            engine.read_metadata(metadata)
+
+    def check_stream(self) -> None:
+        current_stream(self._destination.device)
+
+    def submit(self, table: core.BlobTable, rows: npt.NDArray[Any], draws: npt.NDArray[Any]) -> Flight:
+        """Starts a batch.
+
+        Raises:
+            ValueError: its samples belong to several variants.
+        """
+        variants = self._variant_of[rows]
+        if (variants != variants[0]).any():
+            other = int(np.argmax(variants != variants[0]))
+            sizes = self.recipe.sizes
+            raise ValueError(
+                f"sample {rows[other]} has output size {sizes[variants[other]]}, but sample {rows[0]} of its batch has "
+                f"{sizes[variants[0]]}; use headrace.sampler.AspectRatioBatchSampler with the same sizes"
+            )
+        engine = self._engine(int(variants[0]))
+        flight = engine.submit(table, rows, draws)
+        flight.engine = engine
+        return flight
+
+    def _engine(self, variant: int) -> Engine:
+        if variant not in self._engines:
+            if self._closed:
+                raise RuntimeError("the loader was closed")
+            recipe = self.recipe.variants[variant]
+            self._engines[variant] = made = make_engine(recipe, self._layout, self._destination, **self._options)
+            self.endings += made.endings
+            if self._metadata is not None:
+                made.read_metadata(self._metadata)
+            if self._workers is not None:
+                made.work_as(self._workers)
+            if self._cores:
+                made.place(self._cores)
+        return self._engines[variant]
+
+    @staticmethod
+    def _of(flight: Flight) -> Engine:
+        assert flight.engine is not None
+        return flight.engine
+
+    def repair(self, flight: Flight, *where: Any) -> Flight:
+        engine = self._of(flight)
+        repaired = engine.repair(flight, *where)
+        repaired.engine = engine
+        return repaired
+
+    def wait(self, flight: Flight, seconds: float) -> bool:
+        return self._of(flight).wait(flight, seconds)
+
+    def failures(self, flight: Flight) -> list[Failure]:
+        return self._of(flight).failures(flight)
+
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
+        return self._of(flight).tensor(flight, places)
+
+    def move_targets(self, targets: Any) -> Any:
+        return next(iter(self._engines.values())).move_targets(targets)
+
+    def cancel(self, flight: Flight) -> None:
+        self._of(flight).cancel(flight)
+
+    def counters(self) -> Counters:
+        return summed(one.counters() for one in list(self._engines.values()))  # another thread may add one
+
+    def resize(self, threads: int) -> None:
+        """Lets this many threads work in each engine, also in those that are made later."""
+        self._options["threads"] = threads
+        for engine in self._engines.values():
+            engine.resize(threads)
+
+    def place(self, cores: Sequence[int]) -> None:
+        self._cores = tuple(cores)
+        for engine in self._engines.values():
+            engine.place(cores)
+
+    @property
+    def slots(self) -> int:
+        return sum(engine.slots for engine in self._engines.values())
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def fits(self, recipe: Recipe, *, persists: bool = False) -> bool:
+        if self.closed or self.recipe is not recipe:
+            return False
+        return all(one.fits(recipe.variants[n], persists=persists) for n, one in self._engines.items())
+
+    def serves_in_this_thread(self) -> bool:
+        return any(engine.serves_in_this_thread() for engine in list(self._engines.values()))
+
+    def abandon_steps(self) -> None:
+        for engine in list(self._engines.values()):
+            engine.abandon_steps()
+
+    def close(self) -> None:
+        self._closed = True
+        for engine in list(self._engines.values()):
+            engine.close()

@@ -1,0 +1,79 @@
+"""The native threads that gather rows of columns: batches in, dicts of tensors out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace._base.native import core
+from headrace._engine.engine import Engine, Flight
+from headrace.datasets.columns.row_layout import RowLayout
+
+
+def memory_of(row_bytes: Sequence[int], count: int) -> torch.Tensor:
+    """Returns pinned memory, uint8, for `count` rows of columns whose rows have these sizes."""
+    _, size = core.gathered_bytes(row_bytes, count)
+    return torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=True)
+
+
+def parts_of(batch: core.Batch, row_bytes: Sequence[int]) -> list[torch.Tensor]:
+    """Returns the columns of a complete batch, uint8 (bytes,) each: once a batch."""
+    memory = batch.memory
+    if memory is None:
+        return [torch.utils.dlpack.from_dlpack(one) for one in core.gathered(batch, row_bytes)]
+    batch.release()
+    offsets, _ = core.gathered_bytes(row_bytes, len(batch))
+    return [memory[offset : offset + len(batch) * size] for offset, size in zip(offsets, row_bytes, strict=True)]
+
+
+class GatherEngine(Engine):
+    """Threads and slots for rows of one layout.
+
+    A batch lies in one piece of memory, one column after the other. Over a slot of the ring, each tensor is a storage
+    of its own; the slot returns when the last one is freed. Pinned memory is one storage, because torch's allocator
+    knows only the whole, and the tensors are views of it.
+
+    Args:
+        layout: of the rows.
+        threads, slots_kept, pin: as in `Engine`.
+    """
+
+    def __init__(self, layout: RowLayout, *, threads: int, slots_kept: int, pin: bool = False) -> None:
+        self._rows, self._pin, self._inline = layout, pin, threads == 0
+        self._pipeline = core.gather_pipeline(layout.row_bytes, threads=threads, slots_kept=slots_kept)
+        self.at_end = self._pipeline.close
+        self.endings = [self._pipeline.close]
+        self._lanes = []
+        self._served_here = []
+
+    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+        memory = memory_of(self._rows.row_bytes, len(rows)) if self._pin else None
+        return Flight(self._pipeline.submit(table, rows, draws, memory))
+
+    def wait(self, flight: Flight, seconds: float) -> bool:
+        while self._inline and self._pipeline.run_one():
+            pass
+        return super().wait(flight, seconds)
+
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
+        """Returns the batch as a dict of tensors (n, ...); `places` (ascending) selects samples."""
+        count, layout = len(flight.batch), self._rows
+        parts = parts_of(flight.batch, layout.row_bytes)
+        described = zip(layout.names, parts, layout.dtypes, layout.shapes, strict=True)
+        made = {name: part.view(dtype).view(count, *shape) for name, part, dtype, shape in described}
+        return made if places is None else {name: values[places] for name, values in made.items()}
+
+    def single(self, batch: Any) -> Any:
+        """Returns the sample of a batch of one."""
+        return {name: values[0] for name, values in batch.items()}
+
+    def close(self) -> None:
+        """Ends the threads. Batches already handed out stay valid. Idempotent."""
+        self._pipeline.close()
+
+    def fits(self, recipe: Any, *, persists: bool = False) -> bool:
+        """Returns whether this engine can be used for another epoch of rows of this layout."""
+        return not self.closed and self._rows == recipe

@@ -1,0 +1,165 @@
+"""Measures the windows of one epoch for the tuner, and puts its choice into force."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+from headrace._engine.counters.epoch_timing import Mark, Pace
+from headrace._loading.autotune.ab_test import Window
+from headrace._loading.autotune.batch_bytes import bytes_of
+from headrace._loading.autotune.tuner import Choice, Tuner
+from headrace._loading.bottleneck.batch_cost import Setting, between
+
+_SLICE_S = 0.25  # a wait is cut into these, so that slow batches do not stop the tuning
+_WINDOW_NS = 300_000_000
+_SLOW_NS = 1_000_000_000  # a window that no batch ends is this long
+_SETTLE_NS = 100_000_000  # after a change, and at least one batch for each that was in flight
+_BATCHES = 8  # fewer in a window do not tell the consumer's speed
+_SAMPLES = 32  # fewer tell nothing
+_MEASURED = 3  # batches whose bytes are counted; later every 64th, since sizes may vary
+_MS = 1e-3
+
+
+class Threads(Protocol):
+    """The part of an engine that is used."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def resize(self, threads: int) -> None: ...
+
+    def wait(self, flight: Any, seconds: float) -> bool: ...
+
+
+class Ahead(Protocol):
+    """The part of a line that is used."""
+
+    ahead: int
+
+    @property
+    def ended(self) -> bool: ...
+
+
+class Tuning:
+    """Tunes one epoch, in the thread that takes its batches: in its waits, and between two batches.
+
+    Args:
+        tuner: of the loader.
+        pace, engine, line: of the epoch.
+        collating: number of threads that call the collate_fn.
+        clock: nanoseconds.
+    """
+
+    def __init__(
+        self,
+        tuner: Tuner,
+        pace: Pace,
+        engine: Threads,
+        line: Ahead,
+        collating: int = 0,
+        clock: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self._tuner, self._pace, self._engine, self._line = tuner, pace, engine, line
+        self._collating, self._clock = collating, clock
+        self._batches = self._largest = 0
+        self._waited_ns = 0
+        self._begin: Mark | None = None  # None: the change is not in force everywhere yet
+        self._begin_waited = self._begin_batches = 0
+        self._at_a_batch = False  # whether the window began when a batch was handed out
+        self._changed_ns, self._changed_batches = clock(), 0
+        self._token = object()
+        tuner.begin_epoch(self._token)
+        self._in_force: Choice | None = None
+        self._apply()
+
+    def wait(self, flight: Any, seconds: float) -> bool:
+        """Waits for a batch as the engine does; looks at the clock meanwhile."""
+        left = seconds
+        while True:
+            begin, patience = self._clock(), min(left, _SLICE_S)
+            ready = self._engine.wait(flight, patience)
+            now = self._clock()
+            took = (now - begin) / 1e9
+            self._waited_ns += now - begin
+            left -= took
+            if ready:
+                return True
+            if left <= _MS or took < patience - _MS:  # the time is over, or the batch is given up
+                return False
+            self._look(now, at_a_batch=False)
+
+    def handed_out(self, batch: Any, now_ns: int) -> None:
+        """Called when a batch is about to be returned."""
+        self._batches += 1
+        if self._tuner.epoch is not self._token:
+            return
+        if self._batches <= _MEASURED or self._batches % 64 == 0:
+            size = bytes_of(batch)
+            if size > self._largest:
+                self._largest = size
+                self._tuner.allow(size)
+                self._apply()
+        if self._line.ended:
+            self._begin = None  # the threads run dry
+        else:
+            self._look(now_ns, at_a_batch=True)
+
+    def _look(self, now_ns: int, *, at_a_batch: bool) -> None:
+        if self._batches == 0 or self._tuner.epoch is not self._token:
+            return  # everything starts, or a newer iterator of the loader is tuned
+        if self._begin is None:
+            since, batches = now_ns - self._changed_ns, self._batches - self._changed_batches
+            in_flight = 1 + (self._in_force.depth if self._in_force is not None else 0)
+            if since >= _SLOW_NS or (since >= _SETTLE_NS and batches >= in_flight and at_a_batch):
+                self._open(now_ns, at_a_batch)
+            return
+        elapsed, batches = now_ns - self._begin.at_ns, self._batches - self._begin_batches
+        enough = at_a_batch and batches >= _BATCHES
+        if elapsed < (_WINDOW_NS if enough else _SLOW_NS):
+            return
+        end = self._pace.look(now_ns)
+        if end is None:
+            return
+        made = _made(end) - _made(self._begin)
+        if made < _SAMPLES and not enough:
+            return
+        seconds = elapsed / 1e9
+        handed = batches / seconds if enough and self._at_a_batch else 0.0
+        end_of = replace(end, batches=max(end.batches, self._begin.batches + 1))
+        budget, choice = self._tuner.budget, self._tuner.choice
+        load = between(self._begin, end_of, Setting(choice.threads, budget.cores, choice.depth, self._collating))
+        waits = (self._waited_ns - self._begin_waited) / elapsed
+        self._tuner.heed(Window(seconds, load, waits, made / seconds, handed))
+        if self._tuner.choice != self._in_force:
+            self._apply()
+        else:
+            self._open(now_ns, at_a_batch, end)
+
+    def _open(self, now_ns: int, at_a_batch: bool, mark: Mark | None = None) -> None:
+        self._begin = mark or self._pace.look(now_ns)
+        self._at_a_batch = at_a_batch
+        self._begin_waited, self._begin_batches = self._waited_ns, self._batches
+
+    def _apply(self) -> None:
+        """Puts the choice into force; a window in progress is dropped."""
+        choice = self._tuner.choice
+        if choice == self._in_force:
+            return
+        try:
+            self._engine.resize(choice.threads)
+        except RuntimeError:  # the system allows no more threads
+            if self._in_force is None:
+                raise
+            self._tuner.refuse_more(self._in_force.threads)
+            choice = self._tuner.choice
+        self._line.ahead = choice.depth
+        self._in_force, self._begin = choice, None
+        self._changed_ns, self._changed_batches = self._clock(), self._batches
+
+
+def _made(mark: Mark) -> int:
+    """Returns the samples that the threads have made: those through the Python steps, which are the last, if any."""
+    return mark.seen.items.get("python") or mark.seen.items.get("read", 0)

@@ -1,0 +1,60 @@
+"""Chooses the number of torch's worker processes between two epochs: within one it cannot change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.utils.data import IterableDataset
+
+from headrace._engine.counters.epoch_timing import Pace
+from headrace._loading.autotune.tuner import Tuner
+from headrace._loading.bottleneck.batch_cost import Load, Setting, between
+from headrace._loading.bottleneck.model import free_cores, period, with_threads
+from headrace._loading.bottleneck.verdict import BATCHES
+
+_GAIN = 1.05
+_ENOUGH = 1.03  # a smaller number is taken if it comes this close to the best
+_MOST_A_CORE = 4  # processes need memory, which threads do not
+
+
+def why_fixed(loader: Any) -> str:
+    """Returns why the number of a loader stays what it was at first, as a clause; "" if it may change."""
+    if loader.seed is None:
+        return "without seed= torch's random numbers depend on the number of workers"
+    if isinstance(loader.dataset, IterableDataset) or hasattr(loader.dataset, "state_dict"):
+        return "each worker keeps its own part or state of the dataset"
+    if loader.persistent_workers:
+        return "persistent_workers keeps the processes"
+    return ""
+
+
+def choose(loader: Any, pace: Pace | None) -> None:
+    """Sets the number for the epoch that is about to begin, if the loader chooses it.
+
+    Args:
+        pace: of the epoch before; None: there was none.
+    """
+    tuner: Tuner | None = loader.tuner
+    if tuner is None or pace is None or why_fixed(loader):
+        return
+    now = tuner.choice.threads
+    batches = pace.marks[-1].batches - pace.marks[0].batches if pace.marks else 0
+    if batches < BATCHES:
+        return
+    load = between(pace.marks[0], pace.marks[-1], Setting(now, tuner.budget.cores, native=False))
+    if tuner.took_back(load.period):
+        return
+    number = best(load, min(tuner.budget.most, _MOST_A_CORE * tuner.budget.first))
+    if number != now:
+        tuner.expect(tuner.choice._replace(threads=number), load.period)
+
+
+def best(load: Load, most: int) -> int:
+    """Returns the number of workers that the model expects to be best; the present one if none is clearly better."""
+    now, cores = load.setting.threads, free_cores(load)
+    unexplained = max(0.0, load.period - period(load))
+    periods = {one: period(with_threads(load, one, cores)) + unexplained for one in range(1, most + 1)}
+    least = min(periods.values())
+    if load.period < _GAIN * least:
+        return now
+    return next(one for one, seconds in periods.items() if seconds <= _ENOUGH * least)

@@ -1,0 +1,176 @@
+"""Calls the user's collate_fn on the samples of finished batches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch.utils.data import default_collate, default_convert
+
+from headrace._engine.ragged_engine import Sized
+from headrace._loading.collate import collate_registry
+from headrace._loading.collate.sample_views import StackedViews
+from headrace._loading.epoch.checkpoint import Progress
+from headrace._loading.mixup import recognition, torchvision_direct
+from headrace._lowering.python_steps.bytecode_analysis import Reach
+from headrace._lowering.python_steps.step_copies import copied
+from headrace._recipe.draws.draws import BatchUse, batch_uniform
+from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
+
+CollateFunction = Callable[[Any], Any]
+
+
+class Source(Protocol):
+    """The part of a source that a collate_fn's samples need."""
+
+    @property
+    def has_targets(self) -> bool: ...
+
+    def numbers(self, indices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None: ...
+
+    def sample_of(self, made: Any, index: int) -> Any: ...
+
+    def batch_of(self, images: Any, targets: Any) -> Any: ...
+
+    def targets_of(self, indices: np.ndarray[Any, Any]) -> Any: ...
+
+
+def is_default(collate_fn: CollateFunction | None, batched: bool) -> bool:
+    """Whether a loader's collate_fn is what torch uses without one."""
+    return collate_fn is None or collate_fn is (default_collate if batched else default_convert)
+
+
+def refusal(collate_fn: CollateFunction) -> str | None:
+    """Returns why a collate_fn has to run in torch's worker processes; None if it may run in threads."""
+    if recognition.of_samples(collate_fn) is not None:
+        return None
+    reach = Reach(collate_fn)
+    why = None
+    if reach.draws:
+        why = "draws random numbers that belong to the whole process (random, numpy.random, or code that is not known)"
+    elif reach.shares:
+        why = "may change an object that other code sees; make it an attribute of a class with __call__"
+    elif reach.asks_for_worker:
+        why = "asks for the worker process that it runs in"
+    return why and f"collate_fn {why}"
+
+
+def keeps_state(collate_fn: CollateFunction) -> bool:
+    """Whether a collate_fn may change itself: then copies of it in several threads would depend on their timing."""
+    return not isinstance(collate_fn, FunctionType) and Reach(collate_fn).mutates
+
+
+def seeded(function: CollateFunction, progress: Progress) -> Callable[[Any, int], Any]:
+    """Returns a function of a batch's samples and its position in the epoch: it calls `function`, and random numbers of
+    torch, and of numpy for timm's Mixup, follow from seed, epoch and batch."""
+    process_wide = recognition.draws_from_numpy(function)
+
+    def collate(samples: Any, position: int) -> Any:
+        with sample_randomness(_uniform(progress, position), process_wide=process_wide):
+            return function(samples)
+
+    return collate
+
+
+def _uniform(progress: Progress, position: int) -> float:
+    return batch_uniform(progress.seed, progress.epoch, progress.number(position), BatchUse.COLLATE)
+
+
+class Collation:
+    """The collate_fn of one epoch.
+
+    Its samples are views of the finished batch; a `torch.stack` of all of them, as in `default_collate`, returns the
+    batch. Random numbers of torch follow from seed, epoch and batch; no generator of the process is used.
+
+    Args:
+        function: the collate_fn.
+        kinds: the classes of a sample's tensors: one for all, or a list, tuple or dict of them where a sample is one.
+        progress: of the epoch; its seed and epoch number seed the random numbers.
+    """
+
+    def __init__(
+        self, function: CollateFunction, source: Source, kinds: Any, batched: bool, progress: Progress
+    ) -> None:
+        self._function = function
+        self._source, self._kinds = source, kinds
+        self._batched, self._progress = batched, progress
+        self._copies = threading.local()
+
+    def __call__(self, images: Any, indices: np.ndarray[Any, Any], position: int, *, ahead: bool = False) -> Any:
+        """Returns what the collate_fn returns.
+
+        Args:
+            images: the finished batch: a tensor (n, ...), or lists and dicts of tensors.
+            indices: of its samples.
+            position: of the batch in the epoch.
+            ahead: whether the caller is one of the threads that collate ahead: each has a copy of the function, as each
+                of torch's workers.
+        """
+        function = self._copy() if ahead else self._function
+        mix = recognition.mix_of(function)
+        if mix is not None and self._stacks(images, indices):  # nothing sees the samples, so none are made
+            batch = self._source.batch_of(images, self._source.targets_of(indices))
+            uniform = _uniform(self._progress, position)
+            mixed = torchvision_direct.mixed(mix, batch, seed_of(uniform))
+            if mixed is not None:
+                return mixed
+            mixing = recognition.of_stacked(function)
+            if mixing is not None:
+                with sample_randomness(uniform):
+                    return mixing(batch, seed_of(uniform))
+        views = StackedViews()
+        with views:
+            made = self._made(function, self._samples(views, images, indices), position, views)
+        views.finish()
+        return made
+
+    def _stacks(self, images: Any, indices: np.ndarray[Any, Any]) -> bool:
+        """Whether `default_collate` of the samples is the finished batch with a tensor of plain ints."""
+        source = self._source
+        one = (
+            self._batched
+            and collate_registry.is_usual()
+            and isinstance(images, torch.Tensor)
+            and isinstance(self._kinds, type)
+        )
+        return one and source.has_targets and source.numbers(indices) is not None
+
+    def _made(self, function: CollateFunction, samples: Any, position: int, views: StackedViews) -> Any:
+        uniform = _uniform(self._progress, position)
+        mixing = recognition.of_samples(function)
+        with sample_randomness(uniform):
+            return function(samples) if mixing is None else mixing(samples, seed_of(uniform), views.stop)
+
+    def _copy(self) -> CollateFunction:
+        mine = self._copies.__dict__
+        if "function" not in mine:
+            try:
+                mine["function"] = copied(self._function, (self._function,))
+            except Exception:  # what cannot be copied is shared
+                mine["function"] = self._function
+        function: CollateFunction = mine["function"]
+        return function
+
+    def _samples(self, views: StackedViews, images: Any, indices: np.ndarray[Any, Any]) -> Any:
+        """Returns what the dataset would return for each index, as a list; without batches the only one."""
+        made = _apart(images, len(indices), views, self._kinds)
+        samples = [self._source.sample_of(one, index) for one, index in zip(made, indices.tolist(), strict=True)]
+        return samples if self._batched else samples[0]
+
+
+def _apart(batch: Any, count: int, views: StackedViews, kinds: Any) -> list[Any]:
+    """Returns the samples of a collated batch."""
+    if isinstance(batch, torch.Tensor):
+        return views.views_of(batch, kinds)
+    if isinstance(batch, Sized):
+        return [image.as_subclass(kinds) for image in batch]
+    keys = list(batch) if isinstance(batch, Mapping) else range(len(batch))
+    parts = [_apart(batch[key], count, views, kinds if isinstance(kinds, type) else kinds[key]) for key in keys]
+    samples = zip(*parts, strict=True)
+    if isinstance(batch, Mapping):
+        return [dict(zip(keys, one, strict=True)) for one in samples]
+    return [tuple(one) if isinstance(kinds, tuple) else list(one) for one in samples]

@@ -1,0 +1,253 @@
+"""Reads and writes states: torchdata's layout, so that its checkpoints can be read, plus our values under one key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headrace._loading.fallback.index_batches import IndexPosition
+from headrace._loading.fallback.torch_generators import Randomness
+from headrace._loading.fallback.worker_wrappers import WorkerPlace
+
+OURS = "headrace"
+VERSION = 1
+_FITS = {
+    "samples": "the dataset has another number of samples",
+    "batch_size": "the loader has another batch_size",
+    "drop_last": "the loader has another drop_last",
+    "ranks": "the samples are sharded over another number of ranks",
+    "seed": "the loader has another seed",
+}
+
+
+class AnotherNumberOfWorkers(ValueError, AssertionError):
+    """The state's number of workers differs from the loader's; an AssertionError too, as torchdata raises it."""
+
+
+@dataclass(frozen=True)
+class TorchStart:
+    """How an epoch began, or will begin.
+
+    Attributes:
+        begun: whether anything was drawn for it.
+        random: generators' states before anything was drawn for it; None: unknown.
+        late: generators' states before the first batch of indices was drawn, if other code drew in between.
+        drawn: whether indices were drawn; if not, `late` is from the time when the state was taken.
+        base_seed: the workers' base seed.
+        drew_seed: whether this epoch drew it.
+        sampler_epoch: epoch that the samplers were set to, if they have ``set_epoch``.
+    """
+
+    epoch: int | None
+    begun: bool = False
+    random: Randomness | None = None
+    late: Randomness | None = None
+    drawn: bool = True
+    base_seed: int | None = None
+    drew_seed: bool = True
+    sampler_epoch: int | None = None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The content of a state.
+
+    Attributes:
+        finished: the epoch had ended; `start` describes the next one.
+        step: number of batches before the states of samplers and workers.
+        since: number of batches handed out after these states.
+        workers: positions of the worker processes; of this process as number 0 if `num_workers` is 0.
+        last_worker: number of the worker that made the last batch.
+        fits: values that the resuming loader must have.
+    """
+
+    start: TorchStart
+    finished: bool
+    place: IndexPosition
+    step: int
+    since: int
+    num_workers: int
+    workers: dict[int, WorkerPlace] = field(default_factory=dict)
+    last_worker: int = 0
+    fits: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)  # further values for torchdata's keys
+
+    @property
+    def has_states(self) -> bool:
+        """Whether a dataset or its iterator had a state."""
+        return any(one.dataset is not None or one.iterator is not None for one in self.workers.values())
+
+    def counted(self, iterable: bool) -> int:
+        """Returns the number of batches that need not be made again, as states or the workers' counts cover them."""
+        if not iterable or self.has_states:
+            return self.step
+        return self.step if self.num_workers and sum(one.count for one in self.workers.values()) == self.step else 0
+
+    def check(self, fits: dict[str, Any], iterable: bool, num_workers: int) -> None:
+        """Raises ValueError if a loader cannot resume from this state."""
+        if (iterable or self.has_states) and num_workers != self.num_workers:
+            raise AnotherNumberOfWorkers(
+                f"the state is of {self.num_workers} worker processes, but the loader has num_workers={num_workers}: "
+                "datasets with a state, and iterable ones, resume only with the same number"
+            )
+        if self.finished or not (self.step or self.since):
+            return
+        for name, saved in self.fits.items():
+            if name in fits and fits[name] != saved:
+                raise ValueError(f"the state does not fit: {_FITS[name]} (saved {saved!r}, now {fits[name]!r})")
+
+
+def write(saved: Saved) -> dict[str, Any]:
+    """Returns a state as dicts, lists, numbers, strings, and the states of the user's own objects."""
+    place, start = saved.place, saved.start
+    ours = {
+        "version": VERSION,
+        "epoch": start.epoch,
+        "begun": start.begun,
+        "drew_seed": start.drew_seed,
+        "sampler_epoch": start.sampler_epoch,
+        "generators": None if start.random is None else start.random.pack(),
+        "drew_indices": start.drawn,
+        "generators_late": None if start.late is None else start.late.pack(),
+        "base_seed": start.base_seed,
+        "drawn": place.upto,
+        "missing": list(place.missing),
+        "occurrences": place.occurrences,
+        "fits": dict(saved.fits),
+    }
+    of_samplers = {
+        "_sampler_iter_state": place.iterator,
+        "_index_sampler_state": place.sampler,
+        "_sampler_iter_yielded": place.at if place.has_states else place.upto,
+        "_IterableDataset_len_called": saved.more.get("len_called"),
+        "_shared_seed": saved.more.get("shared_seed"),
+    }
+    if saved.num_workers == 0:
+        one = saved.workers.get(0, WorkerPlace())
+        fetcher = None
+        if saved.more.get("iterable"):
+            fetcher = {"dataset_iter_state": one.iterator, "fetcher_ended": one.ended}
+        return {
+            **of_samplers,
+            "_num_yielded": saved.step + saved.since,
+            "fetcher_state": fetcher,
+            "dataset_state": one.dataset,
+            "_iterator_finished": saved.finished,
+            OURS: ours,
+        }
+    return {
+        "_snapshot": {
+            "_snapshot_step": saved.step,
+            "_last_yielded_worker_id": saved.last_worker,
+            "_main_snapshot": {
+                "_num_workers": saved.num_workers,
+                **of_samplers,
+                "_base_seed": start.base_seed,
+            },
+            "_worker_snapshots": saved.more["worker_snapshots"],
+        },
+        "_steps_since_snapshot": saved.since,
+        "_iterator_finished": saved.finished,
+        OURS: ours,
+    }
+
+
+def read(state: Any) -> Saved:
+    """Returns the content of a state of headrace's or of a StatefulDataLoader.
+
+    Raises:
+        ValueError: `state` is neither, or incomplete.
+    """
+    if isinstance(state, dict) and {"version", "position", "recipe"} <= state.keys():
+        raise ValueError(
+            "this state is of a loader with headrace's native path, but torch delivers the batches of this loader: "
+            "loader.explain() says why"
+        )
+    if not isinstance(state, dict) or not ({"_snapshot", "_num_yielded"} & state.keys()):
+        raise ValueError(
+            "this is neither a state of a headrace loader whose batches torch delivers, nor of a StatefulDataLoader: "
+            f"{state!r:.80}"
+        )
+    try:
+        return _read(state)
+    except KeyError as missing:
+        raise ValueError(f"the state lacks its entry {missing}") from None
+    except (TypeError, AttributeError, IndexError, RuntimeError, OverflowError) as error:  # RuntimeError: of tensors
+        raise ValueError(f"the state is damaged: {error}") from error
+
+
+def _read(state: dict[str, Any]) -> Saved:
+    several = "_snapshot" in state
+    snapshot = state["_snapshot"] if several else {}
+    main = snapshot["_main_snapshot"] if several else state
+    num_workers = main["_num_workers"] if several else 0
+    workers: dict[int, WorkerPlace] = {}
+    if several:
+        for number in range(num_workers):
+            workers[number] = _worker(snapshot["_worker_snapshots"][f"worker_{number}"])
+        step, since = snapshot["_snapshot_step"], state["_steps_since_snapshot"]
+    else:
+        fetcher = state["fetcher_state"] or {"dataset_iter_state": None, "fetcher_ended": False}
+        ended = fetcher["fetcher_ended"]
+        workers[0] = WorkerPlace(state["dataset_state"], fetcher["dataset_iter_state"], ended)
+        step, since = state["_num_yielded"], 0
+    finished = bool(state["_iterator_finished"])
+    ours = state.get(OURS)
+    if ours is not None and ours["version"] != VERSION:
+        raise ValueError(f"the state is of version {ours['version']}; this headrace reads version {VERSION}")
+    yielded = _count(main, "_sampler_iter_yielded")
+    place = IndexPosition(0, yielded, (), main["_index_sampler_state"], _of_iterator(main["_sampler_iter_state"]))
+    if place.has_states:
+        place = IndexPosition(yielded, yielded, (), place.sampler, place.iterator)
+    start = TorchStart(None, True, base_seed=main.get("_base_seed"))
+    fits: dict[str, Any] = {}
+    if ours is not None:
+        upto, missing, counts = _count(ours, "drawn"), tuple(ours["missing"]), ours.get("occurrences")
+        place = IndexPosition(place.at, upto, missing, place.sampler, place.iterator, counts)
+        random, late = ours["generators"], ours["generators_late"]
+        start = TorchStart(
+            int(ours["epoch"]),
+            bool(ours["begun"]),
+            None if random is None else Randomness.unpack(random),
+            None if late is None else Randomness.unpack(late),
+            bool(ours["drew_indices"]),
+            ours["base_seed"],
+            bool(ours["drew_seed"]),
+            ours["sampler_epoch"],
+        )
+        fits = dict(ours["fits"])
+        for name, value in fits.items():
+            if value is not None and not isinstance(value, int):  # such as a tensor, whose comparison is no condition
+                raise ValueError(f"the state is damaged: its {name} is {value!r:.80}, not an integer")
+    last = int(snapshot.get("_last_yielded_worker_id", 0))
+    step, since = int(step), int(since)
+    saved = Saved(start, finished, place, step, since, int(num_workers), workers, last, fits)
+    if saved.has_states or not since:
+        return saved
+    # Without states no batch has to be made again: indices are drawn and skipped.
+    return replace(saved, place=replace(place, upto=place.upto + since), step=step + since, since=0)
+
+
+def _count(held: dict[str, Any], name: str) -> int:
+    """Returns an entry that counts. Raises ValueError if it does not."""
+    value = held[name]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"the state is damaged: its {name} is {value!r:.80}, not an integer >= 0")
+    return value
+
+
+def _worker(snapshot: dict[str, Any] | None) -> WorkerPlace:
+    snapshot = snapshot or {"dataset_state": None, "fetcher_state": None}
+    fetcher = snapshot["fetcher_state"] or {"dataset_iter_state": None, "fetcher_ended": False}
+    return WorkerPlace(
+        snapshot["dataset_state"],
+        fetcher["dataset_iter_state"],
+        bool(fetcher["fetcher_ended"]),
+        int(snapshot.get("_num_yielded", 0)),
+        int(snapshot.get("_steps_since_state", 0)),
+    )
+
+
+def _of_iterator(state: Any) -> Any:
+    """Returns the state of an iterator; None if it only has the count of torchdata's batch sampler."""
+    return None if isinstance(state, dict) and state.keys() == {"samples_yielded"} else state

@@ -1,0 +1,170 @@
+"""Opens images deferred while torch makes batches, and counts them: in worker processes, or here during a call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils.data import default_collate
+from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+
+from headrace._base.native import core
+from headrace._loading.fallback.shm_pool import LEAST, SharedBlocks, is_possible, leaves, make_flags
+from headrace._loading.fallback.shm_returns import Received, ReturnedBlocks, blocks_of
+from headrace._loading.mixup.new_batches import replacements
+from headrace.pillow import batch_memory, pixel_memory
+from headrace.pillow.batch_memory import SamplePlaces
+from headrace.pillow.deferred_image import is_recorded
+from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.kept_images import files
+from headrace.pillow.open_patch import deferred_here, import_steps, install_for
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A batch of a worker process, with the counts of the images since its last batch.
+
+    Attributes:
+        sent: the blocks of shared memory in it; see `SharedBlocks.finish`.
+        used: the same as received, if `batch` is a copy.
+    """
+
+    batch: Any
+    counts: ImageCounts
+    worker: int
+    sent: list[tuple[int, int]]
+    used: list[Received] | None = None
+
+    def pin_memory(self) -> Counted:
+        """Pins the batch as torch does; called by torch."""
+        from torch.utils.data._utils.pin_memory import pin_memory
+
+        used = blocks_of(self.batch, self.worker, self.sent)
+        return replace(self, batch=pin_memory(self.batch), used=used)  # type: ignore[no-untyped-call]
+
+
+class InWorkers:
+    """Opens images deferred in worker processes.
+
+    Args:
+        workers: number of the processes.
+        ahead: number of a worker's batches that are on their way at the same time.
+
+    Attributes:
+        start: replaces worker_init_fn.
+        collate: replaces collate_fn; returns a `Counted`, or the batch itself if there is nothing to say of it.
+            Tracebacks of errors in the user's functions are torch's.
+    """
+
+    def __init__(
+        self,
+        collate_fn: Callable[[Any], Any],
+        init_fn: Callable[[int], None] | None,
+        *,
+        workers: int,
+        ahead: int,
+    ) -> None:
+        import_steps()
+        self._counts = ImageCounts()
+        self._worker, self._ahead = 0, ahead
+        self._samples = 0  # that are collated
+        self._flags = make_flags(workers) if is_possible() else None
+        self._blocks: SharedBlocks | None = None
+        self._is_default = collate_fn is default_collate
+        self._places: SamplePlaces | None = None
+        self.start = self._install if init_fn is None else core.Composed(self._install, init_fn)
+        self.collate = core.Composed(core.Composed(self._begin, collate_fn), self._finish)
+
+    def returned(self) -> ReturnedBlocks | None:
+        """Returns the main process's side of the workers' blocks."""
+        return None if self._flags is None else ReturnedBlocks(self._flags)
+
+    def _install(self, worker: int) -> int:
+        self._worker = worker
+        install_for(self._counts)
+        if self._flags is not None:
+            self._blocks = SharedBlocks(self._flags, worker, self._ahead)
+            self._blocks.install()
+            replacements(self._blocks.empty_like).replace()
+            if self._is_default and batch_memory.is_possible():
+                places = SamplePlaces(self._blocks.unused, LEAST)
+                pixel_memory.use_again(places)
+                self._places = places
+                _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
+        return worker
+
+    def _begin(self, data: Any) -> Any:
+        pixel_memory.next_batch()
+        if self._places is not None:
+            self._samples = len(data) if isinstance(data, list) else 0
+            self._places.begin(data, sys.getrefcount(data))
+            if self._places.are_used() and default_collate_fn_map.get(torch.Tensor) is collate_tensor_fn:
+                default_collate_fn_map[torch.Tensor] = self._collate_tensors
+        return data if self._blocks is None else self._blocks.begin(data)
+
+    def _collate_tensors(self, tensors: Any, *, collate_fn_map: Any = None) -> Any:
+        if self._places is not None and self._blocks is not None:
+            batch = self._places.batch_of(tensors)
+            if batch is not None and self._blocks.hand_over(batch):
+                return batch
+        return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
+
+    def _finish(self, batch: Any) -> Any:
+        found = self._made(batch)
+        if self._places is not None:
+            self._places.finish(self._samples)
+            if default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
+                default_collate_fn_map[torch.Tensor] = collate_tensor_fn
+        sent = [] if self._blocks is None else self._blocks.finish(found)
+        if not sent and not self._counts.any:
+            return batch
+        return Counted(batch, self._counts.take(), self._worker, sent)
+
+    def _made(self, batch: Any) -> list[Any]:
+        """Makes the pixels of a batch's images, and returns its leaves."""
+        found = list(leaves(batch))
+        _make_pixels(found)
+        files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
+        return found
+
+
+class AloneInWorkers(InWorkers):
+    """Opens images deferred in the worker processes of a loader whose main process is not ours: batches come without
+    counts, and in torch's memory."""
+
+    def __init__(
+        self, collate_fn: Callable[[Any], Any], init_fn: Callable[[int], None] | None, *, workers: int
+    ) -> None:
+        super().__init__(collate_fn, init_fn, workers=workers, ahead=0)
+        self._flags = None
+
+    def _finish(self, batch: Any) -> Any:
+        self._made(batch)
+        return batch
+
+
+def call_deferring(make: Callable[[], Any], counts: ImageCounts, *, samples_are_gone: bool) -> Any:
+    """Returns the result of `make`; images that it opens are deferred and counted.
+
+    Args:
+        make: makes a batch.
+        counts: counts the images.
+        samples_are_gone: whether nothing but the program and the batch keeps images once it is made.
+    """
+    with deferred_here(counts):
+        made = make()
+    _make_pixels(leaves(made))
+    files.end_batch(counts, samples_are_gone)
+    return made
+
+
+def _make_pixels(found: Iterable[Any]) -> None:
+    """Makes the pixels of the images in a batch: its consumer does not expect to wait for them."""
+    for one in found:
+        # An image that was only opened has no pixels with Pillow, either.
+        if is_recorded(one):
+            one.im  # noqa: B018

@@ -1,0 +1,319 @@
+"""Draws an epoch's batches of indices: counts them, keeps the samplers' states, and resumes in the middle."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+from collections import deque
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils.data import BatchSampler, RandomSampler
+
+from headrace._loading.epoch.sampler_state import is_stateful, restore, state_of
+from headrace._loading.fallback.seeded_indices import SampleSeeds
+from headrace._recipe.draws.seeded_sampler import sampler_chain
+
+
+@dataclass(frozen=True)
+class IndexPosition:
+    """Position in an epoch's batches of indices, counted from its beginning.
+
+    Attributes:
+        at: number of batches before `sampler` and `iterator`; 0 if the samplers have no state and are replayed from
+            the start.
+        upto: number of batches that were drawn.
+        missing: numbers of batches in [at, upto) that had been drawn but not come back; they are delivered again.
+        sampler, iterator: states of the index sampler and of its iterator, in torchdata's layout.
+        occurrences: with these states, what `SampleSeeds.packed` returned.
+    """
+
+    at: int = 0
+    upto: int = 0
+    missing: tuple[int, ...] = ()
+    sampler: Any = None
+    iterator: Any = None
+    occurrences: dict[str, Any] | None = None
+
+    @property
+    def has_states(self) -> bool:
+        """Whether a sampler has its own state."""
+        return self.sampler is not None or self.iterator is not None
+
+    @property
+    def handed_out(self) -> int:
+        """Number of batches that have come back."""
+        return self.upto - len(self.missing)
+
+
+class IndexBatches:
+    """Iterator over the batches of indices of one epoch.
+
+    Args:
+        sampler: the loader's batch sampler; its sampler if samples are not batched.
+        place: position at which to begin.
+        keep: number of batches between two kept states of the samplers; 0: only the first and the newest are kept.
+        before: called before the first batch is drawn.
+        seeds: prepares each batch, so that samples are seeded; None: the sampler's items are returned.
+    """
+
+    def __init__(
+        self,
+        sampler: Any,
+        place: IndexPosition,
+        keep: int,
+        before: Callable[[], None],
+        seeds: SampleSeeds | None = None,
+    ) -> None:
+        self._sampler, self._keep, self._seeds = sampler, keep, seeds
+        iterate = iter if seeds is None else seeds.iterate
+        self._unbegun: tuple[IndexPosition, Callable[[], None]] | None = place, before
+        self._drawn = place.at
+        self._samples = 0  # in the batches drawn by torch's BatchSampler
+        self._ahead: deque[tuple[int, Any]] = deque()  # drawn, not requested yet
+        self._asked: dict[int, int] = {}  # batches that are not back: position in the order of requests -> number
+        self._count = 0  # number of requests
+        self._may: bool | None = None  # see `_may_have_states`
+        self._ended = False
+        restore(sampler, place.sampler, "sampler")
+        self._inner: _Inner | None = None
+        self._within: Any = None  # a copy of the batch sampler around `_inner`
+        if type(sampler) is BatchSampler:
+            state = {} if place.iterator is None else place.iterator
+            self._samples = state.get("samples_yielded", 0) if isinstance(state, dict) else -1
+            if not isinstance(self._samples, int) or self._samples < 0:
+                raise ValueError(f"the state is damaged: the state of its batch sampler is {state!r:.80}")
+            self._inner = _Inner(sampler.sampler, state, iterate)
+            self._within = copy.copy(sampler)
+            self._within.sampler = self._inner
+            self._items: Iterator[Any] = iter(self._within)
+        else:
+            self._items = _resumed(sampler, place.iterator, iterate)
+        if seeds is not None:
+            seeds.restore(place.occurrences)
+        self._marks = deque([replace(place, upto=place.at, missing=()) if place.has_states else self._mark()])
+
+    def __iter__(self) -> IndexBatches:
+        return self
+
+    def __next__(self) -> Any:
+        number, item = self._next()
+        self._asked[self._count] = number
+        self._count += 1
+        return item
+
+    def begin(self) -> None:
+        """Makes the samplers' iterators now instead of with the first batch."""
+        if self._inner is not None and self._inner.iterator is None:
+            iter(self._inner)
+
+    def draw(self) -> None:
+        """Draws the first batch now instead of on request."""
+        with contextlib.suppress(StopIteration):
+            self._ahead.appendleft(self._next())
+
+    def returned(self, out: Container[int]) -> None:
+        """Records that all requested batches except `out` (counted by request, from 0) have come back."""
+        for one in [one for one in self._asked if one not in out]:
+            del self._asked[one]
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was drawn."""
+        return self._unbegun is None
+
+    @property
+    def handed_out(self) -> int:
+        """Number of the epoch's batches that have come back."""
+        return self._drawn - len(self._ahead) - len(self._asked)
+
+    @property
+    def number(self) -> int:
+        """Number of the batch requested last."""
+        return self._asked[self._count - 1]
+
+    def place(self, *, ended: bool = False, step: int | None = None) -> IndexPosition:
+        """Returns the position from which a resumed epoch draws the batches that have not come back.
+
+        Args:
+            ended: the epoch has ended; returns the samplers' current position.
+            step: draw all batches from this number on, even if they have come back.
+        """
+        if ended:
+            return replace(self._mark(), upto=self._drawn)
+        missing = sorted([*self._asked.values(), *(number for number, _ in self._ahead)])
+        upto = self._drawn
+        while missing and missing[-1] == upto - 1:
+            upto = missing.pop()
+        if step is not None and not missing:
+            upto = min(upto, step)
+        first = missing[0] if missing else upto
+        while len(self._marks) > 1 and self._marks[1].at <= first:
+            self._marks.popleft()
+        if self._seeds is not None:
+            self._seeds.forget(self._marks[0].at)
+        now = first == self._drawn and not self._ended and self._unbegun is None
+        mark = self._mark() if now else self._marks[0]
+        counts = self._seeds.packed(mark.at) if self._seeds is not None and mark.has_states else None
+        return replace(mark, upto=upto, missing=tuple(missing), occurrences=counts)
+
+    # ---- drawing -----------------------------------------------------------------------------------------------------
+
+    def _next(self) -> tuple[int, Any]:
+        unbegun, self._unbegun = self._unbegun, None
+        if unbegun is not None:
+            self._pass_over(*unbegun)
+        return self._ahead.popleft() if self._ahead else self._draw()
+
+    def _pass_over(self, place: IndexPosition, before: Callable[[], None]) -> None:
+        before()
+        wanted, missing = place.upto - self._drawn, set(place.missing)
+        if wanted > 0 and not place.has_states:
+            self._refuse_hidden_states()
+        if wanted > 0 and not missing and self._jump(place.upto):
+            return
+        for number, item in itertools.islice(iter(self._draw_or_none, None), wanted):
+            if number in missing:
+                self._ahead.append((number, item))
+        if self._drawn < place.upto:
+            raise ValueError(
+                f"the state says {place.upto} batches were drawn, but the samplers have only {self._drawn}"
+            )
+
+    def _refuse_hidden_states(self) -> None:
+        hidden = next((type(one).__qualname__ for one in sampler_chain(self._sampler) if is_stateful(one)), None)
+        if hidden is not None:
+            raise ValueError(
+                f"the order of {type(self._sampler).__qualname__} cannot be resumed: it draws from {hidden}, which has "
+                "a state, but has none itself; give it state_dict and load_state_dict"
+            )
+
+    def _jump(self, upto: int) -> bool:
+        """Skips to batch `upto` without drawing, if the sampler has ``iter_from``. Returns whether it did."""
+        whole = self._sampler if self._inner is None else self._inner.sampler
+        if self._drawn or not hasattr(whole, "iter_from") or not (self._seeds is None or self._seeds.can_jump):
+            return False
+        if self._inner is None:
+            self._items = whole.iter_from(min(upto, len(whole)))
+        else:
+            self._samples = min(upto * self._sampler.batch_size, len(whole))
+            self._inner.start = self._samples
+        self._drawn = upto
+        return True
+
+    def _draw(self) -> tuple[int, Any]:
+        if self._within is not None:  # a program may have changed them
+            self._within.batch_size, self._within.drop_last = self._sampler.batch_size, self._sampler.drop_last
+        try:
+            item = next(self._items)
+        except StopIteration:
+            self._ended = True
+            raise
+        self._drawn += 1
+        if self._inner is not None:
+            self._samples += len(item)
+        if self._keep and self._drawn % self._keep == 0 and self._may_have_states():
+            mark = self._mark()
+            if mark.has_states:
+                self._marks.append(mark)
+        number = self._drawn - 1
+        if self._seeds is None:
+            return number, item
+        prepared = self._seeds.take(number, item)
+        if not self._have_states():
+            self._seeds.forget(self._drawn)
+        return number, prepared
+
+    def _draw_or_none(self) -> tuple[int, Any] | None:
+        try:
+            return self._draw()
+        except StopIteration:
+            return None
+
+    def _may_have_states(self) -> bool:
+        """Whether the samplers have states, which is known once they are iterated."""
+        if self._may is None:
+            self._may = self._inner is None or self._have_states()
+        return self._may
+
+    def _have_states(self) -> bool:
+        inner = self._inner
+        one, other = (self._sampler, self._items) if inner is None else (inner.sampler, inner.iterator)
+        return is_stateful(one) or is_stateful(other)
+
+    def _mark(self) -> IndexPosition:
+        """Returns the current position with the samplers' states; the beginning if they have none."""
+        inner, state = self._inner, None
+        if inner is None:
+            state, of_iterator = state_of(self._sampler), state_of(self._items)
+        elif self._have_states():
+            of_iterator = {"samples_yielded": self._samples}
+            if is_stateful(inner.sampler):
+                of_iterator["sampler_state"] = state_of(inner.sampler)
+            if is_stateful(inner.iterator):
+                of_iterator["sampler_iter_state"] = state_of(inner.iterator)
+            if inner.ended:
+                of_iterator["ended"] = True
+        else:
+            of_iterator = None
+        if state is of_iterator is None:
+            return IndexPosition()
+        return IndexPosition(self._drawn, sampler=state, iterator=of_iterator)
+
+
+class _Inner:
+    """Wraps the sampler inside torch's BatchSampler to keep its iterator accessible for its state.
+
+    Args:
+        state: state to begin with. It records whether the sampler has ended: torch asks for one index too many to
+            complete the last batch, and ``iter`` would start an exhausted sampler again.
+        iterate: called for ``iter``.
+    """
+
+    def __init__(self, sampler: Any, state: dict[str, Any], iterate: Callable[[Any], Iterator[Any]]) -> None:
+        self.sampler, self._state, self._iterate = sampler, state, iterate
+        self.start, self.ended = 0, False
+        self.iterator: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        restore(self.sampler, self._state.get("sampler_state"), "sampler")
+        of_iterator = self._state.get("sampler_iter_state")
+        if self.start:
+            self.iterator = self.sampler.iter_from(self.start)
+        elif not self._state.get("ended") or of_iterator is not None:
+            self.iterator = _resumed(self.sampler, of_iterator, self._iterate)
+        return iter(()) if self._state.get("ended") else self._noting()
+
+    def _noting(self) -> Iterator[Any]:
+        yield from map(next, itertools.repeat(self.iterator))  # not `iter`, which restarts some iterators
+        self.ended = True
+
+
+def _resumed(sampler: Any, state: Any, iterate: Callable[[Any], Iterator[Any]]) -> Iterator[Any]:
+    """Returns an iterator of a sampler, restored to `state` if there is one."""
+    if state is not None and type(sampler) is RandomSampler and not is_stateful(sampler):
+        # A state by torchdata's own RandomSampler, which has the same order as torch's for the same generator.
+        again = copy.copy(sampler)
+        again.generator = torch.Generator("cpu")
+        again.generator.set_state(state["generator"])
+        return itertools.islice(iter(again), state["yielded"], None)
+    iterator = iterate(sampler)
+    restore(iterator, state, "sampler's iterator")
+    return iterator
+
+
+def unbegun(sampler: Any) -> IndexPosition:
+    """Returns the position of an epoch that has not begun, without making an iterator."""
+    if type(sampler) is not BatchSampler:
+        return IndexPosition(sampler=state_of(sampler))
+    state = state_of(sampler.sampler)
+    return IndexPosition(iterator=None if state is None else {"samples_yielded": 0, "sampler_state": state})
+
+
+def restore_ended(sampler: Any, place: IndexPosition) -> None:
+    """Restores samplers with states to where they were when an epoch had ended."""
+    if place.has_states:
+        IndexBatches(sampler, replace(place, upto=place.at, missing=()), 0, lambda: None).begin()

@@ -1,0 +1,244 @@
+"""Subclasses of torch's two iterators that report what they draw and hand out to an observer.
+
+Note [collected iterators]: an error in a worker leaves a cycle: traceback, iterator, error. The garbage collector calls
+the finalizers of the objects in a cycle in any order, and torch's iterator ends its workers in one. Where the queues'
+come first, they have closed their descriptors: the message that ends a worker is not sent, so torch waits five seconds
+for it, or goes to a file that has got the descriptor's number since. So we refer to what is needed until it has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import torch
+from torch.utils.data import dataloader
+from torch.utils.data.dataloader import _DatasetKind
+
+from headrace._engine.counters.epoch_timing import Pace
+from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call_deferring
+from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
+from headrace._loading.fallback.shm_returns import ReturnedBlocks, blocks_of
+from headrace._loading.fallback.worker_states import WorkerStates
+from headrace._recipe.draws.python_randomness import kept_generators
+from headrace.pillow.image_counts import ImageCounts
+
+_HOOKS = {
+    "_SingleProcessDataLoaderIter": ("_next_data", "_next_index"),
+    "_MultiProcessingDataLoaderIter": ("_next_data", "_try_put_index", "_reset", "_shutdown_workers"),
+}
+
+
+def missing_hook() -> str | None:
+    """Returns a method of torch's that states need and this version lacks; None if there is none."""
+    for name, methods in _HOOKS.items():
+        for method in methods:
+            if not hasattr(getattr(dataloader, name, None), method):
+                return f"torch.utils.data.dataloader.{name}.{method}"
+    return None
+
+
+class Watch(Protocol):
+    """Interface through which an iterator reports on an epoch; `epoch_observer` implements it."""
+
+    workers: WorkerStates | None
+    base_seed: int | None
+    images: ImageCounts
+    pace: Pace
+
+    def begins(self, sampler: Any) -> Iterator[Any]:
+        """Returns the iterator over the batches of indices."""
+
+    def first_worker(self) -> int:
+        """Returns the number of the worker that gets the first batch."""
+
+    def returned(self, iterator: Any) -> None:
+        """Called after torch's iterator has tried to get a batch."""
+
+    def batch(self, data: Any) -> Any:
+        """Returns the user's batch from the data that the iterator received."""
+
+    def finished(self) -> None:
+        """Called at the end of the epoch."""
+
+
+class Held:
+    """Holds an iterator's observer, which is replaced in each epoch."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+
+class _Sampler:
+    """The loader's index sampler as its iterator sees it: iteration goes through the observer."""
+
+    def __init__(self, sampler: Any, held: Held) -> None:
+        self._sampler, self._held = sampler, held
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._held.watch.begins(self._sampler)
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+
+class _View:
+    """View of a loader with some attributes replaced."""
+
+    def __init__(self, loader: Any, others: dict[str, Any]) -> None:
+        vars(self).update(others, _loader=loader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+class _Watched:
+    """Mix-in that reports each batch to the observer."""
+
+    held: Held
+    _drawn_seed: int
+    _returned: ReturnedBlocks | None = None
+    _defers = False  # whether images are opened deferred while this process makes a batch
+
+    def _next_data(self) -> Any:
+        begin = time.perf_counter_ns()
+        data = self._received()
+        end = time.perf_counter_ns()
+        # With fewer batches on their way than workers, some of these have nothing to do: the epoch ends.
+        steady = getattr(self, "_tasks_outstanding", 0) >= getattr(self, "_num_workers", 0)
+        self.held.watch.pace.handed_out(begin, end, end - begin, steady=steady)
+        return data
+
+    def _received(self) -> Any:
+        if self._returned is not None:
+            self._returned.look()
+        try:
+            make = super()._next_data  # type: ignore[misc]
+            data = self._made_deferring(make) if self._defers else make()
+        except StopIteration:
+            self.held.watch.returned(self)
+            self.held.watch.finished()
+            raise
+        except Exception:
+            self.held.watch.returned(self)
+            raise
+        self.held.watch.returned(self)
+        if isinstance(data, Counted):
+            self.held.watch.images.add(data.counts)
+            if self._returned is not None:
+                used = data.used
+                self._returned.received(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
+            data = data.batch
+        return self.held.watch.batch(data)
+
+    def _made_deferring(self, make: Callable[[], Any]) -> Any:
+        whole: Any = self
+        is_map = whole._dataset_kind == _DatasetKind.Map  # an iterator keeps its last sample until it is asked again
+        return call_deferring(make, self.held.watch.images, samples_are_gone=is_map)
+
+    @property
+    def _base_seed(self) -> int:
+        """The workers' base seed: the observer's if it has one, otherwise the one that torch drew."""
+        seed = self.held.watch.base_seed
+        return self._drawn_seed if seed is None else seed
+
+    @_base_seed.setter
+    def _base_seed(self, drawn: int) -> None:
+        self._drawn_seed = drawn
+
+
+def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
+    """Returns torch's iterator for a loader, observed by `watch` if this version of torch has the methods for it.
+
+    Args:
+        generator: replaces the loader's.
+    """
+    others: dict[str, Any] = {"generator": generator}
+    if missing_hook() is not None:
+        view: Any = _View(loader, others)
+        several = dataloader._MultiProcessingDataLoaderIter
+        return several(view) if loader.num_workers else dataloader._SingleProcessDataLoaderIter(view)
+    held = Held(watch)
+    others["_index_sampler"] = _Sampler(loader._index_sampler, held)
+    if loader.num_workers == 0:
+        return _single()(_View(loader, others), held, loader.defers)
+    collate_fn, init_fn, returned = loader.collate_fn, loader.worker_init_fn, None
+    if watch.workers is not None:
+        carrier = watch.workers.carrier
+        others["dataset"], collate_fn, init_fn = carrier, carrier.collate, carrier.start
+    if loader.defers:
+        ahead = loader.prefetch_factor
+        deferring = InWorkers(collate_fn, init_fn, workers=loader.num_workers, ahead=ahead)
+        collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.returned()
+    others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
+    return _several()(_View(loader, others), held, returned)
+
+
+_to_shut_down: dict[int, Any] = {}  # by the id of an iterator; see Note [collected iterators]
+
+
+# The subclasses keep the names of their base classes, because torch's profiler labels events with the class name.
+@functools.cache
+def _single() -> type[Any]:
+    class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
+        def __init__(self, loader: Any, held: Held, defers: bool) -> None:
+            self.held, self._defers = held, defers
+            super().__init__(loader)
+
+        def _next_data(self) -> Any:
+            with contextlib.ExitStack() as self._while_seeded:
+                return super()._next_data()
+
+        def _next_index(self) -> Any:
+            item = super()._next_index()  # type: ignore[no-untyped-call]
+            if not isinstance(item, (SeededSamples, SeededCall)):
+                return item
+            # Only now: what the sampler drew from the process's generators stays drawn.
+            self._while_seeded.enter_context(kept_generators())
+            return item.arrive()
+
+    return _SingleProcessDataLoaderIter
+
+
+@functools.cache
+def _several() -> type[Any]:
+    class _MultiProcessingDataLoaderIter(_Watched, dataloader._MultiProcessingDataLoaderIter):  # type: ignore[misc]
+        _passed_by = (
+            0  # workers that get no index first, so that the first batch is made by the worker whose turn it is
+        )
+
+        def __init__(self, loader: Any, held: Held, returned: ReturnedBlocks | None) -> None:
+            self.held, self._returned = held, returned
+            super().__init__(loader)
+            self._number = id(self)
+            _to_shut_down[self._number] = self._index_queues, self._workers, self._worker_result_queue
+            # In this process torch uses these only in messages.
+            self._dataset, self._collate_fn = loader._loader.dataset, loader._loader.collate_fn
+
+        def _reset(self, loader: Any, first_iter: bool = False) -> None:
+            """Begins an epoch: torch calls this from the constructor and, with persistent workers, for later epochs.
+
+            torch's part wakes persistent workers, waits for their answers, and assigns the first batches.
+            """
+            self._passed_by = self.held.watch.first_worker()
+            if not first_iter and self.held.watch.workers is not None:
+                self.held.watch.workers.renew()  # forgets their states; sends them nothing
+            super()._reset(loader, first_iter)
+
+        def _try_put_index(self) -> None:
+            passed_by, self._passed_by = self._passed_by, 0
+            for _ in range(passed_by):
+                next(self._worker_queue_idx_cycle)
+            super()._try_put_index()
+
+        # The default, because the globals may be gone when the interpreter ends.
+        def _shutdown_workers(self, forget: Callable[[int, Any], Any] = _to_shut_down.pop) -> None:
+            try:
+                super()._shutdown_workers()
+            finally:
+                forget(getattr(self, "_number", 0), None)
+
+    return _MultiProcessingDataLoaderIter

@@ -1,0 +1,246 @@
+"""Shared memory of worker processes that is used again: for batches whose predecessors the main process has freed.
+
+torch collates each batch of a worker into new shared memory. The kernel has to clear its pages, and a fault for each of
+them costs more than writing it: 0.5 ms for an image of 224 x 224 on a virtual machine. So a worker keeps the storages
+that its collate_fn was given, and gives them out again when nothing in the worker refers to one any more, and the main
+process has said that nothing there does. The main process looks at its storages each time it gets a batch. A tensor
+that collate_fn has made in other memory is copied to such a storage, where torch would copy it to new shared memory.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from multiprocessing.sharedctypes import RawArray
+from typing import Any
+
+import torch
+from PIL import Image
+from torch.multiprocessing import reductions
+
+from headrace._base.lifetimes.weak_list import Living
+from headrace._loading.fallback.worker_wrappers import Carried
+
+_torchs: Any = reductions  # without type annotations
+LEAST = 1 << 18  # bytes; below this, reuse saves nothing
+_MOST = 64  # blocks of a worker
+_BATCHES = 8  # for so many of them a worker keeps a block that it does not need
+NUMBERS = 4096  # for these; a block that the main process never gives back costs one
+
+
+def leaves(batch: Any) -> Iterator[Any]:
+    """Yields the tensors and images in a batch: in lists, tuples and mappings, also one that carries a state."""
+    if isinstance(batch, (torch.Tensor, Image.Image)):
+        yield batch
+    elif isinstance(batch, Mapping):
+        for one in batch.values():
+            yield from leaves(one)
+    elif isinstance(batch, (list, tuple)):
+        for one in batch:
+            yield from leaves(one)
+    elif isinstance(batch, Carried):
+        yield from leaves(batch.batch)
+
+
+def storage_of(leaf: Any) -> Any:
+    """The storage of a tensor in this machine's memory; None for other leaves."""
+    plain = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.device.type == "cpu"
+    return leaf.untyped_storage() if plain else None
+
+
+def _is_large(leaf: Any) -> bool:
+    return type(leaf) is torch.Tensor and leaf.numel() * leaf.itemsize >= LEAST
+
+
+def make_flags(workers: int) -> Any:
+    """Returns a byte for each block of each worker, in shared memory: whether the main process uses the block."""
+    return RawArray("B", workers * NUMBERS)
+
+
+class _Block:
+    def __init__(self, number: int, storage: Any) -> None:
+        self.number, self.storage = number, storage
+        self.last = 0  # number of the batch that it was used for last
+        self._entry: Any = None  # in torch's table of shared storages, which gets a new one when the storage is sent
+
+    def given_out(self, batch: int) -> None:
+        """Called before collate_fn gets the storage for the batch of this number."""
+        self.last = batch
+        self._entry = _entry_of(self.storage)
+
+    def was_dropped(self) -> bool:
+        """Whether collate_fn has sent the storage nowhere, and kept nothing that refers to it."""
+        return self.is_idle() and _entry_of(self.storage) is self._entry
+
+    def references(self) -> int:
+        """Number of the references to the Python object of the storage."""
+        return sys.getrefcount(self.storage)
+
+    def is_idle(self) -> bool:
+        """Whether nothing else in this process refers to the storage."""
+        return self.references() == _OWN_REFERENCES and torch._C._storage_Use_Count(self.storage._cdata) == 1
+
+
+def _entry_of(storage: Any) -> Any:
+    return _torchs.shared_cache.get(_torchs.fd_id(storage._share_fd_cpu_()[0]))
+
+
+_OWN_REFERENCES = _Block(0, torch.UntypedStorage(0)).references()  # type: ignore[no-untyped-call]
+
+
+class SharedBlocks:
+    """The blocks of one worker.
+
+    Args:
+        flags: see `make_flags`.
+        worker: number of the worker.
+        ahead: number of its batches that are on their way at the same time.
+    """
+
+    def __init__(self, flags: Any, worker: int, ahead: int) -> None:
+        self._flags, self._first, self._ahead = flags, worker * NUMBERS, ahead
+        self._blocks: list[_Block] = []  # the one used last at the end
+        self._batch = 0  # number of the batch that is collated
+        self._given: list[_Block] | None = None  # to the collate_fn that runs; None: none runs
+        self._plain: Any = torch.UntypedStorage._new_shared
+        _all.add(self)
+
+    def install(self) -> None:
+        """Replaces torch's function for new shared memory in this process."""
+        torch.UntypedStorage._new_shared = self._new_shared  # type: ignore[method-assign]
+
+    def give_up(self) -> None:
+        """Leaves all blocks to torch."""
+        self._blocks = []
+
+    def begin(self, data: Any) -> Any:
+        """Called before collate_fn; returns its argument."""
+        self._batch += 1
+        self._given = []
+        return data
+
+    def finish(self, found: list[Any]) -> list[tuple[int, int]]:
+        """Called with the leaves of the batch that collate_fn has returned.
+
+        Returns:
+            For each block in the batch, the number of a leaf that lies in it, and the number of the block. These are
+            used until the main process frees them. A block that is not found in the batch is free if collate_fn has
+            dropped it, and torch's from now on otherwise.
+        """
+        if not self._given and not self._blocks and not any(map(_is_large, found)):
+            self._given = None
+            return []
+        if is_possible():
+            for leaf in found:
+                self._share(leaf)
+        given, self._given = self._given or [], None
+        numbers = {block.storage._cdata: block for block in self._blocks}
+        places: dict[int, int] = {}
+        for number, leaf in enumerate(found):
+            block = numbers.get(getattr(storage_of(leaf), "_cdata", None))
+            if block is not None:
+                places.setdefault(block.number, number)
+        fresh = {block.number for block in given}
+        dropped = {block.number for block in given if block.number not in places and block.was_dropped()}
+        stays = dropped | places.keys()
+        self._blocks = [one for one in self._blocks if (one.number in fresh) is (one.number in stays)]
+        most = min(_MOST, (self._ahead + 3) * max(1, len(fresh) - len(dropped)) + len(dropped))
+        del self._blocks[: max(0, len(self._blocks) - most)]
+        self._blocks = [one for one in self._blocks if one.last > self._batch - _BATCHES or self._is_used(one)]
+        sent = [(leaf, number) for number, leaf in places.items() if number in fresh]
+        for _, number in sent:
+            self._flags[self._first + number] = 1
+        return sent
+
+    def empty_like(self, batch: torch.Tensor) -> torch.Tensor | None:
+        """Returns a contiguous tensor in a block, while collate_fn runs; None if there is none for it."""
+        size = batch.numel() * batch.itemsize
+        if self._given is None or size < LEAST or not is_possible():
+            return None
+        made: torch.Tensor = torch.empty(0, dtype=batch.dtype)
+        return made.set_(self._new_shared(size), 0, batch.shape)  # type: ignore[no-any-return, call-overload]
+
+    def unused(self, size: int) -> Any:
+        """Returns the storage of a block of `size` bytes that nothing uses; None if there is none."""
+        block = self._idle(size) if is_possible() else None
+        return None if block is None else block.storage
+
+    def hand_over(self, batch: torch.Tensor) -> bool:
+        """Called while collate_fn runs with the batch that it is going to return, in a block from `unused`.
+
+        Returns:
+            Whether the block is still one of these.
+        """
+        address = batch.data_ptr()
+        block = next((one for one in self._blocks if one.storage.data_ptr() == address), None)
+        if block is None or self._given is None or not is_possible():
+            return False
+        block.given_out(self._batch)
+        self._given.append(block)
+        return True
+
+    def _share(self, leaf: Any) -> None:
+        """Moves a tensor into a block if torch would move it into new shared memory, and nothing but the tensor refers
+        to its memory."""
+        if type(leaf) is not torch.Tensor or leaf.requires_grad or leaf.is_inference() or leaf.is_quantized:
+            return
+        storage = storage_of(leaf)
+        if storage is None or storage.is_shared() or storage.nbytes() != leaf.numel() * leaf.itemsize:
+            return
+        if leaf.is_neg() or leaf.is_conj() or not leaf.is_contiguous():
+            return
+        if torch._C._storage_Use_Count(storage._cdata) != 2:  # the tensor's, and that of the object `storage`
+            return
+        block = self.empty_like(leaf)
+        if block is not None:
+            leaf.data = block.copy_(leaf)
+
+    def _new_shared(self, size: int, *, device: Any = "cpu") -> Any:
+        given = self._given
+        if given is None or size < LEAST or torch.device(device).type != "cpu" or not is_possible():
+            return self._plain(size, device=device)
+        block = self._idle(size)
+        if block is None:
+            used = {one.number for one in self._blocks}
+            free = (n for n in range(NUMBERS) if n not in used and not self._flags[self._first + n])
+            number = next(free, None)
+            storage = self._plain(size, device=device)
+            if number is None:
+                return storage
+            block = _Block(number, storage)
+        else:
+            self._blocks.remove(block)
+        self._blocks.append(block)
+        block.given_out(self._batch)
+        given.append(block)
+        return block.storage
+
+    def _idle(self, size: int) -> _Block | None:
+        # The one used last, so that those beyond what a batch needs grow old, and are given up.
+        for block in reversed(self._blocks):
+            if block.storage.nbytes() == size and not self._is_used(block):
+                return block
+        return None
+
+    def _is_used(self, block: _Block) -> bool:
+        return bool(self._flags[self._first + block.number]) or not block.is_idle()
+
+
+_all: Living[SharedBlocks] = Living()
+
+
+def _before_fork() -> None:
+    """A child of this worker refers to what the worker refers to, and the worker does not learn when it ceases to."""
+    for one in _all:
+        one.give_up()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
+
+
+def is_possible() -> bool:
+    """Whether this version of torch, and the way in which it shares memory, allow to use blocks again."""
+    has = hasattr(torch._C, "_storage_Use_Count") and hasattr(reductions, "shared_cache")
+    return has and torch.multiprocessing.get_sharing_strategy() == "file_descriptor"  # type: ignore[no-untyped-call]

@@ -1,0 +1,108 @@
+"""The main process's part of the reuse of shared memory: says which blocks of the workers it has freed.
+
+The blocks are looked at when a batch is asked for and when it is here. Not when a tensor dies: that would be a line of
+Python in which Python ignores exceptions, Ctrl-C's among them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch.multiprocessing import reductions
+
+from headrace._base.lifetimes.weak_list import Living
+from headrace._loading.fallback.shm_pool import NUMBERS, leaves, storage_of
+
+_torchs: Any = reductions  # without type annotations
+
+
+class Received:
+    """A block in a batch that the main process has received.
+
+    Args:
+        leaf: the tensor in the block.
+        number: of the block, among all flags.
+    """
+
+    def __init__(self, leaf: torch.Tensor, number: int) -> None:
+        self.number = number
+        storage = storage_of(leaf)
+        self._key = _torchs.fd_id(storage._share_fd_cpu_()[0])
+        self._entry = _torchs.shared_cache.get(self._key)
+        # torch's own reference where there is one: the end of each is a line of Python in a `__del__` of torch's.
+        self._reference = _torchs.StorageWeakRef(storage) if self._entry is None else self._entry
+        self._flags: Any = None
+
+    def give_back_to(self, flags: Any) -> None:
+        """From now on the flag is cleared once nothing refers to the memory."""
+        self._flags = flags
+
+    def is_given_back(self) -> bool:
+        """Whether the flag has been cleared, or will never be; clears it if nothing refers to the memory any more."""
+        if self._flags is None:
+            return True
+        if not self._reference.expired():
+            return False
+        if not self.was_sent_on():
+            self._flags[self.number] = 0
+        self._flags = None
+        return True
+
+    def was_sent_on(self) -> bool:
+        """Whether this process may have sent the storage to another one, which can use it after this one has freed it.
+        torch then makes a new entry in its table of shared storages."""
+        return _torchs.shared_cache.get(self._key) is not self._entry
+
+
+class ReturnedBlocks:
+    """The blocks that the main process uses.
+
+    Args:
+        flags: see `make_flags`.
+    """
+
+    def __init__(self, flags: Any) -> None:
+        self._flags = flags
+        self._used: list[Received] = []
+        _all.add(self)
+
+    def received(self, used: list[Received]) -> None:
+        """Called with the blocks of a batch; gives back those that have been freed."""
+        for one in used:
+            one.give_back_to(self._flags)
+        self._used += used
+        self.look()
+
+    def look(self) -> None:
+        """Gives back the blocks that have been freed."""
+        if self._used:
+            self._used = [one for one in self._used if not one.is_given_back()]
+
+    def give_up(self) -> None:
+        """Never gives back the blocks that are in use."""
+        self._used = []
+
+
+_all: Living[ReturnedBlocks] = Living()
+
+
+def _before_fork() -> None:
+    """The child refers to what this process refers to, and this process does not learn when it ceases to."""
+    for one in _all:
+        one.give_up()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
+
+
+def blocks_of(batch: Any, worker: int, sent: list[tuple[int, int]]) -> list[Received]:
+    """Returns the blocks of a worker in a received batch.
+
+    Args:
+        sent: what `SharedBlocks.finish` returned.
+    """
+    found = list(leaves(batch)) if sent else []
+    return [Received(found[leaf], worker * NUMBERS + number) for leaf, number in sent]

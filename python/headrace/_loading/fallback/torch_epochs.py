@@ -1,0 +1,233 @@
+"""Begins, numbers and resumes the epochs of a loader whose batches torch delivers."""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch.utils.data import DataLoader as TorchDataLoader
+
+from headrace._engine.counters.epoch_timing import Pace
+from headrace._loading.epoch.sampler_setup import begin_with, followers, late_epoch, requested_epoch, samplers_of
+from headrace._loading.epoch.sampler_state import is_stateful
+from headrace._loading.fallback.checkpoint_format import Saved, read, write
+from headrace._loading.fallback.epoch_observer import TorchProgress
+from headrace._loading.fallback.iterator_factory import Making
+from headrace._loading.fallback.observed_iterators import missing_hook
+from headrace._loading.fallback.worker_states import have_states
+from headrace._recipe.draws.seeded_sampler import Seeded, tell
+from headrace.pillow.image_counts import ImageCounts
+
+
+class TorchEpochs:
+    """Begins the epochs of one loader with torch's iterators.
+
+    Args:
+        seed: determines order, worker seeds and the seeds of samples together with the epoch; None: everything is drawn
+            as torch does it.
+        rank: rank of this process; makes the workers' seeds differ between ranks.
+    """
+
+    def __init__(self, seed: int | None, rank: int) -> None:
+        self._seed, self._rank = seed, rank
+        self._next = 0
+        self._loaded: tuple[dict[str, Any], Saved] | None = None
+        self._progress: TorchProgress | None = None  # of the newest epoch, until another one is requested
+        self._newest: tuple[int, Pace, ImageCounts] | None = None  # also while another one is requested
+        self._begun: Any = None  # iterator begun by state_dict() before the caller's iter(loader)
+        self._fresh: Any = None  # keeps an iterator without a requested batch alive: its workers' first states may come
+        self._making: Making | None = None
+
+    # ---- which epoch -------------------------------------------------------------------------------------------------
+
+    def upcoming(self, loader: Any) -> int:
+        """Returns the number of the epoch that `begin` would begin."""
+        asked = requested_epoch(_followers_of(loader))
+        if asked is None and self._begun is not None and self._progress is not None:
+            return self._progress.epoch
+        return self._next if asked is None else asked
+
+    def set(self, loader: Any, epoch: int) -> None:
+        """Sets the next epoch, also on the samplers."""
+        self._next = epoch
+        if self._loaded is not None and self._loaded[1].start.epoch not in (None, epoch):
+            self._loaded = None
+        self._progress = self._begun = self._fresh = None
+        begin_with(_samplers(loader), epoch)
+
+    def go_on(self, epoch: int) -> None:
+        """Sets the next epoch, which the samplers know already."""
+        self._next = epoch
+
+    def resumes(self, loader: Any) -> bool:
+        """Returns whether `begin` would resume the epoch of a loaded state."""
+        return self._resumed(loader) is not None
+
+    def goes_on(self, loader: Any) -> bool:
+        """Returns whether an epoch is under way, or the next one is that of a state."""
+        under_way = self._progress is not None and not self._progress.is_finished
+        return under_way or self._begun is not None or self.resumes(loader)
+
+    def _resumed(self, loader: Any) -> Saved | None:
+        saved = None if self._loaded is None else self._loaded[1]
+        return saved if saved is not None and saved.start.epoch in (None, self.upcoming(loader)) else None
+
+    @property
+    def images(self) -> ImageCounts:
+        """The images of the newest epoch's batches so far."""
+        return ImageCounts() if self._newest is None else self._newest[2]
+
+    @property
+    def pace(self) -> Pace | None:
+        """The pace of the newest epoch; None before the first."""
+        return None if self._newest is None else self._newest[1]
+
+    @property
+    def place(self) -> tuple[int, int, bool]:
+        """Number of the newest epoch, batches handed out, and whether it has ended; zeros before the first."""
+        if self._progress is not None:
+            return self._progress.epoch, self._progress.position, self._progress.is_finished
+        return (0, 0, False) if self._newest is None else (self._newest[0], self._newest[1].batches, True)
+
+    # ---- beginning it ------------------------------------------------------------------------------------------------
+
+    def begin(self, loader: Any, start: Callable[[], Any]) -> Iterator[Any]:
+        """Returns the next epoch's iterator, made by `start`, which is torch's ``__iter__`` for the loader."""
+        begun, self._begun = self._begun, None
+        told = _followers_of(loader)
+        iterator = self._begin(loader, start) if begun is None or requested_epoch(told) is not None else begun
+        if not told:
+            return iterator  # type: ignore[no-any-return]
+        return _Heeding(iterator, told, lambda: self._begin(loader, start))
+
+    def get_iterator(self, stock: Callable[[], Any]) -> Any:
+        """Returns the iterator that torch's ``__iter__`` requests from the loader.
+
+        While `_begin` runs, that is one which reports to headrace, if this version of torch allows that. Otherwise
+        `stock`, torch's own ``_get_iterator``, makes it.
+        """
+        return stock() if self._making is None else self._making.get_iterator()
+
+    def _begin(self, loader: Any, start: Callable[[], Any]) -> Any:
+        epoch, saved = self.upcoming(loader), self._resumed(loader)
+        told = _followers_of(loader)
+        for one in told:
+            one.adopt(epoch)
+        self._making = making = Making(loader, start, self._seed, self._rank)
+        try:
+            iterator, progress = making.from_its_beginning(epoch) if saved is None else making.going_on(saved, epoch)
+        finally:
+            self._making = None
+        if told:
+            progress.draw()  # now, since two epochs may be begun before a batch of either is requested
+        self._next, self._loaded, self._progress = epoch + 1, None, progress  # only now: a refused state is kept
+        self._newest = epoch, progress.pace, progress.images
+        if have_states(loader) and is_stateful(loader.dataset):
+            self._fresh, ours = iterator, weakref.ref(self)
+            progress.when_requested = lambda asked: _let_go(ours(), asked)
+        return iterator
+
+    # ---- state -------------------------------------------------------------------------------------------------------
+
+    def state_dict(self, loader: Any) -> dict[str, Any]:
+        """Returns the state of the newest epoch; if that has ended, of the next one.
+
+        Raises:
+            RuntimeError: this version of torch cannot be observed, or a state could not be taken.
+        """
+        lacks = missing_hook()
+        if lacks is not None:
+            raise RuntimeError(f"this loader has no state_dict: it needs {lacks}, which this version of torch lacks")
+        if self._loaded is not None and self._resumed(loader) is not None:
+            return copy.deepcopy(self._loaded[0])
+        progress = self._progress
+        if (
+            progress is not None
+            and requested_epoch(_followers_of(loader)) is not None
+            and (progress.is_finished or progress.untouched)
+        ):
+            progress = None
+        if progress is None and have_states(loader):
+            self._begun = self._begin(loader, lambda: TorchDataLoader.__iter__(loader))
+            progress = self._progress
+        making = Making(loader, lambda: None, self._seed, self._rank)
+        upcoming = making.upcoming(self.upcoming(loader))
+        if progress is not None:
+            return write(progress.save(loader, upcoming))
+        return write(TorchProgress(loader, upcoming, None, (), None, making.fits).save(loader, upcoming))
+
+    def load_state_dict(self, loader: Any, state: dict[str, Any]) -> None:
+        """Makes the next epoch resume from `state`.
+
+        Raises:
+            ValueError: `state` is not a state, or is damaged.
+        """
+        saved = None
+        if state:
+            state = copy.deepcopy(state)
+            saved = read(state)
+        self._progress = self._begun = self._fresh = None
+        loader._iterator = None  # persistent workers would not know the state
+        self._loaded = None if saved is None else (state, saved)
+        if saved is None or saved.start.epoch is None:
+            return
+        self._next = saved.start.epoch
+        samplers = _samplers(loader)
+        for one in followers(samplers):
+            one.adopt(self._next)
+        if saved.start.sampler_epoch is not None:
+            tell((one for one in samplers if not isinstance(one, Seeded)), saved.start.sampler_epoch)
+
+    def close(self) -> None:
+        """Discards an iterator that was begun for a state and not used since."""
+        self._fresh = None
+        if self._begun is not None and self._progress is not None:
+            self._next = self._progress.epoch
+            self._begun = self._progress = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy gets no iterators: each of the two counts its own progress.
+        upcoming = self._next if self._begun is None or self._progress is None else self._progress.epoch
+        gone = dict.fromkeys(("_progress", "_newest", "_begun", "_fresh", "_making"))
+        return {**vars(self), "_next": upcoming, **gone}
+
+
+def _let_go(epochs: TorchEpochs | None, asked: TorchProgress) -> None:
+    """Drops the reference to an iterator when its first batch is requested."""
+    if epochs is not None and epochs._fresh is not None and epochs._fresh.held.watch is asked:
+        epochs._fresh = None
+
+
+def _samplers(loader: Any) -> list[Any]:
+    return samplers_of(loader.sampler, loader.batch_sampler)
+
+
+def _followers_of(loader: Any) -> list[Seeded]:
+    return followers(_samplers(loader))
+
+
+class _Heeding:
+    """torch's iterator, made again if a sampler is set to another epoch before the first batch is requested."""
+
+    def __init__(self, iterator: Any, samplers: list[Seeded], anew: Callable[[], Any]) -> None:
+        self._iterator, self._followers, self._epoch = iterator, samplers, samplers[0].epoch
+        self._anew: Callable[[], Any] | None = anew
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        anew, self._anew = self._anew, None
+        if anew is not None and late_epoch(self._followers, self._epoch) is not None:
+            self._iterator = anew()
+        return next(self._iterator)
+
+    def __len__(self) -> int:
+        return len(self._iterator)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_iterator":  # not set yet, while a copy is made
+            raise AttributeError(name)
+        return getattr(self._iterator, name)

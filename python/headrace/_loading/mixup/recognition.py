@@ -1,0 +1,127 @@
+"""Recognises programs that only mix a batch: torchvision's MixUp and CutMix, timm's Mixup and FastCollateMixup."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils.data import default_collate
+
+from headrace._loading.mixup import timm_mixes, torchvision_mixes
+from headrace._lowering.transform_library import value_of_name
+
+_PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "MAKE_CELL"))
+_NAMED = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
+
+
+def of_samples(function: Callable[[Any], Any]) -> Callable[..., Any] | None:
+    """Returns a function with the results of a collate_fn that mixes the finished batch; None for others.
+
+    The collate_fn must be timm's `FastCollateMixup`, which makes a batch of its own. Or it must be
+    ``return mix(*default_collate(samples))`` with torchvision's `MixUp`, `CutMix` or a `RandomChoice` of these, or with
+    timm's `Mixup`: then nothing else refers to the batch, and overwriting it in place cannot be noticed.
+
+    Returns:
+        A function of the samples, a seed, that of numpy's random numbers, and maybe a function that is called when the
+        samples have been collated and are not used any more.
+    """
+    collating = timm_mixes.collating_twin(function)
+    if collating is not None:
+        return lambda samples, seed, collated=_nothing: _numpy_drawn(collating, seed, samples)
+    mixing = of_stacked(function)
+    if mixing is None:
+        return None
+
+    def mixed(samples: Any, seed: int, collated: Callable[[], None] = _nothing) -> Any:
+        batch = default_collate(samples)
+        collated()
+        return mixing(batch, seed)
+
+    return mixed
+
+
+def of_stacked(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | None:
+    """Returns a function of what `default_collate` makes, and of a seed, with the results of a collate_fn that is
+    ``return mix(*default_collate(samples))``, as in `of_samples`; None for others."""
+    mix = mix_of(function)
+    torchs = torchvision_mixes.twin(mix)
+    made = timm_mixes.twin(mix) if torchs is None else torchs
+    if made is None:
+        return None
+    return lambda batch, seed: _numpy_drawn(made, seed, *batch) if torchs is None else made(*batch)
+
+
+def mix_of(function: Callable[[Any], Any]) -> Any:
+    """Returns the object `mix` of a function that is ``return mix(*default_collate(samples))``; None for others."""
+    names = _names_in(function)
+    if names is None or len(names) != 2:
+        return None
+    mix, collate = (value_of_name(function, one) for one in names)
+    return mix if collate is default_collate else None
+
+
+def _nothing() -> None:
+    pass
+
+
+def _numpy_drawn(function: Callable[..., Any], seed: int, *arguments: Any) -> Any:
+    with timm_mixes.numpy_seeded(seed):
+        return function(*arguments)
+
+
+def of_batch(function: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
+    """Returns a function with the results of one that mixes a batch, to which nothing else refers; None for others.
+
+    It must be torchvision's `MixUp`, `CutMix` or a `RandomChoice` of these, or ``return mix(*batch)`` with one of these
+    or with timm's `Mixup`.
+    """
+    made = torchvision_mixes.twin(function)
+    if made is not None:
+        return made  # type: ignore[no-any-return]
+    names = _names_in(function)
+    if names is None or len(names) != 1:
+        return None
+    mixing = _twin(value_of_name(function, names[0]))
+    return None if mixing is None else lambda batch: mixing(*batch)
+
+
+def draws_from_numpy(function: Callable[[Any], Any]) -> bool:
+    """Whether a collate_fn mixes by timm's code, which draws from numpy.random."""
+    if timm_mixes.collating_twin(function) is not None:
+        return True
+    names = _names_in(function)
+    found = names is not None and len(names) == 2 and of_samples(function) is not None
+    return found and names is not None and timm_mixes.twin(value_of_name(function, names[0])) is not None
+
+
+def _twin(mix: Any) -> Any:
+    made = torchvision_mixes.twin(mix)
+    return timm_mixes.twin(mix) if made is None else made
+
+
+def _names_in(function: Any) -> tuple[str, ...] | None:
+    """Returns ("mix", "collate") of ``return mix(*collate(argument))``, ("mix",) of ``return mix(*argument)``, and None
+    for any other function."""
+    if type(function) is not types.FunctionType or function.__defaults__ or function.__kwdefaults__:
+        return None
+    return _called_in(function.__code__)
+
+
+@functools.lru_cache(maxsize=64)
+def _called_in(code: types.CodeType) -> tuple[str, ...] | None:
+    if code.co_argcount != 1 or code.co_nlocals != 1 or code.co_kwonlyargcount or code.co_flags & 0x0C:
+        return None
+    steps = [one for one in dis.get_instructions(code) if one.opname not in _PASSED_OVER]
+    kinds = [one.opname for one in steps]
+    if kinds[-2:] != ["CALL_FUNCTION_EX", "RETURN_VALUE"] or steps[-2].arg:
+        return None
+    if len(steps) == 4 and kinds[0] in _NAMED and kinds[1].startswith("LOAD_FAST"):
+        return (steps[0].argval,)
+    if len(steps) != 6 or kinds[0] not in _NAMED or kinds[1] not in _NAMED or not kinds[2].startswith("LOAD_FAST"):
+        return None
+    if kinds[3] not in ("CALL", "CALL_FUNCTION") or steps[3].arg != 1:
+        return None
+    return steps[0].argval, steps[1].argval

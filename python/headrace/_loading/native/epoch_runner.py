@@ -1,0 +1,331 @@
+"""Runs a loader's epochs on native threads: makes the iterators, and keeps what several epochs share."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from headrace._base.errors import SampleError
+from headrace._base.lifetimes.weak_list import Living
+from headrace._base.native import core
+from headrace._engine.bucketed_engine import VariantEngine
+from headrace._engine.columns_engine import GatherEngine
+from headrace._engine.device_engine import make_engine
+from headrace._engine.engine import Engine
+from headrace._engine.fields_engine import StackedEngine
+from headrace._engine.ragged_engine import SizedEngine
+from headrace._engine.views_engine import make_views_engine
+from headrace._engine.worker_info import WorkerValues
+from headrace._loading.autotune.budget import rank_memory
+from headrace._loading.collate import collate_call
+from headrace._loading.collate.torch_batches import holds_of, naming_of
+from headrace._loading.epoch.checkpoint import Progress
+from headrace._loading.epoch.epochs import Epochs
+from headrace._loading.epoch.sampler_setup import sizes_known_to
+from headrace._loading.native.arguments import can_pin, check_iterable, check_replaceable
+from headrace._loading.native.batch_queue import Line, Order
+from headrace._loading.native.columns_route import Gathered
+from headrace._loading.native.fields_route import Stacked
+from headrace._loading.native.iterator import NativeIterator
+from headrace._loading.native.out_transform import seeded
+from headrace._loading.native.routes import AnySource, Threaded, stepping
+from headrace._loading.native.sample_errors import warn_of_dropped
+from headrace._loading.native.settings import Settings
+from headrace._lowering.python_steps.step_cost import is_short
+from headrace._recipe.draws.draws import Draws
+from headrace._recipe.steps.aspect_sizes import nearest_of
+from headrace._recipe.steps.recipe import Recipe
+from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
+from headrace._storage.remote.announcements import Announced
+from headrace.datasets.fields.fields_source import Tables
+from headrace.datasets.fields.shared_geometry import unequal
+from headrace.datasets.sources import BlobDataset, checked_table
+
+Renew = Callable[[Progress], Order | None]
+
+
+class PersistentIterator:
+    """Iterator over the newest epoch of a loader with ``persistent_workers=True``.
+
+    torch's loader has one iterator then, which ``iter(loader)`` sets to the beginning of the next epoch. Whoever holds
+    it goes on with that epoch.
+    """
+
+    _current: NativeIterator
+
+    def begin(self, epoch: NativeIterator) -> None:
+        """Goes on with another epoch."""
+        self._current = epoch
+
+    def __iter__(self) -> PersistentIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return self._current.__next__()
+
+    def __len__(self) -> int:
+        return len(self._current)
+
+    def close(self) -> None:
+        """Discards the batches in flight; a later ``next()`` raises RuntimeError. Idempotent."""
+        self._current.close()
+
+    @property
+    def loader(self) -> Any:
+        """See NativeIterator."""
+        return self._current.loader
+
+    def __reduce__(self) -> Any:
+        return self._current.__reduce__()
+
+
+class Runner:
+    """Begins the epochs of one loader. It holds no reference to the loader, whose threads end with its last reference.
+
+    Attributes:
+        engine, progress: engine and progress of the newest epoch.
+    """
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+        self.progress: Progress | None = None
+        self._iterators: Living[NativeIterator] = Living()
+        self._line: tuple[weakref.ref[NativeIterator], Line] | None = None  # of the newest, if the engine outlives it
+        self._persistent: weakref.ref[PersistentIterator] | None = None
+        self._table: tuple[Any, core.BlobTable | Tables] | None = None
+        self._variants: tuple[Any, Recipe, Any] | None = None
+        self._frozen: Any = None  # the source with the labels of the newest epoch, as torch's workers have them
+        self._keeps = False
+        self._collate_fn: Callable[..., Any] | None = None  # of the newest epoch
+        self._entry_points: EntryPoints | None = None
+        self._entries: Entries | None = None  # of a loader that was closed
+        self._memory: core.SlotKeeper | None = None
+
+    def begin(
+        self, settings: Settings, route: Threaded, epochs: Epochs, loader: Any = None
+    ) -> NativeIterator | PersistentIterator:
+        """Returns the iterator of the next epoch; with `persistent_workers` the same one in each epoch, as torch does.
+
+        Args:
+            loader: the loader, if the iterator is to keep it alive.
+        """
+        if self.keeps_datasets:  # torch's workers have the function of the first epoch
+            settings = replace(settings, collate_fn=self._collate_fn)
+        self._collate_fn = settings.collate_fn
+        shared = None if self._persistent is None or not settings.persists else self._persistent()
+        if shared is not None:
+            shared.close()
+        iterator = self._begin(settings, route, epochs)
+        iterator.loader = loader
+        if not settings.persists:
+            return iterator
+        if shared is None:
+            shared = PersistentIterator()
+            self._persistent = weakref.ref(shared)
+        shared.begin(iterator)
+        return shared
+
+    def _begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
+        check_iterable(settings.num_workers, settings.timeout, settings.prefetch_factor)
+        workers, read_ahead = settings.num_workers, settings.read_ahead
+        settings = one_after_another(settings, route)
+        pin = settings.destination.way == "memory" and can_pin(settings.pin_memory)
+        # A device's pinned memory and decoders are too expensive to make for each epoch.
+        keeps_engine = settings.persistent_workers or settings.destination.way == "fused"
+        engine = self.engine if keeps_engine else None
+        if self._memory is None:
+            self._memory = core.SlotKeeper()
+        if engine is None or not engine.fits(route.product, persists=settings.persists):
+            # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
+            engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
+        elif self._line is not None and self._line[0]() is None:
+            self._line[1].cancel()  # the batches of an iterator that was dropped
+        try:
+            return self._begin_with(engine, settings, route, epochs, workers, read_ahead, keeps_engine=keeps_engine)
+        except BaseException:  # of a sampler, for example: the traceback may keep the engine
+            if engine is not self.engine:
+                engine.close()
+            raise
+
+    def _begin_with(
+        self,
+        engine: Engine,
+        settings: Settings,
+        route: Threaded,
+        epochs: Epochs,
+        workers: int,
+        read_ahead: int,
+        *,
+        keeps_engine: bool,
+    ) -> NativeIterator:
+        """Returns the iterator of the next epoch, whose batches the engine makes.
+
+        Args:
+            workers: the loader's number of workers, which that of `settings` may differ from.
+            read_ahead: number of batches that the sampler is read ahead.
+            keeps_engine: whether the engine outlives the epoch.
+        """
+        source = route.source
+        far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
+        self._entry_points, self._entries = _entry_points_of(source, settings), None
+        places = self._table[0] if self._table is not None and self.keeps_datasets else source.places
+        if self._table is None or self._table[0] != places or far:
+            self._table = places, _table_of(source, self._entry_points)
+        epochs.naming = naming = naming_of(settings)
+        if settings.num_workers > 0 and not self.keeps_datasets:
+            self._frozen = source.frozen(self._frozen)
+        told = source if settings.num_workers == 0 else self._frozen  # who is asked for labels
+        self._keeps = settings.persists
+        if self._entry_points is not None:
+            self._entry_points.save()  # what the epoch before has learned
+        progress, own_order = epochs.begin(read_ahead)
+        order: Order = Announced(own_order, source) if far else own_order
+        progress.before = engine.counters()
+        if settings.cores:
+            engine.place(settings.cores)
+        if workers > 0:
+            engine.work_as(WorkerValues(workers, progress.seed, settings.dataset))
+        made = self._collation(settings, route, told, progress)
+        called = stepping(route, settings.collate_fn, batched=settings.batched)
+        iterator = NativeIterator(
+            told,
+            self._table[1],
+            engine,
+            order,
+            Draws(route.draws, progress.seed),
+            progress,
+            settings,
+            owns_engine=not keeps_engine,
+            renew=_announcing(epochs.renew, source) if far else epochs.renew,
+            collation=made,
+            collate_threads=collate_threads(settings, route),
+            holds=holds_of(settings, source, naming, route.relied, called.steps),
+            out=seeded(settings.out_transform, settings.destination.device, progress, owned=made is None),
+        )
+        self.progress, self.engine = progress, engine
+        self._iterators.add(iterator)
+        self._line = (weakref.ref(iterator), iterator.line) if keeps_engine else None
+        return iterator
+
+    @staticmethod
+    def _collation(
+        settings: Settings, route: Threaded, source: Any, progress: Progress
+    ) -> collate_call.Collation | None:
+        function = settings.collate_fn
+        if function is None or collate_call.is_default(function, settings.batched):
+            return None
+        return collate_call.Collation(function, source, route.kinds, settings.batched, progress)
+
+    def new_engine(self, settings: Settings, route: Threaded, *, slots_kept: int, pin: bool = False) -> Engine:
+        """Returns an engine (threads and memory) for the batches of a route."""
+        if isinstance(route, Gathered):
+            return GatherEngine(route.product, threads=settings.num_workers, slots_kept=slots_kept, pin=pin)
+        if isinstance(route, Stacked):
+            return self._stacked_engine(settings, route, slots_kept=slots_kept, pin=pin)
+        source, recipe = route.source, route.recipe
+        layout, destination, threads = settings.layout, settings.destination, settings.num_workers
+        if recipe.varies:
+            stacked = settings.batched and collate_call.is_default(settings.collate_fn, batched=True)
+            return SizedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
+        if not recipe.variants:
+            make = make_views_engine if recipe.views else make_engine
+            return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
+        check_replaceable(recipe, settings.on_error)
+        if self._variants is None or self._variants[0] != source.places or self._variants[1] is not recipe:
+            sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)
+            self._variants = source.places, recipe, nearest_of(recipe.sizes, sizes)
+        return VariantEngine(recipe, layout, destination, self._variants[2], threads=threads, pin=pin)
+
+    def _stacked_engine(self, settings: Settings, route: Stacked, *, slots_kept: int, pin: bool) -> StackedEngine:
+        destination, parts = settings.destination, {}
+        for name, part in route.parts.items():
+            copied = isinstance(part, Gathered) and destination.device.type == "cuda"
+            parts[name] = self.new_engine(settings, part, slots_kept=slots_kept, pin=pin or copied)
+        return StackedEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)
+
+    @property
+    def entries(self) -> Entries | None:
+        """What the newest epoch's table knows of the rows of JPEGs; None without one, or if no JPEG was decoded."""
+        counts = self._entries if self._entry_points is None else self._entry_points.counts()
+        return counts if counts is not None and counts.decodes else None
+
+    @property
+    def errors(self) -> list[SampleError]:
+        """Errors of the samples that the newest epoch skipped or replaced."""
+        return [] if self.progress is None else self.progress.errors
+
+    def close(self) -> None:
+        """Ends the threads of all iterators, discards their batches in flight, and returns kept memory."""
+        for iterator in self._iterators:
+            iterator.close()
+        if self.engine is not None:
+            self.engine.close()
+        self._memory = self._line = None
+        warn_of_dropped()
+        if self._entry_points is not None:
+            self._entry_points.save()
+            self._entries = self.entries
+        self._table = self._entry_points = None
+        self._keeps = False
+
+    @property
+    def keeps_datasets(self) -> bool:
+        """Whether torch's workers of the next epoch would be the ones of earlier epochs, with their copies of the
+        dataset."""
+        return self._keeps
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Threads and memory are not copied: a copy makes its own.
+        return {"progress": self.progress}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(vars(Runner()), **kept)
+
+
+def _entry_points_of(source: AnySource, settings: Settings) -> EntryPoints | None:
+    """Returns the table of entry points of an epoch."""
+    given = settings.entry_points
+    return shared_by_process(len(source), rank_memory) if given == AUTO else given
+
+
+def _table_of(source: AnySource, points: EntryPoints | None) -> core.BlobTable | Tables:
+    """Returns the source's table; of images, with what is known of the rows of JPEGs."""
+    if isinstance(source, BlobDataset):
+        table = checked_table(source)
+        return table if points is None else table.entered_by(points.native)
+    made = source.blob_table()
+    if points is None or not isinstance(made, Tables):
+        return made
+    return Tables({name: one.entered_by(points.native) for name, one in made.parts.items()}, made.rows)
+
+
+def _announcing(renew: Renew, source: AnySource) -> Renew:
+    """Returns `renew`, with the orders that it returns announced to the source."""
+
+    def renewed(progress: Progress) -> Order | None:
+        order = renew(progress)
+        return None if order is None else Announced(order, source)
+
+    return renewed
+
+
+def one_after_another(settings: Settings, route: Threaded) -> Settings:
+    """Returns the settings with which the caller's thread makes each sample, in order, if a Python step keeps a state;
+    otherwise `settings`."""
+    if settings.num_workers == 0 or not stepping(route, settings.collate_fn, batched=settings.batched).in_order:
+        return settings
+    return replace(settings, num_workers=0, prefetch_factor=None, tuner=None)
+
+
+def collate_threads(settings: Settings, route: Threaded) -> int:
+    """Returns the number of threads that collate ahead, or call long functions of labels; 0 where the caller's thread
+    has to do so."""
+    function = settings.collate_fn
+    found = stepping(route, function, batched=settings.batched)
+    if found.process_wide or found.in_order or settings.destination.way != "memory":
+        return 0
+    if function is None or collate_call.is_default(function, settings.batched):
+        return 0 if all(map(is_short, found.labels)) else min(settings.num_workers, settings.depth)
+    return 0 if found.collated or collate_call.keeps_state(function) else min(settings.num_workers, settings.depth)

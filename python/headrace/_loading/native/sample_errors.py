@@ -1,0 +1,177 @@
+"""Handles failed samples: raise, skip, or replace by the next sample of the dataset."""
+
+from __future__ import annotations
+
+import atexit
+import traceback
+import warnings
+import weakref
+from collections.abc import Sequence
+from typing import Any, NoReturn, Protocol, get_args
+
+import numpy as np
+
+from headrace._base.errors import SampleError, native_cause, sample_error, to_raise
+from headrace._base.exceptions import is_a, shown, traceback_of, with_causes
+from headrace._engine.engine import Failure
+from headrace._loading.native.loader_attributes import OnError
+
+ON_ERROR: tuple[OnError, ...] = get_args(OnError)
+
+
+class Located(Protocol):
+    """The part of a dataset that error messages need."""
+
+    def location(self, index: int) -> str: ...
+
+    def part_location(self, part: str, index: int) -> str: ...
+
+
+class EpochErrors(Protocol):
+    """The part of the current epoch's progress that is used here."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    errors: list[SampleError]
+
+
+def describe(failures: Sequence[Failure], indices: np.ndarray, source: Located) -> list[SampleError]:
+    """Returns the exceptions for failed samples; `indices`: int64, dataset index by the sample's number."""
+    return [_described(failure, int(indices[failure.sample]), source) for failure in failures]
+
+
+def _described(failure: Failure, index: int, source: Located) -> SampleError:
+    part = failure.part
+    location = source.part_location(part, index) if part else source.location(index)
+    original = failure.original
+    if original is None:
+        original = native_cause(failure.stage, failure.reason, failure.errno, location)
+    return sample_error(failure.stage, index, f"{part}: {location}" if part else location, failure.reason, original)
+
+
+_unsaid: list[FaultLog] = []  # of epochs with errors, until they have warned
+
+
+def warn_of_dropped() -> None:
+    """Warns of the errors of epochs that were left before their end, by a loop that dropped the iterator."""
+    for one in _unsaid.copy():
+        if one.owner is not None and one.owner() is None:
+            one.warn()
+
+
+atexit.register(warn_of_dropped)
+
+
+def raised(error: SampleError) -> BaseException:
+    """Returns what ``next()`` raises for a sample's error. With StopIteration a loop would end without a word, as with
+    torch's DataLoader: a warning says why."""
+    if is_a(error, StopIteration):
+        warnings.warn(f"{error}; the loop ends here, since it raised StopIteration", UserWarning, stacklevel=7)
+    return to_raise(error)
+
+
+def call_labels(source: Source, indices: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    """Calls the functions of labels of the samples before one that failed, as torch has by then."""
+    if source.has_targets:
+        for index in indices.tolist():
+            source.target(index)
+
+
+def of_collate_fn(error: BaseException, workers: int) -> Exception:
+    """Returns what ``next()`` raises for an exception of a collate_fn. That of ``sys.exit`` ends the program, and is
+    raised here, only in a loader without threads, as with torch's workers."""
+    if isinstance(error, Exception):
+        return error
+    if workers == 0 or is_a(error, KeyboardInterrupt):
+        raise error
+    return RuntimeError(f"collate_fn raised {shown(error)}")
+
+
+class FaultLog:
+    """Records each failed sample of one epoch once, and ends the epoch when there are too many.
+
+    Args:
+        on_error, max_errors: the loader's arguments.
+        progress: progress of the epoch; stores the errors.
+        owner: the epoch's iterator, which has it warn at the end; None: nothing warns.
+    """
+
+    def __init__(self, on_error: OnError, max_errors: int | None, progress: EpochErrors, owner: object | None) -> None:
+        self.owner = None if owner is None else weakref.ref(owner)
+        self._on_error, self._max_errors = on_error, max_errors
+        self._progress = progress
+        self._indices: set[int] = set()
+        self._reported = False
+
+    def add(self, errors: Sequence[SampleError]) -> None:
+        """Records errors.
+
+        Raises:
+            RuntimeError: there are more errors than `max_errors`; the cause is the last one.
+        """
+        noted = self._progress.errors
+        if self.owner is not None and not self._reported and self not in _unsaid:
+            _unsaid.append(self)
+        for error in errors:
+            if error.index not in self._indices:
+                self._indices.add(error.index)
+                _forget_locals(error)
+                noted.append(error)
+        if self._max_errors is not None and len(noted) > self._max_errors:
+            most = f"more than max_errors={self._max_errors}"
+            what = "1 sample" if len(noted) == 1 else f"{len(noted)} samples"
+            self.give_up(f"{what} of this epoch could not be made, {most}")
+
+    def give_up(self, why: str) -> NoReturn:
+        """Raises RuntimeError, caused by the last error, and suppresses the warning at the end of the epoch."""
+        self._is_reported()
+        last = self._progress.errors[-1]
+        raise RuntimeError(f"{why}; the last one: {last}") from last
+
+    def warn(self) -> None:
+        """Warns once per epoch, naming the first error, so that no sample is dropped silently."""
+        noted = self._progress.errors
+        if not noted or self._reported:
+            return
+        self._is_reported()
+        done = "skipped" if self._on_error == "skip" else "replaced by their neighbours"
+        warnings.warn(
+            f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; "
+            f"loader.errors lists them, the first is {noted[0]}",
+            UserWarning,
+            stacklevel=5,
+        )
+
+    def _is_reported(self) -> None:
+        self._reported = True
+        if self in _unsaid:
+            _unsaid.remove(self)
+
+
+def _forget_locals(error: BaseException) -> None:
+    """Clears the locals in the tracebacks: errors are kept for the whole epoch and must not keep images alive."""
+    for one in with_causes(error):
+        traceback.clear_frames(traceback_of(one))
+
+
+class Source(Located, Protocol):
+    """The part of a source that is used when a batch is handed out."""
+
+    @property
+    def has_targets(self) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def ahead_bytes(self) -> int: ...
+
+    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int: ...
+
+    def metadata(self, index: int) -> dict[Any, Any]: ...
+
+    def target(self, index: int) -> Any: ...
+
+    def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any: ...
+
+    def batch_of(self, images: Any, targets: Any) -> Any: ...

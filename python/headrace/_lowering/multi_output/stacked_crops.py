@@ -1,0 +1,150 @@
+"""Recognises functions that apply transforms to each of several images and stack the results.
+
+The idiom is that of torchvision's documentation: ``lambda crops: torch.stack([ToTensor()(crop) for crop in crops])``.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from headrace._lowering.transform_library import class_origin, value_of_name
+
+#: What differs between versions of Python, or with the place that a name comes from, and not in what is computed.
+_PASSED_OVER = frozenset(
+    ("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "MAKE_CELL", "LOAD_CLOSURE", "BUILD_TUPLE")
+)
+_NAMED = frozenset(("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME"))
+_ATTRIBUTE = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
+_CALLS = frozenset(("CALL", "CALL_FUNCTION", "CALL_METHOD"))
+_FAST = frozenset(("LOAD_FAST", "LOAD_FAST_BORROW"))  # the second, and the next line's, from Python 3.14
+_CONSTANT = frozenset(("LOAD_CONST", "LOAD_SMALL_INT"))
+
+
+def stacked_by(function: Any) -> list[Any] | None:
+    """Returns the objects that a function calls one after the other on each element; None if it does anything else.
+
+    Args:
+        function: anything. A function is recognised if it is ``return torch.stack([f(crop) for crop in crops])``, where
+            ``f(crop)`` may be several calls around each other. What is called has a name, or is an attribute of a named
+            module, or is made there by a call of a known transform's class.
+    """
+    if type(function) is not types.FunctionType or function.__defaults__ or function.__kwdefaults__:
+        return None
+    ours, theirs = _parts(_idiom.__code__), _parts(function.__code__)
+    if ours is None or theirs is None or theirs.frame != ours.frame:
+        return None
+    if theirs.names != ("torch", "stack") or value_of_name(function, "torch") is not torch:
+        return None
+    return _called(function, theirs)
+
+
+def _idiom(crops: Any) -> Any:
+    return torch.stack([_idiom(crop) for crop in crops])
+
+
+class _Parts(NamedTuple):
+    """A function around a comprehension: the operations outside of its element, and those of the element."""
+
+    frame: tuple[str, ...]
+    names: tuple[str, ...]
+    variable: str
+    element: tuple[dis.Instruction, ...]
+
+
+@functools.lru_cache(maxsize=64)
+def _parts(code: types.CodeType) -> _Parts | None:
+    if code.co_argcount != 1 or code.co_kwonlyargcount or code.co_flags & 0x2C:  # *args, **kwargs, a generator
+        return None
+    outer = list(_operations(code))
+    inner = [one.argval for one in outer if isinstance(one.argval, types.CodeType)]  # up to Python 3.11
+    loop = list(_operations(inner[0])) if len(inner) == 1 else outer
+    kinds = [one.opname for one in loop]
+    if len(inner) > 1 or "FOR_ITER" not in kinds or kinds.count("LIST_APPEND") != 1:
+        return None
+    begin, end = kinds.index("FOR_ITER") + 2, kinds.index("LIST_APPEND")
+    if begin >= end or kinds[begin - 1] != "STORE_FAST":
+        return None
+    around = [*outer, *loop[:begin], *loop[end:]] if inner else [*loop[:begin], *loop[end:]]
+    return _Parts(
+        tuple(map(_kind, around)),
+        tuple(one.argval for one in around if one.opname in _NAMED | _ATTRIBUTE),
+        loop[begin - 1].argval,
+        tuple(loop[begin:end]),
+    )
+
+
+def _kind(one: dis.Instruction) -> str:
+    """The name of an operation. A compiler that sees the import of a module reads its functions as attributes, and
+    otherwise as methods."""
+    return "LOAD_ATTR" if one.opname in _ATTRIBUTE else "CALL" if one.opname in _CALLS else one.opname
+
+
+def _operations(code: types.CodeType) -> Iterator[dis.Instruction]:
+    instructions = list(dis.get_instructions(code))
+    made_of = {at for at, one in enumerate(instructions) if one.opname == "BUILD_TUPLE"}
+    for at, one in enumerate(instructions):
+        closes = at in made_of and instructions[at - 1].opname == "LOAD_CLOSURE"
+        if one.opname not in _PASSED_OVER or (one.opname == "BUILD_TUPLE" and not closes):
+            yield one
+
+
+class _Element:
+    """A crop after calls."""
+
+    def __init__(self, called: tuple[Any, ...] = ()) -> None:
+        self.called = called
+
+
+def _called(function: Any, parts: _Parts) -> list[Any] | None:
+    """Follows the operations of the element on a stack of values."""
+    stack: list[Any] = []
+    try:
+        for one in parts.element:
+            if not _follow(one, stack, function, parts.variable):
+                return None
+    except (IndexError, TypeError, ValueError):  # arguments that the class refuses, among others
+        return None
+    if len(stack) != 1 or not isinstance(stack[0], _Element):
+        return None
+    return list(stack[0].called) or None
+
+
+def _follow(one: dis.Instruction, stack: list[Any], function: Any, variable: str) -> bool:
+    """Does one operation; returns whether it is known."""
+    if one.opname in _NAMED:
+        stack.append(value_of_name(function, one.argval))
+    elif one.opname in _FAST and one.argval == variable:
+        stack.append(_Element())
+    elif one.opname in _ATTRIBUTE and isinstance(stack[-1], types.ModuleType):
+        stack.append(getattr(stack.pop(), one.argval, None))
+    elif one.opname in _CONSTANT and not isinstance(one.argval, types.CodeType):
+        stack.append(one.argval)
+    elif one.opname in ("BUILD_LIST", "BUILD_TUPLE"):
+        made = [stack.pop() for _ in range(one.arg or 0)][::-1]
+        stack.append(made if one.opname == "BUILD_LIST" else tuple(made))
+    elif one.opname == "LIST_EXTEND" and one.arg == 1:
+        more = stack.pop()
+        stack[-1].extend(more)
+    elif one.opname in _CALLS:
+        arguments = [stack.pop() for _ in range(one.arg or 0)][::-1]
+        return _call(stack, stack.pop(), arguments)
+    else:
+        return False
+    return True
+
+
+def _call(stack: list[Any], function: Callable[..., Any], arguments: list[Any]) -> bool:
+    if len(arguments) == 1 and isinstance(arguments[0], _Element) and not isinstance(function, (type, _Element)):
+        stack.append(_Element((*arguments[0].called, function)))
+        return True
+    makes = isinstance(function, type) and class_origin(function) is not None
+    if not makes or any(isinstance(one, _Element) for one in arguments):
+        return False
+    stack.append(function(*arguments))
+    return True

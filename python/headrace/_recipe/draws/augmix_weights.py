@@ -1,0 +1,50 @@
+"""The weights of AugMix's chains: numpy's own Dirichlet and Beta distributions, from one draw of a sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace._recipe.steps.draw_columns import ChainWeights, SumWeights
+
+#: Of a share that torch draws: a byte times 1 would not be rounded down.
+_LIMITS = np.finfo(np.float32).tiny, np.nextafter(np.float32(1), np.float32(0))
+
+Float64Array = npt.NDArray[np.float64]
+
+
+def chain_weights(column: ChainWeights | SumWeights, draws: Float64Array) -> Float64Array:
+    """Returns the weights and the number behind them, float64 (n, count + 1), rounded to float32 as the libraries do.
+
+    Args:
+        column: what is computed.
+        draws: (n,), multiples of 2^-53 in [0, 1).
+    """
+    made = np.empty((len(draws), column.count + 1), np.float32)
+    generator = np.random.RandomState(0)  # its numbers are the same in all versions of numpy
+    for row, seed in zip(made, (draws * 2.0**53).astype(np.uint64).tolist(), strict=True):
+        generator.seed([seed & 0xFFFFFFFF, seed >> 32])  # cheaper than a new one
+        row[:-1] = generator.dirichlet([column.alpha] * column.count)
+        if isinstance(column, SumWeights):
+            shares = generator.dirichlet([column.alpha] * 2).astype(np.float32)
+            row[-1], others = shares.clip(*_LIMITS)
+            row[:-1] = row[:-1].clip(*_LIMITS) * others
+        else:
+            row[-1] = generator.beta(column.alpha, column.alpha)
+    if isinstance(column, ChainWeights) and column.blended:
+        made[:, :-1] = _blends(made[:, :-1] * made[:, -1:])
+    return made.astype(np.float64)
+
+
+def _blends(shares: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Returns the factors, (n, chains), of blends one after the other that give each chain its share of the result.
+
+    Where nothing is left for a chain its factor is 0; timm divides 0 by 0.
+    """
+    factors = np.empty_like(shares)
+    left = np.ones(len(shares), np.float32)
+    for chain in range(shares.shape[1] - 1, -1, -1):
+        factor = np.divide(shares[:, chain], left, out=np.zeros_like(left), where=left != 0)
+        factors[:, chain] = factor
+        left *= np.float32(1) - factor
+    return factors

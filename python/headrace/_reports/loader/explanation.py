@@ -1,0 +1,228 @@
+"""Explains which parts of a loader run natively, which in Python, and why."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import PIL
+from torch.utils.data import IterableDataset
+
+from headrace._base.native import core
+from headrace._base.ranks import World
+from headrace._base.text import shortened
+from headrace._engine.device_engine import decoding_threads, destination_for
+from headrace._loading.autotune.affinity import in_words
+from headrace._loading.autotune.tuner_summary import Tuned
+from headrace._loading.collate import collate_call
+from headrace._loading.epoch.sampler_setup import order_of
+from headrace._loading.fallback.observed_iterators import missing_hook
+from headrace._loading.mixup import recognition
+from headrace._loading.native.routes import Native, stepping
+from headrace._loading.native.settings import Settings
+from headrace._recipe.arithmetic import pillow_rule
+from headrace._recipe.steps.recipe import Recipe
+from headrace.datasets.sources import BlobDataset
+from headrace.pillow.image_counts import ImageCounts
+
+_TABLE = "https://headrace.github.io/headrace/transforms/#every-transform"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One row of the table: a part of the loader, where it runs, and how."""
+
+    part: str
+    runs: str
+    how: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """See ``DataLoader.explain``; ``str()`` is a table."""
+
+    lines: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        part = max(len(line.part) for line in self.lines)
+        runs = max(len(line.runs) for line in self.lines)
+        return "\n".join(f"{line.part:<{part}}  {line.runs:<{runs}}  {line.how}" for line in self.lines)
+
+
+def explain(settings: Settings, route: Native) -> Explanation:
+    """Returns the table of a loader whose batches native threads deliver."""
+    source, recipe = route.source, route.recipe
+    ahead = not any(call.process_wide for call in recipe.calls)
+    lines = [
+        *reading(settings, source, settings.dataset),
+        *steps(recipe),
+        *order(settings, route),
+        *targets(source),
+        *collating(settings, ahead=ahead),
+        *seeding(settings),
+        *ranks(settings),
+    ]
+    return Explanation((*lines, *writing(settings, recipe)))
+
+
+def reading(settings: Settings, source: BlobDataset, dataset: Any) -> list[Part]:
+    """Returns how the images of `dataset`, whose source is `source`, are read and decoded."""
+    kind = type(dataset)
+    found = Part("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
+    threads = "the caller's thread (num_workers=0)"
+    if settings.num_workers:
+        threads = f"{decoding_threads(settings.destination, settings.num_workers)} threads"
+    if not source.encoded:
+        return [found, Part("read", "native", f"{threads}, pixels in memory: nothing to decode")]
+    odd = "Python threads" if settings.num_workers else "the caller's thread"
+    if source.mode == "P":
+        how = f"Pillow {PIL.__version__} decodes every file in {odd}, for palette indices; then the native steps"
+        return [found, Part("read, decode", "Python", how)]
+    not_native = "not plain JPEG" + (", or with an EXIF orientation" if source.upright else "")
+    decoder = f"headrace's loops and libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"
+    return [
+        found,
+        Part("read, decode", "native", f"{threads}, {decoder}"),
+        Part(not_native, "Python", f"decoded by Pillow {PIL.__version__} in {odd}, then the native steps"),
+    ]
+
+
+def steps(recipe: Recipe) -> list[Part]:
+    """Returns what each transform was lowered to."""
+    alone = any(call.process_wide for call in recipe.calls)
+    where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
+    lines = []
+    for number, (name, how) in enumerate(recipe.names):
+        part, how = shortened(name, 60), how.removeprefix("native ")
+        python = number in recipe.in_python
+        lines.append(Part(part, "Python", how + where) if python else Part(part, "native", how))
+    if recipe.in_python:
+        lines.append(Part("steps in Python", "see", f"{_TABLE} lists the transforms that have a native form"))
+    return lines
+
+
+def order(settings: Settings, route: Native) -> list[Part]:
+    """Returns why the caller's thread makes each sample, in order; nothing where threads share them out."""
+    why = stepping(route, settings.collate_fn, batched=settings.batched).in_order
+    if not why or settings.num_workers == 0:
+        return []
+    return [Part("order", "Python", f"the caller's thread makes one sample after another, because {why}")]
+
+
+def targets(source: BlobDataset) -> list[Part]:
+    """Returns where targets are made; nothing without targets."""
+    if not source.has_targets:
+        return []
+    transform = source.target_transform
+    return [
+        Part("targets", "Python", "one array look-up per batch" if transform is None else f"{transform!r} per sample")
+    ]
+
+
+def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
+    """Returns what becomes of a collate_fn of the user's; nothing without one.
+
+    Args:
+        ahead: whether threads may call it before the batch is due.
+    """
+    if settings.collate_fn is None or collate_call.is_default(settings.collate_fn, settings.batched):
+        return []
+    name = getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))
+    ahead = ahead and not collate_call.keeps_state(settings.collate_fn)
+    threads = ahead and settings.num_workers > 0 and settings.destination.way == "memory"
+    where = "Python threads" if threads else "the caller's thread"
+    mixes = recognition.of_samples(settings.collate_fn) is not None
+    what = "mixes the finished batch in place, natively" if mixes else "on views of the finished batch"
+    return [Part("collate_fn", "Python", f"{name} in {where}, {what}")]
+
+
+def seeding(settings: Settings) -> list[Part]:
+    """Returns what becomes of a worker_init_fn that only seeds; nothing without one."""
+    if settings.worker_init_fn is None:
+        return []
+    how = "not called: it only seeds generators of worker processes; random numbers follow from the loader's seed"
+    return [Part("worker_init_fn", "native", how)]
+
+
+def writing(settings: Settings, recipe: Recipe) -> list[Part]:
+    """Returns how images are resized and what a batch of them is."""
+    destination = destination_for(recipe, settings.destination)
+    fused = destination.way == "fused"
+    kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
+    passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
+    lines = [Part("resize", "native", f"{kernels}, {passes}")]
+    if recipe.views:
+        once = "one decode for all" if destination.way == "memory" else "one decode each"
+        lines.append(Part("views", "native", f"{len(recipe.views)}, {once}"))
+    for name, one in zip(recipe.view_names or itertools.count(1), recipe.views or (recipe,), strict=False):
+        shapes = " or ".join(str(variant.shape) for variant in one.variants or (one,))
+        if one.varies:
+            shapes = f"({one.channels}, H, W) with each image's own size"
+        part = f"output, view {name!r}" if recipe.views else "output"
+        lines.append(Part(part, "native", f"{one.dtype}, {shapes}, {settings.memory_format}"))
+    if destination.way != "memory":
+        lines.append(Part("device", "native" if fused else "torch", f"{destination.device}: {destination.why}"))
+    return lines
+
+
+def explain_torch(settings: Settings, reasons: list[str], deferred: ImageCounts | None) -> Explanation:
+    """Returns the table of a loader whose batches torch delivers.
+
+    Args:
+        deferred: the images of the newest epoch so far; None if images are not opened deferred.
+    """
+    kind = type(settings.dataset)
+    workers = (
+        f"{settings.num_workers} worker processes" if settings.num_workers else "the caller's thread (num_workers=0)"
+    )
+    return Explanation(
+        (
+            *(Part("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
+            Part("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
+            _images(deferred),
+            Part("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
+            Part("randomness", "torch", _seeding_of_torch(settings)),
+            *ranks(settings),
+        )
+    )
+
+
+def _seeding_of_torch(settings: Settings) -> str:
+    if settings.seed is None:
+        return "as in torch"
+    if isinstance(settings.dataset, IterableDataset) or missing_hook() is not None:
+        return f"order and worker seeds follow from seed={settings.seed}"
+    init = "; what worker_init_fn seeds reaches no sample" if settings.worker_init_fn is not None else ""
+    what = "random, numpy.random and torch are seeded before each sample"
+    return f"order and samples follow from seed={settings.seed}: {what}{init}"
+
+
+def _images(deferred: ImageCounts | None) -> Part:
+    if deferred is None:
+        return Part("images", "Python", "opened by Pillow as usual")
+    how = "those of PIL.Image.open are decoded, cropped and resized natively, when pixels are needed"
+    return Part("images", "native", f"{how}; so far {deferred}")
+
+
+def chosen(settings: Settings, tuned: Tuned | None) -> list[Part]:
+    """Returns the numbers that the loader chose itself, and the cores of its threads; nothing without either."""
+    lines = [] if tuned is None else [Part("num_workers", "auto", str(tuned).partition(": ")[2])]
+    if settings.cores:
+        lines.append(Part("cpu_affinity", "native", f"threads run on cores {in_words(settings.cores)}"))
+    return lines
+
+
+def ranks(settings: Settings) -> list[Part]:
+    """Returns how a distributed job shares the samples; nothing without ranks."""
+    world = settings.world
+    if world.size == 1:
+        whole = settings.reads_whole and World.found_out().size > 1
+        how = "each reads all samples, as with torch's DataLoader; distributed=True shards them"
+        return [Part("ranks", "given", how)] if whole else []
+    found = f", as {world.found} says" if world.found else ""
+    share = order_of(settings.sampler, settings.batch_sampler, 0, settings.seed).cut.share
+    rest = "dropped" if share.drop_last else "padded with the first ones"
+    what = "batch" if settings.batch_size is None and settings.batched else "sample"
+    how = f"rank {world.rank} of {world.size}{found}: one {what} in {world.size} of the order; an incomplete round "
+    return [Part("ranks", "native", f"{how}is {rest}")]

@@ -1,0 +1,186 @@
+"""Reports about a loader of several fields: its batches compared with the oracle's, and its explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+import torch
+
+from headrace._base.errors import VerificationError
+from headrace._engine.device_engine import moved
+from headrace._engine.engine import Engine
+from headrace._loading.collate import collate_call
+from headrace._loading.collate.collate_call import CollateFunction
+from headrace._loading.native.fields_route import Stacked
+from headrace._loading.native.out_transform import seeded
+from headrace._loading.native.settings import Settings
+from headrace._oracle.fields import ImageField, ReferenceFields
+from headrace._recipe.draws.draws import Draws
+from headrace._reports.loader import explanation
+from headrace._reports.loader.explanation import Explanation, Part
+from headrace._reports.loader.verification import (
+    GREATEST,
+    MEAN,
+    Epoch,
+    ReferenceLoader,
+    Report,
+    collate_made,
+    collated_by,
+    compared_iterator,
+    grey_levels_off,
+)
+from headrace.datasets.fields.field_kinds import Field
+
+
+def reference_loader(settings: Settings, route: Stacked, epoch: Epoch) -> ReferenceLoader:
+    """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
+    oracle = _oracle(settings, route, epoch, settings.collate_fn)
+    oracle.progress = epoch[0]
+    oracle.out_transform = seeded(settings.out_transform, settings.destination.device, epoch[0])
+    return oracle
+
+
+def _oracle(settings: Settings, route: Stacked, epoch: Epoch, collate_fn: CollateFunction | None) -> ReferenceLoader:
+    """Returns the oracle's loader for an epoch, without `out_transform`. `collate_fn` None: torch's default."""
+    progress, order = epoch
+    source = route.source
+    own = collate_fn is not None and not collate_call.is_default(collate_fn, settings.batched)
+
+    def described(field: Field) -> Any:
+        if field.image is None:
+            return field.values.__getitem__
+        recipe = route.recipe[field.name]
+        return ImageField(field.image, recipe, route.columns[field.name], recipe.kinds if own else None)
+
+    dataset = ReferenceFields(
+        {one.name: described(one) for one in source.fields},
+        Draws(route.draws, progress.seed),
+        progress.epoch,
+        source.row,
+        len(source),
+        one_size=source.geometry is not None,
+        positional=source.positional,
+        on_error=settings.on_error,
+    )
+    keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
+    options: dict[str, Any] = {"generator": torch.Generator("cpu")}  # torch's loader draws its base seed from it
+    if settings.batched:
+        options |= {"batch_sampler": keys, "collate_fn": collate_made}
+    else:
+        options |= {"batch_size": None, "sampler": [key for batch in keys for key in batch]}
+    return collated_by(collate_fn, dataset, settings.batched, progress, options)
+
+
+def verify(settings: Settings, route: Stacked, epoch: Epoch, engine: Engine) -> Report:
+    """Compares the batches of an epoch; see ``DataLoader.verify``.
+
+    Args:
+        engine: makes the batches; closed at the end.
+    """
+    order = epoch[1]
+    native = compared_iterator(settings, route, route.source.blob_table(), epoch, engine)
+    made = Report(0, 0, 0)
+    try:
+        for ours, theirs in zip_longest(native, _oracle(settings, route, epoch, None)):
+            if ours is None or theirs is None:
+                raise VerificationError(f"batch {made.batches}: one of the two loaders ended before the other")
+            comparison = _Comparison(settings, route, f"batch {made.batches}")
+            comparison.fields(moved(ours, torch.device("cpu")), theirs)
+            made = replace(
+                made,
+                batches=made.batches + 1,
+                samples=made.samples + len(order[made.batches].indices),
+                bytes=made.bytes + comparison.bytes,
+                greatest=max(made.greatest, comparison.greatest),
+                mean=max(made.mean, comparison.mean),
+            )
+    finally:
+        native.close()
+    return made
+
+
+class _Comparison:
+    """Compares one batch, and counts its bytes and the differences of nvJPEG's images in grey levels."""
+
+    def __init__(self, settings: Settings, route: Stacked, what: str) -> None:
+        self._route, self._what = route, what
+        self._decoder = settings.destination.decoder
+        self.bytes = self.greatest = 0
+        self.mean = 0.0
+
+    def fields(self, ours: Any, theirs: Any) -> None:
+        """Compares all fields. Raises VerificationError if they differ beyond the tolerance."""
+        names = [one.name for one in self._route.source.fields]
+        if isinstance(ours, dict) and (list(ours) != names or list(theirs) != names):
+            raise VerificationError(f"{self._what}: fields {list(ours)} against {list(theirs)}")
+        for name, a, b in zip(names, _values(ours), _values(theirs), strict=True):
+            self._compare(a, b, name)
+
+    def _compare(self, a: Any, b: Any, name: str) -> None:
+        where = f"{self._what}: field {name!r}"
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+            self.bytes += a.nbytes
+            if a.dtype != b.dtype or a.shape != b.shape:
+                raise VerificationError(f"{where}: {a.dtype} {tuple(a.shape)} against {b.dtype} {tuple(b.shape)}")
+            if not _same_bytes(a, b) and not self._tolerated(a, b, name):
+                raise VerificationError(f"{where} differs in {int((a != b).sum())} of {a.numel()} values")
+        elif isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+            for key in a:
+                self._compare(a[key], b[key], name)
+        elif isinstance(a, (list, tuple)) and type(a) is type(b) and len(a) == len(b):
+            for one, other in zip(a, b, strict=True):
+                self._compare(one, other, name)
+        elif type(a) is not type(b) or a != b:
+            raise VerificationError(f"{where}: {a!r} against {b!r}")
+
+    def _tolerated(self, a: torch.Tensor, b: torch.Tensor, name: str) -> bool:
+        recipe = self._route.recipe.get(name)
+        if self._decoder == "cpu" or recipe is None or a.ndim != 4:
+            return False
+        greatest, mean = grey_levels_off(a, b, recipe.lut)
+        self.greatest, self.mean = max(self.greatest, greatest), max(self.mean, mean)
+        return greatest <= GREATEST and mean <= MEAN
+
+
+def _values(batch: Any) -> list[Any]:
+    return list(batch.values()) if isinstance(batch, dict) else list(batch)
+
+
+def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors of one dtype and shape are equal; a NaN of plain values equals itself."""
+    return torch.equal(*(one.contiguous().reshape(-1).view(torch.uint8) for one in (a, b)))
+
+
+def explain(settings: Settings, route: Stacked) -> Explanation:
+    """Returns the table of a loader whose samples have several fields."""
+    kind = type(settings.dataset)
+    lines = [Part("dataset", "native", f"{route.source!r} of {kind.__module__}.{kind.__qualname__}")]
+    for one in route.source.fields:
+        lines += [replace(part, part=f"{one.name}: {part.part}") for part in _of_field(settings, route, one)]
+    if route.source.geometry is not None:
+        lines.append(Part("geometry", "native", f"{route.shared} random numbers a sample, the same for all images"))
+    lines += [*explanation.collating(settings), *explanation.seeding(settings), *explanation.ranks(settings)]
+    shape = "a list" if route.source.positional else "a dict"
+    if settings.destination.way == "memory":
+        return Explanation((*lines, Part("output", "native", f"{shape} of the fields' batches")))
+    where = f"{shape} of the fields' batches on {settings.destination.device}; values and rows are copied there"
+    return Explanation((*lines, Part("output", "native", where)))
+
+
+def _of_field(settings: Settings, route: Stacked, field: Field) -> Iterator[Part]:
+    if field.image is not None:
+        recipe = route.recipe[field.name]
+        yield from explanation.reading(settings, field.image, field.values)
+        yield from explanation.steps(recipe)
+        yield from explanation.targets(field.image)
+        yield from explanation.writing(settings, recipe)
+    elif field.rows is not None:
+        yield Part("rows", "native", f"{field.rows!r}, copied by native threads")
+    elif field.gathered:
+        dtype, shape = field.values.dtype, tuple(field.values.shape)
+        yield Part("rows", "native", f"{dtype} {shape}, copied by native threads")
+    else:
+        yield Part("values", "Python", f"{type(field.values).__qualname__}, collated in the consumer's thread")

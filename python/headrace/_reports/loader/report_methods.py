@@ -1,0 +1,117 @@
+"""The loader's methods that prove and explain what it does. Each imports what it needs: most programs call none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torch.utils.data import DataLoader as TorchDataLoader
+
+if TYPE_CHECKING:
+    from headrace._loading.epoch.epochs import Epochs
+    from headrace._loading.fallback.torch_epochs import TorchEpochs
+    from headrace._loading.native.epoch_runner import Runner
+    from headrace._loading.native.routes import Route, Threaded
+    from headrace._loading.native.settings import Settings
+    from headrace._reports.loader import explanation, stats, verification
+    from headrace._reports.loader.headroom import HeadroomLoop
+
+
+class Loader(Protocol):
+    """The part of the loader that its reports need."""
+
+    num_workers: int
+    _route: Route
+    _runner: Runner
+    _epochs: Epochs
+
+    @property
+    def _torch_epochs(self) -> TorchEpochs: ...
+
+    @property
+    def route(self) -> str: ...
+
+    def _settings(self) -> Settings: ...
+
+    def _renewed_route(self) -> Route: ...
+
+    def _native_route(self, what: str) -> Threaded: ...
+
+    def _stats(self, judged: bool) -> stats.Stats: ...
+
+    def __iter__(self) -> Any: ...
+
+
+class Insight:
+    """Mixed into the loader: proof, explanation, statistics."""
+
+    def _publish_epoch(self: Loader) -> bool:
+        """Tells what publishes this process's figures that an epoch begins, and returns whether anything does; without
+        it, looks up two names."""
+        if "headrace._reports.metrics.publish" not in sys.modules and not os.environ.get("HEADRACE_PUBLISH"):
+            return False
+        from headrace._reports.metrics import publish
+
+        return publish.epoch_begins(self)
+
+    def reference(self: Loader) -> TorchDataLoader[Any]:
+        """Returns the oracle: a torch DataLoader over Pillow that delivers the batches of the next ``iter(loader)``.
+
+        Raises:
+            RuntimeError: torch delivers this loader's batches.
+        """
+        from headrace._reports.loader import reports_by_route
+
+        route = self._native_route("reference()")
+        return reports_by_route.reference_loader(self._settings(), route, self._epochs.peek())
+
+    def verify(self: Loader, n: int = 4) -> verification.Report:
+        """Compares the first `n` batches of the next epoch with the oracle's, bit for bit. The loader's state is kept.
+
+        Returns:
+            A report with the counts of what was compared; print it.
+
+        Raises:
+            VerificationError: the batches differ; the message names the first sample that does.
+            RuntimeError: torch delivers this loader's batches.
+            ValueError: `n` is not a positive int.
+        """
+        from headrace._reports.loader import reports_by_route, verification
+
+        route, settings = self._native_route("verify()"), self._settings()
+        verification.check_count(n)
+        engine = self._runner.new_engine(settings, route, slots_kept=2)
+        return reports_by_route.verify(settings, route, self._epochs.peek(n), engine)
+
+    def explain(self: Loader) -> explanation.Explanation:
+        """Returns a table of what runs natively, what runs in Python, and why; print it."""
+        from headrace._reports.loader import reports_by_route
+
+        route = self._renewed_route()
+        deferred = self._torch_epochs.images if self.route == "deferred" else None
+        return reports_by_route.explain(self._settings(), route, deferred)
+
+    def _stats(self: Loader, judged: bool) -> stats.Stats:
+        """Returns the statistics; without a judgement of their verdict, which takes most of the time, if told so."""
+        from headrace._loading.native.routes import Fallback
+        from headrace._reports.loader import reports_by_route
+
+        if isinstance(self._route, Fallback):
+            return reports_by_route.collect_torch(self._settings(), self._route, self._torch_epochs, judged)
+        return reports_by_route.collect(self._settings(), self._route, self._runner, judged)
+
+    def stats(self: Loader) -> stats.Stats:
+        """Returns the times of the newest epoch's stages, steps and waits, and a verdict on them; print it."""
+        return self._stats(judged=True)
+
+    def headroom(self: Loader, batches: int = 50) -> HeadroomLoop:
+        """Returns an iterator that tells how much faster the loop around it would be with a perfect loader.
+
+        It begins an epoch and yields `batches` of its batches, then as many that are ready: the newest ones again. Run
+        the training step on each, with a copy of the model, and print the iterator's ``result`` behind the loop.
+        Raises ValueError if `batches` is no int from 4 up, and RuntimeError if the epoch has fewer batches.
+        """
+        from headrace._reports.loader.headroom import HeadroomLoop
+
+        return HeadroomLoop(self, batches)

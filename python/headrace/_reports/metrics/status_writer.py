@@ -1,0 +1,91 @@
+"""The thread that writes this process's file for `headrace top`."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+from headrace._base.exceptions import is_a, named_words_of, words_of
+from headrace._base.version import __version__
+from headrace._reports.metrics import processes, status_files
+from headrace._reports.metrics.loader_registry import Loaders
+from headrace._reports.metrics.snapshot import ProcessFigures
+
+#: A file is written so rarely that the thread runs for at most this share of the time.
+MOST_OF_A_CORE = 0.005
+
+
+class Writer:
+    """Writes the file of this process at regular times.
+
+    Args:
+        loaders: what the file tells of.
+        where: the folder; None: see `folder.own_folder`.
+        every_s: seconds from file to file, or more where there are many loaders; see `MOST_OF_A_CORE`.
+
+    Attributes:
+        path: the file.
+        trouble: why the newest one could not be written; "" if it could.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+
+    def __init__(self, loaders: Loaders, where: str | os.PathLike[str] | None, every_s: float) -> None:
+        self._loaders, self._every_s = loaders, every_s
+        self._folder = status_files.own_folder(where)
+        self.trouble = ""
+        status_files.remove_dead(self._folder)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        known = processes.process(self._pid)
+        self._started = 0 if known is None else known.started
+        self.path: Path = self._folder / status_files.name_of(self._pid)
+        self._pause_s = self._every_s
+        self._write()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="headrace-publish", daemon=True)
+        self._thread.start()
+
+    def go_on(self) -> None:
+        """In a forked child, starts a writer with a file of its own; the parent keeps writing to its file."""
+        if self._pid != os.getpid():
+            try:
+                self._begin()
+            except OSError as error:
+                self.trouble = str(error)
+
+    def _run(self) -> None:
+        while not self._end.wait(self._pause_s):
+            try:
+                self._write()
+                self.trouble = ""
+            except BaseException as error:  # a full disk, a folder that was removed: the next file may succeed
+                self.trouble = words_of(error) if is_a(error, OSError) else named_words_of(error)
+
+    def _write(self) -> None:
+        begin = time.thread_time()
+        told = ProcessFigures(
+            self._pid,
+            self._started,
+            time.time(),
+            self._pause_s,
+            self._loaders.rank,
+            self._loaders.ranks,
+            __version__,
+            self._loaders.figures(),
+        )
+        status_files.replace(self.path, told.as_text())
+        self._pause_s = max(self._every_s, (time.thread_time() - begin) / MOST_OF_A_CORE)
+
+    def close(self) -> None:
+        """Ends the thread and removes the file. Idempotent; in a forked process nothing is left to do."""
+        if self._pid != os.getpid():
+            return
+        self._end.set()
+        self._thread.join()
+        self.path.unlink(missing_ok=True)

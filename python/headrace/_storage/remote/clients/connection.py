@@ -1,0 +1,97 @@
+"""The way to a URL's objects: fsspec's file system of its protocol, opened in the event loop that reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from headrace._storage.remote.clients.fsspec_client import PlainDoor
+from headrace._storage.remote.clients.http_client import HttpDoor
+from headrace._storage.remote.clients.responses import PlainUrl, Stamp
+from headrace._storage.remote.clients.s3_client import S3Door, may_sign
+from headrace._storage.remote.urls import protocol
+
+_NO_RETRIES = {"max_attempts": 0}  # botocore's own would hide errors and add requests
+
+
+class Door(Protocol):
+    """Reads objects. Raises TemporaryError where another try may help, and OSError where it does not."""
+
+    async def stamp(self, url: str) -> Stamp: ...
+
+    async def read(self, url: str, begin: int, end: int | None, stamp: Stamp | None) -> tuple[bytes, Stamp]: ...
+
+    async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
+        """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
+
+    async def plain_url(self, url: str) -> PlainUrl | None:
+        """Returns a URL that any reader of HTTP can read; None: there is none."""
+
+    async def close(self) -> None: ...
+
+
+def check_installed(url: str) -> None:
+    """Raises ImportError, with the remedy, if the packages that read a URL are missing; ValueError for a protocol that
+    fsspec does not know."""
+    try:
+        import fsspec
+    except ImportError:
+        raise ImportError(
+            f"{protocol(url)}: URLs are read with fsspec, which is not installed: pip install 'headrace[remote]'"
+        ) from None
+    try:
+        fsspec.get_filesystem_class(protocol(url))
+    except ImportError as error:
+        raise ImportError(f"{protocol(url)}: URLs need another package: {error}") from None
+    except ValueError:
+        raise ValueError(f"fsspec knows no protocol {protocol(url)!r}") from None
+
+
+def open_door(url: str, options: Mapping[str, Any], requests: int) -> Door:
+    """Returns the way to a URL's objects. Called in the event loop that reads.
+
+    Args:
+        requests: how many may be under way; the libraries' own limits are 10 for S3 and 100 for HTTP.
+    """
+    import asyncio
+
+    import fsspec
+
+    kind = fsspec.get_filesystem_class(protocol(url))
+    given = dict(options)
+    if kind.async_impl:
+        given |= {"asynchronous": True, "loop": asyncio.get_running_loop()}
+    given["skip_instance_cache"] = True
+    if protocol(url) in ("http", "https"):
+        return HttpDoor(kind(**_without_limit(given)), plain=not (options or _has_defaults("http", "https")))
+    if protocol(url) in ("s3", "s3a"):
+        own = {"retries": _NO_RETRIES, "max_pool_connections": requests}
+        given["config_kwargs"] = own | dict(given.get("config_kwargs") or {})
+        return S3Door(kind(**given), _web_door(given) if may_sign(options) and not _has_defaults("s3", "s3a") else None)
+    return PlainDoor(kind(**given))
+
+
+def _without_limit(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of an HTTP file system, whose session has no limit of its own."""
+    from aiohttp import TCPConnector
+
+    client = dict(given.get("client_kwargs") or {})
+    if "connector" not in client and "get_client" not in given:
+        client["connector"] = TCPConnector(limit=0)
+    return given | {"client_kwargs": client} if client else given
+
+
+def _web_door(given: Mapping[str, Any]) -> HttpDoor:
+    """Reads signed URLs; a proxy that the environment names is used, as S3's own client does."""
+    import fsspec
+
+    shared = {name: given[name] for name in ("asynchronous", "loop", "skip_instance_cache")}
+    options = _without_limit(shared | {"client_kwargs": {"trust_env": True}, "encoded": True})
+    return HttpDoor(fsspec.get_filesystem_class("https")(**options))
+
+
+def _has_defaults(*protocols: str) -> bool:
+    """Whether the user's configuration of fsspec says how objects are read."""
+    from fsspec.config import conf
+
+    return any(conf.get(name) for name in protocols)

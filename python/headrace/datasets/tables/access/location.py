@@ -1,0 +1,64 @@
+"""Where a file of a table lies: on this machine, or in another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from headrace._storage.remote.clients.responses import Stamp
+from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.network import Network
+from headrace._storage.remote.urls import named
+from headrace.datasets.tables.access.access import Access, RangeFile, copied
+from headrace.datasets.tables.converted_files import made_once
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file.
+
+    Attributes:
+        name: its path, or what names the object.
+        files, number: the object, in another machine.
+    """
+
+    name: str
+    files: RemoteFiles | None = None
+    number: int = 0
+
+    @property
+    def far(self) -> bool:
+        """Whether it lies in another machine."""
+        return self.files is not None
+
+    @property
+    def shown(self) -> str:
+        """Its path, or its URL without credentials."""
+        return self.name if self.files is None else self.files.shown[self.number]
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """The stamp of an object; None for a file of this machine."""
+        return None if self.files is None or self.files.stamps is None else self.files.stamps[self.number]
+
+    def open(self) -> Any:
+        """Returns what pyarrow opens for reading."""
+        return self.name if self.files is None else RangeFile(self.files, self.number)
+
+    def here(self, folder: Path) -> str:
+        """Returns the path of the file, or of a copy of the object, which serves until the object changes. Raises
+        OSError."""
+        if self.files is None:
+            return self.name
+        make = partial(copied, self.files, self.number)
+        suffix = PurePosixPath(self.shown).suffix
+        return made_once(self.name, "copy", suffix, folder, make, self.stamp, self.shown)
+
+
+def far_places(urls: list[str], options: Mapping[str, Any] | None, network: Network | None) -> list[Place]:
+    """Returns where objects lie, after a look at each: from now on a change is an error. Raises OSError."""
+    files = Access(options, None, network).files(urls)
+    return [Place(named(url, files.options), files, number) for number, url in enumerate(urls)]

@@ -1,0 +1,282 @@
+"""The bytes of shards, one shard after the other, read ahead by large requests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
+from headrace._base.native import core
+from headrace._storage.remote.clients.responses import ChangedError, Stamp, check_stamp
+from headrace._storage.remote.fetcher import Fetcher, Range
+from headrace._storage.remote.files import RemoteFiles
+
+_LARGEST, _SMALLEST = 8 << 20, 1 << 20  # bytes of a request
+_SHARE = 8  # requests in the bytes that are read ahead
+_UNKNOWN = _SMALLEST + 1  # of no shard is anything known: one is looked at before others are read
+_CLOSED = "the connections of this process are closed"
+_COMING = 64  # shards whose first bytes are asked for ahead of their turn
+_GLANCE_S = 0.001  # between two looks at what has not arrived
+_FIRST = 8 << 20  # bytes that are read ahead at first: the first batch waits for nothing behind it
+
+
+class Piece(NamedTuple):
+    """Bytes of a shard.
+
+    Attributes:
+        segment: number of the segment that they are read for.
+        size: of the whole shard.
+        begin: their offset.
+    """
+
+    segment: int
+    size: int
+    begin: int
+    data: bytes | core.SharedBytes
+
+
+class Pieces(Ending):
+    """Iterator over the pieces of segments, in order. What is read ahead grows with what was taken, up to
+    ``Network.ahead``.
+
+    Args:
+        files: the shards.
+        stamps: of the shards that are known; others are added.
+        segments: number of the segment, number of the shard, offset to begin at.
+    """
+
+    def __init__(self, files: RemoteFiles, stamps: dict[int, Stamp], segments: Iterator[tuple[int, int, int]]) -> None:
+        self._fetcher = files.fetcher
+        self._feed = _Feed(self._fetcher, files, stamps, segments)
+        self.at_end = call_elsewhere(self._feed.close)
+        self._ended = False
+
+    def __iter__(self) -> Pieces:
+        return self
+
+    def __next__(self) -> Piece:
+        item = None if self._ended else self._fetcher.wait(self._feed.next())
+        if item is None:
+            self._ended = True  # asked again for each sample that leaves the buffer then
+            raise StopIteration
+        segment, size, begin, data = item
+        return Piece(segment, size, begin, self._arrived(data) if isinstance(data, Range) else data)
+
+    def _arrived(self, one: Range) -> core.SharedBytes:
+        """Waits for a range, and can be interrupted. Raises OSError."""
+        self._feed.awaited = one
+        while (data := self._fetcher.store.take_out(*one)) is None:
+            self._fetcher.ask(one)  # again, where the store had no room for it
+            time.sleep(_GLANCE_S)
+        self._feed.awaited = None
+        return data
+
+    def leave(self, segment: int) -> None:
+        """Drops what is left of a segment."""
+        feed = self._feed
+        self._fetcher.later(lambda: feed.leave(segment))
+
+    def close(self) -> None:
+        """Ends the requests. Idempotent."""
+        self._feed.close()
+
+
+class _Coming(NamedTuple):
+    """A segment that is read soon.
+
+    Attributes:
+        segment, shard, begin: see Pieces.
+        head: the request for the shard's first bytes and its stamp; None: its stamp is known, or asked for in turn.
+        expected: bytes that are counted for that request until it is answered.
+    """
+
+    segment: int
+    shard: int
+    begin: int
+    head: asyncio.Task[Any] | None
+    expected: int
+
+
+class _Feed:
+    """The side of Pieces that runs in the fetcher's loop."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        files: RemoteFiles,
+        stamps: dict[int, Stamp],
+        segments: Iterator[tuple[int, int, int]],
+    ) -> None:
+        self._fetcher, self._files, self._stamps, self._segments = fetcher, files, stamps, segments
+        self._most = files.network.ahead_bytes
+        self._queue: asyncio.Queue[Any] | None = None
+        self._held = self._taken = 0  # bytes that are asked for and not taken; taken
+        self._queued = 0  # requests in the queue
+        self._refused: ValueError | None = None  # why there are no more segments
+        self._left = -1  # the last segment that is left
+        self._usual = _UNKNOWN  # bytes of the shard before, which the next one is expected to have
+        self._feeder: asyncio.Task[Any] | None = None
+        self._requests: set[asyncio.Task[Any]] = set()
+        self._asked: set[Range] = set()  # ranges in the queue
+        self._ended = False
+        self.awaited: Range | None = None  # by the thread that asked for the next piece
+
+    def close(self) -> None:
+        """Ends the requests soon. Any thread may call it."""
+        if self.awaited is not None:
+            self._fetcher.store.forget(*self.awaited)
+        self._fetcher.later(self.end)
+
+    async def next(self) -> tuple[int, int, int, bytes | Range] | None:
+        """Returns (segment, size, begin, bytes) of the next piece, or the range of the store where they arrive."""
+        if self._queue is None:
+            self._queue, self._room = asyncio.Queue(), asyncio.Event()
+            self._feeder = self._fetcher.spawn(self._run())
+        while True:
+            item = await self._queue.get()
+            if item is None or isinstance(item, BaseException):
+                self._queue.put_nowait(item)  # the next call gets it again
+                if item is None:
+                    return None
+                raise item
+            segment, size, begin, length, request = item
+            self._held -= length
+            self._queued -= 1
+            self._taken += length
+            self._room.set()
+            if segment <= self._left:
+                self._drop(request)
+                continue
+            if isinstance(request, Range):
+                self._asked.discard(request)
+                return segment, size, begin, request
+            try:
+                data = await request
+                return segment, size, begin, data[0] if isinstance(data, tuple) else data
+            except asyncio.CancelledError:
+                if self._ended:
+                    raise OSError(_CLOSED) from None
+                raise
+
+    async def _run(self) -> None:
+        assert self._queue is not None
+        try:
+            coming: deque[_Coming] = deque()
+            while (one := self._next_coming(coming)) is not None:
+                await self._feed_shard(one)
+            self._queue.put_nowait(None)
+        except asyncio.CancelledError:
+            self._ended = True
+            self._queue.put_nowait(OSError(_CLOSED))
+            raise
+        except BaseException as error:  # raised in the thread that asks for the next piece
+            self._queue.put_nowait(error)
+
+    @property
+    def _ahead(self) -> int:
+        return min(self._most, max(_FIRST, 2 * self._taken))
+
+    def _next_coming(self, coming: deque[_Coming]) -> _Coming | None:
+        """Returns the next segment. Where shards are small, begins to read those behind it: otherwise each would wait
+        for the answer about the one before."""
+        while self._refused is None and (not coming or self._has_room(len(coming))):
+            try:
+                found = next(self._segments)
+            except StopIteration:
+                break
+            except ValueError as error:  # raised once the segments before it are read
+                self._refused = error
+                break
+            coming.append(self._coming(*found))
+        if not coming and self._refused is not None:
+            raise self._refused
+        return coming.popleft() if coming else None
+
+    def _has_room(self, coming: int) -> bool:
+        """Whether the first bytes of one more shard behind `coming` others may be asked for."""
+        return coming < _COMING and self._usual <= _SMALLEST and self._held + self._usual <= self._ahead
+
+    def _coming(self, segment: int, shard: int, begin: int) -> _Coming:
+        if begin or shard in self._stamps:
+            return _Coming(segment, shard, begin, None, 0)
+        expected = min(self._usual, _SMALLEST)
+        self._held += expected
+        head = self._spawned(self._fetcher.first(self._files.urls[shard], self._files.options, _SMALLEST))
+        return _Coming(segment, shard, begin, head, expected)
+
+    async def _feed_shard(self, one: _Coming) -> None:
+        assert self._queue is not None
+        segment, shard, begin, head, expected = one
+        url = self._files.urls[shard]
+        if head is not None:
+            data, found = await head
+            self._held += len(data) - expected
+            try:
+                check_stamp(found, self._stamps.get(shard))
+            except ChangedError as error:
+                raise ChangedError(error.what, self._files.shown_of(shard)) from None
+            self._stamps.setdefault(shard, found)
+            self._put(segment, found.size, 0, len(data), head)
+            begin = len(data)
+        elif shard not in self._stamps:
+            self._stamps[shard] = await self._fetcher.stamp(url, self._files.options)
+        stamp = self._stamps[shard]
+        self._usual = stamp.size
+        number = self._fetcher.known(url, self._files.options, stamp, self._files.owner).number
+        if head is None and begin >= stamp.size:
+            self._put(segment, stamp.size, begin, 0, self._spawned(_nothing()))
+        while begin < stamp.size and segment > self._left:
+            ahead = self._ahead
+            length = min(max(_SMALLEST, min(_LARGEST, ahead // _SHARE)), stamp.size - begin)
+            # With nothing to take, nothing would make room: the bytes that are held are of shards behind this one.
+            if self._queued and self._held + length > ahead:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            asked = Range(number, begin, length)
+            self._asked.add(asked)
+            self._fetcher.ask(asked)
+            self._held += length
+            self._put(segment, stamp.size, begin, length, asked)
+            begin += length
+
+    def _put(self, segment: int, size: int, begin: int, length: int, request: asyncio.Task[Any] | Range) -> None:
+        assert self._queue is not None
+        self._queued += 1
+        self._queue.put_nowait((segment, size, begin, length, request))
+
+    def _spawned(self, work: Any) -> asyncio.Task[Any]:
+        request = self._fetcher.spawn(work)
+        self._requests.add(request)
+        request.add_done_callback(self._done)
+        return request
+
+    def _done(self, request: asyncio.Task[Any]) -> None:
+        self._requests.discard(request)
+        if not request.cancelled():
+            request.exception()  # read, so that asyncio does not report what is raised again, or dropped
+
+    def _drop(self, request: asyncio.Task[Any] | Range) -> None:
+        if isinstance(request, Range):
+            self._asked.discard(request)
+            self._fetcher.store.forget(*request)
+        else:
+            request.cancel()
+
+    def leave(self, segment: int) -> None:
+        self._left = max(self._left, segment)
+
+    def end(self) -> None:
+        for one in self._asked:
+            self._fetcher.store.forget(*one)
+        for request in self._requests:
+            request.cancel()
+        if self._feeder is not None:
+            self._feeder.cancel()
+
+
+async def _nothing() -> bytes:
+    return b""

@@ -1,0 +1,242 @@
+"""The source of a stream: samples that were read a moment ago, or are found again by their numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headrace._base.exceptions import words_of
+from headrace._base.native import core
+from headrace._storage.remote.clients.responses import Stamp
+from headrace._storage.remote.fetcher import Fetcher, RemoteObject
+from headrace._storage.remote.files import RemoteFiles
+from headrace.datasets.sources.dataset import BlobDataset, checked_mode
+from headrace.datasets.tar_stream.sample_number import place_of
+from headrace.datasets.tar_stream.tar_parser import Sample, ShardSamples, Wanted
+
+_REMEMBERED = 1 << 16  # samples; those before them are looked up in their shard again
+_LOOKED_AT = 1 << 20  # bytes that are read to find a sample by its number; then four times as many
+KEY = "__key__"
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The name of a sample's image, where it lies, and the bytes of the labels."""
+
+    key: str
+    extension: str
+    offset: int
+    length: int
+    labels: Mapping[str, bytes]
+
+
+class StreamSource(BlobDataset):
+    """The samples of a stream by their numbers. Their order belongs to StreamSampler, which reads them.
+
+    Args:
+        files: the shards.
+        wanted: what of each sample.
+        labels: extension -> what makes a value of its bytes; None: the sample's key.
+        alone: whether the label is the one value, not a dict.
+        transform, target_transform, mode, upright: as in TarStream.
+    """
+
+    def __init__(
+        self,
+        files: RemoteFiles,
+        wanted: Wanted,
+        labels: Mapping[str, Callable[[bytes], Any] | None],
+        alone: bool,
+        transform: Callable[[Any], Any] | None,
+        target_transform: Callable[[Any], Any] | None,
+        mode: str,
+        upright: bool,
+    ) -> None:
+        super().__init__(None, transform, target_transform if labels else None)
+        self.files, self.wanted = files, wanted
+        self.stamps: dict[int, Stamp] = {}
+        self._mode, self._upright = checked_mode(mode), upright
+        self._decoders, self._alone = labels, alone
+        self._found: OrderedDict[int, Found] = OrderedDict()
+        self._objects: tuple[Fetcher, dict[int, RemoteObject]] | None = None
+        if labels:
+            self._labels = _Labels(self)
+            self.target_transform = target_transform
+
+    def __len__(self) -> int:
+        return sys.maxsize  # above every number; how many there are is not known
+
+    @property
+    def mode(self) -> str:
+        return self._mode
+
+    @property
+    def upright(self) -> bool:
+        return self._upright
+
+    @property
+    def ahead_bytes(self) -> int:
+        return 1  # the sampler reads ahead: what it names is here
+
+    def expect(self, indices: Int64s, wait: bool = False) -> int:
+        return len(indices)
+
+    def remember(self, sample: Sample) -> None:
+        """Keeps what a sampler has read until it is delivered."""
+        fetcher = self._fetcher
+        one = self._object(fetcher, place_of(sample.number).shard)
+        fetcher.store.put(one.number, sample.offset, len(sample.data), 0, sample.data)
+        self._note(sample)
+
+    def _note(self, sample: Sample) -> Found:
+        found = Found(sample.key, sample.extension, sample.offset, len(sample.data), sample.labels)
+        self._found[sample.number] = found
+        if len(self._found) > _REMEMBERED:
+            self._found.popitem(last=False)
+        return found
+
+    def found(self, number: int) -> Found:
+        """Returns where a sample's image lies, from its shard if it was read long ago. Raises OSError, ValueError."""
+        known = self._found.get(number)
+        return self._note(self.looked_up(number)) if known is None else known
+
+    def looked_up(self, number: int) -> Sample:
+        """Reads a sample from its shard. Raises OSError, and IndexError if there is none of this number."""
+        place = place_of(number)
+        if not 0 <= place.shard < len(self.files.urls):
+            raise IndexError(f"no sample of the stream has the number {number}")
+        stamp, length = self.stamp(place.shard), _LOOKED_AT
+        shown = self.files.shown_of(place.shard)
+        shard = ShardSamples(self.wanted, shown, place.turn, place.shard, place.begin, stamp.size)
+        at, sample = place.begin, None
+        while sample is None and not shard.ended and at < stamp.size:
+            end = min(at + length, stamp.size)
+            shard.append(self._read(place.shard, at, end))
+            at, length, sample = end, 4 * length, shard.next()
+        if sample is None or sample.number != number:
+            raise IndexError(f"{shown}: no sample begins at byte {place.begin}")
+        return sample
+
+    def stamp(self, shard: int) -> Stamp:
+        """Returns the stamp of a shard, which is asked for once."""
+        if shard not in self.stamps:
+            fetcher, files = self._fetcher, self.files
+            self.stamps[shard] = fetcher.wait(fetcher.stamp(files.urls[shard], files.options))
+        return self.stamps[shard]
+
+    def _read(self, shard: int, begin: int, end: int) -> bytes:
+        if begin == end:
+            return b""
+        files, stamp = self.files, self.stamp(shard)
+        data: bytes = self._fetcher.wait(self._fetcher.read(files.urls[shard], files.options, begin, end, stamp))
+        return data
+
+    @property
+    def _fetcher(self) -> Fetcher:
+        return self.files.fetcher
+
+    def _object(self, fetcher: Fetcher, shard: int) -> RemoteObject:
+        """Returns a shard as this process's fetcher knows it."""
+        files = self.files
+        if self._objects is None or self._objects[0] is not fetcher:
+            self._objects = fetcher, {}
+        known = self._objects[1]
+        if shard not in known:
+            more = {"lead": files.lead, "check": files.check, "tar": files.tar}
+            known[shard] = fetcher.known(files.urls[shard], files.options, self.stamp(shard), files.owner, **more)
+        return known[shard]
+
+    def read(self, index: int) -> bytes:
+        found = self.found(index)
+        return self._read(place_of(index).shard, found.offset, found.offset + found.length)
+
+    def table(self, indices: Int64s) -> core.BlobTable:
+        """Returns the native table of a batch, whose rows are the samples' numbers."""
+        numbers = indices.tolist()
+        found = [self.found(number) for number in numbers]
+        fetcher = self._fetcher
+        objects = [self._object(fetcher, place_of(number).shard).number for number in numbers]
+        columns = (objects, [one.offset for one in found], [one.length for one in found])
+        return core.chosen_ranges(
+            fetcher.store,
+            np.ascontiguousarray(indices, np.int64),
+            *(np.array(column, np.uint64) for column in columns),
+        )
+
+    def blob_table(self) -> StreamTable:  # type: ignore[override]
+        return StreamTable(self)
+
+    def label(self, number: int) -> Any:
+        """Returns a sample's label, decoded. Raises ValueError; the message names the member."""
+        found, values = self.found(number), {}
+        for name, decode in self._decoders.items():
+            if decode is None:
+                values[name] = found.key
+                continue
+            try:
+                values[name] = decode(found.labels[name])
+            except Exception as error:
+                where = f"{self.files.shown_of(place_of(number).shard)}:{found.key}.{name}"
+                raise ValueError(f"{where} cannot be decoded: {words_of(error)}") from error
+        return next(iter(values.values())) if self._alone else values
+
+    def location(self, index: int) -> str:
+        place = place_of(index)
+        known = self._found.get(index)
+        name = f"the sample at byte {place.begin}" if known is None else f"{known.key}.{known.extension}"
+        return f"{self.files.shown_of(place.shard)}:{name}"
+
+    def fingerprint(self) -> str:
+        shards = [PurePosixPath(shown).name for shown in self.files.shown]
+        what = (shards, self.wanted, list(self._decoders), self._alone, self._mode, self._upright)
+        return hashlib.sha256(repr(what).encode(errors="surrogateescape")).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.files.urls)} shards)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_found": OrderedDict(), "_objects": None}
+
+
+class StreamTable:
+    """Makes the native table of each batch of a stream: there is none of all samples.
+
+    Args:
+        points: what is known of the rows of JPEGs; None: nothing, and nothing is learned.
+    """
+
+    def __init__(self, source: StreamSource, points: core.EntryPoints | None = None) -> None:
+        self._source, self._points = source, points
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def of(self, indices: Int64s) -> core.BlobTable:
+        """Returns the table of a batch."""
+        table = self._source.table(indices)
+        return table if self._points is None else table.entered_by(self._points)
+
+    def entered_by(self, points: core.EntryPoints) -> StreamTable:
+        """Returns the same with what is known of the rows of JPEGs."""
+        return StreamTable(self._source, points)
+
+
+class _Labels(Sequence[Any]):
+    def __init__(self, source: StreamSource) -> None:
+        self._source = source
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._source.label(index)

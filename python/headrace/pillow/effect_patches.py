@@ -1,0 +1,288 @@
+"""Versions of Pillow's and torchvision's functions that change pixels in place, which deferred images record.
+
+They do what those in whose place they are put do. What cannot be recorded is left to the function before.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps, ImageStat
+
+from headrace._recipe.arithmetic import blur_rule
+from headrace.pillow.deferred_image import is_deferred, is_recorded, recorded
+from headrace.pillow.patches import Place, Replacements, Untouched, function, method
+from headrace.pillow.recorded_effects import EFFECTS, Blur, warp_of
+
+_OF_COLOURS = ("hue", "blur")  # effects that gray images do not have, or that torch computes otherwise for these
+_WITHOUT_INFO: Any = Image.Image()
+_OF_BLENDS = [(Image, "blend"), (Image, "new"), (Image.Image, "convert"), (Image.Image, "_new")]
+_OF_TABLES = [(Image.Image, "point"), (Image.Image, "histogram"), (ImageOps, "_lut")]
+
+_BLENDING = Untouched((Image, "blend"))
+
+# What each effect stands for: Pillow's functions that would make it.
+_PILLOWS = {
+    "brightness": Untouched(*_OF_BLENDS),
+    "contrast": Untouched(*_OF_BLENDS, (ImageStat, "Stat"), (Image.Image, "histogram")),
+    "saturation": Untouched(*_OF_BLENDS),
+    "sharpness": Untouched(*_OF_BLENDS, (Image.Image, "filter"), (ImageFilter.Kernel, "filter")),
+    "hue": Untouched(
+        (Image.Image, "convert"), (Image.Image, "split"), (Image, "merge"), (Image, "fromarray"), (Image, "frombuffer")
+    ),
+    "posterize": Untouched((ImageOps, "posterize"), *_OF_TABLES),
+    "solarize": Untouched((ImageOps, "solarize"), *_OF_TABLES),
+    "invert": Untouched((ImageOps, "invert"), *_OF_TABLES),
+    "autocontrast": Untouched((ImageOps, "autocontrast"), *_OF_TABLES),
+    "equalize": Untouched((ImageOps, "equalize"), *_OF_TABLES),
+    "blur": Untouched((Image, "fromarray"), (Image, "frombuffer"), (Image.Image, "tobytes")),
+    "warp": Untouched((Image, "new"), (Image.Image, "_Image__transformer"), (Image.Image, "load")),
+}
+
+
+def _with_effect(image: Any, name: str, value: Any = None, size: Any = None) -> Any:
+    """Returns the image with a further effect, without pixels; None if that cannot be recorded."""
+    if not is_deferred(image) or (name in _OF_COLOURS and image.mode != "RGB") or not _PILLOWS[name]:
+        return None
+    lazy = recorded(image)
+    changed = None if lazy is None else lazy.effect(name, value, size)
+    return None if changed is None else _image(image, name, changed)
+
+
+def _image(of: Any, name: str, changed: Any) -> Any:
+    return (of if EFFECTS[name].keeps_info else _WITHOUT_INFO)._new(changed)
+
+
+def _only(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Returns the one further argument of a call."""
+    values = (*arguments, *options.values())
+    return values[0] if len(values) == 1 else None
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _enhancer(name: str) -> Callable[[Any], Any]:
+    """A version of an enhancer's `__init__`. What it blends with is the effect of factor 0, without pixels: an image of
+    its own, which later changes of the enhancer's image do not reach."""
+
+    def version(plain: Any) -> Any:
+        @functools.wraps(plain)
+        def init(self: Any, image: Any) -> None:
+            if not _is_eager(image, name) or not _PILLOWS[name]:
+                plain(self, image)
+                return
+            lazy = recorded(image)
+            of, changed = (None, None) if lazy is None else (lazy.recorded(), lazy.effect(name, 0.0))
+            if of is None or changed is None:
+                plain(self, image)
+                return
+            changed.blends = name, of
+            self.image = image
+            if name == "saturation":
+                self.intermediate_mode = "L"
+            self.degenerate = _image(image, name, changed)
+
+        return init
+
+    return version
+
+
+def _is_eager(image: Any, name: str) -> bool:
+    """Whether Pillow makes pixels of its own for an enhancer of a deferred image, and reads the image's file first."""
+    if name == "brightness":  # reads nothing
+        return is_recorded(image)
+    return is_deferred(image) and (name != "saturation" or image.mode != "L")  # gray pixels are the image's
+
+
+def _enhance(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def enhance(self: Any, factor: Any) -> Any:
+        made = _enhanced(self, float(factor)) if _is_number(factor) else None
+        return plain(self, factor) if made is None else made
+
+    return enhance
+
+
+def _enhanced(enhancer: Any, factor: float) -> Any:
+    """Returns the enhanced image, without pixels; None if the image, or what it is blended with, has pixels."""
+    image, degenerate = enhancer.__dict__.get("image"), enhancer.__dict__.get("degenerate")
+    if not _BLENDING:
+        return None
+    lazy, blended = recorded(image), recorded(degenerate)
+    of = None if lazy is None else lazy.recorded()
+    other = None if blended is None else blended.recorded()
+    if lazy is None or blended is None or of is None:
+        return None
+    if blended.blends is not None and blended.blends[1] is of:
+        name = blended.blends[0]
+    elif (
+        type(enhancer) is ImageEnhance.Color and image.mode == "L" and other == of
+    ):  # itself or, before Pillow 11, a copy
+        name = "saturation"
+    else:
+        return None
+    changed = lazy.effect(name, factor)
+    return None if changed is None else degenerate._new(changed)  # as Image.blend
+
+
+def _transform(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def transform(
+        self: Any, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
+    ) -> Any:
+        warp = warp_of(self.mode, size, method, data, resample, fillcolor) if is_deferred(self) else None
+        made = None if warp is None else _with_effect(self, "warp", warp, warp.size)
+        return plain(self, size, method, data, resample, fill, fillcolor) if made is None else made
+
+    return transform
+
+
+def _operation(name: str, accepts: Callable[[Any], bool] | None = None) -> Callable[[Any], Any]:
+    """A version of a function of an image and, where `accepts` says which values, one more argument."""
+
+    def version(plain: Any) -> Any:
+        @functools.wraps(plain)
+        def operation(image: Any, *arguments: Any, **options: Any) -> Any:
+            value = _only(arguments, options)
+            fits = not (arguments or options) if accepts is None else accepts(value)
+            made = _with_effect(image, name, value) if fits else None
+            return plain(image, *arguments, **options) if made is None else made
+
+        return operation
+
+    return version
+
+
+def _grayscale(keeps_info: bool) -> Callable[[Any], Any]:
+    def version(plain: Any) -> Any:
+        @functools.wraps(plain)
+        def to_grayscale(image: Any, *arguments: Any, **options: Any) -> Any:
+            if not is_recorded(image) or _only(arguments, options) != 3 or not _PILLOWS["hue"]:
+                return plain(image, *arguments, **options)
+            made: Any = image.convert("L").convert("RGB")
+            if not keeps_info:
+                made.info = {}
+            return made
+
+        return to_grayscale
+
+    return version
+
+
+def _is_bits(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= 8
+
+
+def _is_turn(value: Any) -> bool:
+    return _is_number(value) and -0.5 <= value <= 0.5
+
+
+def _blur(plain: Any) -> Any:
+    """A version of the kernel of torchvision v2."""
+    parts = _globals_of(plain, "pil_to_tensor", "to_pil_image", "gaussian_blur_image", "_get_gaussian_kernel2d")
+
+    @functools.wraps(plain)
+    def gaussian_blur(image: Any, kernel_size: Any, sigma: Any = None) -> Any:
+        made = parts and _blurred(image, _pair(kernel_size, int), _pair(sigma, float), softmax=True)
+        return made or plain(image, kernel_size, sigma)
+
+    return gaussian_blur
+
+
+def _blur_step(plain: Any) -> Any:
+    """A version of the method of torchvision v1's GaussianBlur."""
+    functional = plain.__globals__["F"]
+    parts = Untouched(
+        *((functional, name) for name in ("gaussian_blur", "pil_to_tensor", "to_pil_image")),
+        (functional.F_t, "gaussian_blur"),
+        (functional.F_t, "_get_gaussian_kernel2d"),
+    )
+
+    @functools.wraps(plain)
+    def forward(self: Any, img: Any) -> Any:
+        if not is_deferred(img) or not parts:
+            return plain(self, img)
+        sigma = self.get_params(*self.sigma)
+        made = _blurred(img, _pair(self.kernel_size, int), (sigma, sigma), softmax=False)
+        return functional.gaussian_blur(img, self.kernel_size, [sigma, sigma]) if made is None else made
+
+    return forward
+
+
+def _own_blur(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def gaussian_blur(image: Any, width: int, height: int, sigma: float, *, softmax: bool) -> Any:
+        made = _blurred(image, (width, height), (sigma, sigma), softmax)
+        return plain(image, width, height, sigma, softmax=softmax) if made is None else made
+
+    return gaussian_blur
+
+
+def _globals_of(plain: Any, *names: str) -> Untouched:
+    return Untouched(*((sys.modules[plain.__module__], name) for name in names))
+
+
+def _pair(value: Any, kind: type) -> Any:
+    """Returns a number of this type twice, a sequence of two as it is, and None for all else."""
+    if type(value) is kind:
+        return value, value
+    both = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(one) is kind for one in value)
+    return value if both else None
+
+
+def _blurred(image: Any, sizes: Any, sigmas: Any, softmax: bool) -> Any:
+    """Returns the blurred image without pixels; None if the blur cannot be recorded."""
+    if sizes is None or sigmas is None or not is_deferred(image):
+        return None
+    (width, height), sigma = sizes, sigmas[0]
+    odd = width > 0 and height > 0 and width % 2 == height % 2 == 1
+    fits = width // 2 < image.width and height // 2 < image.height  # borders are mirrored
+    if not odd or not fits or sigmas[0] != sigmas[1] or not 0 < sigma < math.inf or not blur_rule.native():
+        return None
+    return _with_effect(image, "blur", Blur(width, height, sigma, softmax))
+
+
+def _kernels(functional: str) -> Callable[[Any], Any]:
+    """The dict in which torchvision v2 keeps a functional's kernels."""
+
+    def find(module: Any) -> Any:
+        registry = getattr(module, "_KERNEL_REGISTRY", {})
+        return next((kernels for known, kernels in registry.items() if known.__name__ == functional), None)
+
+    return find
+
+
+_ENHANCERS = {"Brightness": "brightness", "Contrast": "contrast", "Color": "saturation", "Sharpness": "sharpness"}
+_OPERATIONS = {
+    "posterize": _operation("posterize", _is_bits),
+    "solarize": _operation("solarize", _is_number),
+    "invert": _operation("invert"),
+    "autocontrast": _operation("autocontrast"),
+    "equalize": _operation("equalize"),
+    "adjust_hue": _operation("hue", _is_turn),
+}
+_V1, _V2 = "torchvision.transforms._functional_pil", "torchvision.transforms.v2.functional._utils"
+_OWN, _OWN_TENSORS = "headrace._recipe.arithmetic.pillow_ops", "headrace._recipe.arithmetic.tensor_ops"
+
+# No public functions: these are pickled by name, and what is found under the name must be the function itself.
+STEPS = Replacements(
+    [
+        *(method("PIL.ImageEnhance", kind, "__init__", _enhancer(name)) for kind, name in _ENHANCERS.items()),
+        method("PIL.ImageEnhance", "_Enhance", "enhance", _enhance),
+        method("PIL.Image", "Image", "transform", _transform),
+        *(function(_V1, name, version) for name, version in _OPERATIONS.items()),
+        *(Place(_V2, _kernels(name), Image.Image, version) for name, version in _OPERATIONS.items()),
+        *(function(_OWN, name, version) for name, version in _OPERATIONS.items()),
+        function(_V1, "to_grayscale", _grayscale(keeps_info=False)),
+        function(_OWN, "grayscale", _grayscale(keeps_info=True)),
+        method("torchvision.transforms.transforms", "GaussianBlur", "forward", _blur_step),
+        Place(_V2, _kernels("gaussian_blur"), Image.Image, _blur),
+        function(_OWN_TENSORS, "gaussian_blur", _own_blur),
+    ]
+)

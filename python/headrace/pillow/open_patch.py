@@ -1,0 +1,218 @@
+"""Opens images deferred: in place of what Pillow does with a JPEG, or by a function of its own.
+
+Note [registry]: ``PIL.Image.open`` stays as it is: programs pickle it, look at its code and keep it. It looks up in a
+registry what opens a format. There, Pillow's own function for JPEG files is replaced while images are opened deferred;
+one that the program has registered stays, and opens its images.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from PIL import Image, JpegImagePlugin
+
+from headrace._base.exceptions import contextmanager
+from headrace.pillow import pixel_memory
+from headrace.pillow.deferred_image import defer, prepare
+from headrace.pillow.image_counts import ImageCounts, in_force
+from headrace.pillow.patches import is_own
+
+_FORMAT = JpegImagePlugin.JpegImageFile.format
+
+
+class _Steps:
+    """The functions of transforms that are replaced while images are opened deferred.
+
+    Attributes:
+        modules: number of imported modules when functions were replaced.
+        are_all: all modules with transforms have been imported, and their functions are replaced.
+    """
+
+    def __init__(self) -> None:
+        self.modules = 0
+        self.are_all = False
+
+    def replace(self) -> None:
+        """Replaces those that have been imported."""
+        if _has_transforms():
+            from headrace.pillow import effect_patches, to_tensor_patches  # these import torch
+
+            self.modules = len(sys.modules)
+            effects, tensors = effect_patches.STEPS.replace(), to_tensor_patches.STEPS.replace()
+            self.are_all = effects and tensors
+
+    def put_back(self) -> None:
+        if _has_transforms():
+            from headrace.pillow import effect_patches, to_tensor_patches
+
+            to_tensor_patches.STEPS.put_back()
+            effect_patches.STEPS.put_back()
+        self.modules, self.are_all = 0, False
+
+
+def import_steps() -> None:
+    """Imports what a worker process imports first: those that are forked from this one then have it."""
+    if _has_transforms():
+        from headrace.pillow import effect_patches, to_tensor_patches  # noqa: F401
+
+
+def _has_transforms() -> bool:
+    return "torchvision.transforms" in sys.modules or "headrace.transforms" in sys.modules
+
+
+_lock = threading.Lock()
+_steps = _Steps()
+_is_in_place = False
+_before: Any = None  # Pillow's function for JPEG files
+_installed = False  # by `install`
+
+
+def jpeg_factory(fp: Any = None, filename: Any = None) -> Any:
+    """Opens a JPEG file as Pillow's function of this name, deferred where that is in force."""
+    image = (_before or JpegImagePlugin.jpeg_factory)(fp, filename)
+    counts = in_force.here()
+    if counts is None:
+        return image
+    if not _steps.are_all and _steps.modules != len(sys.modules) and _has_transforms():
+        with _lock:
+            if _is_in_place:
+                _steps.replace()
+    return defer(image, counts)
+
+
+def open(fp: Any, mode: Literal["r"] = "r", formats: Any = None) -> Any:
+    """Opens an image as ``PIL.Image.open`` does, without decoding it.
+
+    An RGB or gray JPEG is read where Pillow would decode it, by the first ``load``, ``convert``, ``crop``, ``resize``,
+    ``transpose`` or ``copy``, and closed then if Pillow opened it. Its pixels are made at the first access to them.
+    Errors are raised where Pillow raises them: files that it may refuse are decoded by it at once. A file object is
+    read to its end.
+
+    Args:
+        fp, mode, formats: as of ``PIL.Image.open``.
+
+    Returns:
+        An instance of Pillow's class for the format.
+
+    Raises:
+        OSError, ValueError, TypeError: as ``PIL.Image.open``.
+    """
+    with deferred_here(in_force.here() or ImageCounts()):
+        return Image.open(fp, mode, formats)
+
+
+def install() -> None:
+    """Makes ``PIL.Image.open`` open images as ``open`` does, for all code of this process. A second call has no
+    effect."""
+    global _installed
+    with _lock:
+        if not _installed:
+            _put_in_place()
+            in_force.uses += 1
+            _installed = True
+
+
+def uninstall() -> None:
+    """Undoes ``install``. Images that are deferred remain so."""
+    global _installed
+    with _lock:
+        if _installed:
+            _installed = False
+            in_force.uses -= 1
+            _remove_unused()
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Inside ``with``, ``PIL.Image.open`` opens images deferred, in all threads of the process."""
+    with _lock:
+        _put_in_place()
+        in_force.uses += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            in_force.uses -= 1
+            _remove_unused()
+
+
+@contextmanager
+def deferred_here(counts: ImageCounts) -> Iterator[None]:
+    """Inside ``with``, ``PIL.Image.open`` opens images deferred in this thread.
+
+    Args:
+        counts: counts the images.
+    """
+    thread = threading.get_ident()
+    with _lock:
+        _put_in_place()
+        before = in_force.threads.get(thread)
+        in_force.threads[thread] = counts
+    try:
+        yield
+    finally:
+        with _lock:
+            if before is None:
+                in_force.threads.pop(thread, None)
+                _remove_unused()
+            else:
+                in_force.threads[thread] = before
+
+
+def install_for(counts: ImageCounts) -> None:
+    """Opens images deferred for the rest of this process's life, and uses the memory of their values again.
+
+    Args:
+        counts: counts the images.
+    """
+    with _lock:
+        _put_in_place()
+        in_force.counts = counts
+        in_force.threads.clear()  # blocks of the process that this one was forked from
+        in_force.uses += 1
+        pixel_memory.use_again()
+
+
+def _put_in_place() -> None:
+    global _is_in_place, _before
+    if not _is_in_place:
+        _is_in_place = True
+        prepare()
+        opens, accepts = Image.OPEN.get(_FORMAT, (None, None))
+        if opens is not jpeg_factory and opens is not None and _is_pillows(opens):
+            _before = opens
+            Image.OPEN[_FORMAT] = jpeg_factory, accepts
+        _steps.replace()
+
+
+def _is_pillows(opens: Any) -> bool:
+    return is_own(opens, JpegImagePlugin, "jpeg_factory") and callable(opens) and not isinstance(opens, type)
+
+
+def _remove_unused() -> None:
+    """Puts back Pillow's function, unless the program has registered another one since."""
+    global _is_in_place
+    if not _is_in_place or in_force.uses or in_force.threads:
+        return
+    _is_in_place = False
+    opens, accepts = Image.OPEN.get(_FORMAT, (None, None))
+    if opens is jpeg_factory:
+        Image.OPEN[_FORMAT] = _before, accepts
+    _steps.put_back()
+
+
+def _after_fork() -> None:
+    """Another thread of the parent may have held the lock, or been inside `deferred_here`."""
+    global _lock
+    _lock = threading.Lock()
+    here = threading.get_ident()
+    in_force.threads = {thread: counts for thread, counts in in_force.threads.items() if thread == here}
+    _remove_unused()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

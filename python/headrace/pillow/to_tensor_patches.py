@@ -1,0 +1,63 @@
+"""Versions of Compose and ToTensor, of torchvision and of headrace.transforms, that make tensors of deferred images in
+one native pass.
+
+They do what those in whose place they are put do. Where an image without pixels reaches a step that turns it into a
+tensor, this step and those behind it that map single values are one pass over the decoded rows (`value_tables`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.pillow.deferred_image import is_deferred, recorded_bytes
+from headrace.pillow.patches import Replacements, method
+from headrace.pillow.value_tables import table_of
+
+
+def _fused(image: Any, steps: Sequence[Any], first: int) -> tuple[Any, int] | None:
+    """Returns the tensor that some of the steps from `first` on make of a deferred image, and the number of these."""
+    if not is_deferred(image):
+        return None
+    table = table_of(steps, first, image.mode)
+    # `table_of` has looked at Pillow's functions that make bytes of an image.
+    lazy = None if table is None else recorded_bytes(image)
+    values = None if table is None or lazy is None else lazy.mapped(table.values, table.layout)
+    return None if table is None or values is None else (table.tensor(values), table.steps)
+
+
+def _compose(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def call(self: Any, *inputs: Any) -> Any:
+        if len(inputs) != 1 or not is_deferred(inputs[0]):
+            return plain(self, *inputs)
+        (made,), steps = inputs, list(self.transforms)
+        at = 0
+        while at < len(steps):
+            fused = _fused(made, steps, at)
+            made, done = (steps[at](made), 1) if fused is None else fused
+            at += done
+        return made
+
+    return call
+
+
+def _to_tensor(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def call(self: Any, pic: Any) -> Any:
+        fused = _fused(pic, (self,), 0)
+        return plain(self, pic) if fused is None else fused[0]
+
+    return call
+
+
+STEPS = Replacements(
+    [
+        method("torchvision.transforms.transforms", "Compose", "__call__", _compose),
+        method("torchvision.transforms.transforms", "ToTensor", "__call__", _to_tensor),
+        method("torchvision.transforms.transforms", "PILToTensor", "__call__", _to_tensor),
+        method("torchvision.transforms.v2._container", "Compose", "forward", _compose),
+        method("headrace.transforms._containers", "Compose", "forward", _compose),
+    ]
+)
