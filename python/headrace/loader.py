@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 from headrace._loading.autotune.worker_attributes import ChosenNumbers, first_number, tuner_of
 from headrace._loading.native.loader_attributes import OnError, OutTransform, OwnAttributes, Unasked
 from headrace._reports.html.report_method import Reports

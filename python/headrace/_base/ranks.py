@@ -9,7 +9,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 
 _warned = False  # whether `warn_of_whole_reads` has warned; it does so once per process
 

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 import torch
 
 import headrace._recipe.steps.steps as S
-from headrace._lowering import blur, colour, containers, drawn_sizes, erasing, geometry, pointwise, texture, warps
 from headrace._lowering.builder import Builder, LoweringError
+from headrace._lowering.families import colour, containers, drawn_sizes, erasing, filters, geometry, pointwise, warps
 from headrace._lowering.libraries import hf_processors, timm
 from headrace._lowering.multi_output import crops, views
 from headrace._lowering.pil_only import Lower
@@ -27,11 +27,10 @@ _LOWERS: dict[str, Lower] = {
     **pointwise.LOWERS,
     **geometry.LOWERS,
     **colour.LOWERS,
-    **blur.LOWERS,
+    **filters.LOWERS,
     **policies.LOWERS,
     **containers.LOWERS,
     **erasing.LOWERS,
-    **texture.LOWERS,
     **hf_processors.LOWERS,
     **warps.LOWERS,
     **drawn_sizes.LOWERS,

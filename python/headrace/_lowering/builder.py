@@ -11,13 +11,12 @@ import torch
 import headrace._recipe.steps.steps as S
 from headrace._base.text import shortened
 from headrace._lowering.sizes import Size, one_size_after, size_after
-from headrace._lowering.step_names import described
 from headrace._lowering.transform_library import leaves
 from headrace._recipe.images.kinds import of_kind
 from headrace._recipe.steps.byte_table import Pointwise, TensorStep, all_bytes, table
 from headrace._recipe.steps.draw_columns import AnyColumn
-from headrace._recipe.steps.erase_noise import LEVELS, quantiles
 from headrace._recipe.steps.recipe import DTYPES, Recipe
+from headrace._recipe.steps.step_numbers import LEVELS, quantiles
 
 #: (height, width) of the synthetic images that a step is tried on if the image size is unknown.
 _MADE_UP = ((375, 500), (500, 333))
@@ -227,3 +226,25 @@ def shown(transform: Any) -> str:
 
 def _list(dtypes: Sequence[torch.dtype]) -> str:
     return ", ".join(str(dtype) for dtype in dtypes)
+
+
+def described(step: S.Step) -> str:
+    """Returns the step's repr, or words for a random choice of steps."""
+    if isinstance(step, S.When):
+        return f"with p={step.p:g} [{_all(step.steps)}]"
+    if isinstance(step, S.OneOf):
+        shares = [high - low for low, high in zip((0.0, *step.bounds), step.bounds, strict=False)]
+        ways = [f"p={share:.4g}: {_all(branch)}" for share, branch in zip(shares, step.branches, strict=True)]
+        return f"one of [{' | '.join(ways)}]"
+    if isinstance(step, S.Shuffled):
+        return f"in random order [{' | '.join(_all(branch) for branch in step.branches)}]"
+    if isinstance(step, S.MixChains):
+        how = "blends" if step.blended else "sums"
+        return f"{how} of {len(step.chains)} chains [{' | '.join(_all(chain) for chain in step.chains)}]"
+    if isinstance(step, S.SumChains):
+        return f"weighted sum of the image and {len(step.chains)} chains [{' | '.join(map(_all, step.chains))}]"
+    return str(step)
+
+
+def _all(steps: Sequence[S.Step]) -> str:
+    return ", ".join(described(step) for step in steps) or "nothing"

@@ -11,11 +11,10 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-import headrace._oracle.calls
 import headrace._oracle.colour
 import headrace._oracle.sizes
+import headrace._oracle.steps
 import headrace._oracle.tensor_effects
-import headrace._oracle.texture
 import headrace._oracle.warp  # noqa: F401  # imported to register their steps
 from headrace._oracle import tensor as reference_tensor
 from headrace._oracle.containers import apply_all

@@ -1,14 +1,18 @@
-"""The oracle's dispatch of steps, and its geometric steps on a PIL image, by the calls that torchvision makes."""
+"""The oracle's dispatch of steps; its geometric steps on a PIL image, by the calls that torchvision makes; texture
+channels, by torch; calls of the user's own transforms."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops
+from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops, textures
+from headrace._recipe.draws.python_randomness import sample_randomness
+from headrace._recipe.images.pil_tensor import pil_to_tensor
 
 
 @functools.singledispatch
@@ -98,3 +102,18 @@ def _apply_vertical_flip(step: S.VerticalFlip, image: Image.Image, draws: Sequen
 @apply.register
 def _apply_grayscale(step: S.Grayscale, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return pillow_ops.grayscale(image, step.channels)
+
+
+@apply.register
+def _apply_texture(step: S.Texture, image: Image.Image, draws: Sequence[float]) -> Any:
+    made = textures.channels(pil_to_tensor(image), step.bands)
+    return made if step.layout == "CHW" else made.permute(1, 2, 0)
+
+
+@apply.register
+def _apply_call(step: S.Call, image: Image.Image, draws: Sequence[float]) -> Any:
+    if not step.metadata:
+        image = image.copy()
+        image.info = {}
+    with sample_randomness(draws[step.draw], process_wide=step.process_wide):
+        return step.function.on_image(image)

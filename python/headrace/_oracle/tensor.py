@@ -11,7 +11,7 @@ import torch
 import headrace._recipe.steps.steps as S
 from headrace._recipe.arithmetic import boxes
 from headrace._recipe.steps.byte_table import Pointwise
-from headrace._recipe.steps.erase_noise import LEVELS, quantiles
+from headrace._recipe.steps.step_numbers import LEVELS, quantiles
 
 
 def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, draws: Sequence[float]) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from headrace import transforms
+from headrace._base.checks import whole_number
 from headrace._base.cores import usable_cores
 from headrace._base.native import core
-from headrace._base.whole_number import whole_number
 from headrace._engine import destination
 from headrace._engine.memory_format import Layout
 from headrace._recipe.arithmetic import pillow_rule

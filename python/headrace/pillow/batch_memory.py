@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace._base.gil import has_gil
 from headrace._base.lifetimes.weak_list import Living
+from headrace._base.native import has_gil
 
 Array = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 from headrace._recipe.draws.draws import epoch_seed
 from headrace._recipe.draws.seeded_sampler import Seeded
 from headrace._recipe.steps.aspect_sizes import nearest_of

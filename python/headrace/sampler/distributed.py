@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from torch.utils.data import Sampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
+from headrace._base.checks import whole_number
 from headrace._base.ranks import World
-from headrace._base.whole_number import whole_number
 from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
 from headrace.sampler.plain import permutation
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 from headrace._recipe.draws.draws import Int64Array, epoch_words
 from headrace._recipe.draws.seeded_sampler import Seeded
 

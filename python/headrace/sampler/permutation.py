@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Sampler
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 from headrace._recipe.draws.draws import Int64Array, UInt64Array, epoch_words
 from headrace._recipe.draws.seeded_sampler import Seeded
 

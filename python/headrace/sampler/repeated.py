@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 from headrace.sampler.distributed import DistributedSampler
 
 

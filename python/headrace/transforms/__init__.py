@@ -7,6 +7,7 @@ torchvision's transforms draw. A `DataLoader` takes torchvision's own transforms
 """
 
 from headrace._recipe.steps.aspect_sizes import aspect_ratio_sizes
+from headrace.transforms._arguments import InterpolationMode, filter_name
 from headrace.transforms._base import Transform
 from headrace.transforms._blur import GaussianBlur
 from headrace.transforms._colour import (
@@ -22,7 +23,7 @@ from headrace.transforms._colour import (
     RandomSolarize,
 )
 from headrace.transforms._containers import Compose, RandomApply, RandomChoice, RandomOrder, Views
-from headrace.transforms._crops import FiveCrop, TenCrop
+from headrace.transforms._crops import FiveCrop, RandomCrop, RandomResizedCrop, TenCrop
 from headrace.transforms._dtype import ToDtype
 from headrace.transforms._erasing import RandomErasing
 from headrace.transforms._geometry import (
@@ -33,9 +34,7 @@ from headrace.transforms._geometry import (
     RandomVerticalFlip,
     Resize,
 )
-from headrace.transforms._interpolation import InterpolationMode, filter_name
 from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPureTensor, ToTensor
-from headrace.transforms._random_crops import RandomCrop, RandomResizedCrop
 from headrace.transforms._sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
 from headrace.transforms.own.processor import ProcessorTransform, from_processor

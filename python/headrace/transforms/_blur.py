@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import tensor_ops
+from headrace.transforms._arguments import pair
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, Transform
-from headrace.transforms._shapes import pair
 
 
 class GaussianBlur(Transform):

@@ -20,7 +20,7 @@ from headrace.transforms._base import (
     common_shape,
     torch_place,
 )
-from headrace.transforms._random_crops import area_tries
+from headrace.transforms._crops import area_tries
 
 
 class RandomErasing(RandomTransform):

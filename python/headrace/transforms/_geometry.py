@@ -10,9 +10,18 @@ from PIL import Image
 
 from headrace._recipe.arithmetic import boxes, pillow_ops
 from headrace._recipe.images.kinds import Kind, on_values
+from headrace.transforms._arguments import (
+    Fills,
+    Interpolation,
+    Size,
+    check_padding,
+    check_padding_mode,
+    fill_of,
+    fills_by_class,
+    filter_name,
+    pair,
+)
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, RandomTransform, Transform
-from headrace.transforms._interpolation import Interpolation, filter_name
-from headrace.transforms._shapes import Fills, Size, check_padding, check_padding_mode, fill_of, fills_by_class, pair
 
 
 def warn_if_not_antialiased(antialias: bool | None) -> None:

@@ -9,10 +9,9 @@ import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import boxes, drawn_boxes, pillow_ops
+from headrace.transforms._arguments import Fills, Interpolation, fill_of, fills_by_class, filter_name
 from headrace.transforms._base import PIL_ALONE, RandomTransform, Transform, common_size
 from headrace.transforms._geometry import warn_if_not_antialiased
-from headrace.transforms._interpolation import Interpolation, filter_name
-from headrace.transforms._shapes import Fills, fill_of, fills_by_class
 
 
 class _DrawnResize(Transform):

@@ -11,9 +11,8 @@ from PIL import Image
 
 from headrace._recipe.arithmetic import pillow_ops, warps
 from headrace._recipe.steps.steps import FILTERS
+from headrace.transforms._arguments import Fills, Interpolation, fill_of, fills_by_class, filter_name
 from headrace.transforms._base import PIL_ALONE, RandomTransform, Transform, common_size, torch_place
-from headrace.transforms._interpolation import Interpolation, filter_name
-from headrace.transforms._shapes import Fills, fill_of, fills_by_class
 
 
 def _check_length(given: Any, name: str, lengths: Sequence[int]) -> None:

@@ -245,7 +245,11 @@ def test_the_race_is_left_out_where_torch_has_no_workers(
     def fail(loader: object) -> int:
         raise error
 
-    for module, name in ((demo_parts.equality_proof, "prove"), (demo_parts.training, "train"), (contact_sheet, "save_sheet")):
+    for module, name in (
+        (demo_parts.equality_proof, "prove"),
+        (demo_parts.training, "train"),
+        (contact_sheet, "save_sheet"),
+    ):
         monkeypatch.setattr(module, name, lambda *arguments: None)
     monkeypatch.setattr(benchmark, "_drain", fail)
     assert demo_parts.run(tmp_path, quick=True) == 0

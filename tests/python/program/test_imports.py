@@ -18,7 +18,7 @@ FOR_THE_CLASS = {
     "headrace",
     "headrace._base",
     "headrace._base.version",
-    "headrace._base.whole_number",
+    "headrace._base.checks",
     "headrace._loading",
     "headrace._loading.native",
     "headrace._loading.native.loader_attributes",

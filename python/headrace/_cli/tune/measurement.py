@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace._loading.autotune.batch_bytes import bytes_of
-from headrace._loading.autotune.budget import Budget
+from headrace._loading.autotune.budget import Budget, bytes_of
 from headrace._loading.autotune.tuner import Choice
 from headrace.loader import DataLoader
 

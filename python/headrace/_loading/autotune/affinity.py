@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from headrace._base.checks import whole_number
 from headrace._base.system import allowed_cpus, can_bind
-from headrace._base.whole_number import whole_number
 
 GPU = "gpu"
 _ROOT = Path("/")

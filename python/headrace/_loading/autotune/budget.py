@@ -170,3 +170,14 @@ def _memory(root: Path, name: str) -> int:
         lines = []
     found = (1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
     return next(found, 2**32)
+
+
+def bytes_of(batch: Any) -> int:
+    """Returns the bytes of the tensors in a batch of nested lists, tuples and dicts."""
+    if isinstance(batch, torch.Tensor):
+        return batch.nbytes
+    if isinstance(batch, Mapping):
+        return sum(bytes_of(one) for one in batch.values())
+    if isinstance(batch, (list, tuple)):
+        return sum(bytes_of(one) for one in batch)
+    return 0

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from headrace._engine.counters.epoch_timing import Mark, Pace
 from headrace._loading.autotune.ab_test import Window
-from headrace._loading.autotune.batch_bytes import bytes_of
+from headrace._loading.autotune.budget import bytes_of
 from headrace._loading.autotune.tuner import Choice, Tuner
 from headrace._loading.bottleneck.batch_cost import Setting, between
 

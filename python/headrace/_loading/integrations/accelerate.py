@@ -20,8 +20,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
 from headrace._loading.integrations import accelerate_wrappers
-from headrace._loading.integrations.loader_handoff import LoopPosition, Redeemed, Tickets
-from headrace._loading.integrations.recreation import remade
+from headrace._loading.integrations.loader_handoff import LoopPosition, Redeemed, Tickets, remade
 from headrace._recipe.draws.seeded_sampler import sampler_chain
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler

@@ -1,10 +1,12 @@
 """Makes a torch DataLoader that a library creates from our dataset and batch sampler deliver headrace's batches.
 
-The batch sampler yields tickets, which the dataset exchanges for batches. See decision 0010.
+The batch sampler yields tickets, which the dataset exchanges for batches. See decision 0010. Trainers that shard again
+get a loader recreated from its public attributes.
 """
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -144,3 +146,20 @@ class Ticket:
     def redeem(self) -> Any:
         """Returns the batch."""
         return self._pass.batch(self._number)
+
+
+def remade(loader: Any, *, batch_sampler: Any) -> Any:
+    """Returns a loader with the same arguments and epoch, but another batch sampler.
+
+    Raises:
+        RuntimeError: a state was loaded; its position would not be valid in the new order.
+    """
+    if loader.resumes:
+        raise RuntimeError("this loader's batches are sharded again: load the state after accelerator.prepare")
+    names = inspect.signature(type(loader).__init__).parameters
+    kept = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
+    for replaced in ("batch_size", "sampler", "shuffle", "drop_last", "rank", "world_size", "distributed"):
+        kept.pop(replaced, None)
+    made = type(loader)(**{**kept, "batch_sampler": batch_sampler})
+    made.set_epoch(loader.upcoming_epoch)
+    return made

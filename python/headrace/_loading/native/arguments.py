@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.utils.data import get_worker_info
 
+from headrace._base.checks import whole_number
 from headrace._base.ranks import World
-from headrace._base.whole_number import whole_number
 from headrace._engine.memory_format import Layout
 from headrace._loading.autotune.budget import Auto
 from headrace._loading.native import sample_errors

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 
 from headrace._base.exceptions import is_a, set_traceback
-from headrace._base.spans import span
+from headrace._base.native import span
 from headrace._engine.engine import Engine
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.epoch.delivery_tracker import Delivery, settle

@@ -15,8 +15,7 @@ from torch.utils.data import default_convert
 from headrace._base.errors import SampleError
 from headrace._base.lifetimes.finalizers import Ending, call_all
 from headrace._base.lifetimes.weak_list import Living
-from headrace._base.native import core
-from headrace._base.spans import span
+from headrace._base.native import core, span
 from headrace._engine.counters.epoch_timing import Pace, Spending
 from headrace._engine.engine import Engine, Flight
 from headrace._loading.collate.collate_call import Collation

@@ -7,11 +7,11 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.geometry import tensor_filter
+from headrace._lowering.families.geometry import tensor_filter
+from headrace._lowering.families.pointwise import add_pointwise, begin_tensor
 from headrace._lowering.pil_only import Lower
-from headrace._lowering.pointwise import add_pointwise, begin_tensor
-from headrace._recipe.hf_processors.byte_values import ProcessorValues
 from headrace._recipe.hf_processors.processor_steps import steps_of
+from headrace._recipe.hf_processors.processor_values import ProcessorValues
 
 
 def processor_transform(builder: Builder, transform: Any, library: str) -> str:

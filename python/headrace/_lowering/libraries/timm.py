@@ -7,10 +7,10 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.erasing import add_erasing, add_noise
-from headrace._lowering.geometry import add_one_of, area_and_ratio, pair, resized_crops
+from headrace._lowering.families.erasing import add_erasing, add_noise
+from headrace._lowering.families.geometry import add_one_of, area_and_ratio, pair, resized_crops
+from headrace._lowering.families.pointwise import tensor_step
 from headrace._lowering.pil_only import Lower, on_images
-from headrace._lowering.pointwise import tensor_step
 from headrace._lowering.policies import timm_policies
 from headrace._recipe.arithmetic import pillow_ops
 from headrace._recipe.steps.draw_columns import Column

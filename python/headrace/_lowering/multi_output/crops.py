@@ -13,7 +13,7 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder, LoweringError
-from headrace._lowering.geometry import pair
+from headrace._lowering.families.geometry import pair
 from headrace._lowering.multi_output.stacked_crops import stacked_by
 from headrace._lowering.multi_output.views import LowerSteps
 from headrace._lowering.transform_library import class_origin, has_hooks, leaves

@@ -7,8 +7,7 @@ from typing import Any
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, on_either
-from headrace._lowering.policies.choices import any_of, any_way
-from headrace._lowering.policies.operations import Steps
+from headrace._lowering.policies.operations import Steps, any_of, any_way
 from headrace._lowering.policies.tensor_operations import TensorOperations
 from headrace._recipe.steps.draw_columns import Column, SumWeights
 

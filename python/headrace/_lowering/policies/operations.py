@@ -9,7 +9,7 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.colour import posterized
+from headrace._lowering.families.colour import posterized
 from headrace._recipe.arithmetic import pillow_ops
 from headrace.transforms import filter_name
 from headrace.transforms.policies.operations import affine_matrix
@@ -124,3 +124,14 @@ class Operations:
         if matrix is not None:
             return (S.Affine(matrix, self._filter, self._fill),)
         return (S.Rotate(magnitude, self._filter, self._fill),)
+
+
+def any_of(branches: Sequence[Steps], draw: int) -> S.OneOf:
+    """Returns a choice of branches with equal shares, by column `draw`."""
+    count = len(branches)
+    return S.OneOf(tuple(branches), tuple((i + 1) / count for i in range(count)), draw)
+
+
+def any_way(ways: Sequence[Steps], draw: int) -> Steps:
+    """Returns the only way, or a choice of the ways."""
+    return ways[0] if len(ways) == 1 else (any_of(ways, draw),)

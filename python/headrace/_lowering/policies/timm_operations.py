@@ -9,7 +9,7 @@ from PIL import Image, ImageOps
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.colour import posterized
+from headrace._lowering.families.colour import posterized
 from headrace._lowering.policies.operations import WARPS, Steps
 from headrace._lowering.policies.timm_arguments import Arguments
 from headrace._recipe.arithmetic import pillow_ops

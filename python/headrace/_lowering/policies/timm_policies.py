@@ -10,8 +10,7 @@ from typing import Any
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, on_images
-from headrace._lowering.policies.choices import any_of, any_way
-from headrace._lowering.policies.operations import Steps
+from headrace._lowering.policies.operations import Steps, any_of, any_way
 from headrace._lowering.policies.timm_arguments import Arguments
 from headrace._lowering.policies.timm_operations import ways_of
 from headrace._lowering.transform_library import class_origin

@@ -9,8 +9,7 @@ import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, on_either
 from headrace._lowering.policies import aug_mix
-from headrace._lowering.policies.choices import any_of, any_way
-from headrace._lowering.policies.operations import Operations
+from headrace._lowering.policies.operations import Operations, any_of, any_way
 from headrace._lowering.policies.tensor_operations import TensorOperations
 from headrace._recipe.steps.draw_columns import Column
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headrace._base.gil import has_gil
+from headrace._base.native import has_gil
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.step_cost import is_short
 from headrace._lowering.python_steps.step_state import Kept

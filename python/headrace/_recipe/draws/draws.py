@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._recipe.draws.augmix_weights import chain_weights
-from headrace._recipe.draws.gaussian import gaussian_weights
+from headrace._recipe.draws.draw_weights import chain_weights, gaussian_weights
 from headrace._recipe.draws.policy_numbers import normals, policy_numbers
 from headrace._recipe.draws.warp_numbers import warp_numbers
 from headrace._recipe.steps.draw_columns import (

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 
 
 class Seeded:

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace._recipe.steps.box_blur import boxes_of
 from headrace._recipe.steps.draw_columns import WarpNumber
-from headrace._recipe.steps.rotation import turn_of
+from headrace._recipe.steps.step_numbers import boxes_of, turn_of
 
 Float64Array = npt.NDArray[np.float64]
 

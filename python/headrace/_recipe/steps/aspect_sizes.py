@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 
 _AT_ONCE = 65536  # images
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace._recipe.steps.effect_steps import Drawn
-from headrace._recipe.steps.rotation import turn_of
+from headrace._recipe.steps.step_numbers import turn_of
 
 __all__ = ["Affine", "RandomAffine", "RandomPerspective", "RandomRotate", "Rotate", "WarpStep"]
 

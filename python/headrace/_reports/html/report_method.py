@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 
 if TYPE_CHECKING:
     from headrace._reports.html.batch_recording import Step

@@ -16,10 +16,8 @@ from headrace._loading.bottleneck.verdict import Verdict, judge
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native.settings import Settings
 from headrace._storage.entry_points.entry_points import Entries
-from headrace._storage.local_cache.cache_stats import Kept
-from headrace._storage.local_cache.local_caches import kept
-from headrace._storage.remote.fetcher_registry import traffic
-from headrace._storage.remote.read_stats import Traffic
+from headrace._storage.local_cache.local_caches import Kept, kept
+from headrace._storage.remote.fetcher_registry import Traffic, traffic
 from headrace.pillow.image_counts import ImageCounts
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.

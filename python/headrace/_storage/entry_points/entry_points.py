@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from headrace._base.checks import checked_size
 from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import core
-from headrace._base.sizes import checked_size
 from headrace._storage.entry_points import sidecar
 
 AUTO: Literal["auto"] = "auto"

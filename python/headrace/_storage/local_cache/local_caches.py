@@ -1,4 +1,5 @@
-"""The caches of local files of this process: one for all datasets with equal settings, as long as one of them lives."""
+"""The caches of local files of this process: one for all datasets with equal settings, as long as one of them lives.
+Counts of what was found in them."""
 
 from __future__ import annotations
 
@@ -7,15 +8,43 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._storage.local_cache.cache_stats import Kept
 from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.disk_cache import DiskCache
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Counts of all caches of local files that datasets of this process use, since they were made.
+
+    Attributes:
+        read: samples that were read from their files.
+        from_memory, from_disk: samples that were found in a cache.
+        bytes: bytes in memory now.
+    """
+
+    read: int
+    from_memory: int
+    from_disk: int
+    bytes: int
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of samples that the caches had."""
+        hits = self.from_disk + self.from_memory
+        return hits / (hits + self.read) if hits + self.read else 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"cache: {self.hit_rate:.1%} of {self.read + self.from_disk + self.from_memory} samples found "
+            f"(memory {self.from_memory}, disk {self.from_disk}), {self.bytes:,} bytes in memory"
+        )
+
 
 _lock = threading.Lock()
 _caches: dict[Cache, weakref.ref[LocalBytes]] = {}  # without callbacks: an interrupt in one is lost

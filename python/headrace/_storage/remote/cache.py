@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace._base.sizes import checked_size
+from headrace._base.checks import checked_size
 
 
 @dataclass(frozen=True)

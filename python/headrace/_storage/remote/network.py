@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace._base.sizes import checked_size
+from headrace._base.checks import checked_size
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from headrace._base.whole_number import whole_number
+from headrace._base.checks import whole_number
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.tar_shards.member_values import asked_names, checked_decoder

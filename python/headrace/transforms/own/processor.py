@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace._recipe.hf_processors import probe
-from headrace._recipe.hf_processors.byte_values import values
+from headrace._recipe.hf_processors import processor_values
+from headrace._recipe.hf_processors.processor_values import values
 from headrace._recipe.hf_processors.recognition import backend_of
 from headrace.transforms._base import PIL_ALONE, Transform
 
@@ -32,7 +32,7 @@ class ProcessorTransform(Transform):
 
     def __init__(self, processor: Any) -> None:
         super().__init__()
-        probe.check(processor)
+        processor_values.check(processor)
         self.processor = processor
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:

@@ -10,9 +10,8 @@ from torch.utils._pytree import tree_flatten
 
 from headrace._recipe.arithmetic import boxes, pillow_ops
 from headrace._recipe.steps.aspect_sizes import nearest
+from headrace.transforms._arguments import Interpolation, Size, filter_name, pair
 from headrace.transforms._base import PIL_ALONE, Transform, common_size
-from headrace.transforms._interpolation import Interpolation, filter_name
-from headrace.transforms._shapes import Size, pair
 
 
 class ResizedCenterCrop(Transform):

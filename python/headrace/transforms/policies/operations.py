@@ -8,8 +8,7 @@ from PIL import Image, ImageEnhance, ImageOps
 
 from headrace._recipe.arithmetic import pillow_ops, shears
 from headrace._recipe.steps.steps import FILTERS
-from headrace.transforms._interpolation import Interpolation, filter_name
-from headrace.transforms._shapes import Fill
+from headrace.transforms._arguments import Fill, Interpolation, filter_name
 
 #: Operations whose magnitude alone matters.
 _PLAIN: dict[str, Callable[[Image.Image, float], Image.Image]] = {

@@ -9,7 +9,7 @@ import pytest
 
 from accelerate_programs import BEGIN
 from headrace import DataLoader
-from headrace._loading.integrations.recreation import remade
+from headrace._loading.integrations.loader_handoff import remade
 from trainers import finish, needs, start
 
 pytestmark = pytest.mark.trainers

@@ -16,7 +16,7 @@ from torch.utils.data import Subset
 
 import headrace
 from headrace import DataLoader
-from headrace._base.gil import has_gil
+from headrace._base.native import has_gil
 from support import assert_same, train, write_folder
 from torchvision_shim import import_torchvision
 

@@ -13,7 +13,7 @@ from PIL import Image
 from headrace import Arrays, DataLoader, Samples
 from headrace._lowering import lower
 from headrace._recipe.arithmetic import tensor_rule
-from headrace._recipe.draws.augmix_weights import chain_weights
+from headrace._recipe.draws.draw_weights import chain_weights
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps.draw_columns import SumWeights

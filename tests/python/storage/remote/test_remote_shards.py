@@ -19,8 +19,7 @@ from PIL import Image
 import headrace
 from headrace import Cache, Network, TarShards
 from headrace import transforms as T
-from headrace._storage.remote.fetcher_registry import traffic
-from headrace._storage.remote.read_stats import Traffic
+from headrace._storage.remote.fetcher_registry import Traffic, traffic
 from headrace.datasets.tar_shards.tar_index import parsed, store
 from support import assert_same, output_of
 

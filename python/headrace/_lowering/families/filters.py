@@ -1,4 +1,4 @@
-"""Lowers GaussianBlur of a PIL image."""
+"""Lowers GaussianBlur of a PIL image, and TextureChannels, which is the last step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, on_images
-from headrace._recipe.arithmetic import blur_rule
+from headrace._recipe.arithmetic import blur_rule, textures
 from headrace._recipe.steps.draw_columns import Column, GaussianWeight
 
 
@@ -27,4 +27,16 @@ def gaussian_blur(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.GaussianBlur(width, height, softmax, draw))
 
 
-LOWERS: dict[str, Lower] = {"GaussianBlur": on_images(gaussian_blur)}
+def texture_channels(builder: Builder, transform: Any, library: str) -> str:
+    if builder.values is not None and not builder.holds_bytes:
+        builder.refuse("takes bytes, not other values; put it before the steps that change them")
+    if builder.container:
+        builder.refuse(f"is native as the last step only, not inside {builder.container}; put it behind that")
+    if builder.behind:
+        builder.refuse(f"is native as the last step only, but {builder.behind} comes after it")
+    if builder.size is None:
+        builder.refuse("needs images of one size; put a crop or Resize((height, width)) before it")
+    return builder.add(S.Texture(transform.layout, transform.bands, textures.tables(*builder.size)))
+
+
+LOWERS: dict[str, Lower] = {"GaussianBlur": on_images(gaussian_blur), "TextureChannels": texture_channels}

@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.byte_tensors import tensor_colour as of_tensors
-from headrace._lowering.containers import add_shuffled
+from headrace._lowering.families.containers import add_shuffled
 from headrace._lowering.pil_only import Lower, on_either
 from headrace._recipe.steps.draw_columns import Column
 

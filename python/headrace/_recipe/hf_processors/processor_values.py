@@ -1,8 +1,10 @@
-"""Tries whether the installed transformers follows the rules by which its processors are made native."""
+"""The values that an image processor makes of bytes, by the processor itself; tries whether the installed transformers
+follows the rules by which its processors are made native."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,6 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops
-from headrace._recipe.hf_processors.byte_values import ProcessorValues, values
 from headrace._recipe.hf_processors.processor_steps import Geometry, steps_of
 from headrace._recipe.hf_processors.recognition import CALL_IT
 from headrace._recipe.images.pil_tensor import pil_to_tensor
@@ -63,3 +64,27 @@ def _applied(step: Geometry, image: Image.Image) -> Image.Image:
         resize = tensor_ops.resize if tensor_ops.resizes_bytes(mode) else tensor_ops.resize_in_floats
         return resize(image, height, width, mode)
     return pillow_ops.resize(image, height, width, step.filter)
+
+
+@dataclass(frozen=True)
+class ProcessorValues:
+    """Maps a uint8 tensor (C, H, W) to the processor's values (C, H, W): rescales and normalizes, and no more."""
+
+    processor: Any
+
+    def __call__(self, image: torch.Tensor) -> torch.Tensor:
+        return values(
+            self.processor,
+            image,
+            do_resize=False,
+            do_center_crop=False,
+            do_convert_rgb=False,
+            do_pad=False,
+            input_data_format="channels_first",
+        )
+
+
+def values(processor: Any, image: Any, **options: Any) -> torch.Tensor:
+    """Returns what the processor makes of one image: a tensor (C, H, W)."""
+    made: torch.Tensor = processor(images=image, return_tensors="pt", **options)["pixel_values"][0]
+    return made

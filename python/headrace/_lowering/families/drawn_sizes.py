@@ -10,7 +10,7 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.geometry import add_one_of, image_filter
+from headrace._lowering.families.geometry import add_one_of, image_filter
 from headrace._lowering.pil_only import Lower, on_images
 from headrace._recipe.arithmetic import pillow_ops
 from headrace._recipe.steps.draw_columns import Column

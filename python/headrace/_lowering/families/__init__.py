@@ -1,0 +1,1 @@
+"""Lowers one family of transforms each: class names to functions that append steps to a recipe."""
