@@ -42,7 +42,6 @@ def on_files(files: Files, config: Any) -> Files:
     """Adds the pages that are not in docs/, and the benchmark's pictures, from where they lie."""
     for path, page in pages.SHOWN.items():
         files.append(File.generated(config, page, abs_src_path=str(pages.ROOT / path)))
-    files.append(File.generated(config, "decisions/index.md", content=pages.list_of_decisions()))
     files.append(File.generated(config, "benchmarks/results/index.md", content=pages.list_of_results()))
     for result in pages.results():
         page = f"benchmarks/results/{result.name}"

@@ -1,4 +1,4 @@
-"""Pages of the site that are made of files outside docs/, and the lists of decisions and of results."""
+"""Pages of the site that are made of files outside docs/, the decisions, and the list of results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOLDERS = {
     "bench/gpu": "benchmarks/gpu.md",
     "bench/results": "benchmarks/results/index.md",
     "docs": "index.md",
-    "docs/decisions": "decisions/index.md",
+    "docs/decisions": "decisions/README.md",
     "docs/reference": "reference/index.md",
 }
 
@@ -67,13 +67,6 @@ def decisions() -> list[Path]:
 def results() -> list[Path]:
     """The tables of the benchmark's runs."""
     return sorted(RESULTS.glob("*.md"))
-
-
-def list_of_decisions() -> str:
-    """The page that lists the decisions."""
-    intro = "Each page states the context of a choice, the choice, its evidence, and when to review it."
-    lines = [f"- [{title_of(path)}]({path.name})" for path in decisions()]
-    return "\n".join(["# Decisions", "", intro, "", *lines, ""])
 
 
 def list_of_results() -> str:
