@@ -1,1 +1,4 @@
-"""A recipe's batches from native threads; the counters of these threads."""
+"""A recipe's batches from native threads; the counters of these threads.
+
+Decisions: 0006, 0008, 0012, 0018, 0020, 0060.
+"""

@@ -1,1 +1,4 @@
-"""The loader's epochs: their order, native threads or torch's workers, collation, tuning."""
+"""The loader's epochs: their order, native threads or torch's workers, collation, tuning.
+
+Decisions: 0007, 0079.
+"""

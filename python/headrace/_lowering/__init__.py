@@ -1,4 +1,7 @@
-"""Lowers a dataset's transforms to a recipe, or raises an error with the step, the reason and a remedy."""
+"""Lowers a dataset's transforms to a recipe, or raises an error with the step, the reason and a remedy.
+
+Decisions: 0009, 0023, 0030.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""The interface between Python and C++: native steps, images, their arithmetic, random draws, image processors."""
+"""The interface between Python and C++: native steps, images, their arithmetic, random draws, image processors.
+
+Decision: 0016.
+"""

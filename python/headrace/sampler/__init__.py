@@ -1,4 +1,7 @@
-"""Samplers for one process or many: torch's protocol, seeded, in orders that do not depend on the number of ranks."""
+"""Samplers for one process or many: torch's protocol, seeded, in orders that do not depend on the number of ranks.
+
+Decisions: 0011, 0079.
+"""
 
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler

@@ -4,6 +4,8 @@ They do not need torchvision. TextureChannels is headrace's own, and runs in Pyt
 its own, on an image or on a whole sample. Geometric and colour transforms change PIL images, the others change
 tensors (flips and RandomErasing take both). Called directly, they draw from torch's global generator exactly what
 torchvision's transforms draw. A `DataLoader` takes torchvision's own transforms, v1 and v2, as well.
+
+Decisions: 0024, 0027.
 """
 
 from headrace._recipe.steps.aspect_sizes import aspect_ratio_sizes

@@ -1,1 +1,4 @@
-"""``headrace bench``: loaders compared on one dataset, their batches first, then their speed."""
+"""``headrace bench``: loaders compared on one dataset, their batches first, then their speed.
+
+Decision: 0040.
+"""

@@ -1,1 +1,4 @@
-"""Settings of a loader, measured in turn on one dataset."""
+"""Settings of a loader, measured in turn on one dataset.
+
+Decision: 0045.
+"""

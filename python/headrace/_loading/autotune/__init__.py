@@ -1,1 +1,4 @@
-"""Numbers of threads and of batches ahead, found while a loader works."""
+"""Numbers of threads and of batches ahead, found while a loader works.
+
+Decision: 0045.
+"""

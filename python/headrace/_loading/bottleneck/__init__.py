@@ -1,1 +1,4 @@
-"""The verdict on an epoch: its bottleneck, how sure that is, and the change that would help most."""
+"""The verdict on an epoch: its bottleneck, how sure that is, and the change that would help most.
+
+Decision: 0039.
+"""

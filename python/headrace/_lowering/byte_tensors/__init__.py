@@ -1,1 +1,4 @@
-"""Lowers transforms of byte tensors that PIL images have another arithmetic for."""
+"""Lowers transforms of byte tensors that PIL images have another arithmetic for.
+
+Decisions: 0053, 0066, 0069.
+"""

@@ -1,1 +1,4 @@
-"""Lowers the transforms that return several images."""
+"""Lowers the transforms that return several images.
+
+Decisions: 0019, 0030.
+"""

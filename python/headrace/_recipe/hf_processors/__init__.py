@@ -1,1 +1,4 @@
-"""Image processors of Hugging Face's transformers as steps; transformers is recognised, never imported."""
+"""Image processors of Hugging Face's transformers as steps; transformers is recognised, never imported.
+
+Decision: 0027.
+"""

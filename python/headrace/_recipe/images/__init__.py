@@ -1,1 +1,4 @@
-"""Representations of an image: its kind, its conversion to a tensor, the metadata of its file."""
+"""Representations of an image: its kind, its conversion to a tensor, the metadata of its file.
+
+Decisions: 0008, 0032.
+"""

@@ -1,1 +1,4 @@
-"""``headrace report``: one HTML page about a loader, which needs no network."""
+"""``headrace report``: one HTML page about a loader, which needs no network.
+
+Decision: 0040.
+"""

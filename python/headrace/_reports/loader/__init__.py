@@ -1,1 +1,4 @@
-"""Reports about a loader: verification, explanation, statistics, timelines."""
+"""Reports about a loader: verification, explanation, statistics, timelines.
+
+Decisions: 0012, 0039.
+"""

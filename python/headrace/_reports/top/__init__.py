@@ -1,1 +1,4 @@
-"""headrace top: what the loaders of other processes do."""
+"""headrace top: what the loaders of other processes do.
+
+Decision: 0056.
+"""

@@ -1,1 +1,4 @@
-"""LMDB databases of images as datasets."""
+"""LMDB databases of images as datasets.
+
+Decision: 0037.
+"""

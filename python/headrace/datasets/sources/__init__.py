@@ -1,4 +1,7 @@
-"""Image datasets that the native path reads: files, folders, encoded images in memory, arrays of pixels."""
+"""Image datasets that the native path reads: files, folders, encoded images in memory, arrays of pixels.
+
+Decisions: 0007, 0031, 0075, 0076.
+"""
 
 from headrace.datasets.sources.arrays import Arrays
 from headrace.datasets.sources.blobs import Blobs

@@ -1,1 +1,4 @@
-"""Tables of encoded images as sources: Hugging Face datasets, Arrow and Parquet files, shards."""
+"""Tables of encoded images as sources: Hugging Face datasets, Arrow and Parquet files, shards.
+
+Decisions: 0032, 0048.
+"""

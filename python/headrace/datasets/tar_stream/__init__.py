@@ -1,1 +1,4 @@
-"""Tar shards in other machines that are read from front to back, and not kept."""
+"""Tar shards in other machines that are read from front to back, and not kept.
+
+Decisions: 0046, 0058.
+"""

@@ -1,1 +1,4 @@
-"""Transforms that torchvision does not have."""
+"""Transforms that torchvision does not have.
+
+Decisions: 0019, 0021.
+"""
