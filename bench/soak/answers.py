@@ -86,7 +86,7 @@ def _no_engine(*_: Any, **__: Any) -> None:
 def main() -> None:
     from headrace._engine.engine import Engine
 
-    Engine.__init__ = _no_engine  # type: ignore[method-assign]
+    Engine.__new__ = _no_engine  # type: ignore[assignment, method-assign]
     torch.set_num_threads(1)
     folder, count, epochs = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     material, held = Material(folder, count), {}

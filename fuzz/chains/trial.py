@@ -14,7 +14,7 @@ from fuzz.chains import images
 from fuzz.chains.chain import Chain, made, shorter
 from fuzz.chains.direct import Direct, NotDirect
 from headrace import DataLoader
-from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._engine.views_engine import ViewsEngine
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
@@ -171,7 +171,7 @@ def instruction_set(name: str) -> Iterator[None]:
     if name == "emulated":
         yield
         return
-    kept = [(cls, cls._make_pipeline) for cls in (Engine, ViewsEngine)]
+    kept = [(cls, cls._make_pipeline) for cls in (ImageEngine, ViewsEngine)]
     try:
         for cls, make in kept:
             cls._make_pipeline = lambda self, samples, make=make, **rest: make(self, samples, **{**rest, "isa": name})

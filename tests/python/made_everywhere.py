@@ -10,7 +10,7 @@ from PIL import Image
 
 from headrace._base.native import core
 from headrace._engine import destination, device_engine
-from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._engine.memory_format import Layout
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.steps.recipe import Recipe
@@ -18,10 +18,10 @@ from headrace.datasets.sources.arrays import Arrays
 from support import in_host_memory
 
 
-def engines(recipe: Recipe) -> Iterator[tuple[str, Engine]]:
+def engines(recipe: Recipe) -> Iterator[tuple[str, ImageEngine]]:
     """Every engine that this machine and build have, by name."""
     for isa in core.isas():
-        yield isa, Engine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
+        yield isa, ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
     if destination.native()[0] is not None:
         emulated = destination.resolve(destination.EMULATED, "cpu")
         yield "emulated", device_engine.make_engine(recipe, Layout.PLANAR, emulated, threads=0, slots_kept=1)

@@ -36,7 +36,7 @@ class OracleLoader(headrace.DataLoader):
             reference.num_workers, reference.prefetch_factor = self.num_workers, 2
         progress, _order = self._epochs.begin()
         self._runner.progress = progress
-        engine.Engine.__init__ = _no_engine  # type: ignore[method-assign]  # also in processes that Ray started
+        engine.Engine.__new__ = _no_engine  # type: ignore[assignment, method-assign]  # also in processes that Ray started
         if "HEADRACE_ORACLE_LOG" in os.environ:  # records that the oracle delivered, in any process
             with open(os.environ["HEADRACE_ORACLE_LOG"], "a") as file:  # noqa: PTH123
                 print(f"epoch {progress.epoch}", file=file)
@@ -75,7 +75,7 @@ def main() -> None:
         raise SystemExit(f"{whose} is nobody's loader")
     if whose != "native":
         oracle_loader.OracleLoader.processes = whose == "processes"
-        engine.Engine.__init__ = _no_engine  # type: ignore[method-assign]
+        engine.Engine.__new__ = _no_engine  # type: ignore[assignment, method-assign]
         headrace.DataLoader = oracle_loader.OracleLoader  # type: ignore[misc]
     if importlib.util.find_spec("torchvision") and re.search("timm|lightning|transformers", Path(program).name):
         import_torchvision()  # before these programs do: its operators may not load here

@@ -7,21 +7,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from headrace._base.native import core
-from headrace._engine.counters.counters import Counters, summed
+from headrace._engine.composite_engine import CompositeEngine
 from headrace._engine.destination import Destination, current_stream
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.lanes.worker_info import WorkerValues
 from headrace._engine.memory_format import Layout
-from headrace._engine.worker_info import WorkerValues
 from headrace._recipe.steps.recipe import Recipe
 
 _SLOTS_KEPT = 2  # per engine; small, because the memory of all sizes adds up
 
 
-class VariantEngine(Engine):
+class BucketedEngine(CompositeEngine):
     """Submits each batch to the engine of its samples' variant.
 
     Args:
@@ -40,23 +39,25 @@ class VariantEngine(Engine):
         threads: int,
         pin: bool = False,
     ) -> None:
+        super().__init__()
         self.recipe, self._variant_of = recipe, variant_of
         self._options: dict[str, Any] = {"threads": threads, "slots_kept": _SLOTS_KEPT, "pin": pin}
         self._layout, self._destination = layout, destination
         self._engines: dict[int, Engine] = {}
         self._metadata: Callable[[int], dict[Any, Any]] | None = None
-        self._closed = False
         self.endings = []
         self._workers: WorkerValues | None = None
         self._cores: tuple[int, ...] = ()
+
+    def members(self) -> list[Engine]:
+        return list(self._engines.values())
 
     def work_as(self, workers: WorkerValues) -> None:
         self._workers = self._workers or workers
 
     def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
         self._metadata = metadata
-        for engine in self._engines.values():
-            engine.read_metadata(metadata)
+        super().read_metadata(metadata)
 
     def check_stream(self) -> None:
         current_stream(self._destination.device)
@@ -112,8 +113,11 @@ class VariantEngine(Engine):
     def failures(self, flight: Flight) -> list[Failure]:
         return self._of(flight).failures(flight)
 
-    def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
         return self._of(flight).tensor(flight, places)
+
+    def single(self, batch: Any) -> Any:
+        return batch[0].as_subclass(self.recipe.kind)
 
     def move_targets(self, targets: Any) -> Any:
         return next(iter(self._engines.values())).move_targets(targets)
@@ -121,41 +125,16 @@ class VariantEngine(Engine):
     def cancel(self, flight: Flight) -> None:
         self._of(flight).cancel(flight)
 
-    def counters(self) -> Counters:
-        return summed(one.counters() for one in list(self._engines.values()))  # another thread may add one
-
     def resize(self, threads: int) -> None:
         """Lets this many threads work in each engine, also in those that are made later."""
         self._options["threads"] = threads
-        for engine in self._engines.values():
-            engine.resize(threads)
+        super().resize(threads)
 
     def place(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores)
-        for engine in self._engines.values():
-            engine.place(cores)
+        super().place(cores)
 
-    @property
-    def slots(self) -> int:
-        return sum(engine.slots for engine in self._engines.values())
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def fits(self, recipe: Recipe, *, persists: bool = False) -> bool:
-        if self.closed or self.recipe is not recipe:
+    def makes(self, product: Any) -> bool:
+        if self.closed or self.recipe is not product:
             return False
-        return all(one.fits(recipe.variants[n], persists=persists) for n, one in self._engines.items())
-
-    def serves_in_this_thread(self) -> bool:
-        return any(engine.serves_in_this_thread() for engine in list(self._engines.values()))
-
-    def abandon_steps(self) -> None:
-        for engine in list(self._engines.values()):
-            engine.abandon_steps()
-
-    def close(self) -> None:
-        self._closed = True
-        for engine in list(self._engines.values()):
-            engine.close()
+        return all(one.makes(self.recipe.variants[n]) for n, one in self._engines.items())

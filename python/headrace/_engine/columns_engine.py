@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from headrace._base.native import core
-from headrace._engine.engine import Engine, Flight
+from headrace._engine.engine import Flight
+from headrace._engine.pipeline_engine import PipelineEngine
 from headrace.datasets.columns.row_layout import RowLayout
 
 
@@ -29,7 +30,7 @@ def parts_of(batch: core.Batch, row_bytes: Sequence[int]) -> list[torch.Tensor]:
     return [memory[offset : offset + len(batch) * size] for offset, size in zip(offsets, row_bytes, strict=True)]
 
 
-class GatherEngine(Engine):
+class ColumnsEngine(PipelineEngine):
     """Threads and slots for rows of one layout.
 
     A batch lies in one piece of memory, one column after the other. Over a slot of the ring, each tensor is a storage
@@ -38,25 +39,17 @@ class GatherEngine(Engine):
 
     Args:
         layout: of the rows.
-        threads, slots_kept, pin: as in `Engine`.
+        threads, slots_kept, pin: as in `ImageEngine`.
     """
 
     def __init__(self, layout: RowLayout, *, threads: int, slots_kept: int, pin: bool = False) -> None:
-        self._rows, self._pin, self._inline = layout, pin, threads == 0
-        self._pipeline = core.gather_pipeline(layout.row_bytes, threads=threads, slots_kept=slots_kept)
-        self.at_end = self._pipeline.close
-        self.endings = [self._pipeline.close]
-        self._lanes = []
-        self._served_here = []
+        self._rows, self._pin = layout, pin
+        pipeline = core.gather_pipeline(layout.row_bytes, threads=threads, slots_kept=slots_kept)
+        super().__init__(pipeline, [], inline=threads == 0)
 
     def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
         memory = memory_of(self._rows.row_bytes, len(rows)) if self._pin else None
         return Flight(self._pipeline.submit(table, rows, draws, memory))
-
-    def wait(self, flight: Flight, seconds: float) -> bool:
-        while self._inline and self._pipeline.run_one():
-            pass
-        return super().wait(flight, seconds)
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
         """Returns the batch as a dict of tensors (n, ...); `places` (ascending) selects samples."""
@@ -70,10 +63,8 @@ class GatherEngine(Engine):
         """Returns the sample of a batch of one."""
         return {name: values[0] for name, values in batch.items()}
 
-    def close(self) -> None:
-        """Ends the threads. Batches already handed out stay valid. Idempotent."""
-        self._pipeline.close()
+    def makes(self, product: Any) -> bool:
+        return not self.closed and self._rows == product
 
-    def fits(self, recipe: Any, *, persists: bool = False) -> bool:
-        """Returns whether this engine can be used for another epoch of rows of this layout."""
-        return not self.closed and self._rows == recipe
+    def has_current_limit(self) -> bool:
+        return True  # rows have no pixels

@@ -14,6 +14,7 @@ from headrace._base.native import core
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination, current_stream
 from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.image_engine import ImageEngine
 from headrace._engine.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
@@ -62,7 +63,7 @@ def moved(value: Any, device: torch.device) -> Any:
     return value
 
 
-class _DeviceEngine(Engine):
+class _DeviceEngine(ImageEngine):
     """Common part of both ways to a device: a batch's targets are moved there as well."""
 
     _destination: Destination
@@ -186,4 +187,4 @@ def make_engine(
         return FusedEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept)
     if destination.way == "copy":
         return CopyEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept)
-    return Engine(recipe, layout, threads=threads, slots_kept=slots_kept, pin=pin)
+    return ImageEngine(recipe, layout, threads=threads, slots_kept=slots_kept, pin=pin)

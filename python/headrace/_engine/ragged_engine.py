@@ -10,24 +10,25 @@ import torch
 from headrace._base.native import core
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import moved
-from headrace._engine.engine import _DLPACK_CODE, Engine, Flight
+from headrace._engine.engine import Flight
+from headrace._engine.image_engine import DLPACK_CODE, ImageEngine
 from headrace._engine.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
 
-class Sized(list[torch.Tensor]):
+class Ragged(list[torch.Tensor]):
     """The images of a batch, each (C, H, W) with its own height and width."""
 
 
-class SizedEngine(Engine):
+class RaggedEngine(ImageEngine):
     """Threads for a recipe whose output sizes vary; the memory of each image is reused when nothing refers to it.
 
     Args:
         recipe: a recipe that `varies`.
         destination: of the images; they are made in this machine's memory and copied to a device.
         stacked: whether batches are tensors (N, C, H, W), as ``default_collate`` makes them; N is 1 unless the loader's
-            batch sampler has changed. Otherwise a batch is `Sized`.
-        threads, pin: as in `Engine`.
+            batch sampler has changed. Otherwise a batch is `Ragged`.
+        threads, pin: as in `ImageEngine`.
     """
 
     def __init__(
@@ -41,14 +42,14 @@ class SizedEngine(Engine):
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
         """Returns the images of the batch, or those at `places`."""
-        code = _DLPACK_CODE[self.recipe.dtype]
+        code = DLPACK_CODE[self.recipe.dtype]
         wanted = range(len(flight.batch)) if places is None else places
         images = [torch.utils.dlpack.from_dlpack(self._pipeline.sized_tensor(flight.batch, n, code)) for n in wanted]
         if self._pins:
             images = [image.pin_memory() for image in images]
         images = moved(images, self._destination.device)
         if not self.stacked:
-            return Sized(images)
+            return Ragged(images)
         # A program may have changed its batch sampler: then torch's function stacks, or says that sizes differ.
         return images[0][None] if len(images) == 1 else torch.stack(images)
 

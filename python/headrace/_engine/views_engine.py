@@ -3,9 +3,7 @@ device."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,23 +11,24 @@ import torch
 
 from headrace._base.native import core
 from headrace._engine.columns_engine import memory_of, parts_of
-from headrace._engine.counters.counters import Counters, summed
-from headrace._engine.destination import Destination, current_stream
+from headrace._engine.composite_engine import PartsEngine
+from headrace._engine.destination import Destination
 from headrace._engine.device_engine import make_engine
-from headrace._engine.engine import Engine, Failure, Flight, byte_table
+from headrace._engine.engine import Engine, Flight
+from headrace._engine.image_engine import ImageEngine, byte_table
 from headrace._engine.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
 
-class ViewsEngine(Engine):
+class ViewsEngine(ImageEngine):
     """Decodes each file once, the smallest box that holds what all views need, and makes every view of its rows.
 
-    A batch lies in one piece of memory, one view after the other, as the columns of a GatherEngine do; if they are
+    A batch lies in one piece of memory, one view after the other, as the columns of a ColumnsEngine do; if they are
     stacked, one sample after the other, with all its views.
 
     Args:
         recipe: a recipe with views.
-        layout, threads, slots_kept, pin, isa: as in `Engine`.
+        layout, threads, slots_kept, pin, isa: as in `ImageEngine`.
     """
 
     def _make_pipeline(self, samples: dict[str, Any], *, threads: int, slots_kept: int, isa: str) -> core.Pipeline:
@@ -73,14 +72,7 @@ class ViewsEngine(Engine):
         return _single(self.recipe, batch)
 
 
-@dataclass(eq=False)
-class _Flights(Flight):
-    """A batch of which each view is a batch of its own engine; `batch` is the first view's."""
-
-    parts: list[Flight] = field(default_factory=list)
-
-
-class SeparateViews(Engine):
+class SeparateViews(PartsEngine[int]):
     """One engine for each view: each decodes every file, and has all threads, on a device whose kernel makes one output
     of a decode.
 
@@ -92,95 +84,28 @@ class SeparateViews(Engine):
     def __init__(
         self, recipe: Recipe, layout: Layout, destination: Destination, *, threads: int, slots_kept: int
     ) -> None:
-        self.recipe, self._destination = recipe, destination
-        self._lanes = []
-        self._engines: list[Engine] = []
-        for view in recipe.views:
-            self._engines.append(make_engine(view, layout, destination, threads=threads, slots_kept=slots_kept))
-        self.endings = [one for engine in self._engines for one in engine.endings]
+        make = partial(make_engine, threads=threads, slots_kept=slots_kept)
+        views = (make(view, layout, destination) for view in recipe.views)
+        super().__init__(dict(enumerate(views)))
+        self.recipe = recipe
 
-    def check_stream(self) -> None:
-        current_stream(self._destination.device)
-
-    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
-        parts: list[Flight] = []
-        try:
-            for engine in self._engines:
-                parts.append(engine.submit(table, rows, draws))
-        except BaseException:  # memory of a device may be short: the views that were begun are given up
-            for engine, part in zip(self._engines, parts, strict=False):
-                engine.cancel(part)
-            raise
-        return _Flights(parts[0].batch, parts=parts)
-
-    def _of(self, flight: Flight) -> list[tuple[Engine, Flight]]:
-        assert isinstance(flight, _Flights)
-        return list(zip(self._engines, flight.parts, strict=True))
-
-    def repair(self, flight: Flight, *where: Any) -> Flight:
-        parts = [engine.repair(part, *where) for engine, part in self._of(flight)]
-        return _Flights(parts[0].batch, parts=parts)
-
-    def wait(self, flight: Flight, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        return all(engine.wait(part, max(0.0, deadline - time.monotonic())) for engine, part in self._of(flight))
-
-    def failures(self, flight: Flight) -> list[Failure]:
-        """Returns the samples of which a view failed, with the failure of the first such view."""
-        found: dict[int, Failure] = {}
-        for engine, part in self._of(flight):
-            for one in engine.failures(part):
-                found.setdefault(one.sample, one)
-        return [found[sample] for sample in sorted(found)]
+    def _of_part(self, part: int, *where: Any) -> Any:
+        return where
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
         """Returns the batch as a list or dict of tensors (n, C, H, W); `places` (ascending) selects samples."""
-        return self.recipe.packed([engine.tensor(part, places) for engine, part in self._of(flight)])
+        return self.recipe.packed(list(self.made(flight, places).values()))
 
     def single(self, batch: Any) -> Any:
         """Returns the views of the sample of a batch of one."""
         return _single(self.recipe, batch)
 
     def move_targets(self, targets: Any) -> Any:
-        return self._engines[0].move_targets(targets)
+        return self._parts[0].move_targets(targets)
 
-    def cancel(self, flight: Flight) -> None:
-        for engine, part in self._of(flight):
-            engine.cancel(part)
-
-    def counters(self) -> Counters:
-        return summed(one.counters() for one in self._engines)
-
-    def resize(self, threads: int) -> None:
-        for engine in self._engines:
-            engine.resize(threads)
-
-    def place(self, cores: Sequence[int]) -> None:
-        for engine in self._engines:
-            engine.place(cores)
-
-    @property
-    def slots(self) -> int:
-        return sum(engine.slots for engine in self._engines)
-
-    @property
-    def closed(self) -> bool:
-        return any(engine.closed for engine in self._engines)
-
-    def serves_in_this_thread(self) -> bool:
-        return any(engine.serves_in_this_thread() for engine in self._engines)
-
-    def abandon_steps(self) -> None:
-        for engine in self._engines:
-            engine.abandon_steps()
-
-    def fits(self, recipe: Any, *, persists: bool = False) -> bool:
-        parts = zip(self._engines, self.recipe.views, strict=True)
-        return self.recipe is recipe and all(engine.fits(view, persists=persists) for engine, view in parts)
-
-    def close(self) -> None:
-        for engine in self._engines:
-            engine.close()
+    def makes(self, product: Any) -> bool:
+        views = enumerate(self.recipe.views)
+        return not self.closed and self.recipe is product and all(self._parts[n].makes(view) for n, view in views)
 
 
 def _selected(values: torch.Tensor, places: list[int] | None) -> torch.Tensor:

@@ -18,7 +18,7 @@ import torch
 
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
 from headrace._base.native import core
-from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._engine.memory_format import Layout
 from support import (
     assert_same,
@@ -68,7 +68,7 @@ def test_the_memory_of_a_dropped_batch_is_not_written_any_more():
     table = core.BlobTable.of_memory(list(pictures()))
     draws = np.full((24, len(recipe.columns)), 0.5)
     for count in (1, 3):
-        engine = Engine(recipe, Layout.PLANAR, threads=count, slots_kept=1)
+        engine = ImageEngine(recipe, Layout.PLANAR, threads=count, slots_kept=1)
         for _ in range(20):
             memory = torch.zeros(24, 3, recipe.height, recipe.width)
             engine._pipeline.submit(table, np.arange(24), draws, memory)  # the result is dropped at once

@@ -142,23 +142,23 @@ def test_cancelled_batches_and_closed_engines():
             engine.cancel(begun(engine, 24))
         made = finished(engine, begun(engine))
         assert list(made) == ["one", "other"] and len(made["one"]) == 8
-        assert engine.fits(recipe) and not engine.fits(lower(NAMED)) and not engine.closed
+        assert engine.makes(recipe) and not engine.makes(lower(NAMED)) and not engine.closed
         flight = begun(engine, 24)
         engine.close()
         engine.wait(flight, 0.1)
-        assert engine.closed and not engine.fits(recipe)
+        assert engine.closed and not engine.makes(recipe)
         engine.cancel(flight)
 
 
 def test_a_device_gives_up_what_it_began_if_a_view_cannot_begin(monkeypatch):
     engine = SeparateViews(lower(VIEWS), Layout.PLANAR, resolve("emulated", "auto"), threads=1, slots_kept=2)
     given_up = []
-    monkeypatch.setattr(engine._engines[0], "cancel", given_up.append)
+    monkeypatch.setattr(engine._parts[0], "cancel", given_up.append)
 
     def short(*arguments: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(engine._engines[1], "submit", short)
+    monkeypatch.setattr(engine._parts[1], "submit", short)
     with pytest.raises(MemoryError):
         begun(engine)
     assert len(given_up) == 1

@@ -99,7 +99,7 @@ import threading
 import traceback
 import weakref
 from headrace import Blobs, DataLoader, transforms as T
-from headrace._engine import python_lane
+from headrace._engine.lanes import python_lane
 from support import WATCHDOG_S, pictures
 inside = threading.Event()
 python_lane._PARTING_S = 0.5

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._engine.memory_format import Layout
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.draw_columns import Column
@@ -158,7 +158,7 @@ def recipe_of(steps: tuple[S.Step, ...], erased: torch.Tensor | None) -> Recipe:
 
 @pytest.mark.parametrize("isa", ["scalar", ""])
 def test_a_recipe_of_everything(isa):
-    engine = Engine(recipe_of(STEPS, ERASED), Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
+    engine = ImageEngine(recipe_of(STEPS, ERASED), Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
     encoded, rng = pictures(24), np.random.default_rng(8)
     rows = np.arange(96) % len(encoded)
     draws = np.stack([draws_for(rng) for _ in rows])
@@ -181,4 +181,4 @@ def test_what_is_erased_belongs_to_the_recipe():
 @pytest.mark.parametrize("erased", [None, ERASED[:1]])
 def test_a_value_is_missing(erased):
     with pytest.raises(ValueError, match="one element a channel for each row"):
-        Engine(recipe_of(STEPS, erased), Layout.PLANAR, threads=0, slots_kept=1)
+        ImageEngine(recipe_of(STEPS, erased), Layout.PLANAR, threads=0, slots_kept=1)

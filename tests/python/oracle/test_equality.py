@@ -13,7 +13,7 @@ from headrace import DataLoader, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._engine import device_engine
-from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._recipe.steps.recipe import DTYPES
 from headrace._recipe.steps.steps import FILTERS
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, silent_pillow, train
@@ -195,11 +195,11 @@ def test_every_number_of_threads(mixture, expected, workers, persistent):
 def test_every_instruction_set(mixture, expected, isa, monkeypatch):
     made = []
 
-    def engine(*arguments: Any, **options: Any) -> Engine:
-        made.append(Engine(*arguments, **options, isa=isa))
+    def engine(*arguments: Any, **options: Any) -> ImageEngine:
+        made.append(ImageEngine(*arguments, **options, isa=isa))
         return made[-1]
 
-    monkeypatch.setattr(device_engine, "Engine", engine)
+    monkeypatch.setattr(device_engine, "ImageEngine", engine)
     ours = DataLoader(dataset(mixture, train(112)), 16, shuffle=True, seed=9, num_workers=2)
     with silent_pillow():
         assert_same(ours, expected["epoch 0"])

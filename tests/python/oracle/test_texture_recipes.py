@@ -15,7 +15,7 @@ from headrace import Arrays, Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._engine import device_engine
-from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace.sampler import AspectRatioBatchSampler
 from support import assert_same, blobs, pictures, silent_pillow, truncated
 
@@ -67,7 +67,7 @@ def test_the_usual_size(photographs: list[Path]):
 
 @pytest.mark.parametrize("isa", core.isas())
 def test_every_instruction_set(isa, monkeypatch):
-    monkeypatch.setattr(device_engine, "Engine", lambda *given, **options: Engine(*given, **options, isa=isa))
+    monkeypatch.setattr(device_engine, "ImageEngine", lambda *given, **options: ImageEngine(*given, **options, isa=isa))
     loader = DataLoader(blobs(24, recipe(48)), 5, True, seed=1, num_workers=2)
     assert_same(loader, list(loader.reference()))
 

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import Arrays, Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
-from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._engine.memory_format import Layout
 from headrace._engine.views_engine import ViewsEngine
 from headrace._lowering import lower
@@ -161,7 +161,7 @@ def test_every_instruction_set(isa, layout):
 
 def alone(transform: Any, draws: Any, count: int) -> torch.Tensor:
     """What an engine of one transform makes of these draws."""
-    engine = Engine(lower(transform), Layout.PLANAR, threads=0, slots_kept=1)
+    engine = ImageEngine(lower(transform), Layout.PLANAR, threads=0, slots_kept=1)
     flight = engine.submit(blobs(count).blob_table(), np.arange(count), draws)
     assert engine.wait(flight, 60)
     made = engine.tensor(flight).clone()

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import default_collate, default_convert
 
-from headrace._engine.ragged_engine import Sized
+from headrace._engine.ragged_engine import Ragged
 from headrace._loading.collate import collate_registry
 from headrace._loading.collate.sample_views import StackedViews
 from headrace._loading.epoch.checkpoint import Progress
@@ -166,7 +166,7 @@ def _apart(batch: Any, count: int, views: StackedViews, kinds: Any) -> list[Any]
     """Returns the samples of a collated batch."""
     if isinstance(batch, torch.Tensor):
         return views.views_of(batch, kinds)
-    if isinstance(batch, Sized):
+    if isinstance(batch, Ragged):
         return [image.as_subclass(kinds) for image in batch]
     keys = list(batch) if isinstance(batch, Mapping) else range(len(batch))
     parts = [_apart(batch[key], count, views, kinds if isinstance(kinds, type) else kinds[key]) for key in keys]

@@ -10,14 +10,14 @@ from typing import Any
 from headrace._base.errors import SampleError
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import core
-from headrace._engine.bucketed_engine import VariantEngine
-from headrace._engine.columns_engine import GatherEngine
+from headrace._engine.bucketed_engine import BucketedEngine
+from headrace._engine.columns_engine import ColumnsEngine
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine
-from headrace._engine.fields_engine import StackedEngine
-from headrace._engine.ragged_engine import SizedEngine
+from headrace._engine.fields_engine import FieldsEngine
+from headrace._engine.lanes.worker_info import WorkerValues
+from headrace._engine.ragged_engine import RaggedEngine
 from headrace._engine.views_engine import make_views_engine
-from headrace._engine.worker_info import WorkerValues
 from headrace._loading.autotune.budget import rank_memory
 from headrace._loading.collate import collate_call
 from headrace._loading.collate.torch_batches import holds_of, naming_of
@@ -137,7 +137,9 @@ class Runner:
         engine = self.engine if keeps_engine else None
         if self._memory is None:
             self._memory = core.SlotKeeper()
-        if engine is None or not engine.fits(route.product, persists=settings.persists):
+        if engine is not None and not engine.makes(route.product):
+            engine = None
+        if engine is None or not (settings.persists or engine.has_current_limit()):  # persistent workers keep theirs
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
             engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
         elif self._line is not None and self._line[0]() is None:
@@ -221,14 +223,14 @@ class Runner:
     def new_engine(self, settings: Settings, route: Threaded, *, slots_kept: int, pin: bool = False) -> Engine:
         """Returns an engine (threads and memory) for the batches of a route."""
         if isinstance(route, Gathered):
-            return GatherEngine(route.product, threads=settings.num_workers, slots_kept=slots_kept, pin=pin)
+            return ColumnsEngine(route.product, threads=settings.num_workers, slots_kept=slots_kept, pin=pin)
         if isinstance(route, Stacked):
             return self._stacked_engine(settings, route, slots_kept=slots_kept, pin=pin)
         source, recipe = route.source, route.recipe
         layout, destination, threads = settings.layout, settings.destination, settings.num_workers
         if recipe.varies:
             stacked = settings.batched and collate_call.is_default(settings.collate_fn, batched=True)
-            return SizedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
+            return RaggedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
         if not recipe.variants:
             make = make_views_engine if recipe.views else make_engine
             return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
@@ -236,14 +238,14 @@ class Runner:
         if self._variants is None or self._variants[0] != source.places or self._variants[1] is not recipe:
             sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)
             self._variants = source.places, recipe, nearest_of(recipe.sizes, sizes)
-        return VariantEngine(recipe, layout, destination, self._variants[2], threads=threads, pin=pin)
+        return BucketedEngine(recipe, layout, destination, self._variants[2], threads=threads, pin=pin)
 
-    def _stacked_engine(self, settings: Settings, route: Stacked, *, slots_kept: int, pin: bool) -> StackedEngine:
+    def _stacked_engine(self, settings: Settings, route: Stacked, *, slots_kept: int, pin: bool) -> FieldsEngine:
         destination, parts = settings.destination, {}
         for name, part in route.parts.items():
             copied = isinstance(part, Gathered) and destination.device.type == "cuda"
             parts[name] = self.new_engine(settings, part, slots_kept=slots_kept, pin=pin or copied)
-        return StackedEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)
+        return FieldsEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)
 
     @property
     def entries(self) -> Entries | None:

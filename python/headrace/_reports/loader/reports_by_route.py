@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace._engine.engine import Engine
-from headrace._engine.ragged_engine import SizedEngine
+from headrace._engine.ragged_engine import RaggedEngine
 from headrace._loading.autotune.tuner_summary import Tuned, told
 from headrace._loading.autotune.worker_tuner import why_fixed
 from headrace._loading.epoch.order import OrderedBatch
@@ -35,7 +35,7 @@ def verify(settings: Settings, route: Threaded, epoch: Epoch, engine: Engine) ->
         return columns_reports.verify(settings, route, epoch, engine)
     if isinstance(route, Stacked):
         return fields_reports.verify(settings, route, epoch, engine)
-    if settings.batched and isinstance(engine, SizedEngine) and not engine.stacked:
+    if settings.batched and isinstance(engine, RaggedEngine) and not engine.stacked:
         single = replace(settings, batched=False)
         report = verification.verify(single, route, (epoch[0], one_by_one(epoch[1])), engine)
         return replace(report, batches=len(epoch[1]))

@@ -183,7 +183,7 @@ def collect(
     if engine is None or progress is None or progress.pace is None:
         return Stats((), 0.0, 0.0, threads, nothing)
     counted, pace = engine.counters().since(progress.before), progress.pace
-    if not counted.stages:  # a VariantEngine without a batch has no engines
+    if not counted.stages:  # a BucketedEngine without a batch has no engines
         return Stats((), 0.0, 0.0, threads, nothing)
     # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
     counting = min(threads, counted.working) if counted.working else threads

@@ -15,7 +15,7 @@ from torch.utils.data import ConcatDataset, Subset, default_collate, random_spli
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import Arrays, Columns, DataLoader, VerificationError
-from headrace._engine.columns_engine import GatherEngine
+from headrace._engine.columns_engine import ColumnsEngine
 from headrace.datasets.columns.row_layout import Column
 from support import eventually, same
 
@@ -207,7 +207,7 @@ def test_pinned_memory_is_one_block(monkeypatch):
     monkeypatch.setattr(torch, "empty", lambda *size, pin_memory=False, **where: empty(*size, **where))
     data = mixed()
     source = DataLoader(data).source
-    engine = GatherEngine(source.layout, threads=2, slots_kept=2, pin=True)
+    engine = ColumnsEngine(source.layout, threads=2, slots_kept=2, pin=True)
     rows = np.array([5, 0, 36])
     flight = engine.submit(source.blob_table(), rows, np.empty((3, 0)))
     assert engine.wait(flight, 10) and not engine.failures(flight)

@@ -10,7 +10,7 @@ import torch
 from stacks import COUNT, assert_equal, encoded, everything, plain
 
 from headrace import Blobs, DataLoader, Samples, VerificationError
-from headrace._engine.columns_engine import GatherEngine
+from headrace._engine.columns_engine import ColumnsEngine
 from support import eventually, same, threads_without_ours
 
 
@@ -19,11 +19,11 @@ def test_memory_that_is_short_for_one_part_costs_no_batch(monkeypatch):
     expected = list(loader)
     loader.set_epoch(0)
     iterator = iter(loader)
-    real = GatherEngine.tensor
-    monkeypatch.setattr(GatherEngine, "tensor", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    real = ColumnsEngine.tensor
+    monkeypatch.setattr(ColumnsEngine, "tensor", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(MemoryError):
         next(iterator)
-    monkeypatch.setattr(GatherEngine, "tensor", real)
+    monkeypatch.setattr(ColumnsEngine, "tensor", real)
     assert_equal(iterator, expected)
 
 

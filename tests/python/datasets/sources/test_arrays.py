@@ -141,13 +141,13 @@ def test_dtypes_and_layouts(dtype, memory_format):
 
 @pytest.mark.parametrize("isa", core.isas())
 def test_every_instruction_set(isa, monkeypatch):
-    from headrace._engine.engine import Engine
+    from headrace._engine.image_engine import ImageEngine
     from headrace._engine.memory_format import Layout
     from headrace._recipe.draws.draws import Draws
 
     data = Arrays(COLOUR, None, CIFAR)
     recipe = DataLoader(data).recipe()
-    engine = Engine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
+    engine = ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
     rows = np.arange(23)
     draws = Draws(recipe.columns, 5).batch(0, rows, np.zeros_like(rows))
     flight = engine.submit(data.blob_table(), rows, draws)

@@ -14,7 +14,7 @@ import torch
 
 from headrace import Blobs, DataLoader
 from headrace import transforms as T
-from headrace._engine import engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._loading.native.iterator import NativeIterator
 from support import assert_same, output_of, pictures, train
 
@@ -123,7 +123,7 @@ def test_no_memory_in_an_out_transform_costs_no_batch():
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_interrupt_anywhere_leaves_the_batch_the_next_one(monkeypatch, where, workers):
     want = list(loader())
-    monkeypatch.setattr(engine.Engine, where, at_call(4, interrupt, getattr(engine.Engine, where)))
+    monkeypatch.setattr(ImageEngine, where, at_call(4, interrupt, getattr(ImageEngine, where)))
     first = loader(num_workers=workers)
     iterator, got = iter(first), []
     with default_ctrl_c(), pytest.raises(KeyboardInterrupt):

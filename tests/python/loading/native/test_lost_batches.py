@@ -12,7 +12,7 @@ import torch
 from headrace import Blobs, DataLoader
 from headrace._engine import device_engine
 from headrace._engine.device_engine import FusedEngine
-from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._recipe.draws.draws import Draws
 from support import assert_same, pictures, train
 
@@ -57,7 +57,7 @@ def all_of(iterator: Any, kind: type[Exception]) -> tuple[list[Any], int]:
 @pytest.mark.parametrize("calls", [{1}, {3}, {3, 4, 7, 8, 9}], ids=str)
 def test_no_memory_for_a_batch(monkeypatch, options, calls, where):
     want = list(loader(**options))
-    kind = FusedEngine if "device" in options else Engine
+    kind = FusedEngine if "device" in options else ImageEngine
     monkeypatch.setattr(kind, where, failing(getattr(kind, where), calls, torch.OutOfMemoryError("no memory left")))
     batches, errors = all_of(iter(loader(**options)), torch.OutOfMemoryError)
     assert_same(batches, want)
@@ -80,7 +80,9 @@ def test_no_memory_for_a_batch_with_bad_samples(monkeypatch, on_error):
     with pytest.warns(UserWarning, match="2 samples"):
         want = list(DataLoader(data, **options))
     monkeypatch.setattr(
-        Engine, "move_targets", failing(Engine.move_targets, {2, 4, 5}, torch.OutOfMemoryError("no memory left"))
+        ImageEngine,
+        "move_targets",
+        failing(ImageEngine.move_targets, {2, 4, 5}, torch.OutOfMemoryError("no memory left")),
     )
     with pytest.warns(UserWarning, match="2 samples"):  # counted once, whatever the number of retries
         batches, errors = all_of(iter(DataLoader(data, **options)), torch.OutOfMemoryError)
@@ -107,7 +109,7 @@ def test_what_could_not_be_begun_lets_go_of_its_memory(monkeypatch):
 
 def test_another_error_is_one_batchs(monkeypatch):
     want = list(loader())
-    monkeypatch.setattr(Engine, "submit", failing(Engine.submit, {3}, OSError("once")))
+    monkeypatch.setattr(ImageEngine, "submit", failing(ImageEngine.submit, {3}, OSError("once")))
     batches, errors = all_of(iter(loader()), OSError)
     assert errors == 1
     assert_same(batches, want[:2] + want[3:])

@@ -10,7 +10,7 @@ from PIL import Image
 
 from headrace._base.exceptions import set_traceback, with_causes, words_of
 from headrace._base.native import core
-from headrace._engine.python_lane import PythonLane
+from headrace._engine.lanes.python_lane import PythonLane
 from headrace._recipe.arithmetic.pillow_ops import opened
 
 # The name of the stream that Pillow read from: the path is printed before the reason anyway.

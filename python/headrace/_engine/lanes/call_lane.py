@@ -16,9 +16,9 @@ import torch
 
 from headrace._base.exceptions import set_traceback, shown, traceback_of, words_of
 from headrace._base.native import core
+from headrace._engine.lanes.python_lane import PythonLane
+from headrace._engine.lanes.worker_info import WorkerValues, as_worker
 from headrace._engine.memory_format import Layout
-from headrace._engine.python_lane import PythonLane
-from headrace._engine.worker_info import WorkerValues, as_worker
 from headrace._lowering.python_steps.step_copies import copied
 from headrace._recipe.draws.own_generators import bare
 from headrace._recipe.draws.python_randomness import sample_randomness

@@ -1,0 +1,125 @@
+"""The native pipeline of one recipe of images: batches in, tensors in this machine's memory out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from headrace._base.native import core
+from headrace._engine.engine import Flight
+from headrace._engine.lanes.call_lane import CallLane
+from headrace._engine.lanes.pillow_lane import PillowLane
+from headrace._engine.lanes.python_lane import PythonLane
+from headrace._engine.memory_format import Layout
+from headrace._engine.pipeline_engine import PipelineEngine
+from headrace._engine.storage_pool import StoragePool
+from headrace._recipe.arithmetic import pillow_rule
+from headrace._recipe.steps.recipe import Recipe
+
+#: The DLPack type code of a dtype.
+DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}
+
+
+def byte_table(recipe: Recipe) -> np.ndarray[Any, Any]:
+    """Returns the bytes of a recipe's lut, as the core takes them."""
+    return recipe.lut.contiguous().view(torch.uint8).numpy()
+
+
+class ImageEngine(PipelineEngine):
+    """Threads, slots and the Python lanes for one recipe and layout.
+
+    Args:
+        recipe: the steps applied to each sample.
+        layout: memory layout of a batch.
+        threads: number of native threads; 0: everything runs in the caller's thread, inside `wait`.
+        slots_kept: number of free slots that are kept for the next batches.
+        pin: whether batches are in pinned memory (of torch's caching host allocator).
+        isa: instruction set of the kernels, for tests; "" for the best one.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        layout: Layout,
+        *,
+        threads: int,
+        slots_kept: int,
+        pin: bool = False,
+        isa: str = "",
+    ) -> None:
+        self.recipe = recipe
+        self.max_pixels = Image.MAX_IMAGE_PIXELS or 0
+        self._layout, self._pin = layout, pin
+        self._storages = StoragePool(slots_kept)
+        samples: dict[str, Any] = {
+            "layout": layout.value,
+            "max_pixels": self.max_pixels,
+            "pass_order": pillow_rule.pass_order(),
+        }
+        pipeline = self._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
+        lanes: list[PythonLane] = [PillowLane(pipeline, threads, recipe.mode, recipe.upright)]
+        if calls := recipe.calls:
+            lanes.append(CallLane(pipeline, threads, calls, layout))
+        super().__init__(pipeline, lanes, inline=threads == 0)
+
+    def _make_pipeline(self, samples: dict[str, Any], *, threads: int, slots_kept: int, isa: str) -> core.Pipeline:
+        """Returns the native pipeline; `samples` are its arguments about samples."""
+        lut = byte_table(self.recipe)
+        backend = self._make_backend(lut, samples, slots_kept)
+        return core.Pipeline(
+            self.recipe, lut, threads=threads, slots_kept=slots_kept, isa=isa, backend=backend, **samples
+        )
+
+    def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
+        """Returns a backend of `_gpu`; None: batches are in this machine's memory."""
+        return None
+
+    def _empty(self, count: int, **where: Any) -> torch.Tensor:
+        """Returns uninitialised memory for a batch; `where` are options of ``torch.empty``."""
+        shape = (count, *self.recipe.shape)
+        where = {"device": "cpu"} | where  # explicit, because torch's default device may be another
+        return torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._layout.memory_format, **where)
+
+    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+        """Starts a batch.
+
+        Args:
+            rows: int64 (n,), rows of `table`.
+            draws: float64 (n, k), random numbers of each sample.
+        """
+        memory = None
+        if self._pin:
+            memory = self._empty(len(rows), pin_memory=True)
+        elif self._inline:
+            memory = self._stored(len(rows))
+        return Flight(self._pipeline.submit(table, rows, draws, memory))
+
+    def _stored(self, count: int) -> torch.Tensor:
+        """Returns memory for a batch from the storage pool."""
+        like = self._empty(count, device="meta")
+        memory = torch.empty(0, dtype=like.dtype, device="cpu")
+        return memory.set_(self._storages.take(like.nbytes), 0, like.shape, like.stride())
+
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
+        """Returns the batch as a tensor of n samples; `places` (ascending) selects samples, which are compacted."""
+        count = len(flight.batch) if places is None else len(places)
+        if places is not None:
+            self._pipeline.compact(flight.batch, places)
+        if (memory := flight.batch.memory) is not None:
+            flight.batch.release()
+            return memory if count == len(memory) else memory[:count]
+        capsule = self._pipeline.tensor(flight.batch, count, DLPACK_CODE[self.recipe.dtype])
+        return torch.utils.dlpack.from_dlpack(capsule)
+
+    def single(self, batch: Any) -> Any:
+        """Returns the sample of a batch of one, without collation: a tensor of the class that the transforms make."""
+        return batch[0].as_subclass(self.recipe.kind)
+
+    def makes(self, product: Any) -> bool:
+        return not self.closed and self.recipe is product
+
+    def has_current_limit(self) -> bool:
+        return self.max_pixels == (Image.MAX_IMAGE_PIXELS or 0)
