@@ -15,7 +15,7 @@
 #include "core/pipeline/batch/backend.h"
 #include "core/pipeline/batch/device_side.h"
 #include "core/pipeline/pipeline.h"
-#include "core/pipeline/python_desk.h"
+#include "core/pipeline/python_queues.h"
 #include "core/pipeline/sample_queue.h"
 
 namespace headrace {
@@ -86,7 +86,7 @@ struct Pipeline::State final : PipelineHooks {
   const ForkGuard fork;
   SampleQueue queue;
   ReadAhead read_ahead;
-  PythonDesk python;
+  PythonQueues python;
   std::mutex mutex;
   std::condition_variable changed;  // some batch is ready or cancelled, or the pipeline is closed
   bool closed = false;              // guarded by mutex

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "core/base/counter_noise.h"
 #include "core/base/geometry.h"
-#include "core/base/noise.h"
 
 namespace headrace {
 

@@ -183,7 +183,7 @@ HEADRACE_HD void take_tile(Threads& threads, BlockMemory& block, TakeMap take, I
       const int row = kPlain ? take.y.unpadded(to_v) : take.row(to_v);
       const bool filled = !kPlain && (column < 0 || row < 0);
       const uint32_t pixel = filled ? take.fill : block.pixels[(row - y) * kTile + (column - x)];
-      store(to_u, to_v, kPlain ? pixel : take.tint(pixel));
+      store(to_u, to_v, kPlain ? pixel : take.gray_if_needed(pixel));
     }
   });
 }

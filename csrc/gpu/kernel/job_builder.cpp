@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/fuse/taker.h"
+#include "core/fuse/crop_pad_flip.h"
 #include "core/kernels/warp/warp_math.h"
 
 namespace headrace {

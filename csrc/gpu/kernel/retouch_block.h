@@ -193,7 +193,8 @@ HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const Fus
         const int column = after.column(u);
         const bool filled = column < 0 || row < 0;
         const ptrdiff_t at = static_cast<ptrdiff_t>(row) * job.last.x.size + column;
-        store_pixel(job, launch.format, u, v, after.tint(filled ? after.fill : looked_up(block.table, picture[at])));
+        store_pixel(job, launch.format, u, v,
+                    after.gray_if_needed(filled ? after.fill : looked_up(block.table, picture[at])));
       }
     }
   });

@@ -39,7 +39,7 @@ struct TakeMap {
   /// The row of the image that row `v` of the window shows; -1: fill.
   HEADRACE_HD int row(int v) const { return y.at(v, pad); }
   /// A packed pixel of the image after the take: gray, or unchanged.
-  HEADRACE_HD uint32_t tint(uint32_t pixel) const {
+  HEADRACE_HD uint32_t gray_if_needed(uint32_t pixel) const {
     if (!gray) return pixel;
     const int l = luma(pixel & 255, pixel >> 8 & 255, pixel >> 16 & 255);
     return packed(l, l, l);

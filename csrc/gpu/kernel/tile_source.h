@@ -18,7 +18,7 @@ class AnySource {
   HEADRACE_HD explicit AnySource(const SampleJob& job) : job_(job) {}
   HEADRACE_HD uint32_t operator()(int u, int v) const {
     const int x = job_.first.column(u), y = job_.first.row(v);
-    return job_.first.tint(x < 0 || y < 0 ? job_.first.fill : pixel_at(job_.image, x, y));
+    return job_.first.gray_if_needed(x < 0 || y < 0 ? job_.first.fill : pixel_at(job_.image, x, y));
   }
 
  private:

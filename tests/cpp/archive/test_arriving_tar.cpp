@@ -11,7 +11,7 @@ using namespace headrace::test;
 
 namespace {
 
-SharedBytes bytes_of(const std::string& text) { return std::make_shared<const Received>(text.begin(), text.end()); }
+SharedBytes bytes_of(const std::string& text) { return std::make_shared<const ByteBuffer>(text.begin(), text.end()); }
 
 /// All members and the error, if there is one, in one text.
 std::string at_once(const std::string& archive) {

@@ -69,7 +69,7 @@ void check_decode(const HuffmanSpec& spec, const AcTable& table, uint64_t bits, 
   REQUIRE(entry.advance_first == advance(first));
   REQUIRE(entry.advance == (pair ? advance(first) : 0) + advance(last));
   REQUIRE(entry.total() == (pair ? first.total() : 0) + last.total());
-  REQUIRE(entry.cut == cut_behind(entry.total()));
+  REQUIRE(entry.cut == cut_after(entry.total()));
   if (pair) REQUIRE(entry.first == first.value);
   REQUIRE(entry.last + static_cast<int>(bits << kLookupBits >> kLookupBits >> entry.tail) ==
           (last.end ? 0 : last.value));
@@ -94,7 +94,7 @@ void check_skip(const HuffmanSpec& spec, const AcTable& table, uint64_t bits) {
     return;
   }
   REQUIRE((entry >> kSkipAdvance) == advance);
-  REQUIRE((entry & 0xFFFF) == cut_behind(total));
+  REQUIRE((entry & 0xFFFF) == cut_after(total));
 }
 
 Seen check(const HuffmanSpec& spec, Random& random) {

@@ -5,15 +5,15 @@
 #include <optional>
 #include <string>
 
-#include "core/io/http/range_answer.h"
 #include "core/io/http/range_request.h"
+#include "core/io/http/range_response.h"
 
 namespace headrace {
 
 /// Owns a socket that does not block. One thread.
 class Connection {
  public:
-  using State = RangeAnswer::State;
+  using State = RangeResponse::State;
 
   Connection(uint32_t host, int descriptor) : host_(host), descriptor_(descriptor) {}
   ~Connection();
@@ -31,13 +31,13 @@ class Connection {
 
   uint32_t host() const { return host_; }
   int descriptor() const { return descriptor_; }
-  bool busy() const { return answer_.has_value(); }
+  bool busy() const { return response_.has_value(); }
   bool sending() const { return sent_ < text_.size(); }
   /// The answer so far, while busy.
-  const RangeAnswer& answer() const { return *answer_; }
+  const RangeResponse& response() const { return *response_; }
   /// After kLost: whether the server may have closed the connection before it saw the request, as it may at any time
   /// between two requests.
-  bool was_idle() const { return served_ > 0 && answer_->untouched(); }
+  bool was_idle() const { return served_ > 0 && response_->untouched(); }
   int64_t begun_ns() const { return begun_ns_; }
   /// Whether requests of this size take about the same time.
   bool is_small() const { return size_ <= kSmall; }
@@ -55,7 +55,7 @@ class Connection {
   const uint32_t host_;
   const int descriptor_;
   RangeRequest request_;
-  std::optional<RangeAnswer> answer_;
+  std::optional<RangeResponse> response_;
   std::string text_;  // of the request
   size_t sent_ = 0;
   uint64_t least_ = 1;              // bytes after which the kernel wakes the thread

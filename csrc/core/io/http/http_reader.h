@@ -9,7 +9,7 @@
 #include "core/base/platform/socket_watch.h"
 #include "core/base/thread_pool.h"
 #include "core/io/http/connection.h"
-#include "core/io/http/request_desk.h"
+#include "core/io/http/request_queue.h"
 #include "core/io/http/request_times.h"
 
 namespace headrace {
@@ -30,7 +30,7 @@ class HttpReader {
   HttpReader(const HttpReader&) = delete;
   HttpReader& operator=(const HttpReader&) = delete;
 
-  RequestDesk& desk() { return inner_->desk; }
+  RequestQueue& queue() { return inner_->queue; }
   /// Ends the thread and the connections. What was asked for and did not arrive is forgotten. Idempotent.
   void close();
 
@@ -53,7 +53,7 @@ class HttpReader {
 
     const std::shared_ptr<ByteStore> store;
     const Limits limits;
-    RequestDesk desk;
+    RequestQueue queue;
     SocketWatch watch;
     RequestTimes times;
     Connections connections;

@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/byte_buffer.h"
 #include "core/base/fork_guard.h"
 #include "core/base/platform/wake_event.h"
-#include "core/base/received.h"
 #include "core/io/source/byte_ranges.h"
 
 namespace headrace {

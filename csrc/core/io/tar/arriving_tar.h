@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/base/received.h"
+#include "core/base/byte_buffer.h"
 #include "core/io/tar/tar_samples.h"
 #include "core/io/tar/tar_walk.h"
 

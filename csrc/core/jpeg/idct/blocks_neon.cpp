@@ -205,7 +205,8 @@ struct Colours {
   }
 };
 
-uint8x16_t lit(uint8x16_t y, int16x8_t low, int16x8_t high) {
+/// Adds luma to the chroma terms of 16 pixels and saturates to bytes.
+uint8x16_t add_luma(uint8x16_t y, int16x8_t low, int16x8_t high) {
   const auto sum = [](int16x8_t colour, uint8x8_t light) {
     return vreinterpretq_s16_u16(vaddw_u8(vreinterpretq_u16_s16(colour), light));
   };
@@ -216,7 +217,8 @@ void colour(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, int count, u
   for (int i = 0; i < count; i += kLanes) {
     const uint8x16_t light = vld1q_u8(y + i), u = vld1q_u8(cb + i), v = vld1q_u8(cr + i);
     const Colours low(vget_low_u8(u), vget_low_u8(v)), high(vget_high_u8(u), vget_high_u8(v));
-    store_pixels(pixels + 4 * i, lit(light, low.r, high.r), lit(light, low.g, high.g), lit(light, low.b, high.b));
+    store_pixels(pixels + 4 * i, add_luma(light, low.r, high.r), add_luma(light, low.g, high.g),
+                 add_luma(light, low.b, high.b));
   }
 }
 

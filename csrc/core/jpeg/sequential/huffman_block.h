@@ -103,11 +103,11 @@ ALWAYS_INLINE Step::Outcome step(Bits* in, size_t* k, const AcTable& table, int1
   return after.outcome;
 }
 
-/// The look-up behind the bits that an entry consumes; `cut`: of cut_behind(), higher bits do not matter. The next
+/// The look-up behind the bits that an entry consumes; `cut`: of cut_after(), higher bits do not matter. The next
 /// entry waits for the last one, so each cycle counts: kFast cuts the field out with one instruction (BMI1), where a
 /// shift and a mask are two.
 template <bool kFast>
-ALWAYS_INLINE uint64_t lookup_behind(uint64_t bits, uint32_t cut) {
+ALWAYS_INLINE uint64_t lookup_after(uint64_t bits, uint32_t cut) {
 #if defined(__x86_64__)
   if constexpr (kFast) {  // the intrinsic cannot be inlined into code that is also compiled without BMI1
     uint64_t field;
@@ -137,7 +137,7 @@ ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
         static_cast<int16_t>(entry->last + static_cast<int>((in->bits & kBehind) >> (entry->tail & 63)));
   };
   const auto take = [&] {
-    const AcEntry* next = entries + lookup_behind<kFast>(in->bits, entry->cut);
+    const AcEntry* next = entries + lookup_after<kFast>(in->bits, entry->cut);
     const unsigned total = entry->total();
     store();
     k = both;
@@ -189,7 +189,7 @@ ALWAYS_INLINE bool skip_ac(Bits* in, const AcTable& table) {
   const auto advance = [&] { return k + (entry >> kSkipAdvance); };  // k after the entry
   const auto drop = [&] { in->drop(64 - kLookupBits - (entry & 63)); };
   const auto take = [&] {
-    const uint32_t next = table.skip[lookup_behind<kFast>(in->bits, entry)];
+    const uint32_t next = table.skip[lookup_after<kFast>(in->bits, entry)];
     k = advance();
     drop();
     entry = next;

@@ -147,14 +147,14 @@ void AcTable::build(const HuffmanSpec& from) {
     if (first.total > kMaxEntryBits) return;
     const unsigned rest = 1u << bits_left(first);  // entries that differ only in what follows the symbol
     const uint32_t skip_base =
-        cut_behind(first.total) | uint32_t{first.advance == kEndOfBlock ? kSkipEnd : first.advance} << kSkipAdvance;
+        cut_after(first.total) | uint32_t{first.advance == kEndOfBlock ? kSkipEnd : first.advance} << kSkipAdvance;
     for (unsigned i = at; i < at + span; i += rest)
       for (unsigned j = 0; j < rest; ++j) skip[i + j] = skip_base + skip_addends[rest + j];
     if (first.size != 0 && length == kLookupBits) return;  // the sign is not in the look-up
     for (unsigned i = at; i < at + span; i += rest) {
       const int value = value_seen(first, kLookupBits - length, i);
       const bool fits_first = value == static_cast<int8_t>(value);
-      const AcEntry alone{static_cast<uint16_t>(cut_behind(first.total)),
+      const AcEntry alone{static_cast<uint16_t>(cut_after(first.total)),
                           tail_of(first.total),
                           first.advance,
                           static_cast<int16_t>(value),

@@ -53,19 +53,19 @@ inline constexpr unsigned kMaxEntryBits = 22;
 
 /// What cuts the next look-up out of the bits, behind the `total` bits of an entry: 64 - kLookupBits - total |
 /// kLookupBits << 8, the operand of bextr.
-constexpr unsigned cut_behind(unsigned total) { return 64u - kLookupBits - total + (unsigned{kLookupBits} << 8); }
+constexpr unsigned cut_after(unsigned total) { return 64u - kLookupBits - total + (unsigned{kLookupBits} << 8); }
 
 /// One AC symbol, or two if the code of the second and the sign of its value lie in the look-up. Loads of single fields
 /// cost less than shifts of the whole: the decoder is short of arithmetic units, not of loads.
 struct AcEntry {
-  uint16_t cut = cut_behind(0);
+  uint16_t cut = cut_after(0);
   uint8_t tail = 64 - kLookupBits;  // the bits behind the look-up >> tail: what the last value has of them
   uint8_t advance_first = kEndOfBlock;
   int16_t last = 0;           // the last symbol's value, as if the bits behind the look-up were 0
   int8_t first = 0;           // the first one's value, if there are two
   uint8_t advance = kSingle;  // of all symbols
   /// Bits of all symbols.
-  unsigned total() const { return cut_behind(0) - cut; }
+  unsigned total() const { return cut_after(0) - cut; }
 };
 static_assert(sizeof(AcEntry) == 8);
 
@@ -90,7 +90,7 @@ struct AcTable {
   /// For blocks that are decoded.
   std::array<AcEntry, 1 << kLookupBits> decode;
   /// All symbols whose codes lie in the look-up, for blocks that are skipped:
-  /// cut_behind(total length) | advance << kSkipAdvance.
+  /// cut_after(total length) | advance << kSkipAdvance.
   std::array<uint32_t, 1 << kLookupBits> skip{};
   /// The next symbol, for what the entries above do not cover.
   std::array<AcSymbol, 1 << kLookupBits> symbols{};

@@ -34,7 +34,7 @@ Texture::Texture(Size size, TextureTables tables, const std::array<double, 4>& b
     throw std::invalid_argument("the tables do not fit the size of the texture");
   }
   view_.size = size;
-  fill_bytes();
+  fill_byte_tables();
   fill_places();
   fill_passes(bands);
   view_.along_x = fourier_view(size.width, radices_x_, tables_.turns_x);
@@ -47,7 +47,7 @@ Texture::Texture(Size size, TextureTables tables, const std::array<double, 4>& b
   view_.passes = passes_.data();
 }
 
-void Texture::fill_bytes() {
+void Texture::fill_byte_tables() {
   constexpr double kLuma[3] = {0.299, 0.587, 0.114};
   for (int byte = 0; byte < 256; ++byte) unit_.push_back(static_cast<float>(byte / 255.0));
   for (const double weight : kLuma) {

@@ -62,7 +62,7 @@ class Texture {
   Texture& operator=(const Texture&) = delete;
 
  private:
-  void fill_bytes();
+  void fill_byte_tables();
   void fill_places();
   void fill_passes(const std::array<double, 4>& bands);
 

@@ -36,14 +36,14 @@ struct ReturnedRanges {
 };
 
 /// Any thread may call any method.
-class RequestDesk {
+class RequestQueue {
  public:
   struct Counts {
     uint64_t requests = 0, late = 0, bytes = 0;
   };
 
   /// `most`: connections of all hosts.
-  explicit RequestDesk(size_t most) : most_(most) {}
+  explicit RequestQueue(size_t most) : most_(most) {}
 
   // ---- for callers ----
 

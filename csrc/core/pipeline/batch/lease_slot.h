@@ -10,11 +10,11 @@ namespace headrace {
 
 /// Holds a lease that is handed out once: of several threads that call take(), one gets it. Any thread may call any
 /// method.
-class LeaseBox {
+class LeaseSlot {
  public:
-  LeaseBox() = default;
-  LeaseBox(const LeaseBox&) = delete;
-  LeaseBox& operator=(const LeaseBox&) = delete;
+  LeaseSlot() = default;
+  LeaseSlot(const LeaseSlot&) = delete;
+  LeaseSlot& operator=(const LeaseSlot&) = delete;
 
   /// Replaces the lease.
   void put(Lease lease) {

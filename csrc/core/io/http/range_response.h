@@ -15,7 +15,7 @@ namespace headrace {
 
 /// Takes the bytes of an answer in pieces of any length. The parts of the request go to the store as soon as they are
 /// whole, and are then removed from the request. One thread.
-class RangeAnswer {
+class RangeResponse {
  public:
   enum class State : uint8_t {
     kMore,     // bytes are missing
@@ -27,7 +27,7 @@ class RangeAnswer {
   };
 
   /// `request` and `store` must outlive it.
-  RangeAnswer(RangeRequest& request, ByteStore& store);
+  RangeResponse(RangeRequest& request, ByteStore& store);
 
   /// Memory for the next bytes; never empty in state kMore.
   std::span<uint8_t> room();
@@ -66,8 +66,8 @@ class RangeAnswer {
   std::string retry_after_;
   uint64_t at_ = 0, end_ = 0, received_ = 0;  // offsets in the object; bytes of the body
   Piece piece_ = Piece::kGap;
-  size_t left_ = 0;                 // bytes of this piece that are missing
-  std::shared_ptr<Received> part_;  // being filled
+  size_t left_ = 0;                   // bytes of this piece that are missing
+  std::shared_ptr<ByteBuffer> part_;  // being filled
 };
 
 }  // namespace headrace

@@ -24,7 +24,7 @@ Box made_box(const PlanStage& stage, const Take& after);
 
 /// Passes on a take's rows. A plain take streams: it passes on whole rows as pushed, even pixels outside its box. Any
 /// other take collects the image first.
-class Taker final : public RowSink {
+class CropPadFlip final : public RowSink {
  public:
   /// Begins an image of size `image`. The rows of `have`, a part of it that contains needed_box, are pushed.
   void begin(const Take& take, Size image, Box have, RowSink& next);
