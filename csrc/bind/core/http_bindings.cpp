@@ -28,7 +28,7 @@ std::vector<size_t> fetch(HttpReader& self, const Vector<uint64_t>& objects, con
   return self.queue().fetch(keys, urgent);
 }
 
-// Of each: its ranges, why ("refused", "failed", "late", "odd"), urgent, status, Retry-After, reason.
+// Per request: its ranges, why ("refused", "failed", "late", "odd"), urgent, status, Retry-After, reason.
 std::vector<py::tuple> returned(HttpReader& self) {
   static constexpr const char* kNames[] = {"refused", "failed", "late", "odd"};
   std::vector<py::tuple> made;

@@ -1,4 +1,4 @@
-// Bytes that were received, and are read by several owners.
+// A buffer that bytes are received into without clearing it first, and its shared read-only form.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Moves pixels without mixing them: cuts, pads, mirrors and grays the rows of an image.
+// Moves pixels without mixing them: crops, pads, flips and grays the rows of an image.
 #include "core/fuse/crop_pad_flip.h"
 
 #include <algorithm>

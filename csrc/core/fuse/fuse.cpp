@@ -25,7 +25,7 @@ Span read_by_resize(int in, int out, Filter filter, int first, int count) {
 
 Box all_of(Size image) { return {0, 0, image.width, image.height}; }
 
-// What must be made of a stage's images if the next take needs a part of them.
+// The parts of a stage's images that must be made if the next take needs only a part.
 struct StageParts {
   Box resized;
   Box changed;  // by the effects
@@ -96,7 +96,7 @@ Fuser::~Fuser() = default;
 
 RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
   State& s = *state_;
-  Box have = decode_box(plan, image);  // the part of `image` whose rows the current stage gets
+  Box have = decode_box(plan, image);  // the part of `image` whose rows the current stage receives
   int plane_stride = 0;
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const PlanStage& stage = plan.stages[i];
@@ -144,7 +144,8 @@ void Fuser::run(const Plan& plan, const uint8_t* pixels, size_t stride, Size ima
   const Box box = decode_box(plan, image);
   const uint8_t* from = pixels + size_t(box.y) * stride + size_t(box.x) * kPixelBytes;
   const size_t row_bytes = size_t(box.width) * kPixelBytes;
-  const size_t after = stride * size_t(image.height - box.y) - size_t(box.x) * kPixelBytes;  // readable from `from` on
+  const size_t after =
+      stride * size_t(image.height - box.y) - size_t(box.x) * kPixelBytes;  // readable, starting at `from`
   const size_t needed = row_bytes + kRowSlack;
   const int direct = after < needed ? 0 : static_cast<int>(std::min<size_t>((after - needed) / stride + 1, box.height));
   if (direct > 0) sink.push(from, stride, direct);

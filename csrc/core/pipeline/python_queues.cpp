@@ -1,4 +1,4 @@
-// Queues samples for Python, and times them.
+// Puts samples into the queues for Python, and times them.
 #include "core/pipeline/python_queues.h"
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// The samples that wait for Python: files that Pillow decodes, and images for steps that are not native.
+// The queues of samples that wait for Python: files that Pillow decodes, and images for steps that are not native.
 #pragma once
 
 #include <atomic>

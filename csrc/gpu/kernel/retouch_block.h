@@ -18,7 +18,7 @@ struct RetouchMemory {
   int mean;
 };
 
-/// Increments a count that other threads increment as well.
+/// Increments a count that other threads also increment.
 HEADRACE_HD inline void add_one(int32_t* count) {
 #if defined(__CUDA_ARCH__)
   atomicAdd(count, 1);

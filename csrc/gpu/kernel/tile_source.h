@@ -12,7 +12,7 @@ struct IntRange {
   HEADRACE_HD int size() const { return end - begin; }
 };
 
-/// The pixel at (u, v) of what the resize reads, in all cases.
+/// The pixel at (u, v) of the resize's input, in all cases.
 class AnySource {
  public:
   HEADRACE_HD explicit AnySource(const SampleJob& job) : job_(job) {}
@@ -25,8 +25,8 @@ class AnySource {
   const SampleJob& job_;
 };
 
-/// AnySource for luma and chroma without padding, flip or gray: upsampled() and rgb_of_ycc(), with the work that all
-/// pixels share done once. Positions count the samples that are in memory.
+/// AnySource for luma and chroma without padding, flip or gray: upsampled() and rgb_of_ycc(), with work that is common
+/// to all pixels done once. Positions count the samples that are in memory.
 template <Upsampling kChroma>
 class YccSource {
   static_assert(kChroma == Upsampling::kNone || kChroma == Upsampling::kH2V2);

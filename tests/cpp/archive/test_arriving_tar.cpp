@@ -123,7 +123,7 @@ TEST_CASE("bytes of members that are not wanted are not kept") {
   CHECK_FALSE(found.wanted);
   tar.append(bytes_of(archive.substr(1024, 1 << 20)));
   tar.append(bytes_of(archive.substr(1024 + (1 << 20))));
-  tar.append(bytes_of("behind the end"));
+  tar.append(bytes_of("after the end"));
   REQUIRE(tar.next(found) == ArrivingTar::Step::kMember);
   CHECK(found.offset == archive.size() - 1536);
   CHECK(found.bytes[0] == 'x');

@@ -102,8 +102,8 @@ Seen check(const HuffmanSpec& spec, Random& random) {
   table.build(spec);
   Seen seen;
   for (uint64_t lookup = 0; lookup < kEntries; ++lookup)
-    for (const uint64_t behind : {uint64_t{0}, ~uint64_t{0}, random(), random()}) {
-      const uint64_t bits = lookup << (64 - kLookupBits) | behind >> kLookupBits;
+    for (const uint64_t after : {uint64_t{0}, ~uint64_t{0}, random(), random()}) {
+      const uint64_t bits = lookup << (64 - kLookupBits) | after >> kLookupBits;
       CAPTURE(lookup);
       check_decode(spec, table, bits, &seen);
       check_skip(spec, table, bits);
@@ -165,7 +165,7 @@ TEST_CASE("entries of codes of all lengths with values of all sizes") {
   }
 }
 
-TEST_CASE("a value of eight bits behind a code of one bit fits no pair") {
+TEST_CASE("a value of eight bits after a code of one bit fits no pair") {
   Random random(3);
   HuffmanSpec spec;  // no code is free, which libjpeg refuses
   spec.lengths[1] = 2;

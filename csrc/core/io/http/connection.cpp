@@ -1,4 +1,4 @@
-// Sends a request and receives its answer.
+// Sends a request and receives its response.
 #include "core/io/http/connection.h"
 
 #include <sys/socket.h>
@@ -43,8 +43,8 @@ Connection::State Connection::proceed() {
   return state;
 }
 
-/// Asks the kernel to wake the thread once so many bytes are there: by each segment, it would wake several times as
-/// often.
+/// Asks the kernel to wake the thread only once `count` bytes have arrived: woken by each segment, it would wake
+/// several times as often.
 void Connection::wake_after(uint64_t count) {
   const uint64_t least = std::max<uint64_t>(count, 1);
   if (least != least_) wait_for_bytes(descriptor_, least);

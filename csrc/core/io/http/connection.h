@@ -22,18 +22,18 @@ class Connection {
 
   /// Begins a request; `store` must outlive it. Returns kMore or kLost.
   State begin(RangeRequest request, ByteStore& store);
-  /// Sends and receives what is possible without waiting. After another state than kMore the request has ended.
+  /// Sends and receives what is possible without waiting. After any state but kMore the request has ended.
   State proceed();
-  /// Ends the request, and returns what of it is not in the store.
+  /// Ends the request, and returns the part of it that is not in the store.
   RangeRequest take_back();
-  /// A copy of this, while the request goes on.
+  /// A copy of that part, while the request continues.
   RangeRequest missing() const { return request_; }
 
   uint32_t host() const { return host_; }
   int descriptor() const { return descriptor_; }
   bool busy() const { return response_.has_value(); }
   bool sending() const { return sent_ < text_.size(); }
-  /// The answer so far, while busy.
+  /// The response so far, while busy.
   const RangeResponse& response() const { return *response_; }
   /// After kLost: whether the server may have closed the connection before it saw the request, as it may at any time
   /// between two requests.
@@ -42,7 +42,7 @@ class Connection {
   /// Whether requests of this size take about the same time.
   bool is_small() const { return size_ <= kSmall; }
 
-  // Of the owner, for each request: whether it was asked if it is late, and whether its ranges were returned as late.
+  // For the owner, per request: whether its lateness was checked, and whether its ranges were returned as late.
   bool looked_at = false, returned = false;
 
  private:
@@ -56,7 +56,7 @@ class Connection {
   const int descriptor_;
   RangeRequest request_;
   std::optional<RangeResponse> response_;
-  std::string text_;  // of the request
+  std::string text_;  // the request as sent
   size_t sent_ = 0;
   uint64_t least_ = 1;              // bytes after which the kernel wakes the thread
   uint64_t size_ = 0, served_ = 0;  // bytes of the request; requests before it

@@ -1,4 +1,4 @@
-// A loop that waits for sockets, or for something new in the queue.
+// The loop of the reader's thread: waits for sockets, or for new work in the queue.
 #include "core/io/http/http_reader.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ HttpReader::HttpReader(std::shared_ptr<ByteStore> store, const Limits& limits)
   thread_->start(1, [inner = inner_.get()](int) {
     try {
       inner->run();
-    } catch (const std::bad_alloc&) {  // of a few bytes; a range without memory is returned
+    } catch (const std::bad_alloc&) {  // of a few bytes; a range that memory is missing for is returned
       inner->store->close();
     }
   });
@@ -84,7 +84,7 @@ void HttpReader::Inner::run() {
   connections.clear();
 }
 
-/// Gives requests to idle connections. Returns when to do so again at the latest; 0: when something happens.
+/// Gives requests to idle connections. Returns the latest time to do so again; 0: at the next event.
 int64_t HttpReader::Inner::begin_requests() {
   const int64_t now = now_ns();
   for (const auto& one : connections) {
@@ -102,7 +102,7 @@ int64_t HttpReader::Inner::begin_requests() {
   return queue.ask_for_connections(now);
 }
 
-/// Closes a connection that has nothing to do.
+/// Closes an idle connection.
 void HttpReader::Inner::make_room() {
   const auto idle = std::find_if(connections.begin(), connections.end(), [](const auto& one) { return !one->busy(); });
   if (idle == connections.end()) return;
@@ -110,12 +110,12 @@ void HttpReader::Inner::make_room() {
   drop_closed();
 }
 
-/// Whether a request is still to be asked if it takes longer than most.
+/// Whether a slow request may still be hedged.
 bool HttpReader::Inner::may_be_late(const Connection& one) const {
   return one.is_small() && !one.looked_at && times.limit_ns() != RequestTimes::kNever;
 }
 
-/// Until when nothing has to be looked at.
+/// How long nothing has to be checked, in ms; -1: without a limit.
 int HttpReader::Inner::patience_ms(int64_t look_again) const {
   int64_t until = look_again == 0 ? std::numeric_limits<int64_t>::max() : look_again;
   const auto timeout = static_cast<int64_t>(limits.timeout_s * kNs);
@@ -129,7 +129,7 @@ int HttpReader::Inner::patience_ms(int64_t look_again) const {
 }
 
 void HttpReader::Inner::serve(Connection& one) {
-  if (!one.busy()) {  // the server closed it, or sends what it was not asked for
+  if (!one.busy()) {  // the server closed it, or sends unrequested bytes
     gone.push_back(&one);
     return;
   }
@@ -145,7 +145,7 @@ void HttpReader::Inner::serve(Connection& one) {
   if (state != Connection::State::kMore) end(one, state);
 }
 
-/// Others have to read what a connection was asked for, unless they do already.
+/// Returns a connection's unread ranges to the caller, to be read another way, unless they were returned already.
 void HttpReader::Inner::give_back(Connection& one, ReturnedRanges what) {
   const bool known = one.returned && what.why != Why::kOdd;
   RangeRequest request = one.take_back();
@@ -153,7 +153,7 @@ void HttpReader::Inner::give_back(Connection& one, ReturnedRanges what) {
   gone.push_back(&one);
 }
 
-/// A request has ended.
+/// Handles the end of a request.
 void HttpReader::Inner::end(Connection& one, Connection::State state) {
   const RangeResponse& response = one.response();
   queue.count(response.bytes());

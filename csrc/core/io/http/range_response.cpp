@@ -20,7 +20,7 @@ std::span<uint8_t> RangeResponse::room() {
   return std::span(scratch_).subspan(filled_);
 }
 
-/// A part is received where it stays; what leads to it, and gaps, into scratch memory.
+/// A part is received into its final memory; leads and gaps into scratch memory.
 std::span<uint8_t> RangeResponse::piece_room() {
   if (piece_ == Piece::kPart) return std::span(*part_).last(left_);
   if (piece_ == Piece::kLead) return std::span(scratch_).first(request_.object->lead).last(left_);
@@ -48,7 +48,7 @@ RangeResponse::State RangeResponse::read_head() {
   at_ = request_.begin();
   end_ = request_.end();
   begin_part();
-  // The rest is the beginning of the body; gaps and leads are received into the memory that holds it.
+  // The rest is the beginning of the body. Copied, since scratch_ is also the target for gaps and leads.
   const std::vector<uint8_t> rest(scratch_.begin() + static_cast<std::ptrdiff_t>(head),
                                   scratch_.begin() + static_cast<std::ptrdiff_t>(filled_));
   if (scratch_.size() < request_.object->lead) scratch_.resize(request_.object->lead);
@@ -75,7 +75,7 @@ RangeResponse::State RangeResponse::check_head(std::string_view text) {
   return State::kMore;
 }
 
-/// Copies bytes of the body to their places.
+/// Copies bytes of the body to their targets.
 RangeResponse::State RangeResponse::take(std::span<const uint8_t> bytes) {
   State state = State::kMore;
   while (!bytes.empty()) {
@@ -98,7 +98,7 @@ void RangeResponse::begin_part() {
   left_ = request_.begin() - at_;
 }
 
-/// `count` bytes of the body are in their place.
+/// Call when `count` bytes of the body are in their target.
 RangeResponse::State RangeResponse::advance(size_t count) {
   at_ += count;
   left_ -= count;

@@ -1,4 +1,4 @@
-// Queues of requests, one a host.
+// Queues of requests, one per host.
 #include "core/io/http/request_queue.h"
 
 #include <unistd.h>
@@ -53,7 +53,7 @@ std::vector<size_t> RequestQueue::fetch(std::span<const RangeKey> keys, bool urg
       if (request.object == nullptr) {
         request.object = found->second;
         request.urgent = urgent;
-      } else if (keys[i].offset - request.end() < request.object->lead) {  // a lead must not lie in the part before it
+      } else if (keys[i].offset - request.end() < request.object->lead) {  // a lead must not overlap the part before it
         line_of(request).push_back(std::exchange(request, {found->second, {}, urgent}));
       }
       request.parts.push_back(keys[i]);

@@ -1,4 +1,4 @@
-// Makes the tables of TextureChannels that + - * / and square roots give, in the order of
+// Makes the tables of TextureChannels that need only + - * / and square roots, in the order of
 // headrace._recipe.arithmetic.textures.
 #include "core/kernels/textures/texture.h"
 
@@ -10,11 +10,11 @@
 namespace headrace {
 namespace {
 
-// 4 as often as it divides, then 2, then odd primes in ascending order.
+// Factor 4 while it divides, then 2, then odd primes in ascending order.
 std::vector<int> radices_of(int length) {
   std::vector<int> found;
   for (int radix = 4; length > 1; radix = radix == 4 ? 2 : radix == 2 ? 3 : radix + 2) {
-    if (radix != 4 && int64_t{radix} * radix > length) radix = length;  // what is left is a prime
+    if (radix != 4 && int64_t{radix} * radix > length) radix = length;  // the remaining factor is a prime
     for (; length % radix == 0; length /= radix) found.push_back(radix);
   }
   return found;

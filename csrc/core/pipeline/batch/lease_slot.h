@@ -1,4 +1,4 @@
-// The place where a lease lies until a thread takes it.
+// Holds a lease; take() hands it out once.
 #pragma once
 
 #include <mutex>
@@ -8,8 +8,7 @@
 
 namespace headrace {
 
-/// Holds a lease that is handed out once: of several threads that call take(), one gets it. Any thread may call any
-/// method.
+/// Of several threads that call take(), one gets the lease. Any thread may call any method.
 class LeaseSlot {
  public:
   LeaseSlot() = default;
@@ -19,9 +18,9 @@ class LeaseSlot {
   /// Replaces the lease.
   void put(Lease lease) {
     const std::lock_guard lock(mutex_);
-    lease_.swap(lease);  // the one before is freed without the lock
+    lease_.swap(lease);  // the previous one is freed without the lock
   }
-  /// The lease, which is no longer here afterwards; null: there was none.
+  /// Removes and returns the lease; null: there was none.
   Lease take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(lease_, nullptr);
