@@ -144,8 +144,7 @@ void Fuser::run(const Plan& plan, const uint8_t* pixels, size_t stride, Size ima
   const Box box = decode_box(plan, image);
   const uint8_t* from = pixels + size_t(box.y) * stride + size_t(box.x) * kPixelBytes;
   const size_t row_bytes = size_t(box.width) * kPixelBytes;
-  const size_t after =
-      stride * size_t(image.height - box.y) - size_t(box.x) * kPixelBytes;  // readable, starting at `from`
+  const size_t after = stride * size_t(image.height - box.y) - size_t(box.x) * kPixelBytes;  // readable at `from`
   const size_t needed = row_bytes + kRowSlack;
   const int direct = after < needed ? 0 : static_cast<int>(std::min<size_t>((after - needed) / stride + 1, box.height));
   if (direct > 0) sink.push(from, stride, direct);

@@ -42,7 +42,7 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// Queues a batch of rows of `blobs`. `draws`: [rows][recipe.draws]. `memory`: where to write the batch; it must live
-  /// until the batch is ready or cancel() has returned. null: memory of the backend. Throws as Batch::fill and
+  /// until the batch is ready or cancel() has returned. Null: memory of the backend. Throws as Batch::fill and
   /// Backend::prepare do. `entry_points`: see Batch.
   std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                 std::vector<double> draws, BatchMemory memory,

@@ -18,8 +18,7 @@ struct FilePart {
   const char* path = nullptr;  // where the file has that state
   FileState state;
   uint64_t offset = 0, length = 0;
-  uint64_t mark =
-      0;  // hash of what was compared with the file before the part was kept; 0: nothing was compared compared
+  uint64_t mark = 0;  // hash of what was compared with the file before the part was kept; 0: nothing was
 };
 
 /// Any thread. In a forked child nothing is found and nothing is kept: the locks may be held for ever.

@@ -36,7 +36,7 @@ HttpReader::HttpReader(std::shared_ptr<ByteStore> store, const Limits& limits)
   thread_->start(1, [inner = inner_.get()](int) {
     try {
       inner->run();
-    } catch (const std::bad_alloc&) {  // of a few bytes; a range that memory is missing for is returned
+    } catch (const std::bad_alloc&) {  // of a few bytes; ranges that get no memory are returned
       inner->store->close();
     }
   });

@@ -50,7 +50,7 @@ class RequestQueue {
   /// Adds a server; returns its number.
   uint32_t add_host();
   void add_object(uint64_t number, HttpObject object);
-  /// Stops new reads; requests already sent complete.
+  /// Stops new reads: fetch() refuses its ranges. Requests already queued or sent complete.
   void drop_object(uint64_t number);
   /// Begins to read ranges, which must be wanted in the store, in this order; urgent ones before others. Does not wait.
   /// Returns the positions of those that it does not read: their object is unknown, or its server's responses were
@@ -96,9 +96,8 @@ class RequestQueue {
  private:
   struct Host {
     std::deque<RangeRequest> urgent, ahead;
-    size_t open = 0, coming = 0, needed = 0;  // connections: open, requested, to be requested
-    int64_t paused_until_ns = 0,
-            connect_after_ns = 0;  // earliest times of the next request and of requesting a connection
+    size_t open = 0, coming = 0, needed = 0;            // connections: open, requested, to be requested
+    int64_t paused_until_ns = 0, connect_after_ns = 0;  // no request before; no connection is requested before
     bool odd = false;
     size_t waiting() const { return urgent.size() + ahead.size(); }
   };

@@ -35,7 +35,7 @@ Extremes of_corners(Box window, At at) {
   const WarpPlace first = at(window.x, window.y);
   Extremes all{first.x, first.x, first.y, first.y};
   for (const WarpPlace corner : {at(right, window.y), at(window.x, bottom), at(right, bottom)}) {
-    // A comparison would not detect not a number.
+    // A comparison would not detect NaN.
     if (!std::isfinite(corner.x + corner.y)) return {NAN, NAN, NAN, NAN};
     all.add(corner);
   }

@@ -73,7 +73,7 @@ uint8_t* take_slot(size_t bytes) {
   {
     Left& kept = left();
     const std::lock_guard lock(kept.mutex);
-    for (size_t i = kept.count; i-- > 0;) {  // newest first: its pages are the least likely to have been reclaimed
+    for (size_t i = kept.count; i-- > 0;) {  // newest first: their pages are the least likely to be reclaimed
       if (kept.slots[i].bytes == mapped) return kept.remove(i).memory;
     }
   }
