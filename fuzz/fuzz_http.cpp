@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/io/http/range_answer.h"
+#include "core/io/http/range_response.h"
 
 namespace {
 
@@ -57,9 +57,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ByteStore store(1 << 20, 0);
   for (const RangeKey& key : keys) store.want(key);
 
-  RangeAnswer reading(one.request, store);
-  RangeAnswer::State state = RangeAnswer::State::kMore;
-  for (std::string_view left = answer; !left.empty() && state == RangeAnswer::State::kMore;) {
+  RangeResponse reading(one.request, store);
+  RangeResponse::State state = RangeResponse::State::kMore;
+  for (std::string_view left = answer; !left.empty() && state == RangeResponse::State::kMore;) {
     const std::span<uint8_t> room = reading.room();
     require(!room.empty(), "there is no room for an answer that goes on");
     const size_t count = std::min({room.size(), left.size(), one.piece});
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     state = reading.got(count);
   }
 
-  require((state == RangeAnswer::State::kDone) == one.request.parts.empty(), "done with ranges missing");
+  require((state == RangeResponse::State::kDone) == one.request.parts.empty(), "done with ranges missing");
   const size_t head = answer.find("\r\n\r\n");
   for (const RangeKey& key : keys) {
     const SharedBytes bytes = store.take_if_here(key);

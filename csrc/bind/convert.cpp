@@ -1,4 +1,4 @@
-// Converts the dataclasses of headrace._recipe.steps to their native twins.
+// Converts the dataclasses of headrace._recipe.steps to the core's own structs.
 #include "bind/convert.h"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ std::string class_of(const py::handle& step) {
 
 bool is_texture(const py::handle& step) { return class_of(step) == "Texture"; }
 
-// Whether a parameter is a Drawn; its column is the step's draw then.
+// Whether a parameter is a Drawn. If so, sets the step's draw to its column.
 bool read_drawn(const py::handle& parameter, Step& step) {
   if (!py::hasattr(parameter, "column")) return false;
   step.draw = py::cast<int>(parameter.attr("column"));
@@ -107,7 +107,7 @@ void read_boxes(const py::handle& from, Step& step) {
   }
 }
 
-// What torchvision does with a byte tensor, and how torch rounds.
+// Reads the parameters of torchvision's effect on a byte tensor, and how torch rounds.
 void read_tensor_effect(const py::handle& from, Step& step) {
   step.draw = kConstant;
   step.first_version = py::cast<int>(from.attr("version")) == 1;

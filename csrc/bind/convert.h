@@ -3,7 +3,7 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
-#include <pybind11/stl.h>  // in every file of this folder: with two casters for a type the linker would pick either
+#include <pybind11/stl.h>  // include it in every file of this folder: of two casters for one type the linker picks any
 
 #include <span>
 #include <string>
@@ -24,7 +24,7 @@ std::vector<T> to_vector(const pybind11::array_t<T, pybind11::array::c_style | p
   return {array.data(), array.data() + array.size()};
 }
 
-/// A contiguous array; another one is copied.
+/// A contiguous array; any other array is copied.
 template <class T>
 using Vector = pybind11::array_t<T, pybind11::array::c_style>;
 
@@ -34,7 +34,7 @@ std::span<const T> span_of(const Vector<T>& array) {
   return {array.data(), static_cast<size_t>(array.size())};
 }
 
-/// The bytes of a contiguous buffer, not copied: valid as long as the result lives. Raises ValueError for another
+/// The bytes of a contiguous buffer, not copied: valid as long as the result lives. Raises ValueError for any other
 /// buffer.
 pybind11::buffer_info bytes_of(const pybind11::buffer& buffer);
 /// The bytes of such a buffer.
@@ -42,7 +42,7 @@ inline std::span<const uint8_t> span_of(const pybind11::buffer_info& info) {
   return {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};
 }
 
-/// Each adds its part to the module.
+/// Each function adds its part to the module.
 void bind_columns(pybind11::module_& module);
 void bind_composed(pybind11::module_& module);
 void bind_draws(pybind11::module_& module);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bind/convert.h"
-#include "core/base/received.h"
+#include "core/base/byte_buffer.h"
 
 namespace headrace {
 

@@ -8,8 +8,8 @@
 
 namespace headrace {
 
-/// In place of pybind11::gil_scoped_release, which must not be used: up to Python 3.13 a daemon thread that asks for
-/// the GIL while the interpreter ends is ended by pthread_exit. That unwinds the thread's stack, and at the first
+/// Used instead of pybind11::gil_scoped_release, which must not be used: up to Python 3.13 a daemon thread that asks
+/// for the GIL while the interpreter ends is ended by pthread_exit. That unwinds the thread's stack, and at the first
 /// noexcept destructor, such as gil_scoped_release's own, the process aborts ("terminate called without an active
 /// exception"). Here the thread sleeps until the process is gone, as Python 3.14 lets it (gh-87135).
 class Unlocked {

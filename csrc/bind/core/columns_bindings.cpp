@@ -56,8 +56,8 @@ std::pair<std::vector<size_t>, size_t> gathered_bytes(std::vector<size_t> row_by
   return {std::move(offsets), offset};
 }
 
-// The bytes of each column, as uint8 tensors over the batch's slot, once a batch. Each is a storage of its own, so that
-// torch.save of a column does not save the others; they share the lease.
+// The bytes of each column, as uint8 tensors over the batch's slot; only once per batch. Each is a storage of its own,
+// so that torch.save of a column does not save the others; they share the lease.
 py::list gathered(const HeldBatch& held, std::vector<size_t> row_bytes) {
   Batch& batch = *held.batch;
   const Lease slot = batch.slot.take();

@@ -1,7 +1,7 @@
 // Defines the module headrace._core from its parts.
 #include <pybind11/pybind11.h>
 
-// jpeglib.h needs both of these before it.
+// jpeglib.h needs both of these included before it.
 // clang-format off
 #include <cstddef>
 #include <cstdio>

@@ -7,8 +7,8 @@
 
 namespace headrace {
 
-/// Keeps one copy of each object that is added. `Same`: whether two are the same object. With Python's objects neither
-/// it nor a copy may run Python code, which could wait for a thread that waits for this lock.
+/// Keeps one copy of each object that is added. `Same`: whether two are the same object. For Python objects, neither it
+/// nor a copy may run Python code, which could wait for a thread that waits for this lock.
 template <class T, class Same>
 class Distinct {
  public:

@@ -31,7 +31,7 @@ py::dict counts(const EntryPoints& self) {
   return py::dict("images"_a = now.images, "bytes"_a = now.bytes, "decodes"_a = now.decodes, "entered"_a = now.entered);
 }
 
-// (keys, counts, bits, dc): of each image its key and the number of its rows; of each row the bit and the DC values.
+// (keys, counts, bits, dc): per image its key and the number of its rows; per row the bit and the DC values.
 py::tuple content(const EntryPoints& self) {
   std::vector<EntryList> lists;
   size_t rows = 0;
@@ -58,7 +58,7 @@ py::tuple content(const EntryPoints& self) {
   return py::make_tuple(keys, counts, bits, dc);
 }
 
-// Takes what content() returned, as far as the limit goes.
+// Adds what content() returned, up to the limit.
 void add(EntryPoints& self, const Vector<uint64_t>& keys, const Vector<uint32_t>& counts, const Vector<uint32_t>& bits,
          const Vector<int16_t>& dc) {
   size_t rows = 0;

@@ -1,4 +1,4 @@
-// The memory that loaders keep between epochs.
+// Binds the memory that loaders keep between epochs.
 #include <pybind11/pybind11.h>
 
 #include "bind/convert.h"

@@ -40,13 +40,12 @@ PyBlobTable table_of_memory(const py::list& buffers) {
     blob.data = static_cast<const uint8_t*>(info.ptr);
     blob.size = static_cast<uint64_t>(info.size * info.itemsize);
     spans.push_back(blob);
-    owner.append(
-        py::memoryview(py::reinterpret_borrow<py::object>(buffer)));  // a buffer that is exported cannot be resized
+    owner.append(py::memoryview(py::reinterpret_borrow<py::object>(buffer)));  // an exported buffer cannot be resized
   }
   return {BlobTable::of_memory(std::move(spans)), owner};
 }
 
-// Row i: sizes[i] bytes of buffers[which[i]], from begins[i] on.
+// Row i: sizes[i] bytes of buffers[which[i]], starting at begins[i].
 PyBlobTable table_of_spans(const py::list& buffers, const Int64s& which, const Int64s& begins, const Int64s& sizes) {
   std::vector<std::span<const uint8_t>> memory, rows;
   py::list owner;
@@ -62,7 +61,7 @@ PyBlobTable table_of_spans(const py::list& buffers, const Int64s& which, const I
     const auto begin = static_cast<size_t>(begins.data()[i]), size = static_cast<size_t>(sizes.data()[i]);
     if (number >= memory.size()) throw py::index_error("there is no such buffer");
     if (begin > memory[number].size() || size > memory[number].size() - begin) {
-      throw py::index_error("row " + std::to_string(i) + " does not lie in its buffer");
+      throw py::index_error("row " + std::to_string(i) + " is outside its buffer");
     }
     rows.push_back(memory[number].subspan(begin, size));
   }
@@ -160,9 +159,9 @@ bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
   }
 }
 
-// A tensor (samples, C, H, W), or (samples, H, W, C) where the strides say so, over the batch's slot, once a batch. The
-// slot returns to the ring when the last tensor on it is freed, even while a worker that has just made the last sample
-// still holds the batch.
+// A tensor (samples, C, H, W), or (samples, H, W, C) where the strides say so, over the batch's slot; only once per
+// batch. The slot returns to the ring when the last tensor on it is freed, even while a worker that has just made the
+// last sample still holds the batch.
 py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int samples, uint8_t type_code) {
   Batch& batch = *held.batch;
   Lease slot = batch.slot.take();
@@ -179,7 +178,7 @@ py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int sa
   return slot_tensor(std::move(slot), batch.memory, {type_code, static_cast<uint8_t>(8 * item), 1}, shape, steps);
 }
 
-// The sample at a position of a batch of different sizes, once: a tensor (C, H, W).
+// The sample at a position of a batch of different sizes: a tensor (C, H, W); only once per sample.
 py::capsule sized_tensor(const HeldBatch& held, const PipelineOptions& options, int place, uint8_t type_code) {
   SizedSample& made = held.batch->sized->at(static_cast<size_t>(place));
   Lease slot = made.memory.take();
@@ -196,7 +195,7 @@ py::capsule sized_tensor(const HeldBatch& held, const PipelineOptions& options, 
 
 template <auto pop>
 std::unique_ptr<HeldJob> next_job(const py::object& self, double seconds) {
-  auto held = std::make_unique<HeldJob>(PythonJob{}, self);  // first: without memory no job is taken, and so none lost
+  auto held = std::make_unique<HeldJob>(PythonJob{}, self);  // allocated first: if this throws, no job is lost
   std::optional<PythonJob> job;
   {
     const Unlocked unlocked;

@@ -17,7 +17,7 @@ namespace headrace {
 
 namespace py = pybind11;
 
-/// A table, the Python objects whose memory it points into, and what is learned of its JPEGs.
+/// A table, the Python objects whose memory it points into, and what is learned about its JPEGs.
 struct PyBlobTable {
   std::shared_ptr<const BlobTable> table;
   py::object owner;
@@ -39,7 +39,8 @@ struct PyPipeline {
       if (settled) pipeline.reset();
     }
     if (settled) return;
-    // A thread is stuck, for example in a read from a file system that does not answer. All that it may use is leaked.
+    // A thread is stuck, for example in a read from a file system that does not answer. Everything it may use is
+    // leaked.
     (void)pipeline.release();
     for (py::object& one : kept.take()) (void)one.release();
   }
@@ -58,11 +59,11 @@ struct PyPipeline {
   std::unique_ptr<Pipeline> pipeline;
 };
 
-/// A batch that Python holds, and the memory that the caller brought for it. Destroyed before release(), for example
+/// A batch that Python holds, and the memory that the caller passed for it. Destroyed before release(), for example
 /// after an interrupt between two calls, it cancels the batch first, so that no worker writes to freed memory.
 struct HeldBatch {
   std::shared_ptr<Batch> batch;
-  py::object memory;  // None: the batch has a slot of the pipeline's ring, which workers own as well
+  py::object memory;  // None: the batch has a slot of the pipeline's ring, which workers also own
 
   /// Constructed before the batch is submitted: nothing may throw after that.
   HeldBatch(py::object brought, py::object pipeline) : memory(std::move(brought)) {

@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-/// A forked child has a new one, which is not recording. Any thread.
+/// A forked child has a new one, which is not recording. Callable from any thread.
 std::shared_ptr<Recorder> process_recorder();
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Binds the table of byte ranges of files, and what compares an index of tar shards with them.
+// Binds the table of byte ranges of files, and the check of an index of tar shards against them.
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct PyTarCheck {
   py::object owner;
 };
 
-// Extensions, the number of each sample's among them, offsets, lengths, and numbers or None.
+// Extensions, the index of each sample's extension among them, offsets, lengths, and numbers or None.
 using Field = std::tuple<std::vector<py::bytes>, Vector<uint8_t>, Vector<uint64_t>, Vector<uint64_t>,
                          std::optional<Vector<int64_t>>>;
 
@@ -98,8 +98,8 @@ class Piece final : public ByteSource {
   const uint64_t begin_, size_;
 };
 
-// Whether a member with this mark lies at `offset` of an archive of `size` bytes, of which `bytes` lie at `begin`: they
-// end with its own header.
+// Whether a member with this mark is at `offset` of an archive of `size` bytes. `bytes`: those of the archive that
+// start at `begin` and end with the member's own header.
 bool is_marked(const py::bytes& bytes, uint64_t begin, uint64_t size, uint64_t offset, uint64_t length, uint64_t mark) {
   return is_marked_at(Piece(std::string(bytes), begin, size), offset, length, mark);
 }

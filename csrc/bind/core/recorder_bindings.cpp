@@ -23,7 +23,7 @@ namespace headrace {
 
 namespace {
 
-// Of one process. Never freed: threads may outlive static objects, and a child of a fork has one of its own, because
+// The recorder of one process. Never freed: threads may outlive static objects. A forked child makes its own, because
 // the locks of its parent's may stay held.
 struct Ours {
   std::shared_ptr<Recorder> recorder = std::make_shared<Recorder>();

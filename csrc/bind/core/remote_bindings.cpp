@@ -1,4 +1,4 @@
-// Binds the store of fetched bytes, the table of ranges of objects in other machines, and entries of a cache on disk.
+// Binds the store of fetched bytes, the table of ranges of objects on other machines, and entries of a cache on disk.
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -86,7 +86,7 @@ struct PyRemoteRanges {
   py::object owner;
 };
 
-// `cached`: of each object, the beginning of the paths of its entries on disk; b"": none.
+// `cached`: for each object, the beginning of the paths of its entries on disk; b"": none.
 PyRemoteRanges remote_ranges(const Store& store, const Vector<uint64_t>& objects, const std::vector<py::bytes>& cached,
                              const Vector<uint32_t>& object_of, const Vector<uint64_t>& offsets,
                              const Vector<uint64_t>& lengths, const std::optional<Vector<uint64_t>>& marks) {
@@ -122,7 +122,7 @@ py::bytes take(const PyRemoteRanges& self, int64_t row) {
   return to_bytes(bytes);
 }
 
-// Needs no Python object, so a pipeline does not keep it behind its batch.
+// Needs no Python object, so a pipeline does not keep it after its batch.
 PyBlobTable chosen_ranges(const Store& store, const Vector<int64_t>& rows, const Vector<uint64_t>& objects,
                           const Vector<uint64_t>& offsets, const Vector<uint64_t>& lengths) {
   const std::vector<RangeKey> keys = range_keys(objects, offsets, lengths);

@@ -14,7 +14,8 @@ namespace py = pybind11;
 namespace headrace {
 namespace {
 
-// `recipes`, `luts`: of the views, which have the same draws. `stacked`: whether a sample's views lie together.
+// `recipes`, `luts`: one for each view; all views have the same draws. `stacked`: whether a sample's views are adjacent
+// in memory.
 std::unique_ptr<PyPipeline> views_pipeline(const std::vector<py::object>& recipes, const std::vector<py::buffer>& luts,
                                            const std::string& layout, bool stacked, int threads, int64_t max_pixels,
                                            const std::string& pass_order, int slots_kept, const std::string& isa) {

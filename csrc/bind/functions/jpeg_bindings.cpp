@@ -74,8 +74,8 @@ py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height
   const Box box{x, y, width, height};
   if (width < 1 || height < 1 || x > header.size.width - width || y > header.size.height - height ||
       !box.inside(header.size))
-    throw py::value_error("the box does not lie inside the image");
-  // Without a value, to be filled in place: the only way to make a bytes object without a copy.
+    throw py::value_error("the box is not inside the image");
+  // Uninitialised, then filled in place: the only way to make a bytes object without a copy.
   auto pixels = py::reinterpret_steal<py::bytes>(
       PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(width) * height * kPixelBytes));
   if (!pixels) throw py::error_already_set();

@@ -20,12 +20,12 @@ MixType to_mix_type(const std::string& name) {
   return static_cast<MixType>(found - kNames.begin());
 }
 
-// Whether each step along `axis` passes over `extent` bytes at least. A single place has no stride.
+// Whether each step along `axis` passes over `extent` bytes at least. An axis of length 1 has no stride.
 bool apart(const py::array& array, int axis, py::ssize_t extent) {
   return array.shape(axis) < 2 || array.strides(axis) >= extent;
 }
 
-// `batch`: (n, m), the elements of each sample without gaps; those of `type`, or as many bytes.
+// `batch`: (n, m), the elements of each sample without gaps, of `type` or as raw bytes.
 void mix(py::array batch, const std::string& type, double share, double rest, bool mirrored, const std::string& isa) {
   const MixType mixed = to_mix_type(type);
   const auto bytes = static_cast<py::ssize_t>(mix_bytes(mixed));

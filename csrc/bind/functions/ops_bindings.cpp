@@ -104,7 +104,7 @@ py::array_t<float> blur(const py::array_t<uint8_t, py::array::c_style>& image,
   return made;
 }
 
-// How torch rounds is found by comparing floats with it, because bytes rarely tell.
+// For finding how torch rounds: floats are compared with torch's, because bytes rarely differ.
 py::tuple tensor_warp(const py::array_t<uint8_t, py::array::c_style>& image, const std::array<float, 6>& matrix,
                       bool fused_places, bool fused) {
   if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");

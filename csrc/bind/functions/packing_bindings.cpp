@@ -1,4 +1,4 @@
-// Binds the rewriting of JPEGs without loss.
+// Binds the lossless rewriting of JPEGs.
 #include <string_view>
 #include <vector>
 

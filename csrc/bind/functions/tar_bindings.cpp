@@ -1,4 +1,4 @@
-// Binds the index of a tar archive, and the members of one that arrives.
+// Binds the index of a tar archive, and the reader of an archive whose bytes are still arriving.
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -27,7 +27,7 @@ py::array_t<T> array_of(const std::vector<T>& values) {
 }
 
 [[noreturn]] void raise(const ArchiveError& error) {
-  // Names in the message may be no UTF-8.
+  // Names in the message may not be UTF-8.
   const auto text = py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "backslashreplace"));
   PyErr_SetObject(PyExc_ValueError, text.ptr());

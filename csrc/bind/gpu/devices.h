@@ -17,14 +17,14 @@ namespace headrace {
 std::shared_ptr<Device> device_of(const std::string& kind, int index);
 
 /// `count` decoders of a device (the one of that kind and index), `decoder`: "hardware" or "cuda", with at most `group`
-/// images a call. `candidates`: nvJPEG libraries to try. The emulated device has a test double, or the library with
+/// images per call. `candidates`: nvJPEG libraries to try. The emulated device gets a test double, or the library with
 /// nvJPEG's functions that $HEADRACE_NVJPEG_DOUBLE names (tests/cpp/fake_nvjpeg). Throws std::runtime_error where the
 /// device has none.
 DecodeLane::Decoders decoders_of(const std::string& kind, int index, const std::shared_ptr<Device>& device,
                                  const std::string& decoder, const std::vector<std::string>& candidates, int count,
                                  int group);
 
-/// Each adds its part to the module.
+/// Each function adds its part to the module.
 void bind_device_ops(pybind11::module_& module);
 void bind_timing(pybind11::module_& module);
 

@@ -46,7 +46,7 @@ std::shared_ptr<NvjpegLibrary> new_nvjpeg(const std::shared_ptr<Device>& device,
 }
 
 // One handle for each GPU and backend, kept until the process ends: nvJPEG takes half a second to make one, and every
-// loader needs one. Never destroyed: the driver may be unloaded before.
+// loader needs one. Never destroyed: the driver may be unloaded earlier.
 std::shared_ptr<NvjpegLibrary> nvjpeg_of(int index, const std::string& decoder,
                                          const std::vector<std::string>& candidates) {
   using Key = std::tuple<int, std::string, std::vector<std::string>>;

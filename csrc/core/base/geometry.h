@@ -36,7 +36,7 @@ inline constexpr int kPixelBytes = 4;
 /// code.
 inline constexpr size_t kRowSlack = 64;
 
-/// Takes the rows of an image from top to bottom. Stages are chained as sinks: decoder -> resampler -> store.
+/// Receives the rows of an image from top to bottom. Stages are chained as sinks: decoder -> resampler -> store.
 class RowSink {
  public:
   virtual ~RowSink() = default;

@@ -5,7 +5,7 @@
 
 #include "core/base/geometry.h"
 
-// Marks functions that nvcc compiles for the GPU as well. Those of this file are static: each file that is compiled for
+// Marks functions that nvcc also compiles for the GPU. Those of this file are static: each file that is compiled for
 // wider instructions has its own copies, so the linker cannot pick one of them for the whole program.
 #if defined(__CUDACC__)
 #define HEADRACE_HD __host__ __device__

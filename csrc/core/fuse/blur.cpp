@@ -1,7 +1,7 @@
 // torchvision's GaussianBlur of a PIL image.
 //
 // Note [order of terms]: a sum of floats depends on the order of its terms, so a value near a half may round up or
-// down. torch's depthwise convolution (oneDNN) adds the terms of an output one after the other by fused multiply-adds,
+// down. torch's depthwise convolution (oneDNN) adds the terms of an output one after another by fused multiply-adds,
 // rows in the outer loop, columns in the inner one. headrace._recipe.arithmetic.blur_rule checks that it does so on
 // this machine.
 #include "core/fuse/blur.h"

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/fuse/crop_pad_flip.h"
+#include "core/fuse/effect_sink.h"
 #include "core/fuse/resampler.h"
-#include "core/fuse/retoucher.h"
 #include "core/fuse/row_store.h"
 #include "core/fuse/sinks/raw_rows.h"
-#include "core/fuse/taker.h"
 #include "core/kernels/float_resize/float_resampler.h"
 #include "core/kernels/warp/warp_math.h"
 #include "core/kernels/warp/warp_reach.h"
@@ -25,7 +25,7 @@ Span read_by_resize(int in, int out, Filter filter, int first, int count) {
 
 Box all_of(Size image) { return {0, 0, image.width, image.height}; }
 
-// What must be made of a stage's images if the next take needs a part of them.
+// The parts of a stage's images that must be made if the next take needs only a part.
 struct StageParts {
   Box resized;
   Box changed;  // by the effects
@@ -71,11 +71,11 @@ struct Fuser::State {
 
   struct StageSinks {
     explicit StageSinks(const Kernels& kernels)
-        : resampler(kernels), float_resampler(*kernels.floats), retoucher(kernels) {}
-    Taker taker;
+        : resampler(kernels), float_resampler(*kernels.floats), effect_sink(kernels) {}
+    CropPadFlip crop_pad_flip;
     Resampler resampler;
     FloatResampler float_resampler;
-    Retoucher retoucher;
+    EffectSink effect_sink;
   };
 
   StageSinks& stage(size_t index) {
@@ -85,7 +85,7 @@ struct Fuser::State {
 
   const Kernels& kernels;
   std::vector<std::unique_ptr<StageSinks>> stages;
-  Taker last;
+  CropPadFlip last;
   RowStore store;
   RawRows raw_rows;
   RowBuffer tail;  // the last rows of an image in memory, copied so that they have slack
@@ -96,15 +96,15 @@ Fuser::~Fuser() = default;
 
 RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
   State& s = *state_;
-  Box have = decode_box(plan, image);  // the part of `image` whose rows the current stage gets
+  Box have = decode_box(plan, image);  // the part of `image` whose rows the current stage receives
   int plane_stride = 0;
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const PlanStage& stage = plan.stages[i];
     const bool last = i + 1 == plan.stages.size();
     const Take& after = last ? plan.last : plan.stages[i + 1].take;
-    auto& [taker, resampler, float_resampler, retoucher] = s.stage(i);
+    auto& [crop_pad_flip, resampler, float_resampler, effect_sink] = s.stage(i);
     const bool floats = is_float_filter(stage.filter);
-    taker.begin(stage.take, image, have, floats ? static_cast<RowSink&>(float_resampler) : resampler);
+    crop_pad_flip.begin(stage.take, image, have, floats ? static_cast<RowSink&>(float_resampler) : resampler);
 
     const Box& box = stage.take.box;
     const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
@@ -114,7 +114,7 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
     have = changed;
     RowSink* next = &s.store;
     if (!last) {
-      next = &s.stage(i + 1).taker;
+      next = &s.stage(i + 1).crop_pad_flip;
     } else if (!after.box.inside(image)) {
       next = &s.last;
     } else if (s.kernels.planar && !floats && !output.rgbx && stage.effects.empty() && !after.gray &&
@@ -122,8 +122,8 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
       plane_stride = (after.box.width + kTableBlock - 1) / kTableBlock * kTableBlock;
     }
     if (!stage.effects.empty()) {
-      retoucher.begin(stage.effects, plan, stage.resize, want, changed, *next);
-      next = &retoucher;
+      effect_sink.begin(stage.effects, plan, stage.resize, want, changed, *next);
+      next = &effect_sink;
     }
     const ResizeJob job{box.size(), stage.resize, stage.filter, stage.vertical_first, want, rows, plane_stride};
     floats ? float_resampler.begin(job, *next) : resampler.begin(job, *next);
@@ -135,7 +135,7 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
     s.last.begin(plan.last, image, have, s.store);
     s.store.begin(output, box.size(), nullptr, 0, 0, 0, plan.erased);
   }
-  if (!plan.stages.empty()) return s.stage(0).taker;
+  if (!plan.stages.empty()) return s.stage(0).crop_pad_flip;
   return box.inside(image) ? static_cast<RowSink&>(s.store) : s.last;
 }
 
@@ -144,7 +144,7 @@ void Fuser::run(const Plan& plan, const uint8_t* pixels, size_t stride, Size ima
   const Box box = decode_box(plan, image);
   const uint8_t* from = pixels + size_t(box.y) * stride + size_t(box.x) * kPixelBytes;
   const size_t row_bytes = size_t(box.width) * kPixelBytes;
-  const size_t after = stride * size_t(image.height - box.y) - size_t(box.x) * kPixelBytes;  // readable from `from` on
+  const size_t after = stride * size_t(image.height - box.y) - size_t(box.x) * kPixelBytes;  // readable at `from`
   const size_t needed = row_bytes + kRowSlack;
   const int direct = after < needed ? 0 : static_cast<int>(std::min<size_t>((after - needed) / stride + 1, box.height));
   if (direct > 0) sink.push(from, stride, direct);

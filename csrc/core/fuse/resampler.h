@@ -11,7 +11,7 @@ namespace headrace {
 class Resampler final : public RowSink {
  public:
   explicit Resampler(const Kernels& kernels) : kernels_(kernels) {}
-  /// Begins an image: the rows of job.have are pushed, those of job.want go to `next`.
+  /// Begins an image: the rows of job.have must be pushed, those of job.want go to `next`.
   void begin(const ResizeJob& job, RowSink& next);
   void push(const uint8_t* rows, size_t stride, int count) override;
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "core/fuse/taker.h"
+#include "core/fuse/crop_pad_flip.h"
 
 namespace headrace {
 

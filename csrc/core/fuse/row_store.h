@@ -16,7 +16,7 @@ namespace headrace {
 class RowStore final : public RowSink {
  public:
   explicit RowStore(const Kernels& kernels) : kernels_(kernels) {}
-  /// Begins a sample of rows [skip_rows, skip_rows + size.height) of those pushed, from column `skip_pixels` on.
+  /// Begins a sample of rows [skip_rows, skip_rows + size.height) of those pushed, starting at column `skip_pixels`.
   /// Applies the flips and the gray of `last`; nullptr: none. Rows are RGBX or, with neither gray nor pixels to skip,
   /// planes (kernels.h). Writes the boxes of `erased` after the last row.
   void begin(const Output& output, Size size, const Take* last, int skip_pixels, int skip_rows, int plane_stride,

@@ -133,7 +133,7 @@ void Pipeline::put_back(PythonJob& job) {
   if (job.batch == nullptr || state_->fork.forked()) return;
   PythonJob again = job;  // a copy: Python may still read the pixels of this one
   (job.call < 0 ? state_->python.pillow : state_->python.calls).put_back(std::move(again));
-  job.batch = nullptr;  // last: where the queue has no memory for it, the job is still the caller's, who can fail it
+  job.batch = nullptr;  // last: if the queue has no memory for it, the job still belongs to the caller, who can fail it
 }
 
 void Pipeline::fail(PythonJob& job, std::string reason) {

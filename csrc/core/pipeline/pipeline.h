@@ -47,18 +47,18 @@ class Pipeline {
   std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                 std::vector<double> draws, BatchMemory memory,
                                 std::shared_ptr<EntryPoints> entry_points = nullptr);
-  /// Makes other samples at some positions (`places`) of a batch that is ready, ahead of all queued batches. They have
-  /// its entry points.
+  /// Makes other samples at some positions (`places`) of a batch that is ready, before all queued batches. Uses the
+  /// batch's entry points.
   std::shared_ptr<Batch> repair(const Batch& batch, std::vector<int> places, std::shared_ptr<const BlobTable> blobs,
                                 std::vector<int64_t> rows, std::vector<double> draws);
 
   /// True once every sample of the batch is made or has failed; false when `patience` ran out, and after close() or
   /// cancel().
   bool wait(const Batch& batch, std::chrono::milliseconds patience);
-  /// Work that the caller puts on `stream`, a device's, from now on sees the batch, which is ready.
+  /// Makes work that the caller puts on `stream`, of a device, after this call see the batch, which must be ready.
   void hand_over(Batch& batch, uintptr_t stream);
   /// Stops a batch: workers begin no further sample of it. A slot of the ring lives until the last worker is done with
-  /// it. Where the caller brought the memory, this blocks until no thread writes to it (a few milliseconds).
+  /// it. If the caller passed the memory, this blocks until no thread writes to it (a few milliseconds).
   void cancel(Batch& batch);
 
   /// Moves the samples at `places`, ascending, to the front of a batch that is ready. This machine's memory only.
@@ -95,7 +95,7 @@ class Pipeline {
   std::vector<StageReport> stats() const;
   /// Bytes of the blobs that were read so far, from files or memory.
   int64_t bytes_read() const;
-  /// The threads that have begun, as the operating system numbers them; also those that resize() took away.
+  /// The ids, in the operating system, of the threads that have begun, including those that resize() put to sleep.
   std::vector<int64_t> thread_ids() const;
   /// Lets `count` threads, 1 or more, take samples: adds threads, or lets some sleep once they have finished their
   /// samples. Batches do not depend on it. Does nothing after close(). Throws std::invalid_argument, std::system_error
@@ -104,7 +104,7 @@ class Pipeline {
   /// Number of threads that take samples, and of those that resize() lets sleep.
   int threads() const;
   int asleep() const;
-  /// Restricts all threads, also those of later, to these CPUs. Throws std::system_error if they cannot run there.
+  /// Restricts all threads, including later ones, to these CPUs. Throws std::system_error if they cannot run there.
   void place(std::span<const int> cpus);
   /// See DeviceSide::trouble.
   std::string trouble() const;

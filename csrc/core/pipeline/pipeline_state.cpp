@@ -44,7 +44,7 @@ Pipeline::State::State(PipelineOptions given)
 }
 
 void Pipeline::State::start_threads(int count) {
-  // A thread reads its worker while others may be added: it must not look it up.
+  // A thread uses its worker while others may be added, so it must not look it up in the list.
   while (workers.size() < static_cast<size_t>(count)) workers.push_back(new_worker());
   std::vector<SampleWorker*> of_threads;
   for (const auto& worker : workers) of_threads.push_back(worker.get());
@@ -112,7 +112,7 @@ void Pipeline::State::make(SampleWorker& worker, const std::shared_ptr<Batch>& b
   if (handed_on) return;
   if (!known) return done(batch);
   make_from_file(worker, batch, sample, bytes, true);
-  // Bytes in mapped memory come from the disk when they are decoded.
+  // Bytes in mapped memory are read from the disk only when they are decoded.
   if (watched && mapped) read_ahead.saw(waits_of_this_thread() > waits);
 }
 

@@ -15,7 +15,7 @@
 #include "core/pipeline/batch/backend.h"
 #include "core/pipeline/batch/device_side.h"
 #include "core/pipeline/pipeline.h"
-#include "core/pipeline/python_desk.h"
+#include "core/pipeline/python_queues.h"
 #include "core/pipeline/sample_queue.h"
 
 namespace headrace {
@@ -42,7 +42,7 @@ struct Pipeline::State final : PipelineHooks {
 
   /// Reads and makes a sample, or passes it on to Python or the device.
   void make(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample);
-  /// Runs the recipe on an image from step `from` on. True: the sample is made; false: it waits for a call of Python.
+  /// Runs the recipe on an image, starting at step `from`. True: the sample is made; false: it waits for a Python call.
   bool make_from_step(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, size_t from,
                       const RawImage& image);
   /// Makes one sample that was offloaded to the device; false: there is none.
@@ -52,7 +52,7 @@ struct Pipeline::State final : PipelineHooks {
   /// Takes the job's batch from it. Throws std::logic_error where the job is finished, or the process forked.
   std::shared_ptr<Batch> take_back(PythonJob& job, int64_t ns);
 
-  /// Calls `body`, which writes the sample, and notes what it throws as the sample's failure. False: the batch is
+  /// Calls `body`, which writes the sample, and records what it throws as the sample's failure. False: the batch is
   /// cancelled, and `body` was not called.
   template <typename Body>
   bool guarded(Batch& batch, int sample, Stage stage, Body body) {
@@ -67,7 +67,7 @@ struct Pipeline::State final : PipelineHooks {
 
   /// See Pipeline::resize.
   void resize(int count);
-  /// Calls `visit` with each worker, the inline one too; none is added meanwhile.
+  /// Calls `visit` with each worker, including the inline one; none is added meanwhile.
   template <typename Visit>
   void each_worker(Visit visit) const {
     const std::lock_guard lock(crew);
@@ -82,11 +82,11 @@ struct Pipeline::State final : PipelineHooks {
   const PipelineOptions options;
   const std::shared_ptr<Recorder> records;
   const std::shared_ptr<Backend> backend;
-  DeviceSide* const device;  // the backend's; null: batches lie in this machine's memory
+  DeviceSide* const device;  // the backend's; null: batches are in this machine's memory
   const ForkGuard fork;
   SampleQueue queue;
   ReadAhead read_ahead;
-  PythonDesk python;
+  PythonQueues python;
   std::mutex mutex;
   std::condition_variable changed;  // some batch is ready or cancelled, or the pipeline is closed
   bool closed = false;              // guarded by mutex

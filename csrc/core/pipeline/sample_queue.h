@@ -1,4 +1,4 @@
-// Feeds workers sample by sample, in batch order. A worker takes the lock once a batch, not once a sample.
+// Hands out samples to workers one by one, in batch order. A worker takes the lock once per batch, not once per sample.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace headrace {
 /// Any thread may call any method.
 class SampleQueue {
  public:
-  /// What a worker works on. It keeps its batch from call to call, so that most calls need no lock.
+  /// A worker's current sample. It keeps its batch between calls, so that most calls need no lock.
   struct Task {
     std::shared_ptr<Batch> batch;
     int sample = -1;
@@ -31,7 +31,7 @@ class SampleQueue {
     changed_.notify_all();
   }
 
-  /// Puts a batch ahead of all others: the consumer already waits for it.
+  /// Puts a batch before all others: the consumer already waits for it.
   void push_front(std::shared_ptr<Batch> batch) {
     {
       const std::lock_guard lock(mutex_);
@@ -40,9 +40,9 @@ class SampleQueue {
     changed_.notify_all();
   }
 
-  /// Sets the task to the next sample, of its own batch while that has one. Blocks while there is none; where
-  /// `other_work()` is true then, or the worker with number `worker` is not wanted any more, returns with a task that
-  /// has no batch. False after close(). `other_work` is called under the queue's lock.
+  /// Sets the task to the next sample, of its own batch while that has one. Blocks while there is none, except if
+  /// `other_work()` is true or the worker with number `worker` is not wanted any more: then it returns a task without a
+  /// batch. False after close(). `other_work` is called under the queue's lock.
   template <class OtherWork>
   bool pop(Task& task, OtherWork other_work, int worker = 0) {
     return advance(task, true, worker, other_work);
@@ -50,17 +50,18 @@ class SampleQueue {
   bool pop(Task& task) {
     return pop(task, [] { return false; });
   }
-  /// Wants the workers with numbers below `count`, 1 or more; at first all.
+  /// Sets the workers that are wanted: those with numbers below `count`, 1 or more. Initially all are.
   void want(int count) {
     {
       const std::lock_guard lock(mutex_);
       wanted_.store(count, std::memory_order_relaxed);
     }
-    changed_.notify_all();  // those that are not wanted any more go on to stand_by()
+    changed_.notify_all();  // those that are not wanted any more continue to stand_by()
     wanted_again_.notify_all();
   }
-  /// Called by a worker between two samples: lets its batch go and blocks while the worker is not wanted. False after
-  /// close(). It has to do other work, if there is any, after a pop() without a batch: wake() may have meant it.
+  /// Called by a worker between two samples: releases its batch and blocks while the worker is not wanted. False after
+  /// close(). After a pop() without a batch the worker must first do other work, if there is any: wake() may have been
+  /// for it.
   bool stand_by(Task& task, int worker) {
     if (wanted(worker)) return true;
     task.batch = nullptr;
@@ -73,7 +74,7 @@ class SampleQueue {
     return advance(task, false, 0, [] { return false; });
   }
 
-  /// The sample that comes `distance` samples after the task's; one without a batch where so many are not queued.
+  /// The sample that comes `distance` samples after the task's; a task without a batch if fewer are queued.
   Task after(const Task& task, int distance) {
     int sample = task.sample + distance;
     if (sample < task.batch->size()) return {task.batch, sample};
@@ -87,7 +88,7 @@ class SampleQueue {
     return {};
   }
 
-  /// Wakes one waiting thread: `other_work()` has become true.
+  /// Wakes one waiting thread. Call when `other_work()` has become true.
   void wake() {
     {
       // A waiting thread is now either before its check or asleep: the notification cannot fall between the two.
@@ -121,7 +122,7 @@ class SampleQueue {
       const auto leaves = [&] { return !wanted(worker) || other_work(); };
       if (block) changed_.wait(lock, [&] { return closed() || !batches_.empty() || leaves(); });
       if (closed()) return false;
-      // A batch may have come between want() and this thread's waking: it is for the workers that are wanted.
+      // A batch may have arrived between want() and this thread's wake-up: it belongs to the workers that are wanted.
       if (batches_.empty() || !wanted(worker)) return block;
       task.batch = batches_.front();
     }
@@ -129,7 +130,7 @@ class SampleQueue {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::condition_variable wanted_again_;        // apart from changed_: wake() must reach a worker that is wanted
+  std::condition_variable wanted_again_;        // separate from changed_: wake() must reach a worker that is wanted
   std::deque<std::shared_ptr<Batch>> batches_;  // guarded by mutex_
   std::atomic<bool> closed_{false};             // set under mutex_
   std::atomic<int> wanted_{std::numeric_limits<int>::max()};  // set under mutex_

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "core/base/counter_noise.h"
 #include "core/base/geometry.h"
-#include "core/base/noise.h"
 
 namespace headrace {
 
@@ -17,11 +17,11 @@ struct Erased {
   Noise noise = Noise::kNone;
   bool flip_horizontal = false, flip_vertical = false;  // the sample was flipped after the box was written
   uint16_t levels[3] = {};                              // kChannel: rows after `value`
-  uint64_t state = 0;                                   // kElement: of noise16
+  uint64_t state = 0;                                   // kElement: state of noise16
   bool operator==(const Erased&) const = default;
 };
 
-/// Place of the element of channel c at column u and row v of the sample, in noise16.
+/// Counter, for noise16, of the element of channel c at column u and row v of the sample.
 HEADRACE_HD inline int64_t noise_place(const Erased& erased, int c, int u, int v) {
   const Box& box = erased.box;
   const int x = erased.flip_horizontal ? box.x + box.width - 1 - u : u - box.x;

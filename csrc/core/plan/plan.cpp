@@ -17,7 +17,7 @@
 namespace headrace {
 namespace {
 
-// Applies the steps in order. `take_` is the part cut so far from the last real image, which has size `source_`.
+// Applies the steps in order. `take_` is the part taken so far of the last real image, which has size `source_`.
 class Resolver {
  public:
   Resolver(const Recipe& recipe, const double* draws, Size image) : recipe_(recipe), draws_(draws) {
@@ -143,7 +143,7 @@ class Resolver {
   }
 
   // Applies all branches in the order of permutation floor(u n!) of itertools.permutations, u in [0, 1). The digits of
-  // that number in the factorial base select the branches one after the other.
+  // that number in the factorial base select the branches one after another.
   void apply_shuffled(const std::vector<std::vector<Step>>& branches, double u) {
     std::vector<size_t> rest(branches.size());
     std::iota(rest.begin(), rest.end(), size_t{0});
@@ -205,7 +205,7 @@ class Resolver {
 
   void box_blur(const double* box) {
     still_an_image();
-    make_real_for_effects();  // the box is the same both ways
+    make_real_for_effects();  // the box is the same whether flipped or not
     plan_.stages.back().effects.push_back({Effect::Kind::kBoxBlur, 0, static_cast<int>(std::min(box[0], 1e9)),
                                            static_cast<int>(box[1]), static_cast<int>(box[2])});
   }
@@ -259,7 +259,7 @@ class Resolver {
     plan_.chain_mixes.push_back(std::move(mix));
   }
 
-  // For effects that depend on the places of pixels: pending flips are applied first.
+  // For effects that depend on the positions of pixels: pending flips are applied first.
   void make_real_unflipped() {
     still_an_image();
     if (take_.flip_horizontal || take_.flip_vertical) {

@@ -16,7 +16,7 @@ enum class Filter : uint8_t {
   kBilinear = 2,
   kBicubic = 3,
   kBox = 4,
-  kHamming = 5,  // up to here Pillow's numbers
+  kHamming = 5,  // Pillow's numbers up to this one
   // torch's antialiased kernels for bytes: the same windows, 16-bit weights, the horizontal pass first.
   kTensorBilinear = 6,
   kTensorBicubic = 7,
@@ -31,7 +31,7 @@ constexpr bool is_tensor_filter(Filter filter) { return filter >= Filter::kTenso
 /// Whether it is one of those for floats.
 constexpr bool is_float_filter(Filter filter) { return filter >= Filter::kFloatBilinear; }
 constexpr bool is_fused(Filter filter) { return filter >= Filter::kFusedBilinear; }
-/// Of a filter for floats.
+/// Whether a filter for floats is cubic.
 constexpr bool is_cubic(Filter filter) { return filter == Filter::kFloatBicubic || filter == Filter::kFusedBicubic; }
 
 /// The order of Pillow's two passes of a resize. It changed twice, see Note [pass order] in plan_geometry.cpp.
@@ -122,9 +122,9 @@ struct Step {
   bool summed = false;             // MixChains: the image has a weight as each chain has
   bool drawn = false;              // Posterize, Solarize, SolarizeAdd: the parameter is the draw
   int bits = 0;                    // Posterize: bits to keep
-  double threshold = 0;            // Solarize: values from here on are inverted
+  double threshold = 0;            // Solarize: values at or above it are inverted
   int value = 0;                   // Erase: row of the recipe's values to write; SolarizeAdd: what it adds
-  Noise noise = Noise::kNone;      // Erase: draws rows from `value` on
+  Noise noise = Noise::kNone;      // Erase: draws rows, starting at `value`
   int values = 0;                  // Erase: columns of each box that give its values
   std::array<int, 2> boxes{};      // Erase: the fewest and the most, if their number is drawn
   int call = 0;                    // Call: index among the recipe's Python calls
@@ -169,7 +169,7 @@ struct Recipe {
   }
 };
 
-/// A window cut from an image, mirrored and turned gray: all operations that move or map pixels without mixing them.
+/// A window of an image, mirrored and converted to gray: all operations that move or map pixels without mixing them.
 struct Take {
   Box box;  // in the coordinates of the source image; pixels outside it are padded by pad_mode
   bool flip_horizontal = false, flip_vertical = false;
@@ -183,7 +183,7 @@ struct Take {
 inline constexpr float kMostFactor = 1e6f;
 
 /// A change of pixel values. Some effects need the whole image: its mean L (Contrast), its histograms (Autocontrast,
-/// Equalize), other pixels than the one it changes (Blur, Sharpness, Warp), or several changed copies (MixChains).
+/// Equalize), pixels other than the one it changes (Blur, Sharpness, Warp), or several changed copies (MixChains).
 struct Effect {
   enum class Kind : uint8_t {
     kGray,  // R = G = B = L
@@ -203,7 +203,7 @@ struct Effect {
     kWarp,
     kBoxBlur,
     kMixChains,
-    kTensorSaturation,  // from here on as torchvision changes a byte tensor
+    kTensorSaturation,  // this and the following: as torchvision changes a byte tensor
     kTensorContrast,
     kTensorSharpness,
     kTensorAutocontrast,
@@ -218,7 +218,7 @@ struct Effect {
   // MixChains: index in Plan::chain_mixes; TensorWarp: in Plan::tensor_warps; other effects on tensors: TensorFlag
   int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
-  // BoxBlur: `width` is the weight of a pixel in the box, `height` of the two beside it, in units of 2^-24.
+  // BoxBlur: `width` is the weight of a pixel in the box, `height` of the next pixel on each side, in units of 2^-24.
   int width = 0, height = 0, weights = 0;
   float rest = 0;  // effects on tensors: 1 - factor
   bool operator==(const Effect&) const = default;
@@ -242,7 +242,7 @@ struct PlanStage {
   Size made_size() const { return made.width > 0 ? made : resize; }
 };
 
-/// PIL.Image.transform: each pixel comes from another place of the image, or is the fill.
+/// PIL.Image.transform: each pixel comes from another position in the image, or is the fill.
 struct Warp {
   bool perspective = false;          // otherwise affine
   Filter filter = Filter::kNearest;  // nearest, bilinear or bicubic
@@ -252,7 +252,7 @@ struct Warp {
   bool operator==(const Warp&) const = default;
 };
 
-/// torchvision's affine map of a byte tensor: a matrix product gives the places, grid_sample the pixels there.
+/// torchvision's affine map of a byte tensor: a matrix product gives the positions, grid_sample the pixels there.
 struct TensorWarp {
   // Pixel (x, y) comes from (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]), in pixels from the centre of the image.
   std::array<float, 6> matrix{};
@@ -273,7 +273,7 @@ struct ChainMix {
     bool operator==(const Chain&) const = default;
   };
   // false: the chains' weighted sums, cut to bytes, blended with the image. true: the image blended with one chain
-  // after the other.
+  // after another.
   bool blended = false;
   std::vector<Chain> chains;
   float factor = 0;     // of the blend with the image; none if `blended`; the image's own weight if `summed`

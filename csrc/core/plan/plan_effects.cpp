@@ -1,4 +1,4 @@
-// The effects of steps that change values alone: their parameters as the whole numbers and floats of Pillow.
+// The effects of steps that only change values: their parameters as the integers and floats of Pillow.
 #include "core/plan/plan_effects.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ Effect value_effect(const Step& step, double draw) {
       return {Effect::Kind::kInvert};
     case Step::Kind::kPosterize: {
       const int bits = step.drawn ? static_cast<int>(draw) : step.bits;
-      if (bits < 0) throw Error(Stage::kPlan, "bits must be between or equal to 1 and 8");  // Pillow's words
+      if (bits < 0) throw Error(Stage::kPlan, "bits must be between or equal to 1 and 8");  // Pillow's message
       return {Effect::Kind::kPosterize, 0, 256 - (256 >> std::min(bits, 8))};
     }
     case Step::Kind::kSolarize: {

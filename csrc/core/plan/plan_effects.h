@@ -1,4 +1,4 @@
-// The effects of steps that change values alone.
+// The effects of steps that only change values.
 #pragma once
 
 #include "core/plan/plan.h"

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kTries = 10, kDrawsOfBox = 2 * kTries + 2;
 
-// torchvision RandomErasing.get_params: ten tries of a box smaller than the image along both axes. `draws`: the box's.
-// The boxes of a sample share the area.
+// torchvision RandomErasing.get_params: ten tries of a box smaller than the image along both axes. `draws`: those of
+// the box. The boxes of a sample share the area.
 Box erased_box(const double* draws, Size image, int boxes) {
   const double area = static_cast<double>(image.height) * image.width;
   const double top = draws[2 * kTries], left = draws[2 * kTries + 1];

@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-/// The boxes of an Erase step that is done, in order, without those that have no pixels. `draws`: the sample's.
+/// The boxes of an Erase step that is applied, in order, without those that have no pixels. `draws`: the sample's.
 std::vector<Erased> erased_boxes(const Step& step, const double* draws, Size image);
 
 }  // namespace headrace

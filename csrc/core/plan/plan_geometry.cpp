@@ -78,7 +78,7 @@ namespace {
 // Python's int() of an edge, within int.
 int cut(double edge) { return static_cast<int>(std::min(edge, 1e9)); }
 
-// By how much an image exceeds the target.
+// The factor by which an image exceeds the target.
 double excess(const Step& step, Size image) {
   const double rows = static_cast<double>(image.height) / step.height;
   const double columns = static_cast<double>(image.width) / step.width;
@@ -161,7 +161,7 @@ Box random_padding(const Step& step, const double* draws, Size image) {
           image.height + rows};
 }
 
-// timm RandomCropOrPad.get_params: along each edge a place in the image, or of the image in the output.
+// timm RandomCropOrPad.get_params: along each edge a position in the image, or of the image in the output.
 Box random_window(const Step& step, const double* draws, Size image) {
   const auto place = [](double u, int more) {
     return more < 0 ? -uniform_below(u, 1 - more) : uniform_below(u, more + 1);

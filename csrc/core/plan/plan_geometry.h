@@ -45,7 +45,7 @@ Box random_window(const Step& step, const double* draws, Size image);
 /// The first pixel of a CenterCrop along an edge; negative if the image is padded.
 int center_offset(CenterRule rule, int image, int crop);
 
-/// The words "(height, width)" of messages.
+/// The text "(height, width)" for messages.
 std::string shown_size(int64_t height, int64_t width);
 
 /// The size of an image that a step makes. Throws Error(kPlan) if it is too large.

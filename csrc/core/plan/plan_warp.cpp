@@ -35,7 +35,7 @@ Warp warp_of(const Step& step, const Matrix& matrix, Size out) {
   return warp;
 }
 
-// A quarter turn, which Pillow does without a filter.
+// A rotation by 90 degrees, which Pillow does without a filter.
 Warp quarter_turn(const Step& step, bool left, Size image) {
   const double width = image.width, height = image.height;
   Warp warp =
@@ -44,7 +44,8 @@ Warp quarter_turn(const Step& step, bool left, Size image) {
   return warp;
 }
 
-// The edges from the smallest to the largest number of four, as whole pixels; too many to count: more than any image.
+// The length from the smallest to the largest of four numbers, in whole pixels. If too large for int: a number larger
+// than any image.
 int edge(const double (&at)[4]) {
   const auto [least, most] = std::minmax_element(at, at + 4);
   return static_cast<int>(std::min(std::ceil(*most) - std::floor(*least), 2e9));

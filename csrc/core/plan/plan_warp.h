@@ -28,7 +28,7 @@ Warp random_affine(const Step& step, const double* draws, Size image);
 /// The map of a TensorWarp step.
 TensorWarp tensor_warp(const Step& step);
 
-/// The warp of a RandomPerspective step. `coefficients`: Pillow's eight; not numbers where the corners lie on one line.
+/// The warp of a RandomPerspective step. `coefficients`: Pillow's eight; not numbers if the corners are on one line.
 /// Throws Error(kPlan) for these.
 Warp perspective(const Step& step, const double* coefficients, Size image);
 

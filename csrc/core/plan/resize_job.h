@@ -12,7 +12,7 @@ struct ResizeJob {
   bool vertical_first = false;
   Box want;              // the part of the output to make
   Box have;              // the part of the input whose rows are pushed; holds what `want` reads
-  int plane_stride = 0;  // of the rows passed on, as in kernels.h; not 0 only where the width changes
+  int plane_stride = 0;  // of the rows passed on, as in kernels.h; not 0 only if the width changes
 };
 
 }  // namespace headrace

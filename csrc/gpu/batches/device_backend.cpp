@@ -63,7 +63,7 @@ void DeviceBackend::drain(Stream stream) noexcept {
   }
 }
 
-// For good: switching back and forth would start CUDA on the other GPUs as well.
+// Permanently: switching back and forth would also start CUDA on the other GPUs.
 void DeviceBackend::bind_thread() noexcept {
   try {
     device_->enter();
@@ -162,7 +162,7 @@ void DeviceBackend::run() {
       if (!batch->cancelled.load() && batch->broken().empty()) launch(*batch);
     } catch (const std::exception& error) {
       batch->break_down(error.what());
-      drain(copy_stream_.get());  // the device may still read the area, which is free from now on
+      drain(copy_stream_.get());  // the device may still read the area, which becomes free
       drain(kernel_stream_.get());
     }
     const int64_t end = now_ns();
@@ -245,8 +245,8 @@ std::vector<StageReport> DeviceBackend::stats() const {
   return report;
 }
 
-// Damaged files are rare, and the header check rejects most of them: a decoder that refuses so many and decodes none
-// does not work at all.
+// Damaged files are rare, and the header check rejects most of them: a decoder that refuses kMany files and decodes
+// none does not work at all.
 std::string DeviceBackend::trouble() const {
   constexpr int64_t kMany = 64;  // refused files
   if (lane_ == nullptr) return {};

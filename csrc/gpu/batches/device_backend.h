@@ -25,9 +25,9 @@ namespace headrace {
 /// The backend of a GPU, or of its emulation.
 class DeviceBackend final : public Backend, public DeviceSide {
  public:
-  /// `batches`: number of staging areas from which on prepare() may wait for one (see StagingRing::acquire). `lane`:
-  /// the device's decoders; null: the CPU decodes everything. Uploads the tables and blocks until that is done; starts
-  /// no thread. Throws std::runtime_error where the device refuses.
+  /// `batches`: number of staging areas at which prepare() may wait for one (see StagingRing::acquire). `lane`: the
+  /// device's decoders; null: the CPU decodes everything. Uploads the tables and blocks until that is done; starts no
+  /// thread. Throws std::runtime_error where the device refuses.
   DeviceBackend(std::shared_ptr<Device> device, SampleOptions options, int batches,
                 std::unique_ptr<DecodeLane> lane = nullptr);
   ~DeviceBackend() override;

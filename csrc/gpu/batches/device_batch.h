@@ -16,7 +16,7 @@ namespace headrace {
 /// The batch of DeviceBackend.
 struct DeviceBatch final : Batch {
   StagingRing::Lease area;
-  std::vector<SampleJob> jobs;                     // one a sample, set by its worker; `skip` until then
+  std::vector<SampleJob> jobs;                     // one per sample, set by its worker; `skip` until then
   std::vector<std::optional<JpegHeader>> headers;  // of samples given to the lane; without one, the list is empty
   std::shared_ptr<OwnedEvent> allocated;           // the caller's stream is done with earlier uses of the memory
   std::shared_ptr<OwnedEvent> written;             // the kernel has written the batch; its repairs share the event

@@ -18,7 +18,7 @@ struct DeviceImage {
   Size size;
 };
 
-/// Any thread may call any method. `stream`: the caller's; results are there for work that is put on it later.
+/// Any thread may call any method. `stream`: the caller's; work put on it later sees the results.
 class DeviceOps {
  public:
   explicit DeviceOps(std::shared_ptr<Device> device);

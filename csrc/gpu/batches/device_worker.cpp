@@ -33,7 +33,7 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
                         int sample, bool may_offload) {
   const int64_t begin = now_ns();
   auto& mine = static_cast<DeviceBatch&>(*batch);
-  mine.jobs[static_cast<size_t>(sample)].skip = true;  // a refused offload has left its job there
+  mine.jobs[static_cast<size_t>(sample)].skip = true;  // a refused offload left its job there
   std::optional<JpegHeader> known;                     // of a sample that comes back from the lane
   if (lane_ != nullptr) known = mine.headers[static_cast<size_t>(sample)];
   const JpegHeader header = known ? *known : plain_header(bytes, options_);
@@ -48,7 +48,7 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
   }
   try {
     make_job(bytes, header, plan, mine, sample);
-  } catch (const OutOfDeviceMemory& error) {  // not the fault of this sample
+  } catch (const OutOfDeviceMemory& error) {  // not an error of this sample
     batch->break_down(error.what());
   }
   return true;

@@ -26,7 +26,7 @@ class DeviceWorker final : public SampleWorker {
 
  private:
   SampleJob from_pixels(const Plan& plan, const RawImage& image, Stager& stager);
-  /// Runs a plan that the kernel cannot run on the CPU, except for the element table and the erased boxes.
+  /// Runs on the CPU a plan that the kernel cannot run, except for the element table and the erased boxes.
   template <class Run>
   SampleJob finished_here(const Plan& plan, Stager& stager, Run run);
 

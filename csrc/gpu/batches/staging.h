@@ -15,7 +15,7 @@ namespace headrace {
 
 /// The staged bytes of one batch, in blocks of pinned memory with a block of device memory for each. Blocks are
 /// allocated on demand and kept, so that nothing is allocated in the steady state. The thread that will fill a block
-/// allocates it: on its own NUMA node.
+/// allocates it, so that it is on the thread's NUMA node.
 class StagingArea final : public Stager {
  public:
   explicit StagingArea(std::shared_ptr<Device> device);
@@ -49,8 +49,8 @@ class StagingArea final : public Stager {
 /// A ring of areas. A batch holds an area, then the device reads it, then it is free.
 class StagingRing : public std::enable_shared_from_this<StagingRing> {
  public:
-  /// `most`: number of areas from which on acquire() waits, if it can, instead of making one. Needs a shared_ptr as
-  /// owner: leases share it.
+  /// `most`: number of areas at which acquire() waits, if it can, instead of making one. Must be owned by a shared_ptr,
+  /// which leases share.
   StagingRing(std::shared_ptr<Device> device, int most);
   ~StagingRing();  // blocks while the device still reads an area
   StagingRing(const StagingRing&) = delete;
@@ -75,7 +75,7 @@ class StagingRing : public std::enable_shared_from_this<StagingRing> {
       std::unique_ptr<StagingArea> area;
       OwnedEvent read;  // the device has read the area
       enum class State { kFree, kHeld, kBeingRead } state = State::kFree;
-      uint64_t since = 0;  // clock_ when the device was told to read it
+      uint64_t since = 0;  // clock_ when the read was put on the stream
     };
     Lease(std::shared_ptr<StagingRing> ring, Slot* slot) : ring_(std::move(ring)), slot_(slot) {}
     void give_back() noexcept;
@@ -84,9 +84,8 @@ class StagingRing : public std::enable_shared_from_this<StagingRing> {
     Slot* slot_ = nullptr;
   };
 
-  /// An empty area. Blocks while `most` areas are in use and the device is reading one of them. Where batches hold all
-  /// of them, waiting might never end: then the ring grows. Any thread. Throws std::runtime_error where the device
-  /// refuses.
+  /// An empty area. Blocks while `most` areas are in use and the device is reading one of them. If batches hold all of
+  /// them, waiting might never end, so the ring grows. Any thread. Throws std::runtime_error where the device refuses.
   Lease acquire();
   /// Number of areas. Any thread.
   size_t areas() const;

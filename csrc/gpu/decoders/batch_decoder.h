@@ -1,4 +1,4 @@
-// The interface of a device's decoders, which decode many images a call: nvJPEG, or its test double.
+// The interface of a device's decoders, which decode many images per call: nvJPEG, or its test double.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct EncodedImage {
 class BatchDecoder {
  public:
   virtual ~BatchDecoder() = default;
-  /// Maximum number of images a call.
+  /// Maximum number of images per call.
   virtual int most() const = 0;
   /// Decodes images, all gray or all in colour, and blocks until their planes are written. Returns an empty string; or
-  /// returns, or throws, why it could not decode one of them: then no plane is valid.
+  /// returns, or throws, the reason why one of them could not be decoded: then no plane is valid.
   virtual std::string decode(std::span<const EncodedImage> images) = 0;
 };
 

@@ -23,7 +23,7 @@ void DecodeLane::start(PipelineHooks& hooks, std::function<std::unique_ptr<Sampl
     hooks_->recorder().name_thread("device decode lane", i);
     try {
       enter();
-    } catch (const std::exception&) {  // the decoder will refuse every sample, and the CPU makes them
+    } catch (const std::exception&) {  // the decoder will refuse every sample, so the CPU makes them
     }
     run(*decoders_[static_cast<size_t>(i)], *workers_[static_cast<size_t>(i)]);
   });

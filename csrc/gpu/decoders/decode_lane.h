@@ -26,7 +26,7 @@ struct EncodedSample {
   EncodedImage image;
 };
 
-/// Decoders, a thread for each, and their queue.
+/// Decoders, one thread per decoder, and their queue.
 class DecodeLane {
  public:
   using Decoders = std::vector<std::unique_ptr<BatchDecoder>>;
@@ -36,7 +36,7 @@ class DecodeLane {
     std::string refusal;                            // of the first sample that a decoder refused
   };
 
-  /// `decoders`: at least one; all have the same most(). `shared`: whether workers may steal samples. Without that, the
+  /// `decoders`: at least one; all have the same most(). `shared`: whether workers may steal samples. If not, the
   /// device decodes the same samples in every run.
   DecodeLane(Decoders decoders, bool shared);
   ~DecodeLane() { close(); }
@@ -44,7 +44,7 @@ class DecodeLane {
   DecodeLane& operator=(const DecodeLane&) = delete;
 
   /// Starts the threads. `worker` makes a worker for each, for the samples that its decoder refuses; `enter` is the
-  /// first call of each thread. Once.
+  /// first call of each thread. Call once.
   void start(PipelineHooks& hooks, std::function<std::unique_ptr<SampleWorker>()> worker, std::function<void()> enter);
   /// Queues a sample. After close() it is dropped. Any thread.
   void push(EncodedSample sample);

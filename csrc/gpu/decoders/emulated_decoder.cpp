@@ -1,4 +1,4 @@
-// Decodes whole images, one after the other.
+// Decodes whole images, one after another.
 #include "gpu/decoders/emulated_decoder.h"
 
 namespace headrace {
@@ -8,7 +8,7 @@ std::string EmulatedDecoder::decode(std::span<const EncodedImage> images) {
     const JpegHeader header = parse_jpeg_header(one.bytes);
     if (header.not_plain != nullptr) return header.not_plain;
     const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
-    // All planes lie in one piece of memory, which begins with the first.
+    // All planes are in one piece of memory, which begins with the first.
     decoder_.decode(one.bytes, header, whole, const_cast<uint8_t*>(one.planes.plane[0].data));
   }
   return {};

@@ -45,7 +45,7 @@ struct Api {
 /// what was wrong with the last one.
 std::shared_ptr<const Api> load(const std::vector<std::string>& candidates);
 
-/// The library's version, such as "13.3.2"; empty where it does not tell.
+/// The library's version, such as "13.3.2"; empty if it reports none.
 std::string version(const Api& api);
 
 /// A status in words, as a static string.

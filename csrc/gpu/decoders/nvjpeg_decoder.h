@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-/// Destroys handles and states of nvJPEG where their device is current. A lost device has lost them as well.
+/// Destroys handles and states of nvJPEG where their device is current. A lost device has already lost them.
 struct NvjpegDeleter {
   std::shared_ptr<Device> device;
   std::shared_ptr<const nvjpeg::Api> api;
@@ -42,7 +42,7 @@ class NvjpegLibrary {
 /// A decoder with a state and a stream of its own.
 class NvjpegDecoder final : public BatchDecoder {
  public:
-  /// `most`: maximum number of images a call. Making a state takes locks: do it before the decoders' threads start.
+  /// `most`: maximum number of images per call. Making a state takes locks: do it before the decoders' threads start.
   /// Throws std::runtime_error where nvJPEG or the device refuses.
   NvjpegDecoder(std::shared_ptr<NvjpegLibrary> library, int most);
 

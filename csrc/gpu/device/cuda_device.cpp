@@ -28,7 +28,7 @@ class CudaDevice final : public Device {
 
   void enter() override {
     check(cudaSetDevice(index_), "make the GPU current");
-    // Relaxed: calls of this thread do not break a graph capture in another one.
+    // Relaxed: calls in this thread do not break a graph capture in another one.
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     check(cudaThreadExchangeStreamCaptureMode(&mode), "leave stream captures alone");
   }

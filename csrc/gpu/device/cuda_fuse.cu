@@ -20,7 +20,7 @@ class CudaThreads {
   ThreadMemory own_;
 };
 
-// 80 registers a thread: three blocks fit a multiprocessor without spilling; for a fourth the compiler would spill.
+// 80 registers per thread: three blocks fit a multiprocessor without spilling; for a fourth the compiler would spill.
 __global__ void __launch_bounds__(kBlockThreads, 3) fuse_kernel(FuseLaunch launch) {
   __shared__ BlockMemory block;
   CudaThreads threads;

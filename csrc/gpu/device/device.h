@@ -11,11 +11,11 @@
 
 namespace headrace {
 
-/// A stream or an event of a device, as a number: torch hands over its streams in this form. 0: the default stream.
+/// A stream or an event of a device, as a number: torch passes its streams in this form. 0: the default stream.
 enum class Stream : uintptr_t {};
 enum class Event : uintptr_t {};
 
-/// The device has no memory left, or the system none to pin.
+/// The device has no memory left, or the system has none that can be pinned.
 class OutOfDeviceMemory : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -28,7 +28,7 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  /// Makes the device current in the calling thread for good. For threads of this library only.
+  /// Makes the device current in the calling thread permanently. For threads of this library only.
   virtual void enter() = 0;
   /// The state that scope_begin replaces and scope_end restores.
   struct ThreadState {
@@ -41,7 +41,7 @@ class Device {
   /// `bytes` bytes of page-locked host memory. Slow: allocate once and reuse. Throws OutOfDeviceMemory.
   virtual uint8_t* allocate_pinned(size_t bytes) = 0;
   virtual void free_pinned(uint8_t* memory) noexcept = 0;
-  /// `bytes` bytes of device memory. Slow as well. Throws OutOfDeviceMemory.
+  /// `bytes` bytes of device memory. Also slow. Throws OutOfDeviceMemory.
   virtual uint8_t* allocate(size_t bytes) = 0;
   virtual void free(uint8_t* memory) noexcept = 0;
 
@@ -50,9 +50,10 @@ class Device {
   virtual Event make_event() = 0;
   virtual void destroy_event(Event event) noexcept = 0;
 
-  /// The event happens once all work that is on the stream now is done. An event that was never recorded has happened.
+  /// Makes the event happen once all work that is on the stream now is done. An event that was never recorded has
+  /// happened.
   virtual void record(Event event, Stream stream) = 0;
-  /// Work that is put on the stream from now on waits for the last recording of the event. Does not block.
+  /// Makes work that is put on the stream after this call wait for the last recording of the event. Does not block.
   virtual void wait(Stream stream, Event event) = 0;
   /// Whether the event has happened. Does not block.
   virtual bool happened(Event event) = 0;

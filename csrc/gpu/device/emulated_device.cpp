@@ -86,7 +86,7 @@ class StreamThread {
 
 using SharedEvent = std::shared_ptr<EventState>;
 
-// The event behind a handle that make_event returned.
+// The event of a handle that make_event returned.
 SharedEvent& event_of(Event event) { return *reinterpret_cast<SharedEvent*>(event); }
 
 void put(Stream stream, std::function<void()> work) {
@@ -94,7 +94,7 @@ void put(Stream stream, std::function<void()> work) {
   reinterpret_cast<StreamThread*>(stream)->put(std::move(work));
 }
 
-// Times runs of `work` on the stream, after the work that is already there.
+// Times runs of `work` on the stream, after the work that is already on it.
 template <class Work>
 std::vector<float> timed(int repeats, Stream stream, Work work) {
   std::vector<float> ms(static_cast<size_t>(repeats));

@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-/// Counts what is allocated, so that tests can find leaks.
+/// Counts allocations, so that tests can find leaks.
 class EmulatedDevice : public Device {
  public:
   /// Poison value of fresh memory that exposes uninitialised reads.
@@ -37,7 +37,7 @@ class EmulatedDevice : public Device {
   std::vector<float> time_fuse(const FuseLaunch& launch, int repeats, Stream stream) override;
   std::vector<float> time_copy(size_t bytes, int repeats, Stream stream) override;
 
-  /// Number of pieces of memory, streams and events that are not given back yet. Any thread.
+  /// Number of pieces of memory, streams and events that are not freed yet. Any thread.
   size_t alive() const;
 
  private:

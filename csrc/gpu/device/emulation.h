@@ -1,4 +1,4 @@
-// Runs a launch of the kernels on the host: same grid, blocks and shared memory, one thread after the other.
+// Runs a launch of the kernels on the host: same grid, blocks and shared memory, one thread after another.
 #pragma once
 
 #include "gpu/kernel/sample_job.h"

@@ -1,4 +1,4 @@
-// Streams, events and memory of a device, each owned by one object that gives it back.
+// Streams, events and memory of a device, each owned by one object that frees it.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Owned {
     return *this;
   }
 
-  /// Handle{} (0 or nullptr) where this owns nothing.
+  /// Handle{} (0 or nullptr) if this owns nothing.
   Handle get() const { return handle_; }
   explicit operator bool() const { return handle_ != Handle{}; }
 

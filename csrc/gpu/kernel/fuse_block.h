@@ -1,7 +1,7 @@
 // The fused kernel: the work of one block of threads. The same source runs on a GPU and, thread by thread, on the host.
 //
 // Note [two passes in a tile]: Pillow rounds to bytes between the passes of a resize, and their order depends on the
-// sizes. With `p` for the axis of the first pass and `q` for that of the second, one algorithm does both orders. A
+// sizes. With `p` for the axis of the first pass and `q` for that of the second, one algorithm serves both orders. A
 // block makes kTile x kTile outputs. It loops over the source lines (along q) that its windows read, a few at a time:
 // it converts their pixels once into shared memory, resizes them along p to bytes, and adds these, weighted, to sums
 // that the threads keep for their outputs. So the shared memory is bounded for any reduction. Sums of integers do not
@@ -20,23 +20,23 @@ namespace headrace {
 
 inline constexpr int kRows = kBlockThreads / kTile;  // rows of a tile that are made at the same time
 inline constexpr int kOutputsEach = kTile / kRows;   // outputs of a thread
-// Most pixels of a line at a time. Odd: the pixels of a column lie in different banks of shared memory.
+// Most pixels of a line at a time. Odd, so that the pixels of a column are in different banks of shared memory.
 inline constexpr int kPitch = 191;
 
 /// Shared memory of a block.
 struct BlockMemory {
   uint32_t pixels[kTile * kPitch];  // 24 KiB: source pixels of some lines; at the end the tile's pixels
-  uint32_t mid[kTile * kTile];      // the same lines after the first pass, kTile a line
+  uint32_t mid[kTile * kTile];      // the same lines after the first pass, kTile per line
 };
 
-/// What a thread keeps from barrier to barrier. Indices: output, channel.
+/// State that a thread keeps between barriers. Indices: output, channel.
 struct ThreadMemory {
   int32_t line_sum[kOutputsEach][3];  // of the first pass
   int32_t sum[kOutputsEach][3];       // of the second
 };
 
-/// The smallest range of the image that contains what positions [from, to) of a take show; empty: all are fill. Not
-/// longer than to - from.
+/// The smallest range of the image that contains the pixels that positions [from, to) of a take show; empty: all are
+/// fill. Not longer than to - from.
 HEADRACE_HD inline IntRange shown(const TakeAxis& axis, PadMode pad, int from, int to) {
   if (axis.inside(from, to)) {
     const int a = axis.unpadded(from), b = axis.unpadded(to - 1);
@@ -70,8 +70,8 @@ HEADRACE_HD inline void begin_sums(int32_t (*sums)[3]) {
   for (int k = 0; k < kOutputsEach; ++k) sums[k][0] = sums[k][1] = sums[k][2] = kWeightHalf;
 }
 
-/// Copies pixels `p` of the lines to block.pixels, kPitch pixels a line. Neighbouring threads read neighbours in x, so
-/// that their loads coalesce: along p in one order of the passes, along q in the other.
+/// Copies pixels `p` of the lines to block.pixels, kPitch pixels per line. Neighbouring threads read neighbours in x,
+/// so that their loads coalesce: along p in one order of the passes, along q in the other.
 template <bool kVerticalFirst, class Threads, class Source>
 HEADRACE_HD void load_lines(Threads& threads, BlockMemory& block, Source source, IntRange p, IntRange lines) {
   threads.each([&](int thread, ThreadMemory&) {
@@ -137,7 +137,7 @@ HEADRACE_HD void add_lines(Threads& threads, BlockMemory& block, const AxisWindo
   });
 }
 
-/// Both passes over one tile: fills block.pixels with the pixels of `x` x `y` of the resized image, kTile a row.
+/// Both passes over one tile: fills block.pixels with the pixels of `x` x `y` of the resized image, kTile per row.
 template <bool kVerticalFirst, class Threads>
 HEADRACE_HD void resize_tile(Threads& threads, BlockMemory& block, const SampleJob& job, IntRange x, IntRange y) {
   const AxisWindows &p_axis = kVerticalFirst ? job.y : job.x, &q_axis = kVerticalFirst ? job.x : job.y;
@@ -183,7 +183,7 @@ HEADRACE_HD void take_tile(Threads& threads, BlockMemory& block, TakeMap take, I
       const int row = kPlain ? take.y.unpadded(to_v) : take.row(to_v);
       const bool filled = !kPlain && (column < 0 || row < 0);
       const uint32_t pixel = filled ? take.fill : block.pixels[(row - y) * kTile + (column - x)];
-      store(to_u, to_v, kPlain ? pixel : take.tint(pixel));
+      store(to_u, to_v, kPlain ? pixel : take.gray_if_needed(pixel));
     }
   });
 }

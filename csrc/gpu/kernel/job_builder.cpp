@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/fuse/taker.h"
+#include "core/fuse/crop_pad_flip.h"
 #include "core/kernels/warp/warp_math.h"
 
 namespace headrace {
@@ -63,9 +63,9 @@ FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, co
 bool fits_kernel(const Plan& plan) {
   for (const PlanStage& stage : plan.stages) {
     if (is_float_filter(stage.filter)) return false;
-    const auto fits = [&](const Effect& one) {  // its image has the size of the stage's, also between two effects
+    const auto fits = [&](const Effect& one) {  // the image keeps the size of the stage's, also between effects
       if (one.kind == Effect::Kind::kWarp) return plan.warps[static_cast<size_t>(one.amount)].out == stage.resize;
-      return one.kind < Effect::Kind::kBoxBlur;  // mixes of chains and effects on tensors come behind it
+      return one.kind < Effect::Kind::kBoxBlur;  // mixes of chains and effects on tensors come after it
     };
     if (!std::ranges::all_of(stage.effects, fits)) return false;
   }
@@ -84,14 +84,14 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
     job.last = map_of(plan.last, size);
   } else {
     const PlanStage &first = plan.stages.front(), &back = plan.stages.back();
-    const Take& behind = plan.stages.size() > 1 ? back.take : plan.last;
+    const Take& after = plan.stages.size() > 1 ? back.take : plan.last;
     job.first = map_of(first.take, size);
-    const Box want = made_box(first, behind);
+    const Box want = made_box(first, after);
     const Size in = first.take.box.size(), out = first.resize;
     job.x = windows(in.width, out.width, first.filter, want.x, want.width, stager);
     job.y = windows(in.height, out.height, first.filter, want.y, want.height, stager);
     job.vertical_first = first.vertical_first && in.width != out.width && in.height != out.height;
-    job.last = map_of(first.effects.empty() ? behind : whole(out), out);
+    job.last = map_of(first.effects.empty() ? after : whole(out), out);
     if (!back.effects.empty()) {
       job.retouch.effects = staged(back.effects, stager);
       job.retouch.count = static_cast<int32_t>(back.effects.size());

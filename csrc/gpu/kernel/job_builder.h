@@ -18,11 +18,11 @@ struct StagedBytes {
   uint8_t* device = nullptr;
 };
 
-/// Allocates memory whose contents are on the device when the kernel runs.
+/// Allocates memory whose contents are copied to the device before the kernel runs.
 class Stager {
  public:
   virtual ~Stager() = default;
-  /// `bytes` bytes, 256-byte aligned. Any thread. Throws std::runtime_error where there is no memory.
+  /// `bytes` bytes, 256-byte aligned. Any thread. Throws std::runtime_error if there is no memory.
   virtual StagedBytes take(size_t bytes) = 0;
   /// Device memory alone, for data that kernels write. Otherwise as take().
   virtual uint8_t* take_device(size_t bytes) = 0;
@@ -34,8 +34,7 @@ OutputFormat output_format(Size size, const OutputStrides& strides);
 /// A launch of `jobs`. `there`: their address on the device.
 FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, const OutputFormat& format);
 
-/// Whether the kernels can run a plan: it resizes at most once, and before its effects,
-/// which keep the size.
+/// Whether the kernels can run a plan: it resizes at most once, and before its effects, which keep the size.
 bool fits_kernel(const Plan& plan);
 
 /// Builds jobs. Not thread-safe: it keeps the memory of its tables.

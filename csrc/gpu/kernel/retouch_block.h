@@ -18,7 +18,7 @@ struct RetouchMemory {
   int mean;
 };
 
-/// Increments a count that other threads increment as well.
+/// Increments a count that other threads also increment.
 HEADRACE_HD inline void add_one(int32_t* count) {
 #if defined(__CUDA_ARCH__)
   atomicAdd(count, 1);
@@ -193,7 +193,8 @@ HEADRACE_HD void retouch_block(Threads& threads, RetouchMemory& block, const Fus
         const int column = after.column(u);
         const bool filled = column < 0 || row < 0;
         const ptrdiff_t at = static_cast<ptrdiff_t>(row) * job.last.x.size + column;
-        store_pixel(job, launch.format, u, v, after.tint(filled ? after.fill : looked_up(block.table, picture[at])));
+        store_pixel(job, launch.format, u, v,
+                    after.gray_if_needed(filled ? after.fill : looked_up(block.table, picture[at])));
       }
     }
   });

@@ -10,13 +10,13 @@
 
 namespace headrace {
 
-/// Along one axis: which positions of an image the positions of a window show.
+/// Maps, along one axis, positions of a window to positions of an image.
 struct TakeAxis {
   int32_t begin = 0, size = 0;  // the window, in pixels of the image
   int32_t image = 0;            // size of the image in pixels
   bool flip = false;
 
-  /// The position of the image that position `i` of the window shows, before padding: it may lie outside.
+  /// The position of the image that position `i` of the window shows, before padding: it may be outside.
   HEADRACE_HD int unpadded(int i) const { return begin + (flip ? size - 1 - i : i); }
   /// The position of the image that position `i` shows; -1: fill.
   HEADRACE_HD int at(int i, PadMode pad) const { return padded_source(unpadded(i), image, pad); }
@@ -39,7 +39,7 @@ struct TakeMap {
   /// The row of the image that row `v` of the window shows; -1: fill.
   HEADRACE_HD int row(int v) const { return y.at(v, pad); }
   /// A packed pixel of the image after the take: gray, or unchanged.
-  HEADRACE_HD uint32_t tint(uint32_t pixel) const {
+  HEADRACE_HD uint32_t gray_if_needed(uint32_t pixel) const {
     if (!gray) return pixel;
     const int l = luma(pixel & 255, pixel >> 8 & 255, pixel >> 16 & 255);
     return packed(l, l, l);
@@ -55,7 +55,7 @@ struct Window {
   HEADRACE_HD int32_t weight_of(int at) const { return weight ? weight[at - begin] : 1 << kWeightBits; }
 };
 
-/// A ResampleTable's windows and weights for outputs from `first` on. Null pointers: the axis keeps its size.
+/// A ResampleTable's windows and weights for outputs starting at `first`. Null pointers: the axis keeps its size.
 struct AxisWindows {
   const int32_t* start = nullptr;
   const int32_t* taps = nullptr;
@@ -95,7 +95,7 @@ struct SampleJob {
   bool skip = false;  // the sample has failed: nothing is written
 };
 
-/// What all samples of a launch share. Strides in bytes.
+/// Parameters that all samples of a launch share. Strides in bytes.
 struct OutputFormat {
   int32_t width = 0, height = 0, channels = 3, element_bytes = 4;
   int64_t channel_stride = 0, row_stride = 0, pixel_stride = 0;

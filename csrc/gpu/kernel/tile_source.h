@@ -12,21 +12,21 @@ struct IntRange {
   HEADRACE_HD int size() const { return end - begin; }
 };
 
-/// The pixel at (u, v) of what the resize reads, in all cases.
+/// The pixel at (u, v) of the resize's input, in all cases.
 class AnySource {
  public:
   HEADRACE_HD explicit AnySource(const SampleJob& job) : job_(job) {}
   HEADRACE_HD uint32_t operator()(int u, int v) const {
     const int x = job_.first.column(u), y = job_.first.row(v);
-    return job_.first.tint(x < 0 || y < 0 ? job_.first.fill : pixel_at(job_.image, x, y));
+    return job_.first.gray_if_needed(x < 0 || y < 0 ? job_.first.fill : pixel_at(job_.image, x, y));
   }
 
  private:
   const SampleJob& job_;
 };
 
-/// AnySource for luma and chroma without padding, flip or gray: upsampled() and rgb_of_ycc(), with the work that all
-/// pixels share done once. Positions count the samples that are in memory.
+/// AnySource for luma and chroma without padding, flip or gray: upsampled() and rgb_of_ycc(), with work that is common
+/// to all pixels done once. Positions count the samples that are in memory.
 template <Upsampling kChroma>
 class YccSource {
   static_assert(kChroma == Upsampling::kNone || kChroma == Upsampling::kH2V2);

@@ -11,7 +11,7 @@ using namespace headrace::test;
 
 namespace {
 
-SharedBytes bytes_of(const std::string& text) { return std::make_shared<const Received>(text.begin(), text.end()); }
+SharedBytes bytes_of(const std::string& text) { return std::make_shared<const ByteBuffer>(text.begin(), text.end()); }
 
 /// All members and the error, if there is one, in one text.
 std::string at_once(const std::string& archive) {
@@ -123,7 +123,7 @@ TEST_CASE("bytes of members that are not wanted are not kept") {
   CHECK_FALSE(found.wanted);
   tar.append(bytes_of(archive.substr(1024, 1 << 20)));
   tar.append(bytes_of(archive.substr(1024 + (1 << 20))));
-  tar.append(bytes_of("behind the end"));
+  tar.append(bytes_of("after the end"));
   REQUIRE(tar.next(found) == ArrivingTar::Step::kMember);
   CHECK(found.offset == archive.size() - 1536);
   CHECK(found.bytes[0] == 'x');

@@ -1,4 +1,4 @@
-// An index compared with its archive: every member is found where it lies, and nowhere else.
+// An index compared with its archive: every member is found where it is, and nowhere else.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -115,7 +115,7 @@ struct Table {
 
 }  // namespace
 
-TEST_CASE("every member lies where the index of its archive says, and no other one does") {
+TEST_CASE("every member is where the index of its archive says, and no other one is") {
   const Archive archive;
   const Text source(archive.bytes);
   REQUIRE(archive.index.sample.size() == 36);
@@ -178,7 +178,7 @@ TEST_CASE("rows are compared once, when they are read") {
   }
 }
 
-TEST_CASE("an index that lies is an error of the rows that it lies about") {
+TEST_CASE("a wrong index is an error of the rows that it is wrong about") {
   for (const size_t distance : {0, 10'000}) {
     const TemporaryFolder folder;
     const Table honest(folder, 20, distance);

@@ -1,4 +1,4 @@
-// Tables of local files behind a cache: the bytes that the files have now, or the error that there is without a cache.
+// Tables of local files with a cache: the bytes that the files have now, or the same error as without a cache.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>

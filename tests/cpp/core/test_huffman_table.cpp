@@ -69,7 +69,7 @@ void check_decode(const HuffmanSpec& spec, const AcTable& table, uint64_t bits, 
   REQUIRE(entry.advance_first == advance(first));
   REQUIRE(entry.advance == (pair ? advance(first) : 0) + advance(last));
   REQUIRE(entry.total() == (pair ? first.total() : 0) + last.total());
-  REQUIRE(entry.cut == cut_behind(entry.total()));
+  REQUIRE(entry.cut == cut_after(entry.total()));
   if (pair) REQUIRE(entry.first == first.value);
   REQUIRE(entry.last + static_cast<int>(bits << kLookupBits >> kLookupBits >> entry.tail) ==
           (last.end ? 0 : last.value));
@@ -94,7 +94,7 @@ void check_skip(const HuffmanSpec& spec, const AcTable& table, uint64_t bits) {
     return;
   }
   REQUIRE((entry >> kSkipAdvance) == advance);
-  REQUIRE((entry & 0xFFFF) == cut_behind(total));
+  REQUIRE((entry & 0xFFFF) == cut_after(total));
 }
 
 Seen check(const HuffmanSpec& spec, Random& random) {
@@ -102,8 +102,8 @@ Seen check(const HuffmanSpec& spec, Random& random) {
   table.build(spec);
   Seen seen;
   for (uint64_t lookup = 0; lookup < kEntries; ++lookup)
-    for (const uint64_t behind : {uint64_t{0}, ~uint64_t{0}, random(), random()}) {
-      const uint64_t bits = lookup << (64 - kLookupBits) | behind >> kLookupBits;
+    for (const uint64_t after : {uint64_t{0}, ~uint64_t{0}, random(), random()}) {
+      const uint64_t bits = lookup << (64 - kLookupBits) | after >> kLookupBits;
       CAPTURE(lookup);
       check_decode(spec, table, bits, &seen);
       check_skip(spec, table, bits);
@@ -165,7 +165,7 @@ TEST_CASE("entries of codes of all lengths with values of all sizes") {
   }
 }
 
-TEST_CASE("a value of eight bits behind a code of one bit fits no pair") {
+TEST_CASE("a value of eight bits after a code of one bit fits no pair") {
   Random random(3);
   HuffmanSpec spec;  // no code is free, which libjpeg refuses
   spec.lengths[1] = 2;

@@ -264,7 +264,7 @@ TEST_CASE("an EXIF segment in which Pillow looks for the resolution, and warns o
   const std::string sound = exif(text + inside, 1) + "words\0"s;
   CHECK(is_plain(with(bare, sound)));
   CHECK_FALSE(is_plain(with(bare, exif(text + outside, 1))));
-  // 32 bytes twice, of a segment of less than 64: too many in all, though each lies inside.
+  // 32 bytes twice, of a segment of less than 64: too many in all, though each is inside.
   const std::string pair = text + "\x20\0\0\0\x0A\0\0\0"s, other = "\x0F\1\2\0\x20\0\0\0\x0A\0\0\0"s;
   CHECK(is_plain(with(bare, exif(pair, 1) + std::string(20, 'x'))));
   CHECK_FALSE(is_plain(with(bare, exif(pair + other, 2) + std::string(20, 'x'))));

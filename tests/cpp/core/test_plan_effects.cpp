@@ -150,7 +150,7 @@ TEST_CASE("a branch is chosen by the first bound above the draw") {
   CHECK(chosen(1.0 - 0x1p-53) == std::vector{Does::kEqualize});
 }
 
-TEST_CASE("chains are mixed on one real image, by the draws behind the step's first") {
+TEST_CASE("chains are mixed on one real image, by the draws after the step's first") {
   const Step invert = of(Kind::kInvert), turn{.kind = Kind::kRotate, .matrix = {180, -1, 0}};
   const Step mix{.kind = Kind::kMixChains, .draw = 1, .branches = {{invert, of(Kind::kGrayscale)}, {turn}, {}}};
   const Plan plan = plan_of({flip(0), of(Kind::kEqualize), mix}, {4, 2}, {4, 2}, {0, 0.5, 0.25, 0.125, 0.75});
@@ -201,7 +201,7 @@ TEST_CASE("permutations come in the order of itertools") {
   CHECK(order(1.0 - 0x1p-53) == orders[5]);
 }
 
-TEST_CASE("a box is erased as high over wide as drawn, and mirrored by the flips behind it") {
+TEST_CASE("a box is erased as high over wide as drawn, and mirrored by the flips after it") {
   std::vector<double> draws = erasing({{0.02, 4.0}}, 0.9, 0.25);  // of 100 by 50: 100 pixels, 20 high, 5 wide
   const auto boxes = [&](std::vector<Step> steps) {
     return plan_of(std::move(steps), {100, 50}, {100, 50}, draws).erased;

@@ -63,7 +63,7 @@ TEST_CASE("a corner of a mirrored image") {
   CHECK(plan.last == Take{.box = {0, 0, 3, 2}, .flip_horizontal = true});
 }
 
-TEST_CASE("a drawn shorter edge lies below its limit") {
+TEST_CASE("a drawn shorter edge is below its limit") {
   const Step step{.kind = Kind::kRandomResize, .shorter = 10, .max_size = 13};
   CHECK(size_of(step, {40, 20}, {0}) == Size{20, 10});
   CHECK(size_of(step, {40, 20}, {0.34}) == Size{22, 11});

@@ -58,7 +58,7 @@ TEST_CASE("a rotation keeps the centre, or holds the whole image") {
   CHECK(rotated(315, c, c, {10, 20}, true).warps[0].out == Size{22, 22});
 }
 
-TEST_CASE("flips that wait are done before a warp, and effects behind it join its stage") {
+TEST_CASE("flips that wait are done before a warp, and effects after it join its stage") {
   Step flip, affine, invert;
   flip.kind = Step::Kind::kHorizontalFlip;
   flip.p = 1;

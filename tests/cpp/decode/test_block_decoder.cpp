@@ -75,7 +75,7 @@ TEST_CASE("boxes in images of several rows and chunks of MCUs, whatever the samp
 }
 
 // Damage is seen where it is read. The two ways differ by a row or a column of MCUs in what they read beside a box.
-TEST_CASE("damage is left to Pillow, or lies beside the box and changes no pixel, wherever it is") {
+TEST_CASE("damage is left to Pillow, or is outside the box and changes no pixel, wherever it is") {
   Random random(2);
   int refused = 0, decoded = 0, apart = 0;
   for (JpegOptions options : kinds()) {
@@ -106,7 +106,7 @@ TEST_CASE("damage is left to Pillow, or lies beside the box and changes no pixel
   CHECK(decoded > 200);
 }
 
-TEST_CASE("a file that is left to Pillow leaves nothing behind for the next") {
+TEST_CASE("a file that is left to Pillow leaves no state for the next") {
   const Bytes good = make_jpeg({.width = 64, .height = 64, .restart_rows = 1, .quality = 30});
   const JpegHeader header = parse_jpeg_header(good);
   const Bytes whole = decode_whole(good);

@@ -18,13 +18,13 @@ namespace {
 
 constexpr int kNever = std::numeric_limits<int>::max();
 
-std::atomic<int> next_number{0}, first_failing{kNever}, behind_failing{kNever}, failures{0};
+std::atomic<int> next_number{0}, first_failing{kNever}, first_after{kNever}, failures{0};
 thread_local int sound = 0;
 
 bool fails() {
   if (sound > 0) return false;
   const int number = next_number.fetch_add(1);
-  if (number < first_failing.load() || number >= behind_failing.load()) return false;
+  if (number < first_failing.load() || number >= first_after.load()) return false;
   failures.fetch_add(1);
   return true;
 }
@@ -36,11 +36,11 @@ namespace headrace::test {
 FailingMemory::FailingMemory(int first, int count) {
   next_number = 0;
   failures = 0;
-  behind_failing = first + count;
+  first_after = first + count;
   first_failing = first;
 }
 
-FailingMemory::~FailingMemory() { first_failing = behind_failing = kNever; }
+FailingMemory::~FailingMemory() { first_failing = first_after = kNever; }
 
 int FailingMemory::failed() const { return failures.load(); }
 

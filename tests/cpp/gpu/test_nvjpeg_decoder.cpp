@@ -151,7 +151,7 @@ TEST_CASE("what the library says of itself") {
   CHECK(bench.library(false)->describe() == "nvJPEG 13.3.2 (" + path + ") on CUDA cores");
 }
 
-TEST_CASE("a library that does not serve leaves nothing behind, and says why") {
+TEST_CASE("a library that does not serve leaves nothing allocated, and says why") {
   struct Case {
     FakeBehaviour behaviour;
     const char* said;
@@ -182,7 +182,7 @@ TEST_CASE("a library that does not serve leaves nothing behind, and says why") {
   CHECK_NOTHROW(bench.library(false));  // CUDA cores need no engine
 }
 
-TEST_CASE("a decoder that is not made whole leaves nothing behind") {
+TEST_CASE("a decoder that is not made whole leaves nothing allocated") {
   Bench bench;
   bench.fake.behave(on(*bench.device));
   const auto library = bench.library();

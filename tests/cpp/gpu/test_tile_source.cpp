@@ -98,7 +98,7 @@ TEST_CASE("whatever is done before a resize, and other images, are for the gener
   CHECK(is_general(job, all, all));
 }
 
-TEST_CASE("where a window lies inside the image, what it shows needs no search") {
+TEST_CASE("where a window is inside the image, what it shows needs no search") {
   for (const bool flip : {false, true}) {
     for (int begin = -8; begin <= 12; ++begin) {
       const TakeAxis axis{begin, 7, 10, flip};

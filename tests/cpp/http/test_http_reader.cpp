@@ -73,25 +73,25 @@ std::string right(int, uint64_t begin, uint64_t end) { return a_head(begin, end)
 
 struct Reading {
   explicit Reading(HttpReader::Limits limits = {}) : reader(store, limits) {
-    host = reader.desk().add_host();
-    reader.desk().add_object(1, an_object());
+    host = reader.queue().add_host();
+    reader.queue().add_object(1, an_object());
   }
   ~Reading() { reader.close(); }
 
   void fetch(const std::vector<RangeKey>& keys, bool urgent = false) {
     for (const RangeKey& key : keys) store->want(key);
-    CHECK(reader.desk().fetch(keys, urgent).empty());
+    CHECK(reader.queue().fetch(keys, urgent).empty());
   }
   void event() {
-    pollfd one{reader.desk().event_descriptor(), POLLIN, 0};
+    pollfd one{reader.queue().event_descriptor(), POLLIN, 0};
     REQUIRE(::poll(&one, 1, 20'000) == 1);
   }
   /// What is returned next; connections that are needed meanwhile are lacking.
   std::vector<ReturnedRanges> returned() {
     for (;;) {
       event();
-      auto made = reader.desk().returned();
-      for (const auto& [number, count] : reader.desk().needed()) needed += count;
+      auto made = reader.queue().returned();
+      for (const auto& [number, count] : reader.queue().needed()) needed += count;
       if (!made.empty()) return made;
     }
   }
@@ -113,8 +113,8 @@ RangeKey key(uint64_t number) { return {1, number * 100'000, 1000}; }
 TEST_CASE("many ranges over few connections, all right") {
   Peer first(right), second(right);
   Reading reading;
-  reading.reader.desk().add_connection(reading.host, first.theirs);
-  reading.reader.desk().add_connection(reading.host, second.theirs);
+  reading.reader.queue().add_connection(reading.host, first.theirs);
+  reading.reader.queue().add_connection(reading.host, second.theirs);
   for (int round = 0; round < 20; ++round) {
     std::vector<RangeKey> keys;
     for (uint64_t i = 0; i < 9; ++i) keys.push_back(key(i));
@@ -122,21 +122,21 @@ TEST_CASE("many ranges over few connections, all right") {
     for (const RangeKey& one : keys) CHECK(reading.has(one));
   }
   reading.reader.close();  // a range is in the store before it is counted
-  CHECK(reading.reader.desk().counts().requests == 180);
-  CHECK(reading.reader.desk().counts().bytes == 180'000);
+  CHECK(reading.reader.queue().counts().requests == 180);
+  CHECK(reading.reader.queue().counts().bytes == 180'000);
 }
 
 TEST_CASE("connections are asked for as far as they are needed and allowed") {
   Reading reading({.requests = 3});
   reading.fetch({key(0), key(1)});
   reading.event();
-  CHECK(reading.reader.desk().returned().empty());
-  CHECK(reading.reader.desk().needed() == std::vector<std::pair<uint32_t, size_t>>{{reading.host, 2}});
-  CHECK(reading.reader.desk().needed().empty());
+  CHECK(reading.reader.queue().returned().empty());
+  CHECK(reading.reader.queue().needed() == std::vector<std::pair<uint32_t, size_t>>{{reading.host, 2}});
+  CHECK(reading.reader.queue().needed().empty());
   reading.fetch({key(2), key(3), key(4)});
   reading.event();
-  CHECK(reading.reader.desk().needed() == std::vector<std::pair<uint32_t, size_t>>{{reading.host, 1}});
-  reading.reader.desk().lack_connections(reading.host, 3, "refused");
+  CHECK(reading.reader.queue().needed() == std::vector<std::pair<uint32_t, size_t>>{{reading.host, 1}});
+  reading.reader.queue().lack_connections(reading.host, 3, "refused");
   const auto back = reading.returned();
   CHECK(back.size() == 5);
   for (const ReturnedRanges& one : back) {
@@ -148,18 +148,18 @@ TEST_CASE("connections are asked for as far as they are needed and allowed") {
 TEST_CASE("what the reader does not know is not begun") {
   Reading reading;
   const std::vector<RangeKey> keys = {{2, 0, 10}, {1, 0, 0}, {1, 999'999, 2}, {1, 1'000'001, 1}, {1, 5, kAnyLength}};
-  CHECK(reading.reader.desk().fetch(keys, false) == std::vector<size_t>{0, 1, 2, 3, 4});
+  CHECK(reading.reader.queue().fetch(keys, false) == std::vector<size_t>{0, 1, 2, 3, 4});
   HttpObject expired = an_object();
   expired.expires_ns = 1;
-  reading.reader.desk().add_object(3, expired);
-  CHECK(reading.reader.desk().fetch(std::vector<RangeKey>{{3, 0, 10}}, false) == std::vector<size_t>{0});
+  reading.reader.queue().add_object(3, expired);
+  CHECK(reading.reader.queue().fetch(std::vector<RangeKey>{{3, 0, 10}}, false) == std::vector<size_t>{0});
 }
 
 TEST_CASE("errors, closed connections and other answers come back with their reason") {
   const auto outcome = [](const Peer::Answer& answer) {
     Peer peer(answer);
     Reading reading;
-    reading.reader.desk().add_connection(reading.host, peer.theirs);
+    reading.reader.queue().add_connection(reading.host, peer.theirs);
     reading.fetch({key(1)});
     const auto back = reading.returned();
     REQUIRE(back.size() == 1);
@@ -183,10 +183,10 @@ TEST_CASE("an odd answer is the host's last one") {
   Peer peer([](int, uint64_t, uint64_t) { return "HTTP/1.1 200 OK\r\n\r\n"; });
   Reading reading;
   reading.fetch({key(1), key(2), key(3)});
-  reading.reader.desk().add_connection(reading.host, peer.theirs);
+  reading.reader.queue().add_connection(reading.host, peer.theirs);
   size_t count = 0;
   while (count < 3) count += reading.returned().size();
-  CHECK(reading.reader.desk().fetch(std::vector<RangeKey>{key(4)}, false) == std::vector<size_t>{0});
+  CHECK(reading.reader.queue().fetch(std::vector<RangeKey>{key(4)}, false) == std::vector<size_t>{0});
   reading.reader.close();
 }
 
@@ -194,15 +194,15 @@ TEST_CASE("a connection that the server closed between two requests costs no fai
   Peer first([](int number, uint64_t begin, uint64_t end) { return number == 0 ? right(0, begin, end) : ""; });
   Peer second(right);
   Reading reading;
-  reading.reader.desk().add_connection(reading.host, first.theirs);
+  reading.reader.queue().add_connection(reading.host, first.theirs);
   reading.fetch({key(0)});
   CHECK(reading.has(key(0)));
   reading.fetch({key(1)});
-  while (reading.reader.desk().needed().empty()) std::this_thread::yield();
-  reading.reader.desk().add_connection(reading.host, second.theirs);
+  while (reading.reader.queue().needed().empty()) std::this_thread::yield();
+  reading.reader.queue().add_connection(reading.host, second.theirs);
   CHECK(reading.has(key(1)));
-  CHECK(reading.reader.desk().counts().requests == 2);
-  CHECK(reading.reader.desk().returned().empty());
+  CHECK(reading.reader.queue().counts().requests == 2);
+  CHECK(reading.reader.queue().returned().empty());
   reading.reader.close();
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("requests that take too long are ended, and stragglers returned while 
   });
   SUBCASE("too long") {
     Reading reading({.timeout_s = 0.05});
-    reading.reader.desk().add_connection(reading.host, stuck.theirs);
+    reading.reader.queue().add_connection(reading.host, stuck.theirs);
     reading.fetch({key(1)});
     const auto back = reading.returned();
     CHECK(back.at(0).why == Why::kFailed);
@@ -225,13 +225,13 @@ TEST_CASE("requests that take too long are ended, and stragglers returned while 
   SUBCASE("a straggler") {
     Reading reading({.hedge = 1.0});
     Peer quick(right);
-    reading.reader.desk().add_connection(reading.host, quick.theirs);
+    reading.reader.queue().add_connection(reading.host, quick.theirs);
     for (uint64_t i = 0; i < 64; ++i) {
       reading.fetch({key(i % 9)});
       CHECK(reading.has(key(i % 9)));
     }
-    reading.reader.desk().pause(reading.host, 0.05);  // then both connections are there
-    reading.reader.desk().add_connection(reading.host, stuck.theirs);
+    reading.reader.queue().pause(reading.host, 0.05);  // then both connections are there
+    reading.reader.queue().add_connection(reading.host, stuck.theirs);
     reading.fetch({key(1), key(2)});  // one of them meets the connection that is stuck
     ReturnedRanges late;
     for (const ReturnedRanges& one : reading.returned()) late = one;
@@ -240,7 +240,7 @@ TEST_CASE("requests that take too long are ended, and stragglers returned while 
     go = true;
     CHECK(reading.has(key(1)));
     CHECK(reading.has(key(2)));
-    CHECK(reading.reader.desk().counts().late >= 1);  // on a busy machine others are, too
+    CHECK(reading.reader.queue().counts().late >= 1);  // on a busy machine others are, too
     reading.reader.close();
   }
 }
@@ -248,8 +248,8 @@ TEST_CASE("requests that take too long are ended, and stragglers returned while 
 TEST_CASE("a pause delays what waits") {
   Peer peer(right);
   Reading reading;
-  reading.reader.desk().add_connection(reading.host, peer.theirs);
-  reading.reader.desk().pause(reading.host, 0.2);
+  reading.reader.queue().add_connection(reading.host, peer.theirs);
+  reading.reader.queue().pause(reading.host, 0.2);
   const auto begin = std::chrono::steady_clock::now();
   reading.fetch({key(1)});
   CHECK(reading.has(key(1)));
@@ -261,7 +261,7 @@ TEST_CASE("closed with requests under way; used in a forked child") {
   Peer silent([](int, uint64_t, uint64_t) { return "HTTP/1.1 2"; });
   {
     Reading reading;
-    reading.reader.desk().add_connection(reading.host, silent.theirs);
+    reading.reader.queue().add_connection(reading.host, silent.theirs);
     reading.fetch({key(1), key(2)});
     CHECK(in_child([&] {
       reading.reader.close();            // returns at once
@@ -281,17 +281,17 @@ TEST_CASE("callers, the reader and failing servers at once: each range arrives o
   };
   const auto connect = [&] {
     peers.push_back(std::make_unique<Peer>(answer));
-    reading.reader.desk().add_connection(reading.host, peers.back()->theirs);
+    reading.reader.queue().add_connection(reading.host, peers.back()->theirs);
   };
   for (int i = 0; i < kPeers; ++i) connect();
   std::atomic<bool> done{false};
   std::thread owner([&] {  // what Python does
     while (!done) {
-      for (ReturnedRanges& one : reading.reader.desk().returned()) {
+      for (ReturnedRanges& one : reading.reader.queue().returned()) {
         CHECK(one.why == Why::kRefused);
-        CHECK(reading.reader.desk().fetch(one.parts, true).empty());
+        CHECK(reading.reader.queue().fetch(one.parts, true).empty());
       }
-      for (const auto& [host, count] : reading.reader.desk().needed()) {
+      for (const auto& [host, count] : reading.reader.queue().needed()) {
         for (size_t i = 0; i < count; ++i) connect();
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -303,7 +303,7 @@ TEST_CASE("callers, the reader and failing servers at once: each range arrives o
     callers.emplace_back([&, number] {
       for (uint64_t i = 0; i < 300; ++i) {
         const RangeKey one{1, (i * 7 + number * 311) % 900 * 1000 + number, 500};
-        if (reading.store->want(one)) (void)reading.reader.desk().fetch(std::vector<RangeKey>{one}, i % 2 == 0);
+        if (reading.store->want(one)) (void)reading.reader.queue().fetch(std::vector<RangeKey>{one}, i % 2 == 0);
         wrong += reading.has(one) ? 0 : 1;
       }
     });

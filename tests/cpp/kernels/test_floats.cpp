@@ -94,7 +94,7 @@ TEST_CASE("the span of floats is what the table reads, inside the image, and its
   }
 }
 
-TEST_CASE("all sets give the same floats in both passes, and leave what lies beside them alone") {
+TEST_CASE("all sets give the same floats in both passes, and do not change what is beside them") {
   for (int i = 0; i < 1000; ++i) {
     const Case c;
     const Span span = c.table.span();

@@ -49,7 +49,7 @@ TEST_CASE("a sum of Pillow's C is rounded once on Arm, and twice elsewhere") {
   for (const Terms& t : telling_terms()) {
     CHECK(pillow_sum(t.a, t.b, t.c) == (kRoundedOnce ? std::fma(t.b, t.c, t.a) : rounded_twice(t.a, t.b, t.c)));
   }
-  // 0.1 * 0.1 in doubles, of which only a fused sum keeps the part behind the last bit.
+  // 0.1 * 0.1 in doubles, of which only a fused sum keeps the part after the last bit.
   CHECK((pillow_sum(-0.010000000000000002, 0.1, 0.1) != 0.0) == kRoundedOnce);
 }
 

@@ -28,7 +28,7 @@ std::vector<const Kernels*> sets() {
   return found;
 }
 
-/// Samples with a gap behind each.
+/// Samples with a gap after each.
 struct Batch {
   Batch(size_t samples, size_t elements, MixType type) : stride(elements * mix_bytes(type) + 24) {
     std::mt19937 random(static_cast<unsigned>(samples * 1000 + elements));

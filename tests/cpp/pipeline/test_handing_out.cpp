@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bind/core/distinct.h"
-#include "core/pipeline/batch/lease_box.h"
+#include "core/pipeline/batch/lease_slot.h"
 #include "core/pipeline/batch/slot_ring.h"
 
 using namespace headrace;
@@ -41,15 +41,15 @@ struct SameAddress {
 TEST_CASE("of several threads that take a lease, one gets it, and the slot returns when that one drops it") {
   const auto ring = SlotRing::make(4096, 2);
   for (int round = 0; round < 200; ++round) {
-    LeaseBox box;
-    CHECK(box.empty());
-    CHECK(box.share() == nullptr);
-    box.put(ring->acquire());
-    CHECK(!box.empty());
+    LeaseSlot slot;
+    CHECK(slot.empty());
+    CHECK(slot.share() == nullptr);
+    slot.put(ring->acquire());
+    CHECK(!slot.empty());
     std::array<Lease, kThreads> got;
     together([&](int number) {
-      if (number == 0) (void)box.share();  // a repair does so
-      got[static_cast<size_t>(number)] = box.take();
+      if (number == 0) (void)slot.share();  // a repair does so
+      got[static_cast<size_t>(number)] = slot.take();
     });
     int count = 0;
     for (const Lease& one : got) {
@@ -57,18 +57,18 @@ TEST_CASE("of several threads that take a lease, one gets it, and the slot retur
       if (one != nullptr) CHECK(one.use_count() == 1);
     }
     CHECK(count == 1);
-    CHECK(box.empty());
+    CHECK(slot.empty());
   }
   CHECK(ring->slots() == 1);
 }
 
 TEST_CASE("a lease that replaces another one frees it") {
   const auto ring = SlotRing::make(4096, 0);
-  LeaseBox box;
-  box.put(ring->acquire());
-  box.put(ring->acquire());
+  LeaseSlot slot;
+  slot.put(ring->acquire());
+  slot.put(ring->acquire());
   CHECK(ring->slots() == 1);
-  box.put(nullptr);
+  slot.put(nullptr);
   CHECK(ring->slots() == 0);
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("of four threads one is left, and the counters keep what the others di
   CHECK(samples_read(pipeline) == 168);
 }
 
-TEST_CASE("a thread that is not wanted takes no sample: behind one that is blocked the others wait") {
+TEST_CASE("a thread that is not wanted takes no sample: after one that is blocked the others wait") {
   const GatedFiles files;
   Pipeline pipeline(training(2));
   pipeline.resize(1);

@@ -43,7 +43,7 @@ TEST_CASE("samples come batch by batch, in order") {
   CHECK_FALSE(queue.try_pop(task));
 }
 
-TEST_CASE("the sample that comes so many later may lie in a later batch") {
+TEST_CASE("the sample at a distance may be in a later batch") {
   SampleQueue queue;
   const auto first = batch_of(3), second = batch_of(1), third = batch_of(2);
   for (const auto& batch : {first, second, third}) queue.push(batch);

@@ -1,4 +1,4 @@
-// Slots that rings leave behind: kept while there is a keeper, within a bound, and given to rings of the same size.
+// Slots that rings leave: kept while there is a keeper, within a bound, and given to rings of the same size.
 #include <doctest/doctest.h>
 
 #include <cstring>

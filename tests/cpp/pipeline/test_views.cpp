@@ -115,7 +115,7 @@ TEST_CASE("each view is what its own pipeline makes") {
   }
 }
 
-TEST_CASE("stacked views of a sample lie one after the other") {
+TEST_CASE("stacked views of a sample are one after another") {
   const Views views;
   const Rows rows = some_rows(2 * Images::kCount, 4);
   std::vector<Bytes> alone;

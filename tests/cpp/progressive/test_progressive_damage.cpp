@@ -1,4 +1,4 @@
-// Damaged progressive scans: refused, or libjpeg's coefficients and pixels; and nothing is left behind for the next.
+// Damaged progressive scans: refused, or libjpeg's coefficients and pixels; and no state is left for the next.
 #include <doctest/doctest.h>
 
 #include <random>

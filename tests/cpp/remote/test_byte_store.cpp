@@ -11,7 +11,7 @@
 
 using namespace headrace;
 using namespace headrace::test;
-using Bytes = Received;
+using Bytes = ByteBuffer;
 
 namespace {
 
@@ -82,7 +82,7 @@ TEST_CASE("a range that is taken out is gone, and no read") {
   REQUIRE(store.want(key(1)));
   CHECK(store.take_out(key(1)) == nullptr);
   CHECK_FALSE(store.want(key(1)));  // it is on its way
-  const auto bytes = std::make_shared<const Received>(bytes_of(1));
+  const auto bytes = std::make_shared<const ByteBuffer>(bytes_of(1));
   store.arrived(key(1), bytes);
   CHECK(store.take_out(key(1)) == bytes);
   CHECK(store.counts().bytes == 0);
@@ -104,10 +104,10 @@ TEST_CASE("the bytes of a range that is forgotten are dropped when they arrive")
   store.forget(key(1));
   REQUIRE(store.want(key(1)));
   store.forget(key(1));
-  store.arrived(key(1), std::make_shared<const Received>(bytes_of(1)));
+  store.arrived(key(1), std::make_shared<const ByteBuffer>(bytes_of(1)));
   CHECK(store.counts().bytes == 0);
   REQUIRE(store.want(key(1)));
-  store.arrived(key(1), std::make_shared<const Received>(bytes_of(1)));
+  store.arrived(key(1), std::make_shared<const ByteBuffer>(bytes_of(1)));
   CHECK(store.counts().bytes == 100);
   store.forget(key(1));
   CHECK(store.counts().bytes == 0);

@@ -109,7 +109,7 @@ TEST_CASE("many writers of one entry, and readers meanwhile, in threads") {
   CHECK(files_in(folder) == 1);
 }
 
-TEST_CASE("a full disk leaves nothing behind") {
+TEST_CASE("a full disk leaves no file") {
   const TemporaryFolder folder;
   CHECK(in_child([&] {
     std::signal(SIGXFSZ, SIG_IGN);

@@ -104,19 +104,19 @@ TEST_CASE("damaged files have the same boxes and the same verdicts with entry po
   CHECK(read > 50);
 }
 
-TEST_CASE("entry points that lie, as those of a file may, give other pixels or a refusal, and nothing worse") {
+TEST_CASE("wrong entry points, as those of a file may be, give other pixels or a refusal, and nothing worse") {
   std::minstd_rand random(10);
   JpegDecoder decoder(block_sets().back());
   const Bytes jpeg = make_jpeg({.width = 90, .height = 100, .h = {2, 1, 1}, .v = {2, 1, 1}});
   int refused = 0, other = 0;
   for (int i = 0; i < 300; ++i) {
     EntryPoints points(kEnough);
-    std::vector<EntryPoint> lies(1 + random() % 20);
-    for (EntryPoint& lie : lies) {
-      lie.bit = static_cast<uint32_t>(random() % (i % 3 == 0 ? 0xFFFFFFFFu : static_cast<unsigned>(8 * jpeg.size())));
-      for (int16_t& value : lie.dc) value = static_cast<int16_t>(random());
+    std::vector<EntryPoint> wrong(1 + random() % 20);
+    for (EntryPoint& one : wrong) {
+      one.bit = static_cast<uint32_t>(random() % (i % 3 == 0 ? 0xFFFFFFFFu : static_cast<unsigned>(8 * jpeg.size())));
+      for (int16_t& value : one.dc) value = static_cast<int16_t>(random());
     }
-    points.keep(points.key_of(jpeg), lies);
+    points.keep(points.key_of(jpeg), wrong);
     const Box box = random_box(random, 90, 100);
     const auto found = decode(decoder, jpeg, box, &points), plain = decode(decoder, jpeg, box);
     refused += !found;

@@ -34,7 +34,7 @@ struct Made {
   float at(int channel, int y, int x) const {
     return elements[static_cast<size_t>((channel * (size.height + 1) + y) * (size.width + 1) + x)];
   }
-  /// Whether nothing behind a row or plane was written.
+  /// Whether nothing after a row or plane was written.
   bool tidy() const {
     bool clean = true;
     for (int c = 0; c < kTextureChannels; ++c) {

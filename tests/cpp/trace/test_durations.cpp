@@ -1,4 +1,4 @@
-// Buckets of durations: every duration lies between the bounds of its own, and one writer's counts are all there.
+// Buckets of durations: every duration is between the bounds of its own, and one writer's counts are all there.
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -8,7 +8,7 @@
 
 using namespace headrace;
 
-TEST_CASE("a duration lies between the bounds of its bucket, which are at most 25 % apart") {
+TEST_CASE("a duration is between the bounds of its bucket, which are at most 25 % apart") {
   for (int64_t ns = 0; ns < int64_t{7} << 36; ns += 1 + ns / 9) {
     const size_t bucket = duration_bucket(ns);
     REQUIRE(bucket + 1 < static_cast<size_t>(kDurationBuckets));

@@ -1,4 +1,4 @@
-// Computes blocks of four words, one after the other: a compiler overlaps their rounds.
+// Computes blocks of four words, one after another: the compiler overlaps their rounds.
 #include "core/base/draws/philox.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Whether the numbers by which a file system tells its files and itself apart stay the same.
+// Whether a file system's inode numbers and device number stay the same over time.
 #pragma once
 
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 namespace headrace {
 
 /// Whether a file system of this kind, as statfs() names it, gives a file one inode for as long as the file exists.
-/// FUSE, FAT and SMB number the files that are in use, so a number may be another file's later.
+/// FUSE, FAT and SMB number the files that are in use, so a number may later be another file's.
 inline bool has_lasting_inodes(int64_t kind) noexcept {
   constexpr int64_t kFuse = 0x65735546, kFat = 0x4D44, kExfat = 0x2011BAB0, kSmb = 0x517B, kCifs = 0xFF534D42,
                     kSmb2 = 0xFE534D42;
@@ -23,10 +23,10 @@ inline bool has_lasting_inodes(int64_t kind) noexcept {
   return low != kFuse && low != kFat && low != kExfat && low != kSmb && low != kCifs && low != kSmb2;
 }
 
-/// The same of the file system that a file lies on, whose device stat() has said. False where the system does not tell.
+/// The same for the file system that holds a file; `device`: the one that stat() reported. False if unknown.
 inline bool has_lasting_inode(const char* path, uint64_t device) noexcept {
 #if HEADRACE_LINUX
-  thread_local uint64_t last = 0;  // most files of a thread lie on one device
+  thread_local uint64_t last = 0;  // most files of a thread are on one device
   thread_local bool lasting = false, known = false;
   if (known && last == device) return lasting;
   struct statfs info{};

@@ -1,4 +1,4 @@
-// When a file was modified, and when what the system knows of it last changed.
+// When a file's bytes were modified (mtime), and when its bytes or metadata last changed (ctime).
 #pragma once
 
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ inline int64_t modified_ns(const struct stat& info) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// The same of the last change of its bytes, times, owner or links. No program can set it.
+/// The same for the last change of its bytes, times, owner or links. No program can set it.
 inline int64_t changed_ns(const struct stat& info) {
 #ifdef __APPLE__
   const struct timespec& time = info.st_ctimespec;

@@ -1,4 +1,4 @@
-// Has the kernel bring bytes into memory while the caller goes on, and tells whether they are there.
+// Has the kernel read bytes into memory in the background, and tests whether they are in memory.
 #pragma once
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 namespace headrace {
 
-/// The page of memory that an address lies in.
+/// The page of memory that contains an address.
 inline uintptr_t page_of(uintptr_t address) {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   return address / page * page;
@@ -34,7 +34,7 @@ inline void request_file(int file, uint64_t offset, uint64_t length) noexcept {
 #endif
 }
 
-/// Whether the page of a byte of mapped memory can be read without a disk. True where the system does not tell.
+/// Whether the page of a byte of mapped memory can be read without a disk. True where the system cannot say.
 inline bool is_in_memory(const uint8_t* data) noexcept {
 #if HEADRACE_LINUX
   unsigned char resident = 1;

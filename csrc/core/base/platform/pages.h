@@ -1,4 +1,4 @@
-// Advice about mapped memory: huge pages, and pages that may go.
+// Advice about mapped memory: huge pages, and pages that may be reclaimed.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace headrace {
 
-/// Has mapped memory lie on huge pages where the system grants them. Advice only: without them, or where the system has
-/// no such call, small pages are used.
+/// Requests huge pages for mapped memory where the system grants them. Advice only: without them, or where the system
+/// has no such call, small pages are used.
 inline void prefer_huge_pages(void* memory, size_t bytes) noexcept {
 #if HEADRACE_LINUX
   ::madvise(memory, bytes, MADV_HUGEPAGE);
@@ -21,8 +21,8 @@ inline void prefer_huge_pages(void* memory, size_t bytes) noexcept {
 #endif
 }
 
-/// Lets the system take the pages of mapped memory whenever it needs them, until they are written to; their contents
-/// are unspecified from now on. False where that cannot be had.
+/// Lets the system reclaim the pages of mapped memory whenever it needs them, until they are written to; their contents
+/// are unspecified after this call. False where that is not possible.
 inline bool let_pages_go(void* memory, size_t bytes) noexcept {
 #if HEADRACE_LINUX
   return ::madvise(memory, bytes, MADV_FREE) == 0;

@@ -30,17 +30,17 @@ class SocketWatch {
   }
   ~SocketWatch() { ::close(epoll_); }
 
-  /// Watches a descriptor until it is closed: whether it can be read, its peer is gone, or with `writing` it can be
+  /// Watches a descriptor until it is closed: whether it can be read, its peer has closed, or with `writing` it can be
   /// written. `owner` is what wait() returns. Returns false if that is not possible.
   bool add(int descriptor, void* owner) noexcept { return control(EPOLL_CTL_ADD, descriptor, owner, false); }
   bool set_writing(int descriptor, void* owner, bool writing) noexcept {
     return control(EPOLL_CTL_MOD, descriptor, owner, writing);
   }
-  /// To be called before a descriptor is closed; also of one that could not be added.
+  /// Must be called before a descriptor is closed, even if it could not be added.
   void remove(int descriptor) noexcept { (void)control(EPOLL_CTL_DEL, descriptor, nullptr, false); }
 
-  /// Calls `found` with the owner of each descriptor that something happened to, within so many milliseconds; -1:
-  /// without a limit.
+  /// Waits up to this number of milliseconds (-1: without a limit) and calls `found` with the owner of each descriptor
+  /// that has an event.
   template <typename Found>
   void wait(int patience_ms, Found found) {
     epoll_event events[kMost];

@@ -1,4 +1,4 @@
-// Connected sockets that one thread serves: they do not block, and a peer that is gone raises no signal.
+// Connected sockets that one thread serves: they do not block, and a closed peer raises no signal.
 #pragma once
 
 #include <fcntl.h>
@@ -26,7 +26,8 @@ inline bool prepare_socket(int descriptor) noexcept {
   return flags >= 0 && ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-/// Lets poll() report the socket only when so many bytes have arrived, or its peer is gone. A wish.
+/// Sets SO_RCVLOWAT (best effort): poll() reports the socket only when `count` bytes have arrived, or its peer has
+/// closed.
 inline void wait_for_bytes(int descriptor, size_t count) noexcept {
   constexpr size_t kMost = 256 << 10;  // more would need a larger buffer in the kernel
   const int least = static_cast<int>(count < kMost ? count : kMost);

@@ -40,7 +40,7 @@ inline void name_this_thread(const std::string& name) noexcept {
 #endif
 }
 
-/// How many times the thread gave its core away to wait for something, such as a disk, whatever the file system. Being
+/// How many times the thread gave its core away to wait for something, such as a disk, for any file system. Being
 /// displaced by another thread does not count. Elsewhere 0.
 inline int64_t waits_of_this_thread() noexcept {
 #if HEADRACE_LINUX

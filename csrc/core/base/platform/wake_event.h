@@ -47,7 +47,7 @@ class WakeEvent {
   int descriptor() const noexcept { return read_; }
   void signal() const noexcept {
     const uint64_t one = 1;
-    (void)!::write(write_, &one, sizeof one);  // a full counter, or pipe, is readable as well
+    (void)!::write(write_, &one, sizeof one);  // a full counter or pipe is also readable
   }
   void clear() const noexcept {
     uint64_t ignored = 0;

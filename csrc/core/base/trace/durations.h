@@ -10,7 +10,7 @@
 
 namespace headrace {
 
-/// Four buckets an octave: the bounds of a bucket are at most 25 % apart. The last bucket begins at 7 * 2^36 ns (8
+/// Four buckets per octave: the bounds of a bucket are at most 25 % apart. The last bucket begins at 7 * 2^36 ns (8
 /// min).
 inline constexpr int kDurationBuckets = 152;
 

@@ -45,7 +45,7 @@ Recorder::Own& Recorder::own() {
 void Recorder::name_thread(const char* name, int number) noexcept {
   try {
     own().name = number < 0 ? name : std::string(name) + " " + std::to_string(number);
-  } catch (const std::bad_alloc&) {  // a timeline lacks the name: better than to lack the thread
+  } catch (const std::bad_alloc&) {  // the timeline then lacks the name, but not the thread
   }
 }
 
@@ -93,7 +93,7 @@ void Recorder::append(const TimeSpan& span) noexcept {
     Track& track = *mine.track;
     const std::lock_guard lock(track.mutex);
     if (track.over || span.end_ns < track.started_ns) return;
-    // No thread reserves room ahead, since the others would lack it. Spans are at least microseconds apart.
+    // No thread reserves room in advance, since the others would lack it. Spans are at least microseconds apart.
     if (room_.fetch_sub(1, std::memory_order_relaxed) <= 0) {
       dropped_.fetch_add(1, std::memory_order_relaxed);
       return;

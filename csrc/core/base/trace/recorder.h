@@ -48,7 +48,7 @@ class Recorder {
   void add(const char* name, int64_t begin_ns, int64_t end_ns, int64_t items = 1) {
     if (recording()) append({name, begin_ns, end_ns, items});
   }
-  /// Names the calling thread in recordings, from its next one on: "name", or "name number" if there is a number.
+  /// Names the calling thread in recordings, starting with the next one: "name", or "name number" if there is a number.
   virtual void name_thread(const char* name, int number = -1) noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Counters of each stage: items, busy nanoseconds and how they are spread, one set per worker, summed on request.
-// Passes the times to a recorder as well.
+// Counters of each stage: items, busy nanoseconds and their distribution, one set per worker, summed on request. Also
+// passes the times to a recorder.
 #pragma once
 
 #include <array>

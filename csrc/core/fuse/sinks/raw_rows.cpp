@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kChunkBytes = 16 << 10;
 constexpr int kLine = 64;
-// A crop's rows have gaps, and pages of memory end within its rows: either stops the hardware's own prefetch.
+// A crop's rows have gaps, and page boundaries fall within its rows: either stops the hardware's own prefetch.
 constexpr int kRowsAhead = 8;
 
 // Into L2: the prefetches of a row would fill the buffers of L1 (see kPrefetchBytes).

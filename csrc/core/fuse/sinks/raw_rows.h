@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-/// Writes `box`, which lies inside the image, as RGBX rows `stride` bytes apart. Gray becomes R = G = B.
+/// Writes `box`, which must be inside the image, as RGBX rows `stride` bytes apart. Gray becomes R = G = B.
 void expand(const Kernels& kernels, const RawImage& image, Box box, uint8_t* to, size_t stride);
 
 /// Pushes images into sinks. Each worker has one, which reuses the memory of its rows.
@@ -19,7 +19,7 @@ class RawRows {
  public:
   /// `kernels` must outlive this.
   explicit RawRows(const Kernels& kernels) : kernels_(kernels) {}
-  /// Pushes the rows of `box`, which lies inside the image, in chunks that stay in the L1 cache.
+  /// Pushes the rows of `box`, which must be inside the image, in chunks that stay in the L1 cache.
   void push(const RawImage& image, Box box, RowSink& sink);
 
  private:

@@ -20,8 +20,7 @@ void Tee::add(Box box, RowSink& sink) {
   parts_.push_back({box, &sink});
 }
 
-// What follows the last pixel of a part's row is the rest of the row, and then the slack of the whole row: at least
-// kRowSlack bytes either way.
+// A part's row is followed by the rest of the whole row and then its slack: always at least kRowSlack bytes.
 void Tee::push(const uint8_t* rows, size_t stride, int count) {
   const int end = next_ + count;
   for (const auto& [box, sink] : parts_) {

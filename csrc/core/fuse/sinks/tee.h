@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-/// Before the first row: clear(), then add() for each sink. Not thread-safe.
+/// Before the first row, call clear(), then add() for each sink. Not thread-safe.
 class Tee final : public RowSink {
  public:
   /// Forgets the sinks of the last image.
@@ -15,7 +15,7 @@ class Tee final : public RowSink {
   /// Adds a sink that takes the rows of `box`, a part of the image that is not empty. `sink` must live until the last
   /// row is pushed.
   void add(Box box, RowSink& sink);
-  /// The smallest box that holds those of all sinks: its rows are pushed.
+  /// The smallest box that holds those of all sinks: its rows must be pushed.
   Box box() const { return box_; }
   void push(const uint8_t* rows, size_t stride, int count) override;
 

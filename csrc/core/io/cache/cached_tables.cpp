@@ -1,4 +1,4 @@
-// Asks for the state of a file, takes the bytes of that state from the cache, or reads them and keeps them.
+// Gets the state of a file, takes the bytes of that state from the cache, or reads them and keeps them.
 #include "core/io/cache/cached_tables.h"
 
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 namespace headrace {
 namespace {
 
-/// All of a file, as it is now; nothing if it is no regular file, or cannot be found: reading it says why.
+/// All of a file in its current state; nullopt if it is not a regular file or cannot be found: reading it reports why.
 std::optional<FilePart> part_of(const char* path) noexcept {
   struct stat info{};
   const auto state = ::stat(path, &info) == 0 ? state_in(info) : std::nullopt;
@@ -68,7 +68,7 @@ std::span<const uint8_t> CachedRanges::read(int64_t row, ReadBuffer& buffer, con
 void CachedRanges::prepare(int64_t row) const noexcept {
   try {
     if (cache_->holds(part(row))) return;
-  } catch (const Error&) {  // reading it says why
+  } catch (const Error&) {  // reading it reports why
   }
   ranges_->prepare(row);
 }

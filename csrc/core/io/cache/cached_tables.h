@@ -20,7 +20,7 @@ class CachedFiles final : public ByteRanges {
   CachedFiles(std::shared_ptr<LocalCache> cache, std::string paths, std::vector<uint64_t> offsets);
 
   int64_t size() const override { return static_cast<int64_t>(offsets_.size()); }
-  /// Has the path as well, for Pillow.
+  /// The blob also has the path, for Pillow.
   Blob at(int64_t row) const override;
   std::span<const uint8_t> read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const override;
   void prepare(int64_t row) const noexcept override;

@@ -1,5 +1,5 @@
-// Memory first, then the folder. An entry on the disk begins with the name of what it holds, which is compared, so that
-// two parts whose names have one hash take each other's place and never each other's bytes.
+// Looks in memory first, then in the folder. An entry on disk begins with the name of its part, which is compared, so
+// that two parts whose names have the same hash replace each other's entries but never return each other's bytes.
 #include "core/io/cache/local_cache.h"
 
 #include <sys/stat.h>
@@ -32,8 +32,8 @@ bool is_older(int64_t time_ns, nanoseconds least) {
   return age > least || age < -least;
 }
 
-/// Whether a change from now on shows. Programs set times of modification back, so the time of change counts as well; a
-/// whole number of seconds may be that of a clock that knows no others.
+/// Whether any later change will alter the file's times. Programs set times of modification back, so the time of change
+/// counts as well; a whole number of seconds may come from a clock with a resolution of seconds.
 bool settled(const FileState& state) {
   return is_older(state.stamp.modified_ns, kSettled) &&
          is_older(state.changed_ns, state.changed_ns % kSecond == 0 ? kSettled : kTick);
@@ -43,7 +43,7 @@ std::span<const uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-/// The absolute path without links; "" if there is none.
+/// The absolute path with links resolved; "" if there is none.
 std::string real_path(const char* path) {
   const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path, nullptr), &std::free);
   return found == nullptr ? std::string() : std::string(found.get());
@@ -53,7 +53,7 @@ uint64_t hash_of(std::initializer_list<uint64_t> numbers) {
   return checksum({reinterpret_cast<const uint8_t*>(numbers.begin()), numbers.size() * sizeof(uint64_t)});
 }
 
-/// What names the part in the memory of this process.
+/// The key of the part in the memory of this process.
 RangeKey key_of(const FilePart& part) {
   const FileState& state = part.state;
   const uint64_t mark = hash_of({state.stamp.size, static_cast<uint64_t>(state.stamp.modified_ns),
@@ -65,7 +65,7 @@ RangeKey key_of(const FilePart& part) {
   return {checksum(bytes_of(path)), part.offset, part.length, mark, checksum(bytes_of(path + path))};
 }
 
-/// What names the part on the disk, where it is found after the next start of the machine; "": nothing does.
+/// The name of the part on disk, which is still valid after the machine restarts; "": it has none.
 std::string name_of(const FilePart& part) {
   std::string name = real_path(part.path);
   if (name.empty()) return name;
@@ -90,7 +90,7 @@ std::string hex(uint64_t number) {
 
 LocalCache::LocalCache(size_t memory, std::string folder) : store_(0, memory), folder_(std::move(folder)) {}
 
-/// Path of a part's entry: the layout of folders that the cache of remote objects has.
+/// Path of a part's entry, in the same layout of folders as the cache of remote objects.
 std::string LocalCache::entry(const std::string& name) const {
   const std::string hash = hex(checksum(bytes_of(name)));
   return folder_ + "/" + hash.substr(0, 3) + "/local-" + hash;

@@ -1,4 +1,4 @@
-// Bytes of local files that stay in memory, and in a folder of a faster disk, after they were read.
+// A cache of bytes of local files, in memory and in a folder on a faster disk.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace headrace {
 
 /// A part of a file in a certain state.
 struct FilePart {
-  const char* path = nullptr;  // that has the state
+  const char* path = nullptr;  // where the file has that state
   FileState state;
   uint64_t offset = 0, length = 0;
   uint64_t mark = 0;  // hash of what was compared with the file before the part was kept; 0: nothing was
@@ -24,19 +24,19 @@ struct FilePart {
 /// Any thread. In a forked child nothing is found and nothing is kept: the locks may be held for ever.
 ///
 /// A part is known by its file's device and inode, size, time of modification and time of change. Where these numbers
-/// do not last, by the path without links as well: on the disk always, in memory where inode numbers are not stable.
+/// do not last, also by the path with links resolved: on disk always, in memory where inode numbers are not stable.
 class LocalCache {
  public:
-  /// `memory`: bytes that stay in memory, 0: none. While it is full, what is in it stays. `folder`: where entries lie
-  /// as files, which must exist; "": none.
+  /// `memory`: bytes that may stay in memory, 0: none. When it is full, nothing is added or evicted. `folder`: holds
+  /// entries as files, and must exist; "": none.
   LocalCache(size_t memory, std::string folder);
 
   /// The bytes of a part, if they are kept; valid until the next use of `buffer`.
   std::optional<std::span<const uint8_t>> find(const FilePart& part, ReadBuffer& buffer);
-  /// Keeps what was read, if there is room. Not of a file that was written so short a time ago that a later change of
-  /// the same size could leave it the same state.
+  /// Keeps what was read, if there is room. Does nothing for a file that was written so recently that a later change of
+  /// the same size could leave its state the same.
   void keep(const FilePart& part, std::span<const uint8_t> bytes);
-  /// Whether a part is in memory. Does not look on the disk.
+  /// Whether a part is in memory. Does not look on disk.
   bool holds(const FilePart& part) const;
 
   StoreCounts counts() const { return store_.counts(); }

@@ -1,4 +1,4 @@
-// Parses strictly: what is refused here is read by an HTTP library, in Python.
+// Parses strictly: what is refused here is read again by an HTTP library, in Python.
 #include "core/io/http/answer_head.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ constexpr std::string_view kLineEnd = "\r\n";
 
 char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
 
-/// Compares without case. `small` is in lower case.
+/// Compares ignoring case. `small` is in lower case.
 bool same(std::string_view text, std::string_view small) {
   return text.size() == small.size() &&
          std::equal(text.begin(), text.end(), small.begin(), [](char a, char b) { return lower(a) == b; });
@@ -46,7 +46,7 @@ bool is_value(std::string_view text) {
   });
 }
 
-/// The status of the first line; 0: it is no such line.
+/// The status code of the status line; 0: it is not a status line.
 int status_of(std::string_view line) {
   constexpr std::string_view kVersion = "HTTP/1.1 ";
   if (!line.starts_with(kVersion) || !is_value(line)) return 0;
@@ -56,7 +56,7 @@ int status_of(std::string_view line) {
   return status && *status >= 100 && *status <= 599 ? static_cast<int>(*status) : 0;
 }
 
-/// Takes a field. Returns false if the head cannot be relied on.
+/// Stores a field. Returns false if the head cannot be relied on.
 bool take(AnswerHead& head, std::string_view name, std::string_view value) {
   const auto once = [&](std::string_view& field) {
     if (!field.empty()) return false;

@@ -1,4 +1,4 @@
-// Sends a request and receives its answer.
+// Sends a request and receives its response.
 #include "core/io/http/connection.h"
 
 #include <sys/socket.h>
@@ -27,12 +27,12 @@ Connection::State Connection::begin(RangeRequest request, ByteStore& store) {
   sent_ = 0;
   looked_at = returned = false;
   begun_ns_ = now_ns();
-  answer_.emplace(request_, store);
+  response_.emplace(request_, store);
   return send();
 }
 
 RangeRequest Connection::take_back() {
-  answer_.reset();
+  response_.reset();
   return std::exchange(request_, {});
 }
 
@@ -43,8 +43,8 @@ Connection::State Connection::proceed() {
   return state;
 }
 
-/// Asks the kernel to wake the thread once so many bytes are there: by each segment, it would wake several times as
-/// often.
+/// Asks the kernel to wake the thread only once `count` bytes have arrived: woken by each segment, it would wake
+/// several times as often.
 void Connection::wake_after(uint64_t count) {
   const uint64_t least = std::max<uint64_t>(count, 1);
   if (least != least_) wait_for_bytes(descriptor_, least);
@@ -67,17 +67,17 @@ Connection::State Connection::send() {
 
 Connection::State Connection::receive() {
   for (;;) {
-    const std::span<uint8_t> room = answer_->room();
+    const std::span<uint8_t> room = response_->room();
     const ssize_t count = ::recv(descriptor_, room.data(), room.size(), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && would_wait()) {
-      wake_after(answer_->missing());
+      wake_after(response_->missing());
       return State::kMore;
     }
     if (count <= 0) return State::kLost;
-    const State state = answer_->got(static_cast<size_t>(count));
+    const State state = response_->got(static_cast<size_t>(count));
     if (state != State::kMore || static_cast<size_t>(count) < room.size()) {
-      wake_after(state == State::kMore ? answer_->missing() : 0);
+      wake_after(state == State::kMore ? response_->missing() : 0);
       return state;
     }
   }

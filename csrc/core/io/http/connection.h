@@ -5,15 +5,15 @@
 #include <optional>
 #include <string>
 
-#include "core/io/http/range_answer.h"
 #include "core/io/http/range_request.h"
+#include "core/io/http/range_response.h"
 
 namespace headrace {
 
 /// Owns a socket that does not block. One thread.
 class Connection {
  public:
-  using State = RangeAnswer::State;
+  using State = RangeResponse::State;
 
   Connection(uint32_t host, int descriptor) : host_(host), descriptor_(descriptor) {}
   ~Connection();
@@ -22,27 +22,27 @@ class Connection {
 
   /// Begins a request; `store` must outlive it. Returns kMore or kLost.
   State begin(RangeRequest request, ByteStore& store);
-  /// Sends and receives what is possible without waiting. After another state than kMore the request has ended.
+  /// Sends and receives what is possible without waiting. After any state but kMore the request has ended.
   State proceed();
-  /// Ends the request, and returns what of it is not in the store.
+  /// Ends the request, and returns the part of it that is not in the store.
   RangeRequest take_back();
-  /// A copy of this, while the request goes on.
+  /// A copy of that part, while the request continues.
   RangeRequest missing() const { return request_; }
 
   uint32_t host() const { return host_; }
   int descriptor() const { return descriptor_; }
-  bool busy() const { return answer_.has_value(); }
+  bool busy() const { return response_.has_value(); }
   bool sending() const { return sent_ < text_.size(); }
-  /// The answer so far, while busy.
-  const RangeAnswer& answer() const { return *answer_; }
+  /// The response so far, while busy.
+  const RangeResponse& response() const { return *response_; }
   /// After kLost: whether the server may have closed the connection before it saw the request, as it may at any time
   /// between two requests.
-  bool was_idle() const { return served_ > 0 && answer_->untouched(); }
+  bool was_idle() const { return served_ > 0 && response_->untouched(); }
   int64_t begun_ns() const { return begun_ns_; }
   /// Whether requests of this size take about the same time.
   bool is_small() const { return size_ <= kSmall; }
 
-  // Of the owner, for each request: whether it was asked if it is late, and whether its ranges were returned as late.
+  // For the owner, per request: whether its lateness was checked, and whether its ranges were returned as late.
   bool looked_at = false, returned = false;
 
  private:
@@ -55,8 +55,8 @@ class Connection {
   const uint32_t host_;
   const int descriptor_;
   RangeRequest request_;
-  std::optional<RangeAnswer> answer_;
-  std::string text_;  // of the request
+  std::optional<RangeResponse> response_;
+  std::string text_;  // the request as sent
   size_t sent_ = 0;
   uint64_t least_ = 1;              // bytes after which the kernel wakes the thread
   uint64_t size_ = 0, served_ = 0;  // bytes of the request; requests before it

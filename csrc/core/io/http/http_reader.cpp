@@ -1,4 +1,4 @@
-// A loop that waits for sockets, or for something new at the desk.
+// The loop of the reader's thread: waits for sockets, or for new work in the queue.
 #include "core/io/http/http_reader.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ HttpReader::HttpReader(std::shared_ptr<ByteStore> store, const Limits& limits)
   thread_->start(1, [inner = inner_.get()](int) {
     try {
       inner->run();
-    } catch (const std::bad_alloc&) {  // of a few bytes; a range without memory is returned
+    } catch (const std::bad_alloc&) {  // of a few bytes; ranges that get no memory are returned
       inner->store->close();
     }
   });
@@ -53,18 +53,18 @@ HttpReader::~HttpReader() {
 
 void HttpReader::close() {
   if (fork_.forked()) return;
-  inner_->desk.close();
+  inner_->queue.close();
   thread_->join();
 }
 
 HttpReader::Inner::Inner(std::shared_ptr<ByteStore> its_store, const Limits& its_limits)
-    : store(std::move(its_store)), limits(its_limits), desk(its_limits.requests) {}
+    : store(std::move(its_store)), limits(its_limits), queue(its_limits.requests) {}
 
 void HttpReader::Inner::run() {
   name_this_thread("headrace-http");
-  watch.add(desk.work_descriptor(), nullptr);
+  watch.add(queue.work_descriptor(), nullptr);
   std::vector<Connection*> ready;
-  while (const auto arrived = desk.arrived()) {
+  while (const auto arrived = queue.arrived()) {
     for (const auto& [host, descriptor] : *arrived) {
       connections.push_back(std::make_unique<Connection>(host, descriptor));
       if (!prepare_socket(descriptor) || !watch.add(descriptor, connections.back().get())) {
@@ -84,12 +84,12 @@ void HttpReader::Inner::run() {
   connections.clear();
 }
 
-/// Gives requests to idle connections. Returns when to do so again at the latest; 0: when something happens.
+/// Gives requests to idle connections. Returns the latest time to do so again; 0: at the next event.
 int64_t HttpReader::Inner::begin_requests() {
   const int64_t now = now_ns();
   for (const auto& one : connections) {
     if (one->busy()) continue;
-    auto request = desk.next(one->host(), now);
+    auto request = queue.next(one->host(), now);
     if (!request) continue;
     if (one->begin(std::move(*request), *store) != Connection::State::kMore) {
       end(*one, Connection::State::kLost);
@@ -98,11 +98,11 @@ int64_t HttpReader::Inner::begin_requests() {
     }
   }
   drop_closed();
-  if (desk.is_crowded()) make_room();
-  return desk.ask_for_connections(now);
+  if (queue.is_crowded()) make_room();
+  return queue.ask_for_connections(now);
 }
 
-/// Closes a connection that has nothing to do.
+/// Closes an idle connection.
 void HttpReader::Inner::make_room() {
   const auto idle = std::find_if(connections.begin(), connections.end(), [](const auto& one) { return !one->busy(); });
   if (idle == connections.end()) return;
@@ -110,12 +110,12 @@ void HttpReader::Inner::make_room() {
   drop_closed();
 }
 
-/// Whether a request is still to be asked if it takes longer than most.
+/// Whether a slow request may still be hedged.
 bool HttpReader::Inner::may_be_late(const Connection& one) const {
   return one.is_small() && !one.looked_at && times.limit_ns() != RequestTimes::kNever;
 }
 
-/// Until when nothing has to be looked at.
+/// How long nothing has to be checked, in ms; -1: without a limit.
 int HttpReader::Inner::patience_ms(int64_t look_again) const {
   int64_t until = look_again == 0 ? std::numeric_limits<int64_t>::max() : look_again;
   const auto timeout = static_cast<int64_t>(limits.timeout_s * kNs);
@@ -129,7 +129,7 @@ int HttpReader::Inner::patience_ms(int64_t look_again) const {
 }
 
 void HttpReader::Inner::serve(Connection& one) {
-  if (!one.busy()) {  // the server closed it, or sends what it was not asked for
+  if (!one.busy()) {  // the server closed it, or sends unrequested bytes
     gone.push_back(&one);
     return;
   }
@@ -145,29 +145,29 @@ void HttpReader::Inner::serve(Connection& one) {
   if (state != Connection::State::kMore) end(one, state);
 }
 
-/// Others have to read what a connection was asked for, unless they do already.
+/// Returns a connection's unread ranges to the caller, to be read another way, unless they were returned already.
 void HttpReader::Inner::give_back(Connection& one, ReturnedRanges what) {
   const bool known = one.returned && what.why != Why::kOdd;
   RangeRequest request = one.take_back();
-  if (!known) desk.give_back(std::move(request), std::move(what));
+  if (!known) queue.give_back(std::move(request), std::move(what));
   gone.push_back(&one);
 }
 
-/// A request has ended.
+/// Handles the end of a request.
 void HttpReader::Inner::end(Connection& one, Connection::State state) {
-  const RangeAnswer& answer = one.answer();
-  desk.count(answer.bytes());
+  const RangeResponse& response = one.response();
+  queue.count(response.bytes());
   switch (state) {
     case Connection::State::kDone:
       if (one.is_small()) times.add(now_ns() - one.begun_ns());
-      if (!answer.reusable()) gone.push_back(&one);
+      if (!response.reusable()) gone.push_back(&one);
       (void)one.take_back();
       return;
     case Connection::State::kLost:
-      if (answer.bytes() > 0) {
-        give_back(one, failure("the answer ends after " + std::to_string(answer.bytes()) + " bytes"));
+      if (response.bytes() > 0) {
+        give_back(one, failure("the answer ends after " + std::to_string(response.bytes()) + " bytes"));
       } else if (one.was_idle() && !one.returned) {
-        desk.again(one.take_back());
+        queue.again(one.take_back());
         gone.push_back(&one);
       } else {
         give_back(one, failure("the connection failed"));
@@ -176,8 +176,8 @@ void HttpReader::Inner::end(Connection& one, Connection::State state) {
     case Connection::State::kRefused: {
       ReturnedRanges what;
       what.why = Why::kRefused;
-      what.status = answer.status();
-      what.retry_after = answer.retry_after();
+      what.status = response.status();
+      what.retry_after = response.retry_after();
       give_back(one, std::move(what));
       return;
     }
@@ -202,10 +202,10 @@ void HttpReader::Inner::look_at_the_time() {
       give_back(*one, failure("no complete answer in " + seconds(limits.timeout_s)));
     } else if (may_be_late(*one) && taken >= times.limit_ns()) {
       one->looked_at = true;
-      one->returned = desk.may_be_late(limits.hedge);
+      one->returned = queue.may_be_late(limits.hedge);
       ReturnedRanges what;
       what.why = Why::kLate;
-      if (one->returned) desk.give_back(one->missing(), std::move(what));
+      if (one->returned) queue.give_back(one->missing(), std::move(what));
     }
   }
 }
@@ -216,7 +216,7 @@ void HttpReader::Inner::drop_closed() {
     const bool ends = std::find(gone.begin(), gone.end(), one.get()) != gone.end();
     if (ends) {
       watch.remove(one->descriptor());
-      desk.lost_connection(one->host());
+      queue.lost_connection(one->host());
     }
     return ends;
   });

@@ -1,4 +1,4 @@
-// Reads ranges of objects over HTTP/1.1 connections that it is given, and puts them in the store.
+// Reads ranges of objects over HTTP/1.1 connections that the caller opens, and puts them in the store.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +9,35 @@
 #include "core/base/platform/socket_watch.h"
 #include "core/base/thread_pool.h"
 #include "core/io/http/connection.h"
-#include "core/io/http/request_desk.h"
+#include "core/io/http/request_queue.h"
 #include "core/io/http/request_times.h"
 
 namespace headrace {
 
-/// One thread serves all connections. It makes a plain request once: what is refused, late, or answered by something
-/// else than the range is returned to the caller, who decides about retries. The caller opens the connections, too.
+/// One thread serves all connections. It makes each request once: ranges that are refused, late, or answered with
+/// anything but the range are returned to the caller, who decides about retries.
 class HttpReader {
  public:
   struct Limits {
-    size_t requests = 64;     // under way at the same time, of all hosts
+    size_t requests = 64;     // in flight at the same time, for all hosts
     double timeout_s = 30.0;  // of a request
-    double hedge = 0.05;      // share of the requests that may be returned as late
+    double hedge = 0.05;      // share of the requests that may be hedged (returned as late)
   };
 
   HttpReader(std::shared_ptr<ByteStore> store, const Limits& limits);
-  /// Ends the thread; in a forked child, which has none, leaves everything as it is.
+  /// Ends the thread; in a forked child, which has no such thread, does nothing.
   ~HttpReader();
   HttpReader(const HttpReader&) = delete;
   HttpReader& operator=(const HttpReader&) = delete;
 
-  RequestDesk& desk() { return inner_->desk; }
-  /// Ends the thread and the connections. What was asked for and did not arrive is forgotten. Idempotent.
+  RequestQueue& queue() { return inner_->queue; }
+  /// Ends the thread and the connections. Pending requests are dropped. Idempotent.
   void close();
 
  private:
   using Connections = std::vector<std::unique_ptr<Connection>>;
 
-  /// All that the thread uses.
+  /// Everything that the thread uses.
   struct Inner {
     Inner(std::shared_ptr<ByteStore> store, const Limits& limits);
     void run();
@@ -53,7 +53,7 @@ class HttpReader {
 
     const std::shared_ptr<ByteStore> store;
     const Limits limits;
-    RequestDesk desk;
+    RequestQueue queue;
     SocketWatch watch;
     RequestTimes times;
     Connections connections;

@@ -1,4 +1,4 @@
-// Joins neighbours, and writes requests.
+// Joins neighbouring ranges, and writes requests.
 #include "core/io/http/range_request.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace headrace {
 namespace {
 
-constexpr uint64_t kGap = 64 << 10;     // between two ranges: read as well, to save a request
+constexpr uint64_t kGap = 64 << 10;     // between two ranges: also read, to save a request
 constexpr uint64_t kLargest = 8 << 20;  // of a request that several ranges share
 
 }  // namespace

@@ -11,15 +11,15 @@
 
 namespace headrace {
 
-/// An object of a server that answers as this program expects.
+/// An object on a server whose responses are as expected.
 struct HttpObject {
   uint32_t host = 0;       // its server's number
-  std::string head;        // the request up to its range: GET, Host and the other fields, each with its line end
+  std::string head;        // the request before its Range field: GET, Host and the other fields, each with its line end
   uint64_t size = 0;       // bytes of the object
-  std::string tag;         // ETag, or time of modification, that the answers must have; "": they need none
-  uint32_t lead = 0;       // bytes in front of each range that are read as well
-  bool tar = false;        // `lead` bytes are the header of a tar member: of the range's length, and of its mark
-  int64_t expires_ns = 0;  // by now_ns(): no request is made of this object later. 0: never
+  std::string tag;         // ETag or time of modification that responses must have; "": any
+  uint32_t lead = 0;       // bytes before each range that are also read
+  bool tar = false;        // `lead` bytes are the header of a tar member: with the range's length, and its mark
+  int64_t expires_ns = 0;  // in now_ns() time: no request for this object is made later. 0: never
 };
 
 /// One request. Its parts are in the order of their offsets and do not overlap, their leads included.

@@ -1,4 +1,4 @@
-// How long recent requests took: when one counts as late.
+// Times of recent requests, and when a request counts as late.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace headrace {
 
-/// A late request takes longer than 95 % of the others, and than two of them one after the other: a second one, made at
-/// that time, may be faster. One thread.
+/// A late request takes longer than 95 % of the others, and longer than two of them in sequence: a second request, made
+/// at that time, may be faster. One thread.
 class RequestTimes {
  public:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
@@ -19,14 +19,14 @@ class RequestTimes {
     recent_[count_++ % kRecent] = ns;
     if (count_ % kEnough == 0) limit_ns_ = std::max({kLeast, of_share(95), 2 * of_share(50)});
   }
-  /// A request that has taken so many nanoseconds is late. kNever: too few are known.
+  /// A request that takes this number of nanoseconds is late. kNever: too few times are known.
   int64_t limit_ns() const { return limit_ns_; }
 
  private:
   static constexpr size_t kRecent = 256, kEnough = 32;
   static constexpr int64_t kLeast = 20'000'000;  // a shorter one is never late
 
-  /// What so many percent of the recent requests took at most.
+  /// The time within which `percent` percent of the recent requests ended.
   int64_t of_share(size_t percent) const {
     auto sorted = recent_;
     const size_t known = std::min(count_, kRecent);

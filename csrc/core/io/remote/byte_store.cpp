@@ -1,4 +1,4 @@
-// A map of ranges, two lists in the order in which they leave, and a descriptor that wakes the thread that fetches.
+// A map of ranges, two lists in the order of eviction, and a descriptor that wakes the fetching thread.
 #include "core/io/remote/byte_store.h"
 
 #include <chrono>
@@ -168,7 +168,7 @@ SharedBytes ByteStore::taken(Entries::iterator found) {
   return bytes;
 }
 
-/// Removes an entry's bytes; the entry stays where it is waited for.
+/// Removes an entry and its bytes. No reader may be waiting for it.
 void ByteStore::drop(Entries::iterator found) {
   Entry& entry = found->second;
   (entry.read ? read_ : unread_).erase(entry.place);

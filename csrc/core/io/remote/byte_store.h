@@ -12,66 +12,67 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/byte_buffer.h"
 #include "core/base/fork_guard.h"
 #include "core/base/platform/wake_event.h"
-#include "core/base/received.h"
 #include "core/io/source/byte_ranges.h"
 
 namespace headrace {
 
 /// A range of an object. The objects of a process are numbered; an object that changed is another one. `mark`: a hash
-/// of what is said of the range, and compared with it before it is stored. `device`: of local files, whose `object` is
-/// their number there.
+/// of what is known about the range and compared with its bytes before they are stored. `device`: for local files,
+/// whose `object` is their number on that device.
 struct RangeKey {
   uint64_t object = 0, offset = 0, length = 0, mark = 0, device = 0;
   bool operator==(const RangeKey&) const = default;
 };
 
-/// What became of the reads so far.
+/// How reads were served so far.
 struct StoreCounts {
   uint64_t from_memory = 0, from_disk = 0, fetched = 0;  // ranges that were read
   uint64_t bytes = 0;                                    // that are held now
 };
 
-/// Any thread. A range is wanted by at most one fetch at a time. Nothing is lost if a range that was fetched ahead is
-/// dropped before it is read: it is demanded again.
+/// Any thread. A range is wanted by at most one fetch at a time. If a range that was fetched ahead is dropped before it
+/// is read, it is demanded again.
 class ByteStore {
  public:
-  /// `window`: bytes that are held until they are read. `keep`: bytes that stay after they were read; of these the one
-  /// that was read last leaves first, because a shuffled epoch needs it again last.
+  /// `window`: bytes that are held until they are read. `keep`: bytes that stay after they were read; of these the most
+  /// recently read one is evicted first, because a shuffled epoch needs it again last.
   ByteStore(size_t window, size_t keep);
   ByteStore(const ByteStore&) = delete;
   ByteStore& operator=(const ByteStore&) = delete;
 
-  /// Whether the caller has to fetch the range: it is neither held nor wanted. It is wanted from now on.
+  /// Whether the caller has to fetch the range: it is neither held nor wanted. Marks it as wanted.
   bool want(const RangeKey& key);
   /// Whether a read of the range would not wait.
   bool has(const RangeKey& key) const;
   /// Where bytes come from when they are read for the first time.
   enum class Origin : uint8_t { kMemory, kDisk, kFetched };
-  /// Ends a fetch; or keeps what was read from a disk.
+  /// Ends a fetch, or keeps what was read from disk.
   void put(const RangeKey& key, std::span<const uint8_t> bytes, Origin origin = Origin::kFetched);
   /// The same without a copy.
   void put(const RangeKey& key, SharedBytes bytes);
-  /// Ends a fetch without a copy. Bytes that nothing wants any more, because another fetch was faster, are dropped.
+  /// Ends a fetch without a copy. Bytes that are not wanted any more, because another fetch was faster, are dropped.
   void arrived(const RangeKey& key, SharedBytes bytes);
   /// Keeps bytes as if they had been put and read, if there is room for all of them; not counted as a read.
   void keep(const RangeKey& key, std::span<const uint8_t> bytes);
   void fail(const RangeKey& key, std::string reason, int os_errno);
 
-  /// The bytes if they are held; nothing, without waiting, if not, unless they are on their way.
+  /// The bytes if they are held, otherwise null. Never waits.
   SharedBytes take_if_here(const RangeKey& key);
-  /// The bytes. Demands them if they are not on their way, and waits. Throws Error(kRead) if their fetch fails, if
+  /// The bytes. Demands them if they are not being fetched, and waits. Throws Error(kRead) if their fetch fails, if
   /// `cancelled` is set, after close(), and in a forked child.
   SharedBytes take(const RangeKey& key, const std::atomic<bool>& cancelled);
 
-  /// Removes a range that was wanted: its bytes, which are not counted as a read; null while they are on their way, and
-  /// where the store had no room for them: want() says so. Throws as take() does.
+  /// Removes a range that was wanted: its bytes, which are not counted as a read; null while they are being fetched,
+  /// and if the store had no room for them: want() tells which. Throws as take() does.
   SharedBytes take_out(const RangeKey& key);
   /// Removes a range that was wanted; its bytes are dropped when they arrive.
   void forget(const RangeKey& key);
 
-  /// The ranges that readers wait for and no fetch is under way for; each is returned once, and is wanted then.
+  /// The ranges that readers wait for and that are not being fetched; each is returned once, and counts as wanted from
+  /// then.
   std::vector<RangeKey> demands();
   /// Readable when there are demands.
   int demand_descriptor() const { return demanded_.descriptor(); }

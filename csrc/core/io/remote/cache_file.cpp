@@ -1,5 +1,5 @@
-// Entries are renamed into place without fsync: after a loss of power a file may hold anything, so every read compares
-// the checksum. The folder may be one that others can write to, so a file is looked at before it is believed.
+// Entries are renamed into place without fsync: after a power loss a file may hold anything, so every read verifies the
+// checksum. Others may be able to write to the folder, so a file's type and owner are checked before it is used.
 #include "core/io/remote/cache_file.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 namespace headrace {
 namespace {
 
-constexpr mode_t kEntryMode = 0600;               // what it is a copy of may be readable to its owner only
+constexpr mode_t kEntryMode = 0600;               // the original may be readable only by its owner
 constexpr uint64_t kMagic = 0x3165686361637268u;  // "hrcache1"
 
 struct Header {

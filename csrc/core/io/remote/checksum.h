@@ -1,4 +1,4 @@
-// A checksum of bytes on a disk: it finds what a crash, a full disk or a failing one leaves behind, not an attacker.
+// A checksum of bytes on a disk: it detects damage by a crash, a full or a failing disk, not an attacker's changes.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 namespace headrace {
 
 /// 64 bits over all bytes and their number, the same on every little-endian machine. Four independent lanes of 8 bytes
-/// each: several bytes a cycle without special instructions.
+/// each: several bytes per cycle without special instructions.
 inline uint64_t checksum(std::span<const uint8_t> bytes) {
   constexpr uint64_t kOdd = 0x9E3779B97F4A7C15u, kOther = 0xD6E8FEB86659FD93u;
   constexpr size_t kLanes = 4, kWord = sizeof(uint64_t);

@@ -1,4 +1,4 @@
-// Looks up where a row lies, and takes its bytes from the store.
+// Looks up a row's range, and takes its bytes from the store.
 #include "core/io/remote/chosen_ranges.h"
 
 #include <algorithm>

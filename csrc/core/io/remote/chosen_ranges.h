@@ -1,4 +1,4 @@
-// A few samples that are ranges of objects in other machines, under numbers of any size.
+// A few samples that are ranges of objects on other machines, with row numbers of any size.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace headrace {
 
-/// A table that has only the rows that it was made with. It owns all that it needs.
+/// A table that has only the rows that it was made with. It owns everything it needs.
 class ChosenRanges final : public ByteRanges {
  public:
-  /// `keys[i]` is where row `rows[i]` lies. Throws std::out_of_range if they differ in number, or for a negative row.
+  /// `keys[i]` is the range of row `rows[i]`. Throws std::out_of_range if they differ in number, or for a negative row.
   ChosenRanges(std::shared_ptr<ByteStore> store, std::span<const int64_t> rows, std::span<const RangeKey> keys);
 
   /// One more than the largest row.
   int64_t size() const override { return size_; }
-  /// Throws Error(kRead) for a row that the table does not have as well.
+  /// Also throws Error(kRead) for a row that the table does not have.
   std::span<const uint8_t> read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const override;
 
  private:

@@ -12,7 +12,7 @@
 
 namespace headrace {
 
-/// The bytes of one sample after another: in memory that is reused, or in memory that others hold as well.
+/// The bytes of one sample after another: in memory that is reused, or in shared memory.
 class ReadBuffer {
  public:
   uint8_t* data() const { return own_.get(); }
@@ -30,7 +30,7 @@ class ReadBuffer {
 
 inline const std::atomic<bool> kNeverCancelled{false};
 
-/// A table whose blobs refer to it.
+/// A table whose blobs refer to the table itself.
 class ByteRanges : public BlobTable {
  public:
   Blob at(int64_t row) const override {
@@ -39,10 +39,10 @@ class ByteRanges : public BlobTable {
     blob.row = row;
     return blob;
   }
-  /// A row's bytes, valid until the next use of `buffer`. Throws Error(kRead). Gives up soon after `cancelled` is set,
-  /// where it waits for other machines. Any thread.
+  /// A row's bytes, valid until the next use of `buffer`. Throws Error(kRead). While it waits for other machines, it
+  /// gives up soon after `cancelled` is set. Any thread.
   virtual std::span<const uint8_t> read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const = 0;
-  /// A row is read soon: begins to transfer its bytes from a disk, where that makes sense. Any thread.
+  /// Call when a row is read soon: begins to transfer its bytes from a disk, where that helps. Any thread.
   virtual void prepare(int64_t /*row*/) const noexcept {}
 };
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kLargeRow = size_t{256} << 10;  // below this, the kernel's readahead at a page fault covers a row
 
-// Page faults of a mapped file read a few pages at a time. One request for the whole row keeps a disk busy. The last
-// page stands for the row, because a request for pages that are in memory costs a tenth of their copy.
+// Page faults of a mapped file read a few pages at a time. One request for the whole row keeps a disk busy. Only the
+// last page is tested, because a request for pages that are in memory costs a tenth of their copy.
 void request_pages(const uint8_t* row, size_t bytes) {
   if (!is_in_memory(row + bytes - 1)) request_memory(row, bytes);
 }
@@ -33,7 +33,7 @@ void copy_runs(const uint8_t* from, const Column::Axis& axis, size_t bytes, uint
   for (int64_t i = 0; i < axis.count; ++i, from += axis.stride, to += bytes) std::memcpy(to, from, bytes);
 }
 
-// Returns the end of what it wrote.
+// Returns the end of the written bytes.
 uint8_t* copy_axes(const uint8_t* from, const Axes& axes, size_t axis, size_t run, uint8_t* to) {
   const Column::Axis& own = axes[axis];
   if (axis + 1 == axes.size()) {

@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-/// A file opened for reading; closed when the last owner lets go.
+/// A file opened for reading; closed when the last owner releases it.
 class OpenFile {
  public:
   /// Throws Error(kRead) with errno if the file cannot be opened.
@@ -25,7 +25,8 @@ class OpenFile {
   const int descriptor_;
 };
 
-/// The files that were used last, least recently used first out. Any thread; the lock is held for no system call.
+/// The most recently used files; the least recently used is closed first. Any thread; the lock is never held during a
+/// system call.
 class DescriptorCache {
  public:
   /// `limit`: most files that stay open without a reader, at least 1.

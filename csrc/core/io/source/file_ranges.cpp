@@ -60,7 +60,7 @@ FileRanges::FileRanges(std::string paths, std::vector<uint64_t> path_offsets, st
     const uint64_t end = stamps_[file_of[row]].size;
     if (offsets[row] > end || lengths[row] > end - offsets[row]) {
       throw std::out_of_range("range " + std::to_string(row) + " (offset " + std::to_string(offsets[row]) + ", " +
-                              std::to_string(lengths[row]) + " bytes) lies outside its file of " + std::to_string(end) +
+                              std::to_string(lengths[row]) + " bytes) is outside its file of " + std::to_string(end) +
                               " bytes");
     }
   }
@@ -73,7 +73,7 @@ std::span<const uint8_t> FileRanges::read(int64_t row, ReadBuffer& buffer, const
   if (size > kMostBytes) {
     throw Error(Stage::kRead, "the range has " + std::to_string(size) + " bytes, which is more than 256 MiB", EFBIG);
   }
-  // What is checked lies around the row's bytes: one read for both.
+  // The bytes to check surround the row's bytes: one read for both.
   const std::optional<RowCheck::Part> wanted = check_ == nullptr ? std::nullopt : check_->wanted(row);
   const uint64_t at = offset(row);
   const RowCheck::Part part = wanted.value_or(RowCheck::Part{at, at + size});
@@ -87,7 +87,7 @@ std::span<const uint8_t> FileRanges::read(int64_t row, ReadBuffer& buffer, const
                     ", where the sample has " + std::to_string(size) +
                     " bytes: it was truncated after it was indexed; restore it, or make the dataset anew");
   }
-  (void)state(row, *file);  // after the read, so that a change in the middle of it is seen as well
+  (void)state(row, *file);  // after the read, so that a change during the read is also detected
   if (wanted) check_->check(row, *file, {to, static_cast<size_t>(got)}, part.begin);
   return {to + (at - part.begin), static_cast<size_t>(size)};
 }
@@ -97,7 +97,7 @@ void FileRanges::prepare(int64_t row) const noexcept {
   try {
     const auto file = cache_.get(this, file_of_[at], path(row));
     request_file(file->descriptor(), offsets_[at], std::min(lengths_[at], ReadAhead::kMostBytes));
-  } catch (const std::exception&) {  // of a file that cannot be opened: its read says so
+  } catch (const std::exception&) {  // a file that cannot be opened: its read reports that
   }
 }
 

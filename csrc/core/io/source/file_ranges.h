@@ -14,7 +14,7 @@
 
 namespace headrace {
 
-/// What a file is now; nothing for a device, a pipe or a folder. Throws Error(kRead).
+/// A file's current state; nullopt for a device, a pipe or a folder. Throws Error(kRead).
 std::optional<FileState> state_of(const OpenFile& file);
 
 /// Returns the number of bytes read: fewer than `length` only at the end of the file. Throws Error(kRead).
@@ -28,29 +28,29 @@ class RowCheck {
   struct Part {
     uint64_t begin = 0, end = 0;
   };
-  /// What check() looks at: a part of the row's file that holds the row's bytes. Nothing: the row has been checked.
+  /// What check() reads: a part of the row's file that contains the row's bytes. nullopt: the row has been checked.
   virtual std::optional<Part> wanted(int64_t row) const = 0;
-  /// `bytes`: what lies at `begin` in the file, up to the wanted end or that of the file. Throws Error(kRead) if the
-  /// row is another one than the table says.
+  /// `bytes`: those of the file starting at `begin`, up to the wanted end or that of the file. Throws Error(kRead) if
+  /// the row is not the one that the table describes.
   virtual void check(int64_t row, const OpenFile& file, std::span<const uint8_t> bytes, uint64_t begin) const = 0;
-  /// A hash of what the table says of the row, beside the place of its bytes.
+  /// A hash of what the table says about the row, apart from the position of its bytes.
   virtual uint64_t mark(int64_t row) const = 0;
 };
 
-/// A table whose row i is `lengths[i]` bytes from `offsets[i]` on of file number `file_of[i]`.
+/// A table whose row i is `lengths[i]` bytes, starting at `offsets[i]`, of file number `file_of[i]`.
 class FileRanges final : public ByteRanges {
  public:
-  /// `paths`: as for BlobTable::of_files. The spans have one length, and their memory must outlive the table. Throws
-  /// std::out_of_range for a range outside its file, and for a file that is not there. `check`: asked once of each row,
-  /// when it is read; null: nothing is.
+  /// `paths`: as for BlobTable::of_files. The spans have the same length, and their memory must outlive the table.
+  /// Throws std::out_of_range for a range outside its file, and for a file that is not there. `check`: called once for
+  /// each row, when it is read; null: no check.
   FileRanges(std::string paths, std::vector<uint64_t> path_offsets, std::vector<FileStamp> stamps,
              std::span<const uint32_t> file_of, std::span<const uint64_t> offsets, std::span<const uint64_t> lengths,
              DescriptorCache& cache = DescriptorCache::of_process(), std::shared_ptr<const RowCheck> check = nullptr);
   ~FileRanges() override;
 
   int64_t size() const override { return static_cast<int64_t>(file_of_.size()); }
-  /// Also throws Error(kRead) with EFBIG for more than kMostBytes; if the size of the file or its time of modification
-  /// differ from its stamp after the read, because its bytes may be others; and what RowCheck throws.
+  /// Also throws Error(kRead) with EFBIG for more than kMostBytes, and if the file's size or time of modification
+  /// differ from its stamp after the read, because its bytes may have changed; and what RowCheck throws.
   std::span<const uint8_t> read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const override;
 
   void prepare(int64_t row) const noexcept override;
@@ -61,9 +61,10 @@ class FileRanges final : public ByteRanges {
   uint32_t file(int64_t row) const { return file_of_[static_cast<size_t>(row)]; }
   size_t files() const { return stamps_.size(); }
   const char* path(int64_t row) const { return paths_.data() + path_offsets_[file(row)]; }
-  /// What RowCheck says of the row; 0 without one.
+  /// RowCheck's mark of the row; 0 without a check.
   uint64_t mark(int64_t row) const { return check_ == nullptr ? 0 : check_->mark(row); }
-  /// What the row's file is. Throws Error(kRead) if it cannot be opened, or differs from its stamp. Any thread.
+  /// The current state of the row's file. Throws Error(kRead) if it cannot be opened, or differs from its stamp. Any
+  /// thread.
   FileState state(int64_t row) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the system says of a file: what tells whether it has changed, and which file it is.
+// A file's metadata that shows whether it has changed, and which file it is.
 #pragma once
 
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 
 namespace headrace {
 
-/// What a file was when the ranges in it were found.
+/// A file's size and time when the ranges in it were found.
 struct FileStamp {
   uint64_t size = 0;
   int64_t modified_ns = 0;  // since 1970
@@ -25,7 +25,7 @@ struct FileState {
   bool operator==(const FileState&) const = default;
 };
 
-/// What a file is by the system's answer; nothing for a device, a pipe or a folder.
+/// A file's state by the result of stat(); nullopt for a device, a pipe or a folder.
 inline std::optional<FileState> state_in(const struct stat& info) noexcept {
   if (!S_ISREG(info.st_mode)) return {};
   return FileState{{static_cast<uint64_t>(info.st_size), modified_ns(info)},

@@ -1,4 +1,4 @@
-// Decides whether samples are read from a disk, and then asks the kernel for the bytes of later ones.
+// Detects whether samples are read from a disk, and if so asks the kernel for the bytes of later ones.
 #pragma once
 
 #include <atomic>
@@ -8,15 +8,15 @@
 
 namespace headrace {
 
-/// One in 16 rows is watched: did its read make the thread wait? Such a row is never prepared, so that the answer says
-/// what the cache would do alone. After a wait the other rows are prepared, until four watched reads in a row find
-/// their bytes in memory. Any thread.
+/// One in 16 rows is watched: did its read make the thread wait? Such a row is never prepared, so that it shows what
+/// the cache would do alone. After a wait the other rows are prepared, until four watched reads in a row find their
+/// bytes in memory. Any thread.
 class ReadAhead {
  public:
   /// How many samples before its read a row is prepared: a disk answers within the time of a few samples, a file
-  /// server within that of more. Bytes of so few samples are no burden on the kernel's cache.
+  /// server within that of more. The bytes of this number of samples take little room in the kernel's cache.
   static constexpr int kDistance = 32;
-  /// Bytes of a file that are asked for at most.
+  /// Most bytes of a file that are requested.
   static constexpr uint64_t kMostBytes = uint64_t{16} << 20;
 
   static bool watched(int64_t row) { return static_cast<uint64_t>(row) * 0x9E3779B97F4A7C15u >> 60 == 0; }
@@ -35,8 +35,8 @@ class ReadAhead {
   std::atomic<int> credit_{0};
 };
 
-/// Has the kernel read a blob's bytes from the disk while the caller goes on. Files that are no regular ones are not
-/// opened. Errors are left to the read.
+/// Has the kernel read a blob's bytes from the disk in the background. Only regular files are opened. Errors are left
+/// to the read.
 void prepare(const Blob& blob) noexcept;
 
 }  // namespace headrace

@@ -57,7 +57,7 @@ bool begins_as_jpeg(std::span<const uint8_t> bytes) {
   return bytes.size() >= sizeof kBegin && std::memcmp(bytes.data(), kBegin, sizeof kBegin) == 0;
 }
 
-/// Checks the size of a file by the `bytes` read so far and the number `expected`. Throws as Reader::read does.
+/// Checks the size of a file from the `bytes` read so far and the number `expected`. Throws as Reader::read does.
 void check_size(std::span<const uint8_t> bytes, size_t expected, bool pipe) {
   const size_t size = std::max(bytes.size(), expected);
   if (size <= Reader::kMostOther) return;

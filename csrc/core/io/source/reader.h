@@ -12,9 +12,9 @@
 
 namespace headrace {
 
-/// A file's bytes, valid until the next use of `buffer`. `state`, if not null: what the file is, if that was the same
-/// before and after; otherwise nothing: it was written meanwhile, and the bytes may be a mixture, or it is no regular
-/// file. Throws as Reader::read does.
+/// A file's bytes, valid until the next use of `buffer`. `state`, if not null: set to the file's state if that was the
+/// same before and after the read; otherwise to nullopt: the file was written meanwhile, so the bytes may be a mixture,
+/// or it is not a regular file. Throws as Reader::read does.
 std::span<const uint8_t> read_file(const char* path, ReadBuffer& buffer, std::optional<FileState>* state = nullptr);
 
 class Reader {
@@ -25,8 +25,7 @@ class Reader {
   /// The blob's bytes, valid until the next call. Throws Error(kRead) with errno if a system call fails, and with EFBIG
   /// for a pipe, which can be read only once, of more than kMostJpeg bytes. Throws NeedsPillow for a device, which may
   /// be endless, and for a file above these limits: Pillow opens it by path and reads only what it needs. Files are
-  /// open only inside the call, so there are no more open files than workers. Ranges: see
-  /// ByteRanges::read.
+  /// open only inside the call, so there are no more open files than workers. Ranges: see ByteRanges::read.
   std::span<const uint8_t> read(const Blob& blob, const std::atomic<bool>& cancelled = kNeverCancelled);
 
  private:

@@ -44,14 +44,14 @@ void ArrivingTar::append(SharedBytes bytes) {
   const uint64_t begin = window_.arrived;
   window_.arrived += std::min<uint64_t>(bytes->size(), window_.whole - begin);
   if (window_.arrived > begin) pieces.push_back({begin, std::move(bytes)});
-  // What lies before the next header is not read again; of an unwanted member, not even what arrives now.
+  // Bytes before the next header are not read again; those of an unwanted member are dropped even as they arrive.
   while (!pieces.empty() && pieces.front().end() <= walk_.position()) pieces.pop_front();
 }
 
 ArrivingTar::Step ArrivingTar::next(ArrivedMember& member) {
   try {
     for (;;) {
-      TarWalk after = walk_;  // taken over once all that it reads has arrived
+      TarWalk after = walk_;  // replaces walk_ once all that it reads has arrived
       TarMember found;
       if (!after.next(found)) {
         walk_ = after;

@@ -1,4 +1,4 @@
-// Reads an archive's headers; files are stamped when they are opened, so later changes are seen.
+// Reads an archive's headers; files are stamped when they are opened, so later changes are detected.
 #include "core/io/tar/file_source.h"
 
 namespace headrace {

@@ -13,7 +13,7 @@ namespace headrace {
 namespace {
 
 constexpr uint64_t kBlock = TarWalk::kBlock;
-constexpr size_t kMostBlocks = 64;  // of headers that lengthen a name, in front of its own: 32 KiB
+constexpr size_t kMostBlocks = 64;  // of headers that extend a name, before the member's own: 32 KiB
 constexpr size_t kOwnName = 100;    // bytes of a name that every format holds in the header itself
 
 /// A file of which a part has been read.
@@ -49,8 +49,8 @@ bool is_next(const ByteSource& source, uint64_t begin, uint64_t offset, uint64_t
   }
 }
 
-/// Where headers that lengthen a name may begin, which end at `end`: all places at which a header lies whose bytes end
-/// there, or where another of these places is. Nearest first.
+/// The possible beginnings of a run of headers that extend a name and end at `end`: all offsets with a header whose
+/// bytes end there or at another of these offsets. Nearest first.
 std::vector<uint64_t> beginnings(const ByteSource& source, uint64_t end) {
   const auto blocks = static_cast<size_t>(std::min<uint64_t>(end / kBlock, kMostBlocks));
   if (blocks < 2) return {};
@@ -70,9 +70,9 @@ std::vector<uint64_t> beginnings(const ByteSource& source, uint64_t end) {
   return found;
 }
 
-/// Whether a member that fits lies at the offset: by its own header, or with headers that lengthen its name.
+/// Whether a member that fits is at the offset: by its own header, or with headers that extend its name.
 template <class Fits>
-bool lies_at(const ByteSource& source, uint64_t offset, uint64_t size, const Fits& fits) {
+bool is_at(const ByteSource& source, uint64_t offset, uint64_t size, const Fits& fits) {
   if (offset < kBlock || offset > source.size() || size > source.size() - offset) return false;
   const uint64_t own = offset - kBlock;
   if (is_next(source, own, offset, size, fits)) return true;
@@ -84,7 +84,7 @@ bool lies_at(const ByteSource& source, uint64_t offset, uint64_t size, const Fit
 }  // namespace
 
 bool is_member_at(const ByteSource& source, const TarPlace& place, int64_t* number) {
-  return lies_at(source, place.offset, place.size, [&](const TarMember& member, const TarName& name) {
+  return is_at(source, place.offset, place.size, [&](const TarMember& member, const TarName& name) {
     if (name.key != place.key || lower_case(name.extension) != place.extension) return false;
     if (number != nullptr) *number = number_in(member);
     return true;
@@ -92,7 +92,7 @@ bool is_member_at(const ByteSource& source, const TarPlace& place, int64_t* numb
 }
 
 bool is_marked_at(const ByteSource& source, uint64_t offset, uint64_t size, uint64_t mark) {
-  return lies_at(source, offset, size, [&](const TarMember&, const TarName& name) {
+  return is_at(source, offset, size, [&](const TarMember&, const TarName& name) {
     return name_mark(name.key, lower_case(name.extension)) == mark;
   });
 }
@@ -143,10 +143,10 @@ std::optional<RowCheck::Part> TarCheck::wanted(int64_t row) const {
   const uint64_t offset = fields_[0].offsets[at], end = offset + fields_[0].lengths[at];
   Part part{offset - std::min(offset, kBlock), end};
   for (const TarField& field : std::span(fields_).subspan(1)) {
-    // The header of the member, and as much of its bytes as a number needs.
-    const uint64_t begin = field.offsets[at] - std::min(field.offsets[at], kBlock), behind = begin + 2 * kBlock;
+    // The header of the member, and the bytes that a number may occupy.
+    const uint64_t begin = field.offsets[at] - std::min(field.offsets[at], kBlock), after = begin + 2 * kBlock;
     if (begin < offset && offset - begin <= kNear) part.begin = std::min(part.begin, begin);
-    if (behind > end && behind - end <= kNear) part.end = std::max(part.end, behind);
+    if (after > end && after - end <= kNear) part.end = std::max(part.end, after);
   }
   return part;
 }
@@ -161,7 +161,7 @@ void TarCheck::check(int64_t row, const OpenFile& file, std::span<const uint8_t>
     if (there && (field.numbers.empty() || number == field.numbers[at])) continue;
     const std::string name = quoted(std::string(said.key) + "." + std::string(said.extension));
     const std::string what = there ? name + " does not hold the number " + std::to_string(field.numbers[at])
-                                   : name + " does not lie at offset " + std::to_string(said.offset);
+                                   : name + " is not at offset " + std::to_string(said.offset);
     throw Error(Stage::kRead, "the index does not fit the shard: " + what + "; remove the index, and it is made again");
   }
   checked_[at / 64].fetch_or(uint64_t{1} << at % 64, std::memory_order_relaxed);

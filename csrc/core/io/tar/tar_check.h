@@ -16,23 +16,23 @@
 
 namespace headrace {
 
-/// Where an index says that a member lies.
+/// Where an index says that a member is.
 struct TarPlace {
   uint64_t offset = 0, size = 0;    // of its bytes
   std::string_view key, extension;  // ASCII letters of the extension in lower case
 };
 
-/// Whether the member lies there: its headers, which name it and say its size, end where its bytes begin. `number`, if
-/// not null: the whole number that its bytes spell, or TarSamples::kNoNumber. Throws Error(kRead) if the source cannot
-/// be read.
+/// Whether the member is there: its headers, which contain its name and size, end where its bytes begin. `number`, if
+/// not null: the integer that its bytes spell, or TarSamples::kNoNumber. Throws Error(kRead) if the source cannot be
+/// read.
 bool is_member_at(const ByteSource& source, const TarPlace& place, int64_t* number = nullptr);
 
-/// The same of a member that is known by its name_mark().
+/// The same for a member that is known by its name_mark().
 bool is_marked_at(const ByteSource& source, uint64_t offset, uint64_t size, uint64_t mark);
 
 /// Hash of a member's name; 0 if its own header may not hold all of the name.
 uint64_t name_mark(std::string_view key, std::string_view extension);
-/// The same by a member's own header; 0 if this is none that holds a name.
+/// The same from a member's own header; 0 if the block is not a header that holds a name.
 uint64_t header_mark(std::span<const uint8_t> block);
 
 /// One member of each sample.
@@ -43,7 +43,7 @@ struct TarField {
   std::span<const int64_t> numbers;  // that the bytes spell; empty: not compared
 };
 
-/// Rows are samples: their first field is the bytes that a table gives, the others are compared when that is read.
+/// Rows are samples: the table gives the bytes of their first field; the other fields are checked when that is read.
 class TarCheck final : public RowCheck {
  public:
   /// `keys`, `key_offsets`: zero-terminated, as in TarSamples. The spans' memory must outlive this. Throws
@@ -55,7 +55,7 @@ class TarCheck final : public RowCheck {
   uint64_t mark(int64_t row) const override;
   int64_t size() const { return static_cast<int64_t>(key_offsets_.size()); }
 
-  /// Members that lie so near to the first one are read with it.
+  /// Members at most this number of bytes from the first one are read with it.
   static constexpr uint64_t kNear = 4096;
 
  private:
@@ -64,7 +64,7 @@ class TarCheck final : public RowCheck {
   const std::span<const uint8_t> keys_;
   const std::span<const uint64_t> key_offsets_;
   const std::vector<TarField> fields_;
-  const std::unique_ptr<std::atomic<uint64_t>[]> checked_;  // a bit a row
+  const std::unique_ptr<std::atomic<uint64_t>[]> checked_;  // one bit per row
 };
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Groups members to samples in one walk.
+// Groups members into samples in one walk.
 #include "core/io/tar/tar_samples.h"
 
 #include <charconv>
@@ -11,7 +11,7 @@ constexpr size_t kMostDigits = 24;  // bytes of a label: a sign, digits and blan
 
 bool blank(uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
 
-/// Whether WebDataset takes the member for its own notes: its first folder, or its name, is like __this__.
+/// Whether WebDataset treats the member as metadata: its first folder, or its name, is like __this__.
 bool is_note(std::string_view name) {
   const std::string_view first = name.substr(0, name.find('/'));
   return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");

@@ -1,4 +1,4 @@
-// The samples of a tar archive by WebDataset's rules: consecutive members whose names have one key.
+// The samples of a tar archive by WebDataset's rules: consecutive members whose names have the same key.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ TarName split_tar_name(std::string_view name);
 /// The name of a member, split; its key is empty if the member belongs to no sample. Throws ArchiveError for a name
 /// that leaves the archive's folder.
 TarName checked_name(const TarMember& member);
-/// An extension as it is compared: ASCII letters in lower case.
+/// An extension in its compared form: ASCII letters in lower case.
 std::string lower_case(std::string_view extension);
 /// Throws ArchiveError: the member has an extension that its sample has already.
 [[noreturn]] void refuse_repeated(const TarMember& member, std::string_view extension, std::string_view key);
@@ -31,14 +31,14 @@ struct TarSamples {
 
   std::vector<uint32_t> sample, extension;  // numbers of the member's sample, and of its extension
   std::vector<uint64_t> offset, length;     // of its bytes
-  std::vector<int64_t> number;              // the whole number that its bytes spell; kNoNumber: they spell none
+  std::vector<int64_t> number;              // the integer that its bytes spell; kNoNumber: none
   std::string keys;                         // of the samples, each zero-terminated
   std::vector<uint64_t> key_offsets;
   std::vector<std::string> extensions;  // ASCII letters in lower case
   bool has_end = false;                 // see TarWalk::has_end
 };
 
-/// The whole number that a member's bytes spell: as Python's int() of bytes, of what it accepts the usual part.
+/// The integer that a member's bytes spell: the common subset of what Python's int() of bytes accepts.
 int64_t number_in(const TarMember& member);
 
 /// Throws ArchiveError, and Error(kRead) if the source cannot be read.

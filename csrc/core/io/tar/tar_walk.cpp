@@ -1,4 +1,4 @@
-// Parses tar headers strictly: what two readers might understand differently is refused.
+// Parses tar headers strictly: what two parsers might understand differently is refused.
 #include "core/io/tar/tar_walk.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ bool lengthens(uint8_t type) { return type == 'L' || type == 'K' || type == 'x' 
 
 std::string name_in(const uint8_t* block) {
   const std::string_view name = text(block, kName), prefix = text(block, kPrefix);
-  // GNU's format has other fields at the place of the prefix.
+  // GNU's format has other fields at the offset of the prefix.
   const bool posix = std::memcmp(block + kMagic.at, "ustar\0", 6) == 0;
   return posix && !prefix.empty() ? std::string(prefix) + "/" + std::string(name) : std::string(name);
 }
@@ -138,7 +138,7 @@ bool TarWalk::read_header() {
   return true;
 }
 
-/// The end of `size` bytes behind the header, with their padding.
+/// The end of the `size` bytes after the header, with their padding.
 uint64_t TarWalk::checked_end(uint64_t size, const char* what) const {
   const uint64_t begin = at_ + kBlock, left = source_->size() - begin;
   const uint64_t padded = size > left ? size : (size + kBlock - 1) / kBlock * kBlock;
@@ -170,7 +170,7 @@ void TarWalk::read_pax(std::string_view records, bool global) {
     const size_t equals = record.find('=');
     if (equals == std::string_view::npos) fail("a PAX record is damaged");
     const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
-    if (key.starts_with("GNU.sparse.")) fail("a sparse file does not lie in one piece; write the archive without -S");
+    if (key.starts_with("GNU.sparse.")) fail("a sparse file is not stored in one piece; write the archive without -S");
     if (key != "path" && key != "size") continue;
     if (global) fail("a PAX header gives all members one " + std::string(key) + "; write the archive again");
     if (key == "path") {
@@ -210,7 +210,7 @@ bool TarWalk::next(TarMember& member) {
     }
     const std::string_view name = header_name();
     const uint64_t size = has_pax_size_ ? pax_size_ : *stored;
-    if (type == 'S') fail("the sparse file " + quoted(name) + " does not lie in one piece; write it without -S");
+    if (type == 'S') fail("the sparse file " + quoted(name) + " is not stored in one piece; write it without -S");
     if (type == 'M') fail(quoted(name) + " continues a file of another volume; write the archive in one piece");
     const bool regular = type == '0' || type == '7' || (type == '\0' && !name.ends_with('/'));
     const bool bare = type == '\0' || (type >= '1' && type <= '6');  // links, devices, folders: the size means nothing

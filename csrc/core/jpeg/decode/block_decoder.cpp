@@ -48,7 +48,7 @@ bool BlockDecoder::decode(JpegSession& session, std::span<const uint8_t> data, c
 
   components_ = header.components;
   int blocks = 0;  // in an MCU
-  int lag = 0;     // row groups that wait for the next row of MCUs
+  int lag = 0;     // row groups that have to wait for the next row of MCUs
   for (int i = 0; i < components_; ++i) {
     const jpeg_component_info& info = cinfo.comp_info[i];
     const Plane& plane = layout.image.plane[i];
@@ -110,7 +110,7 @@ void BlockDecoder::read_progressive_row(int row) {
 }
 
 void BlockDecoder::read_mcus(HuffmanDecoder& huffman, int mcu, int count) {
-  // Blocks of one component and line lie side by side, in whole groups.
+  // Blocks of one component and line are side by side, in whole groups.
   int16_t(*next[kMaxBlocksInMcu])[kBlockValues];
   int step[kMaxBlocksInMcu], blocks = 0;
   int16_t(*line)[kBlockValues] = coefficients_;

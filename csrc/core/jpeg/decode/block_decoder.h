@@ -19,7 +19,7 @@ class BlockDecoder {
  public:
   explicit BlockDecoder(const BlockLoops& loops) : loops_(loops) {}
 
-  /// Whether decode() makes the same pixels as libjpeg-turbo, which then has read the header: gray and YCbCr whose
+  /// Whether decode() makes the same pixels as libjpeg-turbo, which must have read the header: gray and YCbCr whose
   /// components are not sampled, or with half the rows, half the columns, or both.
   static bool supports(const jpeg_decompress_struct& cinfo, const PlaneLayout& layout);
   /// As JpegDecoder::decode. `layout`: that of `box`. False, and no row is pushed, if the file has scans that only
@@ -28,7 +28,7 @@ class BlockDecoder {
               Box box, RowBuffer& rows, RowSink& sink);
 
  private:
-  // MCUs are decoded some at a time, so that their coefficients stay in L1 and loads do not wait for single stores.
+  // MCUs are decoded in batches, so that their coefficients stay in L1 and loads do not wait for single stores.
   static constexpr int kMcus = 16, kMcusOfManyBlocks = 8, kManyBlocks = 4, kMostBlocks = kMaxBlocksInMcu * 8;
 
   void read_row(HuffmanDecoder& huffman);

@@ -40,7 +40,7 @@ void ComponentRows::repeat_sides(bool left, bool right) {
 
 const uint8_t* ComponentRows::upsampled(const BlockLoops& loops, int x, int y, int count, uint8_t* scratch) const {
   const int at = x / plane_.factor_x, near = y / plane_.factor_y, odd_x = x % plane_.factor_x;
-  const int offset = at - plane_.x0, samples = (odd_x + count + 1) / 2;  // of those that are widened
+  const int offset = at - plane_.x0, samples = (odd_x + count + 1) / 2;  // number of samples that are widened
   const auto far = [&] { return row(neighbour(near, y & 1, plane_.height)) + offset; };
   switch (plane_.upsampling) {
     case Upsampling::kH2V1:

@@ -19,7 +19,7 @@ class ComponentRows {
 
   /// Begins an image. `blocks_x` and `blocks_y`: of an MCU; `mcus`: columns of them. Throws std::bad_alloc.
   void begin(const JQUANT_TBL& quant, const Plane& plane, int blocks_x, int blocks_y, int mcus);
-  /// Moves on to this row of MCUs; its samples are unspecified until invert() made them.
+  /// Moves to this row of MCUs; its samples are unspecified until invert() has made them.
   void advance(int mcu_row);
   /// Inverts row `line` of blocks of `mcus` MCUs, the first of them in column `mcu` of the window.
   void invert(const BlockLoops& loops, const int16_t* coefficients, int mcu, int mcus, int line);

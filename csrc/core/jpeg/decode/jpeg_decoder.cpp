@@ -14,7 +14,7 @@ namespace headrace {
 
 struct JpegDecoder::State {
   JpegSession session;
-  RowBuffer rows;  // the rows of one push: enough to make a push cheap, few enough to stay in L1
+  RowBuffer rows;  // the rows of one push: enough to make pushes cheap, few enough to stay in L1
   std::optional<BlockDecoder> blocks;
 };
 

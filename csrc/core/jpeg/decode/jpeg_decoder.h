@@ -21,9 +21,9 @@ class JpegDecoder {
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   /// Pushes box.height rows of box.width pixels, equal to those of a full decode by Pillow. `header`:
-  /// parse_jpeg_header(data) with not_plain == nullptr; `box` lies inside the image. Throws NeedsPillow at the first
-  /// warning or error of libjpeg: rows that are already pushed are invalid then. `entry_points`: where the rows of
-  /// MCUs begin, used and learned; null: none.
+  /// parse_jpeg_header(data) with not_plain == nullptr; `box` must be inside the image. Throws NeedsPillow at the first
+  /// warning or error of libjpeg: rows pushed before are then invalid. `entry_points`: where the rows of MCUs begin;
+  /// read and updated; null: none.
   void decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink,
               EntryPoints* entry_points = nullptr);
 

@@ -2,7 +2,8 @@
 // x86: its accurate inverse DCT (islow), its fancy upsampling, and its colour conversion.
 //
 // Note [wide loops]: the loops read and write whole vectors. Rows of samples have kSampleSlack readable bytes on both
-// sides and as many writable ones behind their end; rows of pixels are written up to the next multiple of kPixelGroup.
+// sides and the same number of writable ones after their end; rows of pixels are written up to the next multiple of
+// kPixelGroup.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +19,9 @@ inline constexpr int kPixelGroup = 64;
 
 struct BlockLoops {
   const char* name;
-  /// Inverts `count` quantised blocks that lie side by side: 64 coefficients each, in natural order, the first aligned
-  /// to 64 bytes. `quant`: 64 factors in natural order, aligned to 64 bytes. Writes 8 rows of 8 * count samples,
-  /// `stride` bytes apart. Reads blocks up to the next multiple of kBlockGroup, and writes their samples too.
+  /// Inverts `count` adjacent quantised blocks: 64 coefficients each, in natural order, the first aligned to 64 bytes.
+  /// `quant`: 64 factors in natural order, aligned to 64 bytes. Writes 8 rows of 8 * count samples, `stride` bytes
+  /// apart. Reads blocks up to the next multiple of kBlockGroup, and writes their samples too.
   void (*invert)(const int16_t* blocks, int count, const uint16_t* quant, uint8_t* samples, size_t stride);
   /// Fancy upsampling of `count` samples to 2 * count, by the samples next to each (jdsample.c's h2v1).
   void (*widen)(const uint8_t* row, int count, uint8_t* to);
@@ -33,7 +34,7 @@ struct BlockLoops {
   void (*gray)(const uint8_t* y, int count, uint8_t* pixels);
 };
 
-/// For reference, and where libjpeg-turbo has no vector code: with it, it is faster.
+/// For reference, and where libjpeg-turbo has no vector code; where it has, it is faster than this.
 extern const BlockLoops kScalarBlocks;
 #if defined(__x86_64__) || defined(_M_X64)
 extern const BlockLoops kAvx2Blocks;
@@ -41,7 +42,7 @@ extern const BlockLoops kAvx512Blocks;
 #endif
 extern const BlockLoops kNeonBlocks;
 
-/// The scalar `invert`, for the groups that the vectors leave to it.
+/// The scalar `invert`, for the groups that the vector code does not handle.
 void invert_scalar(const int16_t* blocks, int count, const uint16_t* quant, uint8_t* samples, size_t stride);
 
 }  // namespace headrace

@@ -55,7 +55,7 @@ struct Avx512 {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi16_epi8(v));
   }
 
-  /// The vectors of 4 rows of each block, as they lie in memory, become vectors of one row of all blocks.
+  /// Vectors with 4 rows of one block each, as loaded from memory, become vectors with one row of all blocks.
   static void four_rows(V a, V b, V c, V d, V* rows) {
     const V ab02 = _mm512_shuffle_i64x2(a, b, 0x88), ab13 = _mm512_shuffle_i64x2(a, b, 0xDD);
     const V cd02 = _mm512_shuffle_i64x2(c, d, 0x88), cd13 = _mm512_shuffle_i64x2(c, d, 0xDD);

@@ -58,7 +58,7 @@ int16x8_t column_value(const Sums& v) {
   return vrshrn_high_n_s32(vrshrn_n_s32(v.low, kColumnsShift), v.high, kColumnsShift);
 }
 
-/// 16 of the bits that are dropped go first, the others with rounding and saturation: the sum of both is exact.
+/// 16 of the bits are dropped before this, the others here, with rounding and saturation: together this is exact.
 int8x8_t row_value(int16x8_t upper) { return vqrshrn_n_s16(upper, kRowsShift - 16); }
 int8x8_t row_sum(const Sums& a, const Sums& b) {
   return row_value(vaddhn_high_s32(vaddhn_s32(a.low, b.low), a.high, b.high));
@@ -83,7 +83,7 @@ void swap_halves(int16x8_t& a, int16x8_t& b) {
   b = vreinterpretq_s16_s64(vtrn2q_s64(u, v));
 }
 
-/// Rows to columns: bits of the number of the row change places with those of the lane.
+/// Rows to columns: swaps the bits of the row number with those of the lane number.
 void transpose(int16x8_t (&x)[8]) {
   for (int i = 0; i < 8; i += 2) swap_words(x[i], x[i + 1]);
   for (int i = 0; i < 2; ++i) {
@@ -112,7 +112,7 @@ void invert_block(const int16_t* block, const uint16_t* quant, uint8_t* samples,
     columns[i] = row_sum(even[i], odd[i]);
     columns[7 - i] = row_difference(even[i], odd[i]);
   }
-  // The 64 samples fill one table: a look-up finds two rows.
+  // The 64 samples fill one table: one look-up returns two rows.
   int8x16x4_t table;
   for (int i = 0; i < 4; ++i) table.val[i] = vcombine_s8(columns[2 * i], columns[2 * i + 1]);
   uint8x16_t at = {0, 8, 16, 24, 32, 40, 48, 56, 1, 9, 17, 25, 33, 41, 49, 57};
@@ -205,7 +205,8 @@ struct Colours {
   }
 };
 
-uint8x16_t lit(uint8x16_t y, int16x8_t low, int16x8_t high) {
+/// Adds luma to the chroma terms of 16 pixels and saturates to bytes.
+uint8x16_t add_luma(uint8x16_t y, int16x8_t low, int16x8_t high) {
   const auto sum = [](int16x8_t colour, uint8x8_t light) {
     return vreinterpretq_s16_u16(vaddw_u8(vreinterpretq_u16_s16(colour), light));
   };
@@ -216,7 +217,8 @@ void colour(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, int count, u
   for (int i = 0; i < count; i += kLanes) {
     const uint8x16_t light = vld1q_u8(y + i), u = vld1q_u8(cb + i), v = vld1q_u8(cr + i);
     const Colours low(vget_low_u8(u), vget_low_u8(v)), high(vget_high_u8(u), vget_high_u8(v));
-    store_pixels(pixels + 4 * i, lit(light, low.r, high.r), lit(light, low.g, high.g), lit(light, low.b, high.b));
+    store_pixels(pixels + 4 * i, add_luma(light, low.r, high.r), add_luma(light, low.g, high.g),
+                 add_luma(light, low.b, high.b));
   }
 }
 

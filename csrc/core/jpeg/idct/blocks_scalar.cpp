@@ -1,8 +1,8 @@
 // The loops from coefficients to pixels in plain C++: the reference for the vectors.
 //
 // Note [16-bit inverse]: libjpeg-turbo's inverse DCT keeps values in 16 bits where its C version has 32: dequantised
-// coefficients and four sums wrap. The results of each pass saturate on x86; on Arm those of the first one wrap,
-// and the 32-bit sums are rounded without wrapping once more.
+// coefficients and four sums wrap. The results of each pass saturate on x86; on Arm those of the first pass wrap, and
+// the 32-bit sums are rounded without wrapping a second time.
 // Coefficients that an encoder makes never come near these limits, but a file may contain any, and Pillow shows what
 // these instructions make of them.
 #include <algorithm>

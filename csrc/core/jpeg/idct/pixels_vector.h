@@ -16,7 +16,8 @@ template <class S>
 struct Pixels {
   using V = typename S::V;
 
-  /// Each value of `row` beside its neighbours; three quarters of the nearer one.
+  /// Values of a row with their two neighbours. An output is three quarters of the nearer value and a quarter of the
+  /// other.
   struct Neighbours {
     V here, before, after;
   };

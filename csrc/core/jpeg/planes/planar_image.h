@@ -78,7 +78,7 @@ HEADRACE_HD inline uint32_t rgb_of_ycc(int y, int cb, int cr) {
   return packed(clamp_to_byte(r), clamp_to_byte(g), clamp_to_byte(b));
 }
 
-/// The pixel (x, y), packed. It must lie inside the image, and its samples must be present.
+/// The pixel (x, y), packed. It must be inside the image, and its samples must be present.
 HEADRACE_HD inline uint32_t pixel_at(const PlanarImage& image, int x, int y) {
   const Plane* plane = image.plane;
   switch (image.colour) {

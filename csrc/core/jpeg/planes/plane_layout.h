@@ -11,7 +11,7 @@
 
 namespace headrace {
 
-/// The planes of a box, one after the other.
+/// The planes of a box, one after another.
 struct PlaneLayout {
   PlanarImage image;               // its planes' `data` are null
   std::array<size_t, 3> offset{};  // of each plane
@@ -27,7 +27,7 @@ struct PlaneLayout {
 /// Whether the components are red, green and blue, by libjpeg's rule. If not, three are luma and chroma.
 bool holds_rgb(const JpegHeader& header);
 
-/// The layout for a box that lies inside the image. `header` is plain.
+/// The layout for a box inside the image. `header` is plain.
 PlaneLayout plane_layout(const JpegHeader& header, Box box);
 
 }  // namespace headrace

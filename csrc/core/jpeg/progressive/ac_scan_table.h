@@ -16,18 +16,18 @@ struct AcScanSymbol {
   unsigned code_length() const { return entry >> 8 & 255; }  // 0: a long code, see AcScanTable::find
   /// Bits after the code: of the value, 0 or its size; or of the number of blocks, if this ends a block.
   unsigned size() const { return entry >> 16 & 255; }
-  unsigned advance() const { return entry >> 24; }  // run of zeros + 1, or one of those below
+  unsigned advance() const { return entry >> 24; }  // run of zeros + 1, or kEnd or kWrong
   static constexpr unsigned kEnd = 128;             // the band of this block, and perhaps of more blocks, is over
-  static constexpr unsigned kWrong = 255;           // no encoder writes this
+  static constexpr unsigned kWrong = 255;           // invalid: no encoder writes it
 };
 
 class AcScanTable {
  public:
-  /// `most_bits`: a value of more bits is damage.
+  /// `most_bits`: a value with more bits means damage.
   void build(const HuffmanSpec& from, unsigned most_bits);
   /// The symbol whose code begins with these kLookupBits.
   AcScanSymbol at(uint64_t lookup) const { return {entry_[lookup]}; }
-  /// The symbol of a long code that begins `bits` (left-aligned).
+  /// The symbol of a long code at the beginning of `bits` (left-aligned).
   AcScanSymbol find(uint64_t bits) const;
 
  private:

@@ -1,4 +1,4 @@
-// The coefficients of a progressive JPEG, some rows of MCUs at a time: all its scans are read side by side.
+// The coefficients of a progressive JPEG, some rows of MCUs at a time: all its scans are read in parallel, row by row.
 #include "core/jpeg/progressive/progressive_decoder.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ bool ProgressiveDecoder::begin(std::span<const uint8_t> data, const JpegHeader& 
   if (!header.progressive || !list_scans(data, header, &scans_)) return false;
   window_ = window;
   components_ = header.components;
-  const bool gray = components_ == 1;  // its sampling does not count
+  const bool gray = components_ == 1;  // its sampling is ignored
   int max_h = 1, max_v = 1;
   for (size_t i = 0; !gray && i < static_cast<size_t>(components_); ++i) {
     max_h = std::max<int>(max_h, header.component[i].h);

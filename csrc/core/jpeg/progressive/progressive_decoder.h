@@ -1,5 +1,5 @@
-// The coefficients of a progressive JPEG, some rows of MCUs at a time: all its scans are read side by side. See
-// docs/decisions/0042-scans-side-by-side.md.
+// The coefficients of a progressive JPEG, some rows of MCUs at a time: all its scans are read in parallel, row by row.
+// See docs/decisions/0042-scans-side-by-side.md.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ class ProgressiveDecoder {
  public:
   explicit ProgressiveDecoder(const ScanLoops& loops = scan_loops()) : loops_(loops) {}
 
-  /// Prepares for a file, whose header is plain and says that it is progressive, and which must outlive the calls of
-  /// read(). False: it is of a kind that this class does not read. Throws std::bad_alloc.
+  /// Prepares for a file whose header is plain and progressive; the bytes must outlive the calls of read(). False: this
+  /// class does not read files of its kind. Throws std::bad_alloc.
   bool begin(std::span<const uint8_t> data, const JpegHeader& header, const McuWindow& window);
-  /// Makes the coefficients of a row of MCUs in the window. Rows ascend. False: damaged or irregular data; this file
-  /// cannot be continued then.
+  /// Makes the coefficients of a row of MCUs in the window. Rows ascend. False: damaged or irregular data; the file
+  /// cannot be continued.
   bool read(int row);
-  /// After the last row: what libjpeg might refuse in the rest of the file. False as in read().
+  /// After the last row: checks for what libjpeg might refuse in the rest of the file. Returns false as read() does.
   bool finish();
-  /// After read(row): the coefficients of line `y` of that row's blocks: of the window's columns, side by side, 64 a
+  /// After read(row): the coefficients of line `y` of that row's blocks: of the window's columns, side by side, 64 per
   /// block, in natural order; aligned, in whole groups as BlockLoops::invert reads them.
   const int16_t* line(int component, int row, int y);
 
@@ -42,13 +42,13 @@ class ProgressiveDecoder {
 
   const ScanLoops& loops_;
   std::vector<ProgressiveScan> scans_;
-  std::deque<ScanReader> readers_;  // of the scans, and of those of earlier files, for their memory
+  std::deque<ScanReader> readers_;  // one per scan; more from earlier files are kept for their memory
   std::array<BlockGrid, 3> grids_;
   std::array<StripLines, 3> lines_;
   McuWindow window_;
   int components_ = 0, mcu_rows_ = 0;
   int strip_rows_ = 0;  // at most, in a strip
-  int next_row_ = 0;    // behind the strip
+  int next_row_ = 0;    // the row after the strip
 };
 
 }  // namespace headrace

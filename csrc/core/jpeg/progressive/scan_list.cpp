@@ -1,7 +1,7 @@
-// The scans of a progressive JPEG: where each lies in the file, what it codes, and with which Huffman tables.
+// The scans of a progressive JPEG: where each is in the file, what it codes, and with which Huffman tables.
 //
 // parse_jpeg_header has read the file before: the segments are complete, the tables are valid, every scan continues
-// what the scans before it coded. Here only what could leave the data is checked again.
+// what the scans before it coded. Only what could read outside the data is checked again here.
 #include "core/jpeg/progressive/scan_list.h"
 
 #include <algorithm>

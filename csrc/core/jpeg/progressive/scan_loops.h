@@ -13,7 +13,7 @@ struct ScanPosition {
   uint64_t bits = 0;  // as Bits in jpeg/huffman_block.h
   const uint8_t* next = nullptr;
   unsigned count = 0;
-  uint32_t ended = 0;            // blocks from the next one on whose band is over
+  uint32_t ended = 0;            // blocks, starting with the next one, whose band is complete
   const uint8_t* end = nullptr;  // of the segment
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 // libjpeg stops if a DC value leaves the range of int. 2^16 differences of less than 2^15 stay inside.
 constexpr int64_t kMostBlocksPassed = 1 << 16;
-constexpr int64_t kMostDc = int64_t{1} << 30;  // checked once a row of MCUs, which adds less than 2^30
+constexpr int64_t kMostDc = int64_t{1} << 30;  // checked once per row of MCUs, which adds less than 2^30
 constexpr unsigned kMostValueBits = 15;
 
 }  // namespace
@@ -38,7 +38,7 @@ void ScanReader::begin(const ScanLoops& loops, std::span<const uint8_t> data, co
   }
 }
 
-/// Begins the next segment. False: there is none, or bytes of this one are left over.
+/// Begins the next segment. False: there is none, or bytes of the current one are left.
 bool ScanReader::enter() {
   if (segment_ != 0) {
     const ptrdiff_t bits = (position_.next - bytes_.data()) * 8 - static_cast<ptrdiff_t>(position_.count);
@@ -85,7 +85,7 @@ bool ScanReader::read_band(int row, StripLines& lines) {
   return true;
 }
 
-/// The DC value of one block, of the member'th component of the scan. `lines`: nullptr: it is not wanted.
+/// The DC value of one block, of the member'th component of the scan. `lines`: nullptr if the value is not wanted.
 ALWAYS_INLINE bool ScanReader::read_value(StripLines* lines, size_t member, int column, int line) {
   Bits in{position_.bits, position_.next, position_.count};
   int16_t* to = nullptr;
@@ -139,7 +139,7 @@ bool ScanReader::read_values(int row, std::span<StripLines> lines) {
 
 bool ScanReader::pass(int row, int rows) {
   if (scan_->first != 0 || scan_->high != 0) return true;
-  int64_t blocks = 0;  // of an MCU, of the component that has most
+  int64_t blocks = 0;  // per MCU, in the component that has the most
   for (size_t i = 0; i < static_cast<size_t>(scan_->components); ++i) {
     const BlockGrid& grid = grids_[scan_->component[i]];
     blocks = std::max(blocks, single_ ? int64_t{1} : int64_t{grid.blocks_x} * grid.blocks_y);

@@ -14,13 +14,13 @@ namespace headrace {
 
 class ScanReader {
  public:
-  /// Before the first MCU of `scan`, which must outlive the calls of read(), as `data`, the file, must.
+  /// Call before the first MCU of `scan`. `scan` and `data`, the file, must outlive the calls of read().
   /// `refined`: later scans add bits to what this one codes. `mcu_columns`: of the image. Throws std::bad_alloc.
   void begin(const ScanLoops& loops, std::span<const uint8_t> data, const ProgressiveScan& scan, bool refined,
              std::span<const BlockGrid> grids, int mcu_columns);
   /// Reads the blocks of the image's next row of MCUs, which is row `row`. False: damaged or irregular data.
   bool read(int row, std::span<StripLines> lines);
-  /// Reads the MCUs from row `row` to the last of `rows`, and keeps nothing, if libjpeg might stop in them.
+  /// Reads the MCUs from row `row` to the last of `rows` and drops the values, if libjpeg might stop in them.
   bool pass(int row, int rows);
 
  private:
@@ -34,7 +34,7 @@ class ScanReader {
   std::span<const BlockGrid> grids_;
   bool refined_ = false, single_ = false;
   int mcu_columns_ = 0;
-  int left_ = 0;     // MCUs of the current segment
+  int left_ = 0;     // MCUs left in the current segment
   int segment_ = 0;  // the next one
   ScanBytes bytes_;
   ScanPosition position_;

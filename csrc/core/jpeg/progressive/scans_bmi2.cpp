@@ -2,7 +2,7 @@
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 
-#include "core/jpeg/progressive/scan_text.h"
+#include "core/jpeg/progressive/scan_loops_impl.h"
 
 namespace headrace {
 namespace {

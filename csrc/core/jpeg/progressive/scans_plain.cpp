@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/jpeg/progressive/scan_text.h"
+#include "core/jpeg/progressive/scan_loops_impl.h"
 
 namespace headrace {
 namespace {

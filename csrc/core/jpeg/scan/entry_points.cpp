@@ -11,7 +11,7 @@
 namespace headrace {
 namespace {
 
-// Of an image, beside its points: the node of the table, its share of the buckets, the blocks of the allocator.
+// Memory per image, apart from its points: the node of the table, its share of the buckets, allocator overhead.
 constexpr size_t kBytesBeside = 96;
 
 __extension__ using Wide = unsigned __int128;
@@ -81,7 +81,7 @@ void EntryPoints::keep(uint64_t key, std::span<const EntryPoint> learned) noexce
       part.known[key].swap(copy);
       images_ += fresh ? 1 : 0;
       return;
-    } catch (const std::bad_alloc&) {  // nothing is learned then
+    } catch (const std::bad_alloc&) {  // then nothing is learned
     }
   }
   bytes_ -= more;

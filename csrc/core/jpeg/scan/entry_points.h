@@ -20,23 +20,23 @@ struct EntryPoint {
   bool operator==(const EntryPoint&) const = default;
 };
 
-/// The entry points of an image, and its key.
+/// The key and the entry points of an image.
 struct EntryList {
   uint64_t key = 0;
   std::vector<EntryPoint> points;
 };
 
-/// What became of the decodes of scans that may be entered.
+/// How many decodes of scans that may be entered used entry points.
 struct EntryCounts {
   size_t images = 0, bytes = 0;     // known now
   size_t decodes = 0, entered = 0;  // so far: all, and those of images that were known
 };
 
 /// The entry points of many images, by the content of their files, so that a changed file has none. All decoders that
-/// are given it share it. Any thread may call any method; none waits.
+/// receive it share it. Any thread may call any method; none waits.
 class EntryPoints {
  public:
-  /// Scans of more bytes are not entered: an EntryPoint could not say where.
+  /// Scans of more bytes are not entered: EntryPoint::bit cannot address them.
   static constexpr size_t kMostScanBytes = size_t{1} << 29;
 
   /// What keys depend on, drawn at random, so that an attacker cannot make two files with one key.
@@ -47,17 +47,17 @@ class EntryPoints {
   EntryPoints(size_t limit, const Secrets& secrets) : limit_(limit), secrets_(secrets) {}
 
   size_t limit() const { return limit_; }
-  /// Whether hardly anything more would be kept: then learning is in vain.
+  /// Whether the table is nearly full, so that learning more is useless.
   bool is_full() const { return bytes_.load(std::memory_order_relaxed) >= limit_ - limit_ / 16; }
   const Secrets& secrets() const { return secrets_; }
-  /// The number that a file's content is known by. Differs between two tables.
+  /// The key of a file's content. Two tables have different keys for the same content.
   uint64_t key_of(std::span<const uint8_t> file) const;
-  /// Replaces *found by what is known: the beginnings of rows 1, 2, ... of MCUs, perhaps not of all; or by nothing.
+  /// Replaces *found by the known beginnings of rows 1, 2, ... of MCUs, perhaps not of all rows; empty: none are known.
   void find(uint64_t key, std::vector<EntryPoint>* found);
-  /// Replaces what is known by `learned`, if that is more and the limit allows it.
+  /// Replaces the known entry points by `learned`, if those are more and the limit allows it.
   void keep(uint64_t key, std::span<const EntryPoint> learned) noexcept;
 
-  /// All that is known now; what another thread is using at the moment may be left out. Throws std::bad_alloc.
+  /// Everything that is known now; entries that another thread is using may be left out. Throws std::bad_alloc.
   std::vector<EntryList> all() const;
   EntryCounts counts() const { return {images_, bytes_, decodes_, entered_}; }
 

@@ -31,7 +31,7 @@ void ScanBytes::enter_at(size_t from, size_t to) {
 }
 
 void ScanBytes::to_scan(std::span<size_t> at) const {
-  // Each FF that is left in the segment had a zero behind it.
+  // Each FF that is left in the segment was followed by a zero.
   size_t counted = 0, stuffed = 0;
   for (size_t& one : at) {
     stuffed += count_ff(bytes_.data() + counted, bytes_.data() + one);
@@ -40,7 +40,7 @@ void ScanBytes::to_scan(std::span<size_t> at) const {
   }
 }
 
-/// Moves behind the next restart marker. False: there is none.
+/// Moves past the next restart marker. False: there is none.
 bool ScanBytes::pass() {
   for (;;) {
     next_ = find_ff(next_, end_);
@@ -52,7 +52,7 @@ bool ScanBytes::pass() {
   }
 }
 
-/// Copies the segment at `next_` without stuffing, at most up to `end`, and moves behind the restart marker there.
+/// Copies the segment at `next_` without stuffing, at most up to `end`, and moves past the restart marker there.
 void ScanBytes::copy(const uint8_t* const end) {
   uint8_t* out = bytes_.data();
   const uint8_t* p = current_ = next_;

@@ -10,15 +10,16 @@ namespace headrace {
 
 class ScanBytes {
  public:
-  /// Before the first segment of `scan`, which must outlive the calls of enter(). `padding`: bytes behind a segment
-  /// that are readable; their values are any. Throws std::bad_alloc.
+  /// Call before the first segment of `scan`, which must outlive the calls of enter(). `padding`: bytes after a segment
+  /// that must be readable; their values are unspecified. Throws std::bad_alloc.
   void begin(std::span<const uint8_t> scan, size_t padding);
-  /// Makes segment `number` the current one. It must not lie before the current one's successor; those in between are
-  /// only searched for their markers. False: there is no such segment.
+  /// Makes segment `number` the current one. It must come after the current one; those in between are only searched for
+  /// their markers. False: there is no such segment.
   bool enter(int number);
   /// Makes a part of the scan the current one: bytes [from, to) of it, cut at the scan's end.
   void enter_at(size_t from, size_t to);
-  /// The bytes of the scan in which byte `at[i]` of the current segment begins; ascending, and inside.
+  /// Replaces each `at[i]`, an offset in the current segment, by its offset in the scan. `at`: ascending, inside the
+  /// segment.
   void to_scan(std::span<size_t> at) const;
 
   const uint8_t* data() const { return bytes_.data(); }  // of the current segment

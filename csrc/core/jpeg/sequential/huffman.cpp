@@ -1,4 +1,4 @@
-// Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: wanted blocks completely, of all others
+// Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: wanted blocks completely; of all others
 // only the lengths of the codes and the DC values.
 #include "core/jpeg/sequential/huffman.h"
 
@@ -17,11 +17,11 @@ namespace headrace {
 namespace {
 
 // Readable bytes after a segment: more than an MCU can read past the end, at most 31 bits for each of a block's 64
-// symbols. Their values do not matter: an MCU that ends behind its segment is refused.
+// symbols. Their values do not matter: an MCU that ends after its segment is refused.
 constexpr size_t kPadding = kMaxBlocksInMcu * 64 * 4 + 16;
 
 // Longer segments are never passed unread: 2^16 differences of less than 2^15 stay in the range of int, so in a shorter
-// one there is no damage at which libjpeg stops.
+// one no damage makes libjpeg stop.
 constexpr int64_t kMostBlocksPassed = 1 << 16;
 
 }  // namespace
@@ -40,7 +40,7 @@ struct HuffmanDecoder::State {
   bool jumps = false;  // to a segment, past those in between
   bool fast = false;   // BMI1 and BMI2
 
-  // Where not null, a row of MCUs whose beginning is known is a segment, and so is all that follows them.
+  // If not null, each row of MCUs whose beginning is known is a segment, and all that follows them is one segment.
   EntryPoints* entries = nullptr;
   bool learns = false;
   uint64_t key = 0;
@@ -69,7 +69,7 @@ bool HuffmanDecoder::State::enter(int number) {
   segment = number;
   at = number * segment_mcus;
   column = at % mcus_per_row;
-  // The last segment may end behind the last MCU; and there may be one only, of more MCUs than a number can hold.
+  // The last segment may end after the last MCU; a single segment may have more MCUs than an int can hold.
   segment_end =
       at > std::numeric_limits<int>::max() - segment_mcus ? std::numeric_limits<int>::max() : at + segment_mcus;
   in = Bits{0, bytes.data(), 0};
@@ -78,7 +78,7 @@ bool HuffmanDecoder::State::enter(int number) {
   return true;
 }
 
-/// As enter(), where entry points are used.
+/// As enter(), if entry points are used.
 void HuffmanDecoder::State::enter_row(size_t row) {
   constexpr size_t kLastBytes = 2;  // the byte in which the next row begins, with its stuffing
   const EntryPoint first = row == 0 ? EntryPoint{} : known[row - 1];
@@ -94,7 +94,7 @@ void HuffmanDecoder::State::enter_row(size_t row) {
   std::copy(first.dc.begin(), first.dc.end(), last_dc);
 }
 
-/// Notes where the next row begins. After a value that an entry point cannot hold nothing more is learned.
+/// Records where the next row begins. After a value that an entry point cannot hold, nothing more is learned.
 void HuffmanDecoder::State::learn() {
   EntryPoint point;
   for (size_t i = 0; i < point.dc.size(); ++i) point.dc[i] = static_cast<int16_t>(last_dc[i]);
@@ -105,7 +105,7 @@ void HuffmanDecoder::State::learn() {
   learned.push_back(bits_read());
 }
 
-/// Decodes MCU `mcu` into `out`, and what lies between and must be decoded before. False as in next_mcu.
+/// Decodes MCU `mcu` into `out`, after the MCUs before it that must be read first. Returns false as next_mcu does.
 bool HuffmanDecoder::State::reach(int mcu, int16_t (*const* out)[64]) {
   const auto go = [this](int skipped, int16_t(*const* to)[64]) {
     return fast ? advance_fast(skipped, to) : advance_plain(skipped, to);
@@ -114,7 +114,7 @@ bool HuffmanDecoder::State::reach(int mcu, int16_t (*const* out)[64]) {
     enter_row(std::min(static_cast<size_t>(mcu / mcus_per_row), known.size()));
   while (mcu >= segment_end) {
     if (!jumps && !go(segment_end - at, nullptr)) return false;
-    if (at == segment_end && (bits_read() + 7) / 8 != bytes.size()) return false;  // bytes are left over
+    if (at == segment_end && (bits_read() + 7) / 8 != bytes.size()) return false;  // bytes are left
     if (!enter(jumps ? mcu / segment_mcus : segment + 1)) return false;
   }
   return go(mcu - at, out);
@@ -126,7 +126,7 @@ bool HuffmanDecoder::State::row_fits() const {
   return std::all_of(std::begin(last_dc), std::end(last_dc), [](int64_t v) { return -kLimit < v && v < kLimit; });
 }
 
-/// After each MCU. False: it ended behind its segment, or the row does not fit.
+/// Call after each MCU. False: it ended after its segment, or the row does not fit.
 ALWAYS_INLINE bool HuffmanDecoder::State::count_mcu() {
   ++at;
   if (bits_read() > bytes.size() * 8) return false;
@@ -139,7 +139,7 @@ ALWAYS_INLINE bool HuffmanDecoder::State::count_mcu() {
 }
 
 /// Decodes an MCU into `out` (see next_mcu), or skips it unless kWanted. False: damaged or irregular data; the state is
-/// of no further use.
+/// then unusable.
 template <bool kWanted, bool kFast>
 ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
   Bits local{in.bits, in.next, in.count};  // a local copy stays in registers
@@ -216,7 +216,7 @@ void HuffmanDecoder::begin(const HuffmanScan& scan) {
   s.learned_dc.clear();
   if (s.entries != nullptr) s.entries->find(s.key, &s.known);
   s.asked = s.asked_column = 0;
-  s.segment = -1;  // before the first one: nothing is left over
+  s.segment = -1;  // before the first one: no bytes are left
   s.at = s.segment_end = 0;
   s.in = Bits{0, s.bytes.data(), 0};
 }
@@ -241,7 +241,7 @@ void HuffmanDecoder::finish() noexcept {
       s.known.push_back(s.learned_dc[i]);
     }
     s.entries->keep(s.key, s.known);
-  } catch (const std::bad_alloc&) {  // nothing is learned then
+  } catch (const std::bad_alloc&) {  // then nothing is learned
   }
   s.entries = nullptr;
 }

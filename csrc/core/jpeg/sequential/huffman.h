@@ -1,18 +1,18 @@
-// Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: wanted blocks completely, of all others
+// Decodes the Huffman codes of a baseline scan, faster than libjpeg-turbo does: wanted blocks completely; of all others
 // only the lengths of the codes and the DC values.
 //
 // Note [Huffman loop]: decoding a crop spends two thirds of its time in this loop, since a JPEG has no index: all codes
 // above and beside the crop must be decoded. The loop is fast because stuffing is removed once, so a refill loads 56
-// bits without checks; a look-up returns two symbols, or as many as fit in blocks that are skipped; and no step waits
-// for a refill, since it is needed only after the next look-up. The loop accepts less than libjpeg does: it returns
-// false for any irregularity that it meets, and the image goes to Pillow.
+// bits without checks; a look-up returns two symbols, or in skipped blocks all that fit; and no step waits for a
+// refill, since it is needed only after the next look-up. The loop accepts less than libjpeg does: it returns false for
+// any irregularity that it meets, and the image goes to Pillow.
 //
-// Nothing is decoded before it is needed: what lies before a wanted MCU is skipped when that MCU is asked for. A
-// restart marker resets all state, so the loop begins at the last marker before the wanted MCU and never reads the
-// segments that hold none. In a file with a marker a row of MCUs it enters at the first row of the crop, and leaves
-// each row at the crop's last column. Damage in a segment that is not read changes no pixel of another one, for libjpeg
-// either. Entry points (entry_points.h) do the same for a scan without markers. Only a row that was reached without a
-// complaint gets one, so every code before a wanted MCU has been read once, by this decode or by an earlier one.
+// Nothing is decoded before it is needed: MCUs before a wanted one are skipped when that one is requested. A restart
+// marker resets all state, so the loop begins at the last marker before the wanted MCU and never reads the segments
+// that hold none. In a file with one marker per row of MCUs it enters at the first row of the crop, and leaves each row
+// at the crop's last column. Damage in a segment that is not read changes no pixel of another one, for libjpeg either.
+// Entry points (entry_points.h) do the same for a scan without markers. Only a row that was reached without an error
+// gets one, so every code before a wanted MCU has been read once, by this decode or by an earlier one.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct HuffmanScan {
   std::span<const uint8_t> data;  // entropy-coded, as in the file; restart markers in order, none missing
   int blocks = 0;                 // in an MCU
   struct Block {
-    uint8_t component = 0, dc_table = 0, ac_table = 0;  // each 0 to 3; `component`: its place in the scan
+    uint8_t component = 0, dc_table = 0, ac_table = 0;  // each 0 to 3; `component`: its index in the scan
   };
   Block block[kMaxBlocksInMcu];
   const HuffmanSpec* dc[4] = {};  // null where no block uses it
@@ -47,12 +47,12 @@ class HuffmanDecoder {
  public:
   HuffmanDecoder();
   ~HuffmanDecoder();
-  /// Prepares for the first MCU of a scan. Keeps no pointers but that to its data. Throws std::bad_alloc.
+  /// Prepares for the first MCU of a scan. Keeps no pointers except the one to its data. Throws std::bad_alloc.
   void begin(const HuffmanScan& scan);
   /// Decodes the next MCU into blocks[i], 64 zeroed coefficients each, in natural order; nullptr: it is not needed.
-  /// Returns false if the data read for it are damaged or irregular; this scan cannot be continued then.
+  /// Returns false if the data read for it are damaged or irregular; the scan cannot be continued.
   bool next_mcu(int16_t (*const* blocks)[64]);
-  /// After the last call of next_mcu, while the scan's data are still there: keeps the entry points that were learned.
+  /// Call after the last next_mcu, while the scan's data are still valid: stores the entry points that were learned.
   void finish() noexcept;
 
  private:

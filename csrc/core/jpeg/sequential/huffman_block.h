@@ -41,7 +41,7 @@ struct Bits {
   unsigned count = 0;  // valid bits
 
   ALWAYS_INLINE uint64_t lookup() const { return bits >> (64 - kLookupBits); }
-  /// Makes at least 56 bits valid. Bits past `count` may be set already; the OR sets them to the same values.
+  /// Makes at least 56 bits valid. Bits after `count` may be set already; the OR sets them to the same values.
   ALWAYS_INLINE void refill() {
     bits |= load_big_endian(next) >> count;
     next += (63 - count) >> 3;
@@ -71,7 +71,7 @@ struct Step {
 
 /// Decodes one AC symbol that the tables do not cover: a long code, a long value, a block filled to its end, damage.
 /// Needs 31 valid bits. Takes and returns scalars: if the address of the caller's Bits were taken, they would live in
-/// memory, and every block would wait for a store to be loaded again.
+/// memory, and every block would wait for a store to be reloaded.
 [[gnu::noinline]] Step single_step(uint64_t bits, const uint8_t* next, unsigned count, size_t k, const AcTable& table,
                                    int16_t* block) {
   Bits in{bits, next, count};
@@ -88,7 +88,7 @@ struct Step {
   in.refill();
   if (one.advance == kEndOfBlock) return result(Step::kBlockDone);
   k += one.advance;
-  if (k > 64) return result(Step::kWrong);  // libjpeg would continue
+  if (k > 64) return result(Step::kWrong);  // an error that libjpeg would tolerate
   if (block != nullptr) block[kNaturalOrder[k - 1]] = static_cast<int16_t>(value);
   return result(k == 64 ? Step::kBlockDone : Step::kGoOn);
 }
@@ -103,11 +103,11 @@ ALWAYS_INLINE Step::Outcome step(Bits* in, size_t* k, const AcTable& table, int1
   return after.outcome;
 }
 
-/// The look-up behind the bits that an entry consumes; `cut`: of cut_behind(), higher bits do not matter. The next
-/// entry waits for the last one, so each cycle counts: kFast cuts the field out with one instruction (BMI1), where a
+/// The look-up after the bits that an entry consumes; `cut`: from cut_after(), higher bits do not matter. The next
+/// entry depends on the last one, so each cycle counts: kFast cuts the field out with one instruction (BMI1), where a
 /// shift and a mask are two.
 template <bool kFast>
-ALWAYS_INLINE uint64_t lookup_behind(uint64_t bits, uint32_t cut) {
+ALWAYS_INLINE uint64_t lookup_after(uint64_t bits, uint32_t cut) {
 #if defined(__x86_64__)
   if constexpr (kFast) {  // the intrinsic cannot be inlined into code that is also compiled without BMI1
     uint64_t field;
@@ -121,7 +121,7 @@ ALWAYS_INLINE uint64_t lookup_behind(uint64_t bits, uint32_t cut) {
 /// Decodes the AC coefficients of a block into `block`. False: damage. kFast: with BMI1.
 template <bool kFast>
 ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
-  size_t k = 1;        // the next coefficient's place in zigzag order
+  size_t k = 1;        // the next coefficient's position in zigzag order
   size_t first, both;  // k after the entry's first symbol, and after all
   const AcEntry* entries = table.decode.data();
   const AcEntry* entry = entries + in->lookup();
@@ -131,13 +131,13 @@ ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
   };
   const auto store = [&] {
     constexpr uint64_t kBehind = (uint64_t{1} << (64 - kLookupBits)) - 1;
-    // The first value first: if there is only one, both places are equal, and the last value must remain.
+    // The first value is written first: if there is only one, both positions are equal, and the last value must remain.
     block[kNaturalOrder[first - 1]] = entry->first;
     block[kNaturalOrder[both - 1]] =
         static_cast<int16_t>(entry->last + static_cast<int>((in->bits & kBehind) >> (entry->tail & 63)));
   };
   const auto take = [&] {
-    const AcEntry* next = entries + lookup_behind<kFast>(in->bits, entry->cut);
+    const AcEntry* next = entries + lookup_after<kFast>(in->bits, entry->cut);
     const unsigned total = entry->total();
     store();
     k = both;
@@ -189,7 +189,7 @@ ALWAYS_INLINE bool skip_ac(Bits* in, const AcTable& table) {
   const auto advance = [&] { return k + (entry >> kSkipAdvance); };  // k after the entry
   const auto drop = [&] { in->drop(64 - kLookupBits - (entry & 63)); };
   const auto take = [&] {
-    const uint32_t next = table.skip[lookup_behind<kFast>(in->bits, entry)];
+    const uint32_t next = table.skip[lookup_after<kFast>(in->bits, entry)];
     k = advance();
     drop();
     entry = next;

@@ -31,22 +31,22 @@ int extend(unsigned bits, unsigned size) {
 
 using AcSymbols = std::array<AcSymbol, kEntries>;
 
-/// What depends only on the bits behind an entry's first symbol, at [1 << left | bits], if `left` bits of the look-up
-/// remain and have the value `bits`. Optimised files have tables of their own (157 of 160 ImageNet files), so building
-/// these must cost less than they save.
+/// Values that depend only on the bits after an entry's first symbol, at [1 << left | bits], if `left` bits of the
+/// look-up remain and have the value `bits`. Optimised files have tables of their own (157 of 160 ImageNet files), so
+/// building these must cost less than they save.
 template <typename Rest>
 using Rests = std::array<Rest, kEntries>;
 
-/// Bits of the look-up that remain behind this symbol.
+/// Bits of the look-up that remain after this symbol.
 unsigned bits_left(const AcSymbol& first) {
   return first.advance == kEndOfBlock || first.total >= kLookupBits ? 0 : kLookupBits - first.total;
 }
 
-/// The value of a symbol whose code has `behind` bits of the look-up behind it, which are the last of `bits`, as if the
-/// bits behind the look-up were 0. Adding these completes it, for negative values, too, if the look-up has the sign.
-int value_seen(const AcSymbol& symbol, unsigned behind, unsigned bits) {
-  const unsigned seen = std::min<unsigned>(symbol.size, behind), unseen = symbol.size - seen;
-  return extend((bits >> (behind - seen) & ((1u << seen) - 1)) << unseen, symbol.size);
+/// The value of a symbol whose code is followed by `after` bits of the look-up, the last ones of `bits`, as if the bits
+/// after the look-up were 0. Adding those completes it, also for negative values, if the look-up contains the sign.
+int value_seen(const AcSymbol& symbol, unsigned after, unsigned bits) {
+  const unsigned seen = std::min<unsigned>(symbol.size, after), unseen = symbol.size - seen;
+  return extend((bits >> (after - seen) & ((1u << seen) - 1)) << unseen, symbol.size);
 }
 
 /// AcEntry::tail of an entry with `total` bits.
@@ -75,7 +75,7 @@ void fill_seconds(const AcSymbols& symbols, unsigned most_left, Rests<Second>* s
     }
 }
 
-/// For AcTable::skip: all symbols whose codes lie in the remaining bits; the last one's value may extend past them.
+/// For AcTable::skip: all symbols whose codes are in the remaining bits; the last one's value may extend past them.
 void fill_skip_addends(const AcSymbols& symbols, unsigned most_left, Rests<uint32_t>* addends) {
   (*addends)[1] = 0;
   for (unsigned left = 1; left <= most_left; ++left)
@@ -130,7 +130,7 @@ void AcTable::build(const HuffmanSpec& from) {
   spec = from;
   long_codes.build(from);
   symbols.fill({});
-  unsigned most_left = 0;  // 7 with usual tables, whose rests are a quarter of all
+  unsigned most_left = 0;  // 7 with usual tables, whose rests are a quarter of the maximum
   for_each_short_code(from, [&](unsigned at, unsigned span, unsigned length, unsigned symbol) {
     const AcSymbol one = ac_symbol(length, symbol);
     std::fill_n(symbols.begin() + at, span, one);
@@ -147,14 +147,14 @@ void AcTable::build(const HuffmanSpec& from) {
     if (first.total > kMaxEntryBits) return;
     const unsigned rest = 1u << bits_left(first);  // entries that differ only in what follows the symbol
     const uint32_t skip_base =
-        cut_behind(first.total) | uint32_t{first.advance == kEndOfBlock ? kSkipEnd : first.advance} << kSkipAdvance;
+        cut_after(first.total) | uint32_t{first.advance == kEndOfBlock ? kSkipEnd : first.advance} << kSkipAdvance;
     for (unsigned i = at; i < at + span; i += rest)
       for (unsigned j = 0; j < rest; ++j) skip[i + j] = skip_base + skip_addends[rest + j];
     if (first.size != 0 && length == kLookupBits) return;  // the sign is not in the look-up
     for (unsigned i = at; i < at + span; i += rest) {
       const int value = value_seen(first, kLookupBits - length, i);
       const bool fits_first = value == static_cast<int8_t>(value);
-      const AcEntry alone{static_cast<uint16_t>(cut_behind(first.total)),
+      const AcEntry alone{static_cast<uint16_t>(cut_after(first.total)),
                           tail_of(first.total),
                           first.advance,
                           static_cast<int16_t>(value),

@@ -20,8 +20,8 @@ inline constexpr int kLookupBits = 10;
 class LongCodes {
  public:
   void build(const HuffmanSpec& spec);
-  /// The symbol whose code begins `bits` (left-aligned), if the code is longer than kLookupBits; sets *length to the
-  /// code's. -1: there is none.
+  /// The symbol of the code at the beginning of `bits` (left-aligned), if the code is longer than kLookupBits; sets
+  /// *length to the code's length. -1: there is none.
   int find(uint64_t bits, int* length) const;
 
  private:
@@ -51,21 +51,21 @@ inline constexpr unsigned kSkipAdvance = 16;
 /// Most bits that an entry consumes: two entries and the next look-up fit into one refill, 2 * 22 + 10 < 56.
 inline constexpr unsigned kMaxEntryBits = 22;
 
-/// What cuts the next look-up out of the bits, behind the `total` bits of an entry: 64 - kLookupBits - total |
+/// Operand that cuts the next look-up out of the bits after the `total` bits of an entry: 64 - kLookupBits - total |
 /// kLookupBits << 8, the operand of bextr.
-constexpr unsigned cut_behind(unsigned total) { return 64u - kLookupBits - total + (unsigned{kLookupBits} << 8); }
+constexpr unsigned cut_after(unsigned total) { return 64u - kLookupBits - total + (unsigned{kLookupBits} << 8); }
 
-/// One AC symbol, or two if the code of the second and the sign of its value lie in the look-up. Loads of single fields
-/// cost less than shifts of the whole: the decoder is short of arithmetic units, not of loads.
+/// One AC symbol, or two if the code of the second and the sign of its value are in the look-up. Loads of single fields
+/// cost less than shifts of the whole entry: arithmetic units are the bottleneck of the decoder, not loads.
 struct AcEntry {
-  uint16_t cut = cut_behind(0);
-  uint8_t tail = 64 - kLookupBits;  // the bits behind the look-up >> tail: what the last value has of them
+  uint16_t cut = cut_after(0);
+  uint8_t tail = 64 - kLookupBits;  // the bits after the look-up >> tail: those that belong to the last value
   uint8_t advance_first = kEndOfBlock;
-  int16_t last = 0;           // the last symbol's value, as if the bits behind the look-up were 0
+  int16_t last = 0;           // the last symbol's value, as if the bits after the look-up were 0
   int8_t first = 0;           // the first one's value, if there are two
   uint8_t advance = kSingle;  // of all symbols
   /// Bits of all symbols.
-  unsigned total() const { return cut_behind(0) - cut; }
+  unsigned total() const { return cut_after(0) - cut; }
 };
 static_assert(sizeof(AcEntry) == 8);
 
@@ -89,10 +89,10 @@ struct AcTable {
   HuffmanSpec spec;
   /// For blocks that are decoded.
   std::array<AcEntry, 1 << kLookupBits> decode;
-  /// All symbols whose codes lie in the look-up, for blocks that are skipped:
-  /// cut_behind(total length) | advance << kSkipAdvance.
+  /// All symbols whose codes are in the look-up, for blocks that are skipped:
+  /// cut_after(total length) | advance << kSkipAdvance.
   std::array<uint32_t, 1 << kLookupBits> skip{};
-  /// The next symbol, for what the entries above do not cover.
+  /// The next symbol, for cases that the entries above do not cover.
   std::array<AcSymbol, 1 << kLookupBits> symbols{};
   LongCodes long_codes;
   void build(const HuffmanSpec& from);

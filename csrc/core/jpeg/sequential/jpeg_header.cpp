@@ -1,9 +1,9 @@
 // Reads a JPEG's markers without decoding: size, sampling, coding, and whether it is plain enough for the native
 // decoder.
 //
-// A plain file is one that two readers accept and read alike: Pillow's Python parser, which reads the segments up to
-// the first SOS, and libjpeg, which reads all of them. Each refusal below is a file that one of them rejects, warns
-// about, or reads differently. Damage inside entropy-coded data is not found here but by the decoder.
+// A plain file is one that two parsers accept and interpret alike: Pillow's Python parser, which reads the segments up
+// to the first SOS, and libjpeg, which reads all of them. Each refusal below is a file that one of them rejects, warns
+// about, or reads differently. Damage inside entropy-coded data is found only by the decoder.
 #include "core/jpeg/sequential/jpeg_header.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class Parser {
 
  private:
   void walk();
-  // Each returns false if parsing cannot continue. refuse() records the first reason.
+  // Each function returns false if parsing cannot continue. refuse() records the first reason.
   bool refuse(const char* reason) {
     if (out_.not_plain == nullptr) out_.not_plain = reason;
     return false;
@@ -299,7 +299,7 @@ void Parser::walk() {
       if (out_.scans == 0) {
         refuse("no scan");
       } else {
-        complete();  // neither reader reads past an EOI
+        complete();  // neither parser reads past an EOI
       }
       return;
     }
@@ -323,7 +323,7 @@ void Parser::walk() {
       go_on = body.size() == 2 || refuse("an invalid restart interval");
       if (go_on) restart_interval_ = read_u16(body, 0);
     } else if (marker >= kApp0 && marker <= kApp15) {
-      if (out_.scans == 0) metadata_.read_app(marker, body);  // both readers ignore later ones
+      if (out_.scans == 0) metadata_.read_app(marker, body);  // both parsers ignore later ones
     } else if (marker == kSos) {
       Scan scan;
       if (!read_scan(body, &scan)) return;

@@ -34,7 +34,8 @@ struct JpegHeader {
   const char* not_plain = nullptr;
 };
 
-/// Never throws, never reads outside `data`; any bytes are allowed. Sets not_plain for all that it cannot vouch for.
+/// Never throws, never reads outside `data`; any bytes are allowed. Sets not_plain for everything that it cannot
+/// guarantee.
 JpegHeader parse_jpeg_header(std::span<const uint8_t> data);
 
 }  // namespace headrace

@@ -34,7 +34,7 @@ struct TiffEntry {
   uint32_t tag = 0, type = 0, items = 0;
   uint64_t length = 0;  // of its value, in bytes; 0: of unknown type, or empty
   size_t value_at = 0;  // in the entry's last four bytes, or where they point
-  bool inside = false;  // the whole value lies inside
+  bool inside = false;  // the whole value is inside
 };
 
 constexpr uint32_t kShort = 3, kLong = 4, kRational = 5, kUndefined = 7;
@@ -60,13 +60,13 @@ bool visit_directory(const Tiff& tiff, Visit visit) {
   return true;
 }
 
-/// Whether a complete directory is followed by the offset of the next one, which Pillow reads as well.
+/// Whether a complete directory is followed by the offset of the next one, which Pillow also reads.
 bool next_directory_named(const Tiff& tiff) {
   const size_t directory = tiff.u32(4);
   return directory + 2 + size_t{12} * tiff.u16(directory) + 4 <= tiff.bytes.size();
 }
 
-/// Whether Pillow reads values without a warning: each lies inside, and their sum is at most the structure's size.
+/// Whether Pillow reads values without a warning: each is inside, and their sum is at most the structure's size.
 class SoundValues {
  public:
   explicit SoundValues(Bytes tiff) : left_(tiff.size()) {}

@@ -12,7 +12,7 @@ struct JpegMetadata {
   bool jfif = false;         // as libjpeg reads it; affects the colour space
   int adobe_transform = -1;  // the same; -1: no Adobe marker
   int exif_orientation = 0;  // of IFD 0; 0: none
-  bool exif_turns = false;   // IFD 0 has an orientation that may be another one than 1
+  bool exif_turns = false;   // IFD 0 has an orientation that may differ from 1
   bool xmp_turns = false;    // the last XMP segment has one; Pillow reads it where IFD 0 has none
   bool exif_seen = false, pictures_seen = false;
   bool resolution = false;      // a JFIF segment has one, so Pillow does not read it from the EXIF segment

@@ -55,7 +55,7 @@ boolean JpegSession::source_empty(j_decompress_ptr cinfo) {
   return FALSE;
 }
 
-// libjpeg's skip_input_data. Exits by longjmp if the data end first.
+// libjpeg's skip_input_data. Exits by longjmp if the data end before that.
 void JpegSession::source_skip(j_decompress_ptr cinfo, long count) {
   if (count <= 0) return;
   if (static_cast<size_t>(count) > cinfo->src->bytes_in_buffer) ERREXIT(cinfo, JERR_INPUT_EOF);

@@ -27,11 +27,11 @@
 
 namespace headrace {
 
-/// Why a scan goes to Pillow that our own loop refuses.
+/// The reason for Pillow to decode a scan that our own loop refuses.
 inline constexpr const char* kDamagedHuffman = "damaged or irregular Huffman-coded data";
 
-/// Whether the library was built with its vector code, whose inverse DCT is Pillow's for coefficients that no encoder
-/// makes, too: see Note [16-bit inverse]. Where it was not (cmake/libjpeg_turbo.cmake), it makes no samples.
+/// Whether the library was built with its vector code, whose inverse DCT equals Pillow's even for coefficients that no
+/// encoder makes: see Note [16-bit inverse]. Where it was not (cmake/libjpeg_turbo.cmake), it makes no samples.
 #ifdef HEADRACE_JPEG_IN_C
 inline constexpr bool kLibraryHasVectors = false;
 #else
@@ -50,22 +50,23 @@ class JpegSession {
   JpegSession(const JpegSession&) = delete;
   JpegSession& operator=(const JpegSession&) = delete;
 
-  /// Creates the decompressor. Once, before all other calls.
+  /// Creates the decompressor. Call once, before all others.
   bool create();
   /// Reads the header, which must be the one that `header` describes.
   bool read_header(std::span<const uint8_t> data, const JpegHeader& header);
-  /// Begins the scan for our own Huffman loop, with columns [left, right) of pixels. After read_header(), if
+  /// Begins the scan for our own Huffman loop, with columns [left, right) of pixels. Call after read_header(), if
   /// has_own_huffman(header).
   HuffmanDecoder& begin_huffman(std::span<const uint8_t> data, const JpegHeader& header, int left, int right);
 
-  /// Prepares to read columns [*left, *left + *width), which it widens to what libjpeg can crop. After read_header().
+  /// Prepares to read columns [*left, *left + *width), which it widens to what libjpeg can crop. Call after
+  /// read_header().
   bool start(std::span<const uint8_t> data, const JpegHeader& header, JDIMENSION* left, JDIMENSION* width);
   /// Skips `count` rows of pixels.
   bool skip(JDIMENSION count);
   /// Reads the next `count` rows (at most kBatchRows) as RGBX: `stride` bytes apart, the first to `first`.
   bool read(uint8_t* first, size_t stride, int count);
 
-  /// From now on the samples of the components are read instead of pixels, one row of iMCUs at a time.
+  /// Switches to reading the samples of the components instead of pixels, one row of iMCUs at a time.
   bool use_planes();
   /// Skips `count` rows of iMCUs; only before the first read_planes.
   bool skip_imcu_rows(int count);
@@ -80,7 +81,7 @@ class JpegSession {
   static constexpr int kBatchRows = 16;
 
   jpeg_decompress_struct cinfo{};
-  EntryPoints* entry_points = nullptr;  // of the images that are read from now on; null: none are used or learned
+  EntryPoints* entry_points = nullptr;  // for images whose reading begins later; null: none are used or learned
   char message[JMSG_LENGTH_MAX] = {};   // why the last call failed
 
  private:

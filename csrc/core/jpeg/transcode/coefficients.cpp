@@ -81,7 +81,7 @@ bool Coefficients::write(std::span<uint8_t> room, size_t* size) {
 
 bool Coefficients::compare(Coefficients& other, bool* equal) {
   if (setjmp(escape_.jump) != 0) return false;
-  // The other one's errors must arrive here, while its own calls are over.
+  // Errors of the other one must be reported here; none of its own calls is active.
   other.in_.err = &escape_.errors;
   *equal = false;
   if (in_.num_components != other.in_.num_components || in_.image_width != other.in_.image_width ||

@@ -1,6 +1,7 @@
 // The coefficients of a JPEG: read with libjpeg-turbo, written to another JPEG, compared. No pixel is computed.
 //
-// See Note [setjmp] in jpeg_session.h: the functions that return bool are left by longjmp where libjpeg fails or warns.
+// See Note [setjmp] in jpeg_session.h: the functions that return bool are exited by longjmp where libjpeg fails or
+// warns.
 #pragma once
 
 #include <csetjmp>
@@ -24,17 +25,17 @@ class Coefficients {
   Coefficients(const Coefficients&) = delete;
   Coefficients& operator=(const Coefficients&) = delete;
 
-  /// Reads all scans of `data`, which must outlive this; once, before all other calls. A warning is a failure.
+  /// Reads all scans of `data`, which must outlive this. Call once, before all others. A warning is a failure.
   bool read(std::span<const uint8_t> data);
   /// Writes a JPEG of one scan into `room`, without application segments: sequential, Huffman codes that are optimal
-  /// for this image, a restart marker before each row of MCUs but the first. *size: its bytes. Fails if they do not
-  /// fit.
+  /// for this image, a restart marker before each row of MCUs except the first. Sets *size to its bytes. Fails if they
+  /// do not fit.
   bool write(std::span<uint8_t> room, size_t* size);
   /// Whether the components, their quantisation tables and the coefficients of all blocks that hold pixels are equal.
-  /// Fails as the others do; *equal is set otherwise.
+  /// Fails as the others do; otherwise sets *equal.
   bool compare(Coefficients& other, bool* equal);
 
-  /// Bytes of `data` behind the EOI.
+  /// Number of bytes of `data` after the EOI.
   size_t bytes_left() const { return in_.src->bytes_in_buffer; }
   const char* message() const { return escape_.message; }
 

@@ -1,5 +1,5 @@
-// Rewrites a JPEG without loss, so that a crop of it decodes faster: the same coefficients, a restart marker a row of
-// MCUs.
+// Rewrites a JPEG without loss, so that a crop of it decodes faster: the same coefficients, and a restart marker per
+// row of MCUs.
 #include "core/jpeg/transcode/pack_jpeg.h"
 
 #include "core/base/error.h"
@@ -24,7 +24,7 @@ JpegHeader plain(std::span<const uint8_t> data) {
   return header;
 }
 
-/// Reads `packed` as any other file, and compares it with its source.
+/// Reads `packed` like any other file, and compares it with its source.
 void verify(std::span<const uint8_t> packed, const JpegHeader& before, Coefficients& source) {
   const JpegHeader after = plain(packed);
   if (after.frame != kBaseline) throw NeedsPillow(Stage::kHeader, "quantisation values above 255");
@@ -53,13 +53,13 @@ std::vector<uint8_t> pack_jpeg(std::span<const uint8_t> data, bool keep_metadata
   require(source.write(coded, &size), source);
 
   std::vector<uint8_t> packed;
-  const size_t behind = keep_metadata ? source.bytes_left() : 0;
-  packed.reserve(size + segments.size() + behind);
+  const size_t trailing = keep_metadata ? source.bytes_left() : 0;
+  packed.reserve(size + segments.size() + trailing);
   const auto append = [&](std::span<const uint8_t> bytes) { packed.insert(packed.end(), bytes.begin(), bytes.end()); };
   append(std::span(coded).first(kMarkerBytes));  // SOI
   append(segments);
   append(std::span(coded).subspan(kMarkerBytes, size - kMarkerBytes));
-  append(data.last(behind));
+  append(data.last(trailing));
   verify(packed, header, source);
   return packed;
 }

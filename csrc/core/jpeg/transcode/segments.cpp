@@ -1,4 +1,4 @@
-// The segments of a JPEG that are no part of its coding: application segments and comments.
+// The segments of a JPEG that are not part of its coding: application segments and comments.
 #include "core/jpeg/transcode/segments.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::vector<uint8_t> kept_segments(std::span<const uint8_t> data, bool all) {
     const auto body = segment.subspan(std::min<size_t>(4, segment.size()));
     if (is(kPictures, marker, body))
       throw NeedsPillow(Stage::kHeader, "an index of further pictures (MPF), which a rewrite would make wrong");
-    if (framed && is(kProfile, marker, body))  // Pillow passes over it there, and would not in the rewritten file
+    if (framed && is(kProfile, marker, body))  // Pillow ignores it there, and would not in the rewritten file
       throw NeedsPillow(Stage::kHeader, "an ICC profile behind the frame header");
     const auto shown = [&](const Kind& kind) { return is(kind, marker, body); };
     if (all || std::any_of(std::begin(kShown), std::end(kShown), shown))

@@ -1,4 +1,4 @@
-// The segments of a JPEG that are no part of its coding: application segments and comments.
+// The segments of a JPEG that are not part of its coding: application segments and comments.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace headrace {
 
-/// Those before the first scan, in the order of the file; unless `all`, only those that a reader may use to show the
-/// pixels. `data`: a plain JPEG. Throws NeedsPillow where one of them holds offsets into the file.
+/// The segments before the first scan, in the order of the file; unless `all`, only those that a reader may use to show
+/// the pixels. `data`: a plain JPEG. Throws NeedsPillow where one of them holds offsets into the file.
 std::vector<uint8_t> kept_segments(std::span<const uint8_t> data, bool all);
 
 }  // namespace headrace

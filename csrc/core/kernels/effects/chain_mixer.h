@@ -12,7 +12,7 @@ class ChainMixer {
  public:
   /// `image`, of `bytes` bytes, is copied. `mix` must live until finish().
   void begin(const ChainMix& mix, const uint8_t* image, size_t bytes);
-  /// Mixes a copy of the image that the next chain has changed, and makes it the image as it was before.
+  /// Adds `changed`, a copy of the image changed by the next chain, to the mix, and resets it to the original image.
   void add(uint8_t* changed, const EffectLoops& loops);
   /// Writes the result.
   void finish(uint8_t* image, const EffectLoops& loops);
@@ -21,7 +21,7 @@ class ChainMixer {
   const ChainMix* mix_ = nullptr;
   size_t bytes_ = 0, added_ = 0;
   AlignedArray<uint8_t> image_;
-  AlignedArray<uint8_t> blend_;  // of the chains so far, if ChainMix::blended
+  AlignedArray<uint8_t> blend_;  // result of the chains so far, if ChainMix::blended
   AlignedArray<float> sums_;     // otherwise
 };
 

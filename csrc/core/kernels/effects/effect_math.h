@@ -60,7 +60,7 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
   const int max = most(r, most(g, b)), min = least(r, least(g, b)), range = max - min;
   const int middle = r + g + b - max - min;
 
-  // H is a whole number of sixths plus or minus the distance of the middle channel from the largest.
+  // H is an integral number of sixths plus or minus the distance of the middle channel from the largest.
   const float part = static_cast<float>(max - middle) / static_cast<float>(most(range, 1));
   const bool plus = r == max ? min != b : g == max ? min == b : min == r;
   const int whole = r == max ? (min == b ? 1 : -1) : g == max ? (min == b ? 1 : 3) : min == r ? 3 : 5;
@@ -72,7 +72,7 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
   // Back: the difference between the largest channel and each channel is a trapezoid function of six times H.
   const int six = 6 * hue, depth = max * saturation;
   const auto channel = [max, depth](int share) {
-    const int product = depth * least(most(share, 0), 255);  // at most 255^3: exact as a float, even with the half
+    const int product = depth * least(most(share, 0), 255);  // at most 255^3: exact as a float, even plus one half
     return max - static_cast<int>(static_cast<float>(product + 32512) * (1.0f / 65025.0f));
   };
   return packed(channel(least(six - 255, 1275 - six)), channel(most(255 - six, six - 765)),
@@ -86,15 +86,16 @@ HEADRACE_HD static inline uint32_t permuted(uint32_t pixel, int order) {
 }
 
 /// Pillow's filter SMOOTH of a byte. `sum`: of the nine bytes around and at it, the middle one five times. Pillow adds
-/// thirteenths in float32 and cuts the sum + 1/2; it is a multiple of 1/26, an odd one, so no rounding reaches a byte.
+/// thirteenths in float32 and cuts the sum + 1/2; it is an odd multiple of 1/26, so no rounding affects the byte.
 HEADRACE_HD static inline int smoothed(int sum) { return (2 * sum + 13) / 26; }
 
-/// A byte of Pillow's box blur, in its unsigned integers. `sum`: of the bytes in the box; `ends`: of the two beside it.
+/// A byte of Pillow's box blur, in its unsigned integers. `sum`: of the bytes in the box; `ends`: of the next byte on
+/// each side.
 HEADRACE_HD static inline uint8_t boxed_byte(uint32_t sum, uint32_t ends, uint32_t weight, uint32_t rest) {
   return static_cast<uint8_t>((sum * weight + ends * rest + (1u << 23)) >> 24);
 }
 
-/// A sum of weighted bytes, 0 or more, as numpy makes a byte of it: cut, and at most 255.
+/// A sum of weighted bytes, 0 or more, converted to a byte as numpy does: truncated, and at most 255.
 HEADRACE_HD static inline int cut_byte(float sum) { return static_cast<int>(sum < 255.0f ? sum : 255.0f); }
 
 /// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
@@ -106,7 +107,7 @@ HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
          kind != Effect::Kind::kTensorHue && kind != Effect::Kind::kTensorWarp;
 }
 
-/// Whether an effect reads other pixels than the one it changes.
+/// Whether an effect reads pixels other than the one it changes.
 HEADRACE_HD static inline bool reads_other_pixels(Effect::Kind kind) {
   return kind == Effect::Kind::kBlur || kind == Effect::Kind::kSharpness || kind == Effect::Kind::kWarp ||
          kind == Effect::Kind::kBoxBlur || kind == Effect::Kind::kMixChains || kind == Effect::Kind::kTensorSharpness ||

@@ -26,12 +26,13 @@ struct EffectLoops {
   /// One row of Sharpness: blends rows[1], between rows[0] and rows[2], with its smooth version. The first and the last
   /// pixel are copied. `out` is none of the rows.
   void (*sharpen)(const uint8_t* const* rows, size_t count, float factor, uint8_t* out);
-  /// One row of a box blur: each byte becomes the mean of the bytes at its place in `count` rows, at least three. The
-  /// first and the last row have the weight `rest`, the others `weight`, in units of 2^-24. `out` is none of the rows.
+  /// One row of a box blur: each byte becomes the weighted mean of the bytes at the same position in `count` rows, at
+  /// least three. The first and the last row have the weight `rest`, the others `weight`, in units of 2^-24. `out` is
+  /// none of the rows.
   void (*box)(const uint8_t* const* rows, int count, uint32_t weight, uint32_t rest, size_t bytes, uint8_t* out);
-  /// Adds each of `count` bytes times `weight` to its sum; the product and the sum are rounded one by one.
+  /// Adds each of `count` bytes times `weight` to its sum; product and sum are rounded separately.
   void (*add_weighted)(const uint8_t* bytes, size_t count, float weight, float* sums);
-  /// Blends bytes with sums, cut to bytes: PIL.Image.blend. `bytes` is changed.
+  /// Blends bytes with sums truncated to bytes: PIL.Image.blend. `bytes` is changed.
   void (*blend_sums)(const float* sums, size_t count, float factor, uint8_t* bytes);
   /// Blends bytes with others: PIL.Image.blend. `bytes` is changed.
   void (*blend)(const uint8_t* others, size_t count, float factor, uint8_t* bytes);

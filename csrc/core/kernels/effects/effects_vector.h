@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kBlock = 64;  // pixels
 
-// A copy of pixels as words, so that the loops have a constant length and nothing aliases their data.
+// A copy of pixels as words, so that the loops have a constant length and no alias of their data.
 struct Block {
   alignas(64) uint32_t pixel[kBlock];
 };
@@ -62,12 +62,12 @@ int64_t sum_of_luma(const uint8_t* pixels, size_t count) {
     std::memcpy(block.pixel, pixels, sizeof(Block));
     sum += luma_of_block(block);
   }
-  block = {};  // black pixels beyond the last add nothing
+  block = {};  // black pixels after the last add nothing
   std::memcpy(block.pixel, pixels, count * kPixelBytes);
   return sum + luma_of_block(block);
 }
 
-// Two histograms per channel: neighbours are often equal, and a count that was just stored is slow to load again.
+// Two histograms per channel: neighbours are often equal, and a count that was just stored is slow to reload.
 void add_to_histograms(const uint8_t* pixels, size_t count, int32_t* histograms) {
   int32_t other[3 * 256] = {};
   const auto add = [](const uint8_t* pixel, int32_t* to) {
@@ -106,7 +106,7 @@ void round(const float* values, size_t count, uint8_t* bytes) {
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<uint8_t>(blurred_byte(values[i]));
 }
 
-/// Sets bytes `begin` to `end` to `at(i)`, a block at a time, whose results nothing aliases.
+/// Sets bytes `begin` to `end` to `at(i)`, block by block; the results of a block have no alias.
 template <class At>
 inline void store_in_blocks(size_t begin, size_t end, At at, uint8_t* out) {
   constexpr size_t kBytes = 64;
@@ -132,7 +132,7 @@ void sharpen(const uint8_t* const* rows, size_t count, float factor, uint8_t* ou
   store_in_blocks(kPixelBytes, end, at, out);
 }
 
-// A block of bytes at a time, whose sums stay in registers.
+// One block of bytes at a time, so that its sums stay in registers.
 void box(const uint8_t* const* rows, int count, uint32_t weight, uint32_t rest, size_t bytes, uint8_t* out) {
   constexpr size_t kBytes = 64;
   const uint8_t *first = rows[0], *last = rows[count - 1];
@@ -185,7 +185,7 @@ void tensor_turn_hue(uint8_t* pixels, size_t count, float turn, bool first) {
   each_block(pixels, count, [turn](uint32_t pixel) { return tensor_turned<false>(pixel, turn); });
 }
 
-// Black pixels beyond the last add nothing.
+// Black pixels after the last add nothing.
 int64_t tensor_gray_sum(const uint8_t* pixels, size_t count, bool once) {
   return rounding(once, [&](auto how) {
     int64_t sum = 0;

@@ -1,5 +1,5 @@
-// Arithmetic of single values as torchvision's functions on byte tensors do it, in float32. Where torch adds a product
-// it rounds once or twice, which depends on its instruction set: `kOnce`.
+// Arithmetic of single values as in torchvision's functions on byte tensors, in float32. Where torch adds a product, it
+// rounds once or twice, depending on its instruction set: `kOnce`.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ static inline float added_product(float a, float b, float c) {
   return kOnce ? fused(b, c, a) : a + b * c;
 }
 
-/// A float as a byte: clamped, and without its fraction.
+/// A float as a byte: clamped and truncated.
 static inline int cut_to_byte(float value) {
   return static_cast<int>(value > 0.0f ? (value < 255.0f ? value : 255.0f) : 0.0f);
 }
@@ -45,8 +45,7 @@ static inline uint32_t tensor_saturated(uint32_t pixel, float factor, float rest
 }
 
 /// The pixel with its hue turned by a share of a full turn. The first version of torchvision divides where the second
-/// multiplies with a reciprocal. A cut to a whole number is torch's floor, as these values are not negative, and its
-/// fmod.
+/// multiplies by a reciprocal. Truncation equals torch's floor and its fmod, as these values are not negative.
 template <bool kFirst>
 static inline uint32_t tensor_turned(uint32_t pixel, float turn) {
   const auto share = [](int value) {
@@ -88,7 +87,7 @@ static inline uint32_t tensor_turned(uint32_t pixel, float turn) {
 }
 
 /// A byte of Sharpness; `smooth`: of the smooth version. The first version of torchvision blends the pixels at the
-/// border with themselves, the second leaves them alone.
+/// border with themselves, the second does not change them.
 template <bool kFirst, bool kOnce>
 static inline int tensor_sharpened(int value, int smooth, float factor, float rest) {
   if (kFirst) return tensor_blended<false>(value, static_cast<float>(smooth), factor, rest);

@@ -1,9 +1,9 @@
 // The inner loops of a resize in float32, one set per instruction set. All sets give the same floats.
 //
 // Note [sums of four]
-// torch's kernel adds a window's products one after the other. Its compiler multiplies four of them at a time, which
-// are then rounded before they are added; the at most three that remain are fused with the sum. Where the instruction
-// set has no fused multiplication, every product is rounded.
+// torch's kernel adds a window's products one after another. Its compiler multiplies four at a time, and these products
+// are rounded before they are added; the last, at most three, are fused with the sum. Where the instruction set has no
+// fused multiplication, every product is rounded.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,8 @@
 
 namespace headrace {
 
-/// Rows that the horizontal pass makes at once. Windows of 4 and of 5 taps alternate, so processors guess the end of
-/// their loops wrong: 8 rows share the cost. Zen 4, 300 x 280 to 224 x 224 with AVX-512: 4 rows 289 us, 8 and 16 106
-/// us.
+/// Rows that the horizontal pass makes at once. Windows of 4 and of 5 taps alternate, so processors mispredict the end
+/// of their loops: 8 rows share the cost. Zen 4, 300 x 280 to 224 x 224 with AVX-512: 4 rows 289 us, 8 and 16 106 us.
 inline constexpr int kFloatRows = 8;
 /// Floats of its scratch memory for each pixel of a row: those of all rows, and their bytes.
 inline constexpr int kFloatScratch = (kPixelBytes + 1) * kFloatRows;

@@ -1,4 +1,4 @@
-// Resizes an image row by row as its rows arrive, in torch's two passes of float32, rounded to bytes behind both.
+// Resizes an image row by row as its rows arrive, in torch's two passes of float32, rounded to bytes after both passes.
 #pragma once
 
 #include "core/base/aligned_array.h"

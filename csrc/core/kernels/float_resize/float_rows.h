@@ -1,5 +1,5 @@
-// The loops of a resize in float32, which compilers make vectors of. The file of each instruction set includes this
-// header; all definitions are internal to that file.
+// The loops of a resize in float32, written so that compilers vectorise them. The file of each instruction set includes
+// this header; all definitions are internal to that file.
 #pragma once
 
 #include "core/kernels/effects/tensor_math.h"

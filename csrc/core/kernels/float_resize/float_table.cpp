@@ -11,8 +11,8 @@ namespace headrace {
 namespace {
 
 // Note [float weights]
-// torch keeps positions and weights in float32 and adds 0.5 in double, so each conversion below is one of torch's. A
-// compiler for its instruction set fuses the polynomials of the cubic filter: `kOnce`.
+// torch keeps positions and weights in float32 and adds 0.5 in double, so each conversion below is one of torch's. With
+// `kOnce`, its compiler has fused the polynomials of the cubic filter.
 struct Axis {
   float scale, support, inverse;
   int in;

@@ -1,4 +1,4 @@
-// The inner loops of mixing for AVX2 and F16C. The compiler makes vectors of all but those of float16.
+// The inner loops of mixing for AVX2 and F16C. The compiler vectorises all of them except those for float16.
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 

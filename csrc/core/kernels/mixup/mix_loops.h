@@ -19,7 +19,7 @@ struct MixShares {
   double rest = 0;
 };
 
-/// Loops over `count` elements; the memory of both arguments does not overlap.
+/// Loops over `count` elements; the memory of both arguments must not overlap.
 struct MixLoops {
   /// Mixes `values` with `others`.
   void (*with[kMixTypes])(void* values, const void* others, size_t count, const MixShares& shares);
@@ -29,7 +29,7 @@ struct MixLoops {
 
 extern const MixLoops kScalarMixing;
 #if defined(__x86_64__) || defined(_M_X64)
-extern const MixLoops kAvx2Mixing;  // needs F16C, too
+extern const MixLoops kAvx2Mixing;  // also needs F16C
 #endif
 extern const MixLoops kNeonMixing;
 

@@ -1,5 +1,4 @@
-// Arithmetic of one mixed value, with the roundings of torch. No branches: compilers make vectors of it,
-// except for float16.
+// Arithmetic of one mixed value, with the roundings of torch. No branches: compilers vectorise it, except for float16.
 // The file of each instruction set includes this header; all definitions are internal to that file.
 #pragma once
 
@@ -52,7 +51,7 @@ inline void narrow(float value, Bfloat16& to) {
 
 inline void narrow(float value, Float16& to) {
   const uint32_t all = as_bits(value), bits = all & 0x7FFFFFFFU;
-  // The same rounding at bit 13, with the exponent's bias changed; from 65520 up the sum carries into infinity.
+  // The same rounding at bit 13, with the exponent's bias changed; for 65520 and above the sum carries into infinity.
   const uint32_t normal = (bits - (112U << 23) + 0x0FFFU + (bits >> 13 & 1U)) >> 13;
   // Below 2^-14: the sum's last bit is 2^-24, so the addition rounds, and its low bits are the result.
   const uint32_t tiny = as_bits(as_float(bits) + 0.5F) - as_bits(0.5F);
@@ -68,7 +67,7 @@ inline T product(T value, decltype(widened(T{})) factor) {
   return made;
 }
 
-/// The value of T that other * rest + own * share gives. -ffp-contract=off keeps the roundings apart.
+/// The value of T that other * rest + own * share gives. -ffp-contract=off keeps the roundings separate.
 template <class T>
 inline T mixed(T own, T other, decltype(widened(T{})) share, decltype(widened(T{})) rest) {
   T made;

@@ -1,4 +1,4 @@
-// The inner loops of mixing for NEON. The compiler makes vectors of all but those of float16.
+// The inner loops of mixing for NEON. The compiler vectorises all of them except those for float16.
 #include <arm_neon.h>
 
 #include <cstddef>

@@ -9,8 +9,9 @@
 namespace headrace {
 namespace {
 
-// Of two samples in turn: they stay in the caches, and the processor's prefetcher sees long streams. A batch of 224 x
-// 224 floats, relative to blocks of 16 KiB: 0.92 with 64 KiB, 0.87 with 256 KiB, 0.73 with whole samples.
+// Bytes per block, from two samples in turn: they stay in the caches, and the processor's prefetcher sees long streams.
+// Time for a batch of 224 x 224 floats, relative to blocks of 16 KiB: 0.92 with 64 KiB, 0.87 with 256 KiB, 0.73 with
+// whole samples.
 constexpr size_t kBlockBytes = size_t{1} << 20;
 
 template <class Row>

@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-/// A batch in memory: each sample's elements lie without gaps, `stride` bytes behind those of the sample before it.
+/// A batch in memory: each sample's elements have no gaps and begin `stride` bytes after those of the previous sample.
 struct MixBatch {
   uint8_t* data = nullptr;
   size_t samples = 0;
@@ -19,7 +19,7 @@ struct MixBatch {
 
 /// Mixes each sample with the one before it; the first one with the last. Each element is read and written once.
 void mix_rolled(const MixBatch& batch, const MixShares& shares, const MixLoops& loops);
-/// Mixes each sample with the one at its place from the end.
+/// Mixes each sample with the one at its position from the end.
 void mix_mirrored(const MixBatch& batch, const MixShares& shares, const MixLoops& loops);
 
 /// A box of each sample: rows of `bytes` bytes, in planes. Strides are in bytes; no two rows overlap.
@@ -31,7 +31,7 @@ struct MixBoxes {
 
 /// Moves each sample's box to the next sample; the last one's to the first.
 void roll_boxes(const MixBoxes& boxes);
-/// Exchanges each sample's box with that of the sample at its place from the end.
+/// Exchanges each sample's box with that of the sample at its position from the end.
 void mirror_boxes(const MixBoxes& boxes);
 
 }  // namespace headrace

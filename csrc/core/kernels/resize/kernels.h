@@ -17,7 +17,7 @@ namespace headrace {
 
 struct Normalisation;
 
-/// Maps bytes to output elements: 256 entries per channel, made by running the torch operations themselves.
+/// Maps bytes to output elements: 256 entries per channel, computed by the torch operations themselves.
 struct Lut {
   int element_bytes = 4;          // 1, 2 or 4
   int channels = 3;               // 1 or 3
@@ -34,7 +34,7 @@ inline constexpr int kMaxLutBytes = 3 * 4 * 256;
 /// Fills `planes` (kMaxLutBytes) from lut.entries.
 void split_lut(const Lut& lut, uint8_t* planes);
 
-/// Where a row of the output goes. Element (channel c, column x) lies at base + c * channel_stride + x * pixel_stride
+/// Where a row of the output goes. Element (channel c, column x) is at base + c * channel_stride + x * pixel_stride
 /// (bytes).
 struct RowTarget {
   uint8_t* base = nullptr;

@@ -96,7 +96,7 @@ void write_two(Vec pair, int count, uint8_t* to) {
 }
 
 /// The last pixel of a row in any window. A window with fewer taps than its neighbours multiplies arbitrary pixels by
-/// weights of zero: none after this one except in the row's slack.
+/// weights of zero: it reads none after this one except in the row's slack.
 int last_tap(const TableView& table) { return table.start[table.count - 1] + table.taps[table.count - 1] - 1; }
 
 /// Whether no window has more than two taps, as in an enlargement by the bilinear filter.
@@ -243,7 +243,7 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
 
 // Note [look-ups]
 // A gather is no faster than eight loads (Zen 5, a sample of 224 x 224: 58 us, this loop 36 us). Byte shuffles are
-// slower than both: each byte of an element needs sixteen, and as many selections.
+// slower than both: each byte of an element needs sixteen shuffles and sixteen selections.
 
 /// Stores three channels; kStep elements from pixel to pixel.
 template <class Element, int kStep>

@@ -90,14 +90,14 @@ Rgb half_taps(const int32_t* start) {
   return {red, green, _mm512_add_epi8(green, one)};
 }
 
-/// Prevents GCC from loading again for each use: nearly all of these loads cross a cache line.
+/// Prevents GCC from reloading for each use: nearly all of these loads cross a cache line.
 Vec load_once(const uint8_t* from) {
   Vec v = load(from);
   asm("" : "+v"(v));
   return v;
 }
 
-/// Gathers from 32 pixels of a row, or 16 twice if the row ends before the others, which may lie past its slack.
+/// Gathers from 32 pixels of a row, or twice from 16 if the row ends before the others, which may be past its slack.
 [[gnu::always_inline]] inline Rgb gather_near(const uint8_t* row, int start, int end, const Rgb& taps) {
   const uint8_t* at = row + ptrdiff_t(start) * kPixelBytes;
   const Vec first = load_once(at), second = load_once(start + 16 <= end ? at + 64 : at);
@@ -131,7 +131,7 @@ Vec quarter_taps(const int32_t* start) {
 }
 
 // In the next two functions a window with fewer taps than its neighbours multiplies arbitrary pixels by weights of
-// zero: none past the row and its slack.
+// zero: it reads none past the row and its slack.
 
 /// `taps`: quarter_taps of outputs 0 to 3, 4 to 7, ...
 [[gnu::always_inline]] inline Rgb gather_quarters(const uint8_t* row, const int32_t* start, int tap, int end,
@@ -183,7 +183,8 @@ void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
   }
 }
 
-/// Into how many parts a block is split so that windows of a part start within kNearReach; kFar: more than four.
+/// The number of parts into which a block is split so that windows of a part start within kNearReach; kFar: more than
+/// four.
 enum class Reach { kNear, kHalves, kQuarters, kFar };
 
 /// A block of sixteen outputs.

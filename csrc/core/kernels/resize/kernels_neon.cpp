@@ -25,7 +25,7 @@ struct Widen {
   int32x4_t operator()(uint8x16_t bytes, int i) const { return vreinterpretq_s32_u8(vqtbl1q_u8(bytes, quarter[i])); }
 };
 
-/// The bytes of 16 sums: shifted right by 16, cut to 16 bits; then by 6, cut to 8 bits.
+/// The bytes of 16 sums: shifted right by 16, narrowed to 16 bits; then by 6, narrowed to 8 bits.
 uint8x16_t bytes_of(const int32x4_t (&sums)[4]) {
   static_assert(kWeightBits == 22);
   const uint16x8_t low = vqshrun_high_n_s32(vqshrun_n_s32(sums[0], 16), sums[1], 16);
@@ -34,7 +34,7 @@ uint8x16_t bytes_of(const int32x4_t (&sums)[4]) {
 }
 
 /// The last pixel of a row in any window. A window with fewer taps than the groups of four multiplies arbitrary pixels
-/// by weights of zero: none after this one except in the row's slack.
+/// by weights of zero: it reads none after this one except in the row's slack.
 int last_tap(const TableView& table) { return table.start[table.count - 1] + table.taps[table.count - 1] - 1; }
 
 /// One output in four rows.

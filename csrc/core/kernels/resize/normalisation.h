@@ -15,7 +15,7 @@ struct Normalisation {
 
 inline constexpr float kByteInverse = 1.0F / 255.0F;
 
-/// The normalisation that gives all `entries`, float32 [3][256], to the bit; none if there is no such.
+/// The normalisation that gives all `entries`, float32 [3][256], to the bit; nullopt: there is none.
 std::optional<Normalisation> find_normalisation(const void* entries);
 
 }  // namespace headrace

@@ -15,8 +15,8 @@ namespace {
 // Note [exact weights]
 // Every expression below has the operations, the types and the order of precompute_coeffs and normalize_coeffs_8bpc in
 // Pillow's Resample.c: a weight that differs in its last bit of 53 may round to another 22-bit integer. So
-// multiply-adds are fused only where Pillow's are (pillow_sum), no reciprocal stands for a division, sums go from left
-// to right, and sin and cos are libm's.
+// multiply-adds are fused only where Pillow's are (pillow_sum), no division is replaced by a reciprocal, sums go from
+// left to right, and sin and cos are libm's.
 
 // The filters: their value at x, and half their width in source pixels in an enlargement.
 struct BoxShape {
@@ -95,7 +95,7 @@ struct Axis {
   }
 };
 
-// Pillow's ImagingScaleAffine adds up the scale, so position i has the rounding errors of all positions before it.
+// Pillow's ImagingScaleAffine accumulates the scale, so position i has the rounding errors of all positions before it.
 template <class Visit>
 void visit_nearest(int in, int out, int first, int count, Visit visit) {
   const double scale = static_cast<double>(in) / out;
@@ -112,7 +112,7 @@ int32_t rounded(double weight, int bits) {
 
 // Note [short weights]
 // torch's kernels for bytes have 16-bit weights, with as many fraction bits as the largest weight of the axis permits.
-// In units of 2^-22 their lowest bits are zero, and sums are rounded at the same place, so the loops are the same.
+// In units of 2^-22 their lowest bits are zero, and sums are rounded at the same bit, so the loops are the same.
 template <class Shape>
 int short_weight_bits(int in, int out) {
   const Axis axis(in, out, Shape::kSupport);

@@ -16,7 +16,8 @@ Span source_span(int in, int out, Filter filter, int first, int count);
 
 /// Outputs per block of the vector loops; tables are padded to whole blocks.
 inline constexpr int kTableBlock = 16;
-/// Four taps of each of several windows lie in 32 pixels if the windows start within this many pixels of one another.
+/// Four taps of each of several windows are in 32 pixels if the windows start within this number of pixels of one
+/// another.
 inline constexpr int kNearReach = 28;
 
 /// A table for the inner loops. Plain pointers, since the files of the loops must not instantiate inline functions with
@@ -33,8 +34,9 @@ struct TableView {
 
 /// For each of `out` positions in [first, first + count): window start, taps, and weights in units of 2^-22. torch's
 /// weights are coarser: their lowest bits are zero.
-/// Weights are stored `taps_stride` apart (a multiple of 4, zero beyond a window's taps). All is padded to whole blocks
-/// of kTableBlock outputs with copies of the last window and weights of zero, and are aligned to cache lines.
+/// Weights are stored `taps_stride` apart (a multiple of 4, zero beyond a window's taps). All arrays are padded to
+/// whole blocks of kTableBlock outputs with copies of the last window and weights of zero, and are aligned to cache
+/// lines.
 struct ResampleTable {
   int count = 0;
   int taps_stride = 0;

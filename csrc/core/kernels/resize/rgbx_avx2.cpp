@@ -1,4 +1,4 @@
-// Pixels of three bytes -> four for AVX2. AVX-512's set uses it, too: the loop is bound by memory.
+// Pixels of three bytes -> four for AVX2. AVX-512's set also uses it: the loop is bound by memory.
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 

@@ -72,8 +72,8 @@ struct Table<4> {
 };
 
 /// Loads output pixels [x, x + 64) of an RGBX row of `row_pixels` pixels: out[0..2] are R, G, B. Only the first `count`
-/// exist, the others are 0; where the address lies outside of the row, the mask reads nothing. Byte b of dword d of
-/// lane l is pixel 16 d + 4 l + b: the order in which per-lane shuffles separate RGBX pixels. Table<4> undoes it.
+/// exist, the others are 0; where the address is outside the row, the mask prevents the read. Byte b of dword d of lane
+/// l is pixel 16 d + 4 l + b: the order in which per-lane shuffles separate RGBX pixels. Table<4> undoes it.
 void channels_of_pixels(const uint8_t* row, int row_pixels, int x, int count, bool mirror, Vec* out) {
   const Vec backwards = _mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const Vec apart = _mm512_broadcast_i32x4(_mm_setr_epi32(0x0c080400, 0x0d090501, 0x0e0a0602, 0x0f0b0703));

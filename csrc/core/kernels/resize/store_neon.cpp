@@ -1,4 +1,4 @@
-// The store for NEON: normalised float32 is computed, as normalisation.h says; all else goes through the table.
+// The store for NEON: normalised float32 is computed, as normalisation.h says; everything else goes through the table.
 #include <arm_neon.h>
 
 #include "core/base/geometry.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kStep = 16;  // pixels
 
-/// Of one channel.
+/// The constants of one channel.
 struct Constants {
   float mean, deviation, inverse;
 };

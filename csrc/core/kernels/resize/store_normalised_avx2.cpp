@@ -16,7 +16,7 @@ constexpr int kStep = 8;  // pixels
 int least(int a, int b) { return a < b ? a : b; }
 int most(int a, int b) { return a > b ? a : b; }
 
-/// For eight consecutive elements.
+/// The constants for eight consecutive elements.
 struct Constants {
   __m256 mean, deviation, inverse;
 };

@@ -72,7 +72,7 @@ class Bands {
     }
   }
 
-  // Rows' transforms of the frequencies from `k` on, and back in each band.
+  // The transforms along the rows for a block of frequencies starting at `k`, and back in each band.
   void filter_rows(int k) const {
     const LaneArray& block = blocks_[0];
     for (int x = 0; x < width_; ++x) {
@@ -101,8 +101,8 @@ class Bands {
     return transform(to, other, texture_.along_x, large_);
   }
 
-  // Both bands as the real and the imaginary part of one spectrum of column `x`, whose negative frequencies are
-  // mirrored ones with the other sign of i. The parts of `first` and `second` are swapped.
+  // Combines both bands as the real and the imaginary part of one spectrum of column `x`, whose negative frequencies
+  // are the mirrored ones with the opposite sign of i. The parts of `first` and `second` are swapped.
   void combine(const LaneArray& first, const LaneArray& second, int x, int k) const {
     const Lanes real = first.imaginary[x] - second.real[x], imaginary = first.real[x] + second.imaginary[x];
     const Lanes mirrored_real = first.imaginary[x] + second.real[x];

@@ -8,7 +8,8 @@
 namespace headrace {
 namespace {
 
-// Elementwise arithmetic: compilers make registers of any width of it. May alias the arrays of doubles it lies in.
+// A vector with elementwise arithmetic, which compilers map to registers of any width. May alias the arrays of doubles
+// that contain it.
 typedef double Lanes __attribute__((vector_size(kLanes * sizeof(double)), may_alias));
 
 /// Complex values, one per lane: [length] real and imaginary parts.

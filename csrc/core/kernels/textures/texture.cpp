@@ -1,4 +1,4 @@
-// Makes the tables of TextureChannels that + - * / and square roots give, in the order of
+// Makes the tables of TextureChannels that need only + - * / and square roots, in the order of
 // headrace._recipe.arithmetic.textures.
 #include "core/kernels/textures/texture.h"
 
@@ -10,11 +10,11 @@
 namespace headrace {
 namespace {
 
-// 4 as often as it divides, then 2, then odd primes in ascending order.
+// Factor 4 while it divides, then 2, then odd primes in ascending order.
 std::vector<int> radices_of(int length) {
   std::vector<int> found;
   for (int radix = 4; length > 1; radix = radix == 4 ? 2 : radix == 2 ? 3 : radix + 2) {
-    if (radix != 4 && int64_t{radix} * radix > length) radix = length;  // what is left is a prime
+    if (radix != 4 && int64_t{radix} * radix > length) radix = length;  // the remaining factor is a prime
     for (; length % radix == 0; length /= radix) found.push_back(radix);
   }
   return found;
@@ -34,7 +34,7 @@ Texture::Texture(Size size, TextureTables tables, const std::array<double, 4>& b
     throw std::invalid_argument("the tables do not fit the size of the texture");
   }
   view_.size = size;
-  fill_bytes();
+  fill_byte_tables();
   fill_places();
   fill_passes(bands);
   view_.along_x = fourier_view(size.width, radices_x_, tables_.turns_x);
@@ -47,7 +47,7 @@ Texture::Texture(Size size, TextureTables tables, const std::array<double, 4>& b
   view_.passes = passes_.data();
 }
 
-void Texture::fill_bytes() {
+void Texture::fill_byte_tables() {
   constexpr double kLuma[3] = {0.299, 0.587, 0.114};
   for (int byte = 0; byte < 256; ++byte) unit_.push_back(static_cast<float>(byte / 255.0));
   for (const double weight : kLuma) {

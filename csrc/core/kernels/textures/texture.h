@@ -11,7 +11,7 @@
 namespace headrace {
 
 inline constexpr int kTextureChannels = 13;
-inline constexpr int kRootStarts = 1024;  // intervals of [0, 1] of the table that roots start from
+inline constexpr int kRootStarts = 1024;  // intervals of [0, 1] in the table of start values for roots
 
 /// Rows of doubles are padded to multiples of this.
 inline constexpr int kTextureLanes = 8;
@@ -32,14 +32,14 @@ struct TextureView {
   Size size;
   FourierView along_x, along_y;
   const double* linear = nullptr;   // [256]: linear intensities of bytes
-  const double* roots = nullptr;    // [kRootStarts + 1]: cube roots, to start from
+  const double* roots = nullptr;    // [kRootStarts + 1]: cube roots, as start values
   const double* luma = nullptr;     // [3][256]: what each byte of R, G and B adds to the luma
   const float* unit = nullptr;      // [256]: byte / 255
   const float* places = nullptr;    // [3][height][width]: x, y and eccentricity
   const uint8_t* passes = nullptr;  // [2][width][texture_padded(height / 2 + 1)]: 1 where a band passes a frequency
 };
 
-/// Where a sample's elements, float32, lie: bytes between neighbours along each axis.
+/// The layout of a sample's elements, float32: bytes between neighbours along each axis.
 struct TextureTarget {
   uint8_t* base = nullptr;
   ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;
@@ -62,7 +62,7 @@ class Texture {
   Texture& operator=(const Texture&) = delete;
 
  private:
-  void fill_bytes();
+  void fill_byte_tables();
   void fill_places();
   void fill_passes(const std::array<double, 4>& bands);
 

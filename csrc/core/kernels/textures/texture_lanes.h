@@ -9,7 +9,7 @@
 namespace headrace {
 namespace {
 
-/// The luma of every pixel, 0 behind the rows.
+/// The luma of every pixel, 0 after the rows.
 void make_luma(const TextureView& texture, const TextureScratchView& scratch) {
   const double *red = texture.luma, *green = red + 256, *blue = green + 256;
   const uint8_t* pixel = scratch.pixels;
@@ -21,7 +21,7 @@ void make_luma(const TextureView& texture, const TextureScratchView& scratch) {
   }
 }
 
-/// Replaces ratios by their g of CIE LAB.
+/// Replaces ratios t by the function f(t) of CIE LAB.
 [[gnu::always_inline]] inline void bend(Lanes& ratio, const double* roots) {
   constexpr double kDelta = 6.0 / 29, kSlope = 1 / (3 * kDelta * kDelta), kEdge = kDelta * kDelta * kDelta;
   const Lanes at = ratio * kRootStarts;

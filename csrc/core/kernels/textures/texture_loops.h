@@ -1,4 +1,5 @@
-// The loops that make texture channels, one set per instruction set, compiled from one text. All give the same bytes.
+// The loops that make texture channels, one set per instruction set, compiled from the same source. All give the same
+// bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@ namespace headrace {
 
 /// Memory of one thread for one size. Lengths are those of texture_scratch.cpp; doubles are aligned to cache lines.
 struct TextureScratchView {
-  uint8_t* pixels = nullptr;    // the image, RGBX, rows without gaps; kRowSlack readable behind it
-  double* luma = nullptr;       // [height][luma_stride], 0 behind the last column
+  uint8_t* pixels = nullptr;    // the image, RGBX, rows without gaps; kRowSlack readable after it
+  double* luma = nullptr;       // [height][luma_stride], 0 after the last column
   double* spectra = nullptr;    // [2: real, imaginary][width][texture_padded(height / 2 + 1)]
   double* combined = nullptr;   // [2: real, imaginary][height][texture_padded(width)]
   double* lanes = nullptr;      // [4][2: real, imaginary][longer edge][kTextureLanes]: transforms in progress

@@ -1,5 +1,5 @@
-// torchvision's affine map of a byte tensor in blocks of outputs, whose loops compilers make vectors of, but for those
-// that load pixels. The file of each instruction set includes this header; all definitions are internal to that file.
+// torchvision's affine map of a byte tensor in blocks of outputs. Compilers vectorise the loops, except those that load
+// pixels. The file of each instruction set includes this header; all definitions are internal to that file.
 #pragma once
 
 #include <array>

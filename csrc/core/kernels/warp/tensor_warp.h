@@ -1,6 +1,6 @@
-// torchvision's affine map of a byte tensor, of single pixels: places by a matrix product, pixels there by grid_sample,
-// both in torch's float32 with zeros around the image. torch rounds a sum with a product once or twice, which depends
-// on its instruction set and on its library for matrices: `kOnce` and TensorWarp::fused_places.
+// torchvision's affine map of a byte tensor, for single pixels: positions by a matrix product, pixels there by
+// grid_sample, both in torch's float32 with zeros around the image. torch rounds a sum with a product once or twice,
+// depending on its instruction set and its matrix library: `kOnce` and TensorWarp::fused_places.
 #pragma once
 
 #include <cmath>
@@ -42,7 +42,7 @@ static inline float tensor_coordinate(const float* m, float x, float y) {
   return added_product<kOnce>(x * m[0], y, m[1]) + m[2];
 }
 
-/// The same in pixels; 0: the centre of the first one. It is clamped to places outside the image that read nothing.
+/// The same in pixels; 0: the centre of the first one. Clamped to positions outside the image that read nothing.
 template <bool kOnce>
 static inline float tensor_place(float coordinate, int length) {
   const float half = 0.5f * static_cast<float>(length);
@@ -51,7 +51,7 @@ static inline float tensor_place(float coordinate, int length) {
   return at > -2.0f ? (at < most ? at : most) : -2.0f;
 }
 
-/// The weights of the four pixels around a place: top left, top right, bottom left, bottom right.
+/// The weights of the four pixels around a position: top left, top right, bottom left, bottom right.
 struct TensorWeights {
   float of[4];
 
@@ -72,13 +72,13 @@ static inline float tensor_mixed(const float (&values)[4], const float (&weights
   return sum;
 }
 
-/// A mixed value with the fill where `share` of the weights lies outside the image.
+/// A mixed value with the fill where `share` of the weights is outside the image.
 static inline float tensor_filled(const TensorWarp& warp, float value, float inside, float fill) {
   if (!warp.filled) return value;
   return warp.first_version ? value * inside + (1.0f - inside) * fill : (value - fill) * inside + fill;
 }
 
-/// The three values at a place, before they are rounded and without the fill, and the weight of pixels of the image.
+/// The three values at a position, before they are rounded and without the fill, and the weight of pixels of the image.
 template <bool kOnce>
 static inline std::array<float, 4> tensor_sampled(const uint8_t* from, Size size, float x, float y) {
   const TensorWeights weights(x, y);

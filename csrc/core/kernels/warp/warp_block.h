@@ -1,5 +1,5 @@
-// Blocks of outputs of one row of a warp: pixels by their numbers in the image, and the nearest pixels of places in
-// doubles. Written so that compilers make vectors of all loops but those that load pixels. The file of each instruction
+// Blocks of outputs of one row of a warp: pixels by their indices in the image, and the nearest pixels of positions in
+// doubles. Written so that compilers vectorise all loops except those that load pixels. The file of each instruction
 // set includes this header; all definitions are internal to that file.
 #pragma once
 
@@ -24,8 +24,8 @@ struct Picture {
 };
 
 struct Block {
-  alignas(64) double x[kBlock], y[kBlock];            // places in the image, then the distances from taps
-  alignas(64) uint32_t inside[kBlock];                // 1: the place is inside the image; 0: it counts as (0, 0)
+  alignas(64) double x[kBlock], y[kBlock];            // positions in the image, then the distances from taps
+  alignas(64) uint32_t inside[kBlock];                // 1: the position is inside the image; 0: it counts as (0, 0)
   alignas(64) uint32_t pixel[kBlock], other[kBlock];  // of outputs inside, and of those that are not
 };
 
@@ -43,7 +43,7 @@ inline void copy_block(const uint32_t* from, int count, uint8_t* to) {
   }
 }
 
-/// Copies the pixels of these numbers.
+/// Copies the pixels with these indices.
 inline void gather(const Picture& picture, const uint32_t* numbers, int count, uint8_t* to) {
   const auto one = [&](int i) { std::memcpy(to + i * kPixelBytes, picture.at(numbers[i]), kPixelBytes); };
   if (count == kBlock) {
@@ -53,7 +53,7 @@ inline void gather(const Picture& picture, const uint32_t* numbers, int count, u
   }
 }
 
-/// Finds the places of the outputs from column x on. Returns whether any is inside.
+/// Computes the positions of the outputs, starting at column x. Returns whether any is inside.
 template <bool kPerspective>
 inline bool find_places(const Warp& warp, int x, int y, Size size, Block& block) {
   const double* a = warp.a;
@@ -70,7 +70,7 @@ inline bool find_places(const Warp& warp, int x, int y, Size size, Block& block)
   }
   uint32_t all = 0;
   const bool nearest = warp.filter == Filter::kNearest;
-  const uint32_t none = nearest ? warp.fill : 0;  // at a place that is not a number
+  const uint32_t none = nearest ? warp.fill : 0;  // at a position that is not a number
   for (int i = 0; i < kBlock; ++i) {
     const double px = nearest ? nearest_place(block.x[i]) : block.x[i],
                  py = nearest ? nearest_place(block.y[i]) : block.y[i];

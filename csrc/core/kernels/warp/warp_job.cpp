@@ -1,4 +1,4 @@
-// What follows from the coefficients of a warp: the way in which Pillow computes it, and the matrix in fixed point.
+// Derives from the coefficients of a warp how Pillow computes it, and the matrix in fixed point.
 #include <cmath>
 #include <limits>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kFixedLimit = 32768.0;
 
-// The conversion of an x86 processor: what does not fit becomes the least number.
+// The conversion of an x86 processor: values that do not fit become the least integer.
 int32_t to_int(double value) {
   return value > -2147483649.0 && value < 2147483648.0 ? static_cast<int32_t>(value)
                                                        : std::numeric_limits<int32_t>::min();

@@ -2,9 +2,9 @@
 // and by the CUDA kernel.
 //
 // Note [paths]: Pillow computes an affine warp with the nearest filter in one of two ways. If the corners of the output
-// fall within 32768 pixels of the origin it counts in 16.16 fixed point; else, and where there is neither rotation nor
-// shear, it adds up doubles along the rows and the columns. All else is computed for each pixel by itself, in doubles.
-// Products are fused with sums as Note [Pillow's sums] says.
+// fall within 32768 pixels of the origin it counts in 16.16 fixed point; otherwise, and where there is neither rotation
+// nor shear, it accumulates doubles along the rows and the columns. All other warps are computed separately for each
+// pixel, in doubles. Products are fused with sums as Note [Pillow's sums] says.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct WarpPlace {
   double x, y;
 };
 
-/// The way in which a warp is computed, see Note [paths].
+/// How a warp is computed, see Note [paths].
 enum class WarpPath : uint8_t { kEachPixel, kFixed, kAddedUp };
 
 /// a * b + c * d + e; which of two products Pillow's compilers fuse with the other was read in its wheel for Arm.
@@ -41,17 +41,17 @@ HEADRACE_HD static inline WarpPlace warp_place(const Warp& warp, int x, int y) {
   return {place.x / depth, place.y / depth};
 }
 
-/// Whether a position lies in [0, size). Not a number does not.
+/// Whether a position is in [0, size). False for not a number.
 HEADRACE_HD static inline bool within(double at, int size) { return at >= 0.0 && at < size; }
 
 /// The position that Pillow's nearest pixel takes for one that is not a number: 0 on 64-bit Arm, whose conversion to
 /// int gives that, and none on x86, where it gives the least int.
 HEADRACE_HD static inline double nearest_place(double at) { return kPillowFuses && at != at ? 0.0 : at; }
 
-/// Whether Pillow takes a position for one outside [0, size): not a number is inside.
+/// Whether Pillow treats a position as outside [0, size). False for not a number.
 HEADRACE_HD static inline bool beyond(double at, int size) { return at < 0.0 || at >= size; }
 
-/// The pixel before a position that is not beyond the image by more than half a pixel, and the distance from it.
+/// The pixel before a position that is at most half a pixel outside the image, and the distance from it.
 struct WarpTap {
   int first;
   double part;
@@ -75,7 +75,7 @@ HEADRACE_HD static inline int truncated_byte(double value) {
   return value <= 0.0 ? 0 : value >= 255.0 ? 255 : static_cast<int>(value);
 }
 
-/// The bilinear pixel at a place of the image. `pixel(x, y)`: its packed pixel at a column and row inside it.
+/// The bilinear pixel at a position in the image. `pixel(x, y)`: its packed pixel at a column and row inside it.
 template <class Pixel>
 HEADRACE_HD static inline uint32_t bilinear_pixel(WarpPlace place, int width, int height, Pixel pixel) {
   const WarpTap x = warp_tap(place.x), y = warp_tap(place.y);
@@ -130,17 +130,17 @@ struct FixedMatrix {
   HEADRACE_HD uint32_t y(int y) const { return a[5] + static_cast<uint32_t>(y) * a[4]; }
 };
 
-/// A warp, and what follows from it for all of its pixels.
+/// A warp, and values derived from it once for all of its pixels.
 struct WarpJob {
   Warp warp;
   WarpPath path{};
   FixedMatrix fixed{};
 };
 
-/// The warp, with the way in which Pillow computes it.
+/// The warp, with how Pillow computes it.
 WarpJob warp_job(const Warp& warp);
 
-/// The column or row that a position lies in; -1: outside [0, size).
+/// The column or row that contains a position; -1: outside [0, size).
 HEADRACE_HD static inline int whole(double at, int size) { return within(at, size) ? static_cast<int>(at) : -1; }
 
 /// Calls store(x, pixel) for outputs [begin, end) of row y, in order. `width`, `height`: those of the image; `pixel`:

@@ -1,5 +1,5 @@
 // The filters of warps, bilinear and bicubic, for a block of outputs; see warp_block.h. Taps are bytes, so their
-// differences are made of integers: doubles would not round them.
+// differences are computed as integers, which is exact, as it would be in doubles.
 #pragma once
 
 #include "core/kernels/warp/warp_block.h"
@@ -7,7 +7,7 @@
 namespace headrace {
 namespace {
 
-/// The taps before the places of a block.
+/// The taps before the positions of a block.
 struct Taps {
   alignas(64) int32_t column[kBlock], row[kBlock];  // -1 at the border
 };
@@ -23,7 +23,7 @@ inline void find_taps(Block& block, Taps& taps) {
   }
 }
 
-/// Copies the pixels from `column` on of the row that begins with pixel `begin`, clamped to the image.
+/// Copies the pixels, starting at `column`, of the row that begins with pixel `begin`, clamped to the image.
 template <int kTaps>
 inline void load_taps(const Picture& picture, uint32_t begin, int column, uint32_t* taps) {
   const int width = picture.size.width;

@@ -1,4 +1,4 @@
-// Affine warps with the nearest filter: Pillow's fixed-point numbers, and its sums of doubles. See warp_block.h.
+// Affine warps with the nearest filter: Pillow's fixed-point numbers, and its accumulated doubles. See warp_block.h.
 #pragma once
 
 #include "core/kernels/warp/warp_block.h"
@@ -13,7 +13,7 @@ struct Outputs {
 
 inline int64_t quotient_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-/// Those of the outputs x for which start + x * step is in [0, limit).
+/// The outputs x for which start + x * step is in [0, limit).
 inline Outputs outputs_within(int64_t start, int64_t step, int64_t limit, Outputs of) {
   if (step == 0) return start >= 0 && start < limit ? of : Outputs{0, 0};
   if (step < 0) {
@@ -25,13 +25,13 @@ inline Outputs outputs_within(int64_t start, int64_t step, int64_t limit, Output
   return {begin, end};
 }
 
-/// Whether `times` steps from a number in fixed point stay among those of 32 bits.
+/// Whether `times` steps from a number in fixed point stay within 32 bits.
 inline bool stays_exact(uint32_t from, uint32_t step, int times) {
   const int64_t last = int64_t{static_cast<int32_t>(from)} + int64_t{static_cast<int32_t>(step)} * times;
   return last == static_cast<int32_t>(last);
 }
 
-/// Row y of an image in fixed point; `to`: memory of its first output, also of those that are not made.
+/// Row y of an image in fixed point; `to`: memory of the row's first output, even if that is not made.
 inline void fixed_row(const WarpJob& job, int y, Outputs made, const Picture& picture, uint8_t* to) {
   const uint32_t du = job.fixed.a[0], dv = job.fixed.a[3], first = static_cast<uint32_t>(made.begin);
   const uint32_t u = job.fixed.x(y) + first * du, v = job.fixed.y(y) + first * dv;
@@ -49,7 +49,7 @@ inline void fixed_row(const WarpJob& job, int y, Outputs made, const Picture& pi
   const auto within = [](uint32_t from, uint32_t step, int size, Outputs of) {
     return outputs_within(static_cast<int32_t>(from), static_cast<int32_t>(step), int64_t{size} << 16, of);
   };
-  to += made.begin * kPixelBytes;  // from here on made.begin counts as 0
+  to += made.begin * kPixelBytes;  // below, made.begin counts as 0
   const auto [begin, end] = within(v, dv, picture.size.height, within(u, du, picture.size.width, {0, width}));
   fill(to, begin, job.warp.fill);
   for (int x = begin; x < end; x += kBlock) {
@@ -64,7 +64,7 @@ inline void fixed_row(const WarpJob& job, int y, Outputs made, const Picture& pi
   fill(to + end * kPixelBytes, width - end, job.warp.fill);
 }
 
-/// One after the other, because each sum waits for the one before.
+/// One after another, because each sum depends on the previous one.
 inline void added_up_row(const Warp& warp, double u, double v, Outputs made, const Picture& picture, uint8_t* to) {
   for (int x = 0; x < made.end; ++x, u += warp.a[0], v += warp.a[3], to += kPixelBytes) {
     if (x < made.begin) continue;
@@ -74,15 +74,15 @@ inline void added_up_row(const Warp& warp, double u, double v, Outputs made, con
   }
 }
 
-/// Columns of an image without rotation and shear: those of all rows. They rise or fall along the row, so those inside
-/// lie side by side.
+/// Columns of an image without rotation and shear: the same for all rows. They rise or fall along the row, so those
+/// inside are adjacent.
 struct Columns {
   static constexpr int kMost = 256;
   uint32_t columns[kMost];
   int begin = 0, end = 0;   // of those inside
   bool consecutive = true;  // whether these rise by one each
 
-  /// u: the position of the first one; becomes that behind the last one.
+  /// u: the position of the first one; becomes the one after the last.
   Columns(double& u, double step, int count, int width) {
     for (int i = 0; i < count; ++i, u += step) {
       const int column = whole(u, width);

@@ -1,4 +1,4 @@
-// Warps for NEON: the compiler makes vectors of two doubles.
+// Warps for NEON: the compiler uses vectors of two doubles.
 #include "core/kernels/warp/tensor_blocks.h"
 #include "core/kernels/warp/warp_vector.h"
 

@@ -1,10 +1,10 @@
 // The part of an image that a warp reads.
 //
-// Note [corners]: places are made of sums, products and, of a perspective, quotients. Each of these, rounded, never
-// falls where its exact value rises, so the places of an affine map rise or fall along a row and along a column on
-// every path, as long as no number of fixed point overflows: the window's corners hold the extremes. A perspective maps
-// the window into the quadrilateral of its corners if the divisor keeps its sign; roundings then move places by less
-// than a pixel if nothing is a million times larger than the divisor.
+// Note [corners]: positions are computed by sums, products and, in a perspective, quotients. Each of these, rounded, is
+// monotonic, so the positions of an affine map rise or fall along a row and along a column on every path, as long as no
+// fixed-point number overflows: the window's corners hold the extremes. A perspective maps the window into the
+// quadrilateral of its corners if the divisor keeps its sign; roundings then move positions by less than a pixel if no
+// term is a million times larger than the divisor.
 #include "core/kernels/warp/warp_reach.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kMostQuotient = 1e6;
 
-/// The extremes of the window's places along each axis.
+/// The extremes of the window's positions along each axis.
 struct Extremes {
   double left, right, top, bottom;
 
@@ -35,7 +35,7 @@ Extremes of_corners(Box window, At at) {
   const WarpPlace first = at(window.x, window.y);
   Extremes all{first.x, first.x, first.y, first.y};
   for (const WarpPlace corner : {at(right, window.y), at(window.x, bottom), at(right, bottom)}) {
-    // Not a number would not be noticed by a comparison.
+    // A comparison would not detect NaN.
     if (!std::isfinite(corner.x + corner.y)) return {NAN, NAN, NAN, NAN};
     all.add(corner);
   }
@@ -98,10 +98,10 @@ struct Read {
 Read read_along(double low, double high, int size, const Warp& warp) {
   const bool nearest = warp.filter == Filter::kNearest;
   const int before = (warp.filter == Filter::kBicubic ? 1 : 0) + (warp.perspective ? 1 : 0);
-  const int behind = (nearest ? 0 : 1) + before;
+  const int after = (nearest ? 0 : 1) + before;
   const double shift = nearest ? 0.0 : 0.5;
   const auto within = [size](double at) { return static_cast<int>(std::clamp(at, 0.0, static_cast<double>(size))); };
-  const int begin = within(std::floor(low - shift) - before), end = within(std::floor(high - shift) + behind + 1);
+  const int begin = within(std::floor(low - shift) - before), end = within(std::floor(high - shift) + after + 1);
   return begin < end ? Read{begin, end - begin} : Read{0, 1};  // nothing but fill: a decoder still needs a box
 }
 

@@ -6,8 +6,8 @@
 
 namespace headrace {
 
-/// A box of an image of size `in` that holds every pixel that the outputs of `window`, a part of the warp's, are made
-/// of. Not always the smallest one; never empty.
+/// A box of an image of size `in` that contains every pixel read for the outputs of `window`, a part of the warp's
+/// output. Not always the smallest one; never empty.
 Box warp_reach(const WarpJob& job, Size in, Box window);
 
 }  // namespace headrace

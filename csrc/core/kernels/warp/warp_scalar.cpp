@@ -1,4 +1,4 @@
-// Warps without vectors: the loop that the other sets are compared with.
+// Warps without vectors: the reference for the other sets.
 #include <cstring>
 
 #include "core/kernels/warp/tensor_warp.h"

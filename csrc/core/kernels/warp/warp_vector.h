@@ -29,7 +29,7 @@ void each_pixel_row(const Warp& warp, int y, Outputs made, const Picture& pictur
 }
 
 inline void run_warp(const WarpJob& given, const uint8_t* from, Size in, Box window, uint8_t* to) {
-  // Numbers of pixels are 32 bits wide.
+  // Indices of pixels are 32 bits wide.
   if (static_cast<uint64_t>(in.width) * static_cast<uint64_t>(in.height) > std::numeric_limits<uint32_t>::max()) {
     return run_warp_scalar(given, from, in, window, to);
   }

@@ -1,4 +1,4 @@
-// Checks what a batch is filled with.
+// Fills a batch, with checks, and records its failures.
 #include "core/pipeline/batch/batch.h"
 
 #include <stdexcept>
@@ -16,7 +16,7 @@ void Batch::fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its
                               std::to_string(from->size()) + " samples");
     }
   }
-  failures_.reserve(its_rows.size());  // so that fail() needs no memory
+  failures_.reserve(its_rows.size());  // so that fail() need not allocate
   blobs = std::move(from);
   rows = std::move(its_rows);
   draws = std::move(its_draws);

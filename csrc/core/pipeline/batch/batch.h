@@ -1,4 +1,4 @@
-// One batch in flight: the rows its samples come from, the memory they go to, and how many are left.
+// One batch in flight: the rows its samples come from, the memory they go to, and how many are not done.
 #pragma once
 
 #include <atomic>
@@ -15,24 +15,24 @@
 #include "core/base/geometry.h"
 #include "core/io/source/blob.h"
 #include "core/jpeg/scan/entry_points.h"
-#include "core/pipeline/batch/lease_box.h"
+#include "core/pipeline/batch/lease_slot.h"
 
 namespace headrace {
 
 /// A sample that could not be made. The consumer raises it, skips it or replaces the sample.
 struct Failure {
-  int sample = 0;  // its number in the batch
+  int sample = 0;  // its index in the batch
   Stage stage{};
   int os_errno = 0;  // 0: no system call failed
   std::string reason;
 };
 
-/// The reason of a failure for want of memory. Short enough for a string to hold it without an allocation.
+/// The reason of a failure for lack of memory. Short enough for a string to hold it without an allocation.
 inline constexpr const char* kNoMemory = "out of memory";
 
 /// A finished sample in memory of its own, where samples have different sizes.
 struct SizedSample {
-  LeaseBox memory;  // empty: not made, or handed out
+  LeaseSlot memory;  // empty: not made, or handed out
   Size size;
 };
 
@@ -43,24 +43,24 @@ struct Batch {
 
   std::shared_ptr<const BlobTable> blobs;
   std::shared_ptr<EntryPoints> entry_points;  // of the JPEGs in `blobs`; null: none
-  std::vector<int64_t> rows;                  // of the blob table, one a sample
+  std::vector<int64_t> rows;                  // of the blob table, one per sample
   std::vector<double> draws;                  // [rows][recipe.draws]
   std::vector<Size> sizes;  // of the samples' images before any step, for images that were opened; else {0, 0}
-  LeaseBox slot;            // owns `memory`; empty where the caller brought the memory, or it was handed out
+  LeaseSlot slot;           // owns `memory`; empty if the caller passed the memory, or it was handed out
   uint8_t* memory = nullptr;
   std::shared_ptr<std::vector<SizedSample>> sized;  // instead of `memory`, where samples have different sizes
 
   std::vector<int> places;         // position of each sample in `memory`; empty: sample i at position i
   int room = 0;                    // samples that `memory` holds; in a repair, those of the batch that it repairs
   std::atomic<int> claimed{0};     // samples that a worker has taken
-  std::atomic<int> remaining{0};   // samples that are neither made nor failed
-  std::atomic<bool> ready{false};  // the consumer may have it
+  std::atomic<int> remaining{0};   // samples that are neither made nor failed yet
+  std::atomic<bool> ready{false};  // the consumer may take it
   std::atomic<int> writers{0};     // threads that may be writing to `memory` now
   std::atomic<bool> cancelled{false};
   const uint64_t id = next_id();  // unique in the process, unlike the address
 
-  /// Sets what a new batch is made from: rows of `from`, and `draws_each` draws a row. Throws std::invalid_argument for
-  /// a wrong number of draws, std::out_of_range for a row that `from` lacks; then nothing is changed.
+  /// Sets what a new batch is made from: rows of `from`, and `draws_each` draws per row. Throws std::invalid_argument
+  /// for a wrong number of draws, std::out_of_range for a row that `from` lacks; then nothing is changed.
   void fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its_rows, std::vector<double> its_draws,
             int draws_each);
 
@@ -79,7 +79,8 @@ struct Batch {
   /// Registers the calling thread as a writer before it writes a sample. False: the batch is cancelled, and nothing may
   /// be written. Any thread.
   bool begin_writing() {
-    // Increments, then loads `cancelled`; cancel() does the reverse. So it sees this writer, or this sees the cancel.
+    // Increments, then loads `cancelled`; cancel() does the reverse. So either it sees this writer, or this sees the
+    // cancel.
     writers.fetch_add(1);
     if (!cancelled.load()) return true;
     writers.fetch_sub(1);
@@ -102,7 +103,7 @@ struct Batch {
     }
     return false;
   }
-  /// Records the failure of a sample, also without memory for its reason. Any thread.
+  /// Records the failure of a sample, even if there is no memory for its reason. Any thread.
   void fail(int sample, Stage stage, int os_errno, const char* reason) noexcept;
   /// Records that the whole batch cannot be made. The first reason is kept. Any thread.
   void break_down(const std::string& reason) {

@@ -1,4 +1,4 @@
-// Memory of batches in this machine: slots of a ring, or memory that the caller brings.
+// Memory of batches on this machine: slots of a ring, or memory that the caller passes.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class BatchSlots {
   /// `keep`: most free slots that stay mapped.
   explicit BatchSlots(size_t keep) : keep_(keep) {}
 
-  /// Sets `batch.memory` to the caller's memory, or where that is null to a slot of at least `bytes`. Throws
+  /// Sets `batch.memory` to the caller's memory, or if that is null to a slot of at least `bytes`. Throws
   /// std::bad_alloc.
   void prepare(Batch& batch, BatchMemory memory, size_t bytes);
   /// See SlotRing::retire.

@@ -1,4 +1,4 @@
-// What a pipeline asks of a device at its end, beyond what every backend does: it finishes whole batches
+// The interface of a device at the end of a pipeline, beyond that of every backend: it finishes whole batches
 // asynchronously, and may decode samples itself.
 #pragma once
 
@@ -16,17 +16,18 @@
 
 namespace headrace {
 
-/// The pipeline, as its device calls it back. Any thread.
+/// The pipeline's callbacks for its device. Any thread.
 class PipelineHooks {
  public:
-  /// The device has decoded an offloaded sample.
+  /// Call when the device has decoded an offloaded sample.
   virtual void sample_made(const std::shared_ptr<Batch>& batch) = 0;
-  /// The device has refused an offloaded sample: `worker` makes it, in the calling thread. `bytes`: the sample's file.
+  /// Call when the device has refused an offloaded sample: `worker` makes it, in the calling thread. `bytes`: the
+  /// sample's file.
   virtual void make_here(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
                          std::span<const uint8_t> bytes) = 0;
-  /// There is one more sample to steal: wakes an idle worker.
+  /// Call when there is one more sample to steal: wakes an idle worker.
   virtual void stealable_added() = 0;
-  /// The consumer may have the batch.
+  /// Call when the consumer may take the batch.
   virtual void batch_ready(Batch& batch) = 0;
   /// Where the device's threads record their spans.
   virtual Recorder& recorder() = 0;
@@ -45,23 +46,24 @@ struct StolenSample {
 /// Any thread may call any method. An offloaded sample is one for which SampleWorker::make returned false.
 class DeviceSide {
  public:
-  /// Starts the device's threads. Once, before all else; they call `hooks` until Backend::retire() returns.
+  /// Starts the device's threads. Call once, before all other methods; they call `hooks` until Backend::retire()
+  /// returns.
   virtual void start(PipelineHooks& hooks) = 0;
-  /// Makes the device current in the calling thread for good: the first call of each of the pipeline's threads.
+  /// Makes the device current in the calling thread permanently. The first call of each of the pipeline's threads.
   virtual void bind_thread() noexcept = 0;
-  /// A batch without samples. Backend::prepare takes no other ones.
+  /// A new batch without samples. Backend::prepare accepts only such batches.
   virtual std::shared_ptr<Batch> new_batch() = 0;
   /// Backend::prepare for a batch that makes some samples of `first` again. The pipeline has set its memory.
   virtual void prepare_repair(Batch& batch, const Batch& first) = 0;
-  /// Every sample of the batch is made or has failed. Calls hooks.batch_ready, later and from another thread.
+  /// Call when every sample of the batch is made or has failed. Calls hooks.batch_ready later, from another thread.
   virtual void complete(const std::shared_ptr<Batch>& batch) = 0;
   /// Takes back an offloaded sample that no decoder has begun. Workers ask when no other sample is queued.
   virtual std::optional<StolenSample> steal() = 0;
   virtual bool stealable() const = 0;
-  /// Work that is put on `stream` from now on sees the batch, which is ready. Does not block.
+  /// Makes work that is put on `stream` after this call see the batch, which must be ready. Does not block.
   virtual void hand_over(Batch& batch, uintptr_t stream) = 0;
-  /// Blocks until the device writes no more into a cancelled batch, whose memory the caller is about to free. No worker
-  /// writes into it any more.
+  /// Blocks until the device no longer writes into a cancelled batch, whose memory the caller is about to free. No
+  /// worker may still write into it.
   virtual void abandon(Batch& batch) = 0;
   /// Stages beyond those of the workers.
   virtual std::vector<StageReport> stats() const = 0;

@@ -14,8 +14,8 @@
 
 namespace headrace {
 
-/// One in so many samples is timed stage by stage: the two clock calls around each stage cost about 1 % of a sample.
-/// While a recording runs, all samples are timed.
+/// One in this number of samples is timed stage by stage: the two clock calls around each stage cost about 1 % of a
+/// sample. While a recording runs, all samples are timed.
 inline constexpr int kTimedShare = 16;
 
 /// Not thread-safe: each thread has its own.
@@ -33,9 +33,9 @@ class SampleWorker {
     return bytes;
   }
 
-  /// Makes a sample of a batch from its file's bytes and returns true; or, where `may_offload`, leaves its decoding to
-  /// the device and returns false: the device then calls PipelineHooks. Throws NeedsPillow, or Error(kPlan) where a
-  /// step cannot be applied.
+  /// Makes a sample of a batch from its file's bytes and returns true; or, if `may_offload`, leaves its decoding to the
+  /// device and returns false: the device then calls PipelineHooks. Throws NeedsPillow, or Error(kPlan) where a step
+  /// cannot be applied.
   virtual bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
                     int sample, bool may_offload) = 0;
   /// Makes a sample of a batch from an image that is decoded already. Throws Error(kPlan).

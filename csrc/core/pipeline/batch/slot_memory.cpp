@@ -1,4 +1,4 @@
-// Maps slots with mmap, and keeps those that are left in a list of fixed size, so that leaving one cannot fail.
+// Maps slots with mmap, and keeps those that rings leave in a list of fixed size, so that leaving one cannot fail.
 #include "core/pipeline/batch/slot_memory.h"
 
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ struct Mapping {
   size_t bytes;
 };
 
-/// The slots that are left in this process, oldest first.
+/// The slots that rings have left in this process, oldest first.
 struct Left {
   const ForkGuard fork;
   std::mutex mutex;
@@ -73,7 +73,7 @@ uint8_t* take_slot(size_t bytes) {
   {
     Left& kept = left();
     const std::lock_guard lock(kept.mutex);
-    for (size_t i = kept.count; i-- > 0;) {  // the newest: its pages are the least likely to be gone
+    for (size_t i = kept.count; i-- > 0;) {  // newest first: their pages are the least likely to be reclaimed
       if (kept.slots[i].bytes == mapped) return kept.remove(i).memory;
     }
   }
@@ -90,7 +90,8 @@ void leave_slot(uint8_t* slot, size_t bytes) noexcept {
   Left& kept = left();  // take_slot() has made the list: no memory is needed
   const std::lock_guard lock(kept.mutex);
   if (kept.keepers == 0 || mapping.bytes > kMostLeft) return unmap_slot(slot, bytes);
-  // The system takes the pages when it needs them, unless they are written to before. Where it cannot, none are kept.
+  // The system reclaims the pages when it needs them, unless they are written to before. Where it cannot, no slots are
+  // kept.
   if (!let_pages_go(slot, mapping.bytes)) return unmap_slot(slot, bytes);
   while (kept.count == kept.slots.size() || kept.bytes + mapping.bytes > kMostLeft) kept.drop(0);
   kept.slots[kept.count++] = mapping;

@@ -8,7 +8,7 @@
 
 namespace headrace {
 
-/// A slot of at least `bytes`, 4096-byte aligned, with unspecified contents: one that leave_slot() has kept, or newly
+/// A slot of at least `bytes`, 4096-byte aligned, with unspecified contents: either kept by leave_slot() or newly
 /// mapped, on huge pages where the system grants them. Any thread. Throws std::bad_alloc.
 uint8_t* take_slot(size_t bytes);
 
@@ -16,14 +16,15 @@ uint8_t* take_slot(size_t bytes);
 void unmap_slot(uint8_t* slot, size_t bytes) noexcept;
 
 /// Keeps a slot of take_slot(bytes) for another ring while a SlotKeeper lives, up to 1 GiB and 16 slots in a process;
-/// the oldest goes to the system for it. The system may take the pages of a kept slot when memory is short. Any thread.
+/// the oldest is returned to the system to make room. The system may reclaim the pages of a kept slot when memory is
+/// short. Any thread.
 void leave_slot(uint8_t* slot, size_t bytes) noexcept;
 
 /// Bytes of the slots that are kept. Any thread.
 size_t left_slot_bytes();
 
-/// While one lives in this process, slots of rings that have ended are kept. The last one's end returns them to the
-/// system. One that a fork has copied does nothing. Any thread.
+/// While one lives in this process, slots of rings that have ended are kept. Destroying the last one returns them to
+/// the system. A copy made by a fork does nothing. Any thread.
 class SlotKeeper {
  public:
   SlotKeeper();

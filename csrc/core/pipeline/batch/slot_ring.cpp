@@ -25,7 +25,7 @@ Lease SlotRing::acquire() {
     }
   }
   if (slot == nullptr) {
-    slot = take_slot(slot_bytes_);  // without the lock: other threads may take free slots meanwhile
+    slot = take_slot(slot_bytes_);  // without the lock, so that other threads can take free slots meanwhile
     const std::lock_guard lock(mutex_);
     ++slots_;
   }

@@ -15,8 +15,8 @@ namespace headrace {
 /// the ring's owner is gone.
 using Lease = std::shared_ptr<uint8_t>;
 
-/// Leases slots of one size. The ring sets no limit on leases: where all slots are leased, it maps a new one. Slots
-/// that return beyond `keep` free ones are unmapped.
+/// Leases slots of one size. The number of leases is unlimited: if all slots are leased, it maps a new one. Slots that
+/// return beyond `keep` free ones are unmapped.
 class SlotRing : public std::enable_shared_from_this<SlotRing> {
  public:
   /// `slot_bytes`: size of a slot; `keep`: most free slots that stay mapped.
@@ -28,7 +28,7 @@ class SlotRing : public std::enable_shared_from_this<SlotRing> {
   /// A slot, 4096-byte aligned, with unspecified contents. Never blocks. Any thread. Throws std::bad_alloc.
   Lease acquire();
 
-  /// Leaves the free slots, and from now on each slot that returns, to other rings (leave_slot). Any thread.
+  /// Leaves the free slots, and each slot that returns after this call, to other rings (leave_slot). Any thread.
   void retire() noexcept;
 
   /// Size of a slot.

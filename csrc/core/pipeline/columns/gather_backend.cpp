@@ -9,8 +9,8 @@
 namespace headrace {
 namespace {
 
-// Several batches are in flight. From this size on, the first bytes of a batch have left a core's share of the caches
-// before the consumer reads them.
+// Several batches are in flight. At or above this size, the first bytes of a batch have left a core's share of the
+// caches before the consumer reads them.
 constexpr size_t kLargeBatch = size_t{8} << 20;
 
 class GatherWorker final : public SampleWorker {

@@ -10,8 +10,8 @@
 
 namespace headrace {
 
-/// The memory of a batch of n samples: for each column its n rows, one after the other. Each column begins at a
-/// multiple of `kColumnAlignment`.
+/// The memory of a batch of n samples: for each column its n rows, one after another. Each column begins at a multiple
+/// of `kColumnAlignment`.
 class GatherLayout {
  public:
   static constexpr size_t kColumnAlignment = 64;  // a cache line, and the largest alignment that a dtype needs
@@ -32,7 +32,7 @@ class GatherLayout {
   const std::vector<size_t> row_bytes_;
 };
 
-/// Workers copy rows of tables whose columns have the layout's sizes; another table fails sample by sample.
+/// Workers copy rows of tables whose columns have the layout's sizes; with any other table each sample fails.
 class GatherBackend final : public Backend {
  public:
   /// `slots_kept`: most free slots that stay mapped.

@@ -18,7 +18,7 @@ namespace headrace {
 class ViewsBackend final : public Backend {
  public:
   /// `views`: at least one; their recipes have the same draws and no Python call. `stacked`: whether the views of a
-  /// sample lie one after the other. `kernels` must outlive this. `slots_kept`: most free slots that stay mapped.
+  /// sample are stored one after another. `kernels` must outlive this. `slots_kept`: most free slots that stay mapped.
   /// Throws std::invalid_argument for other views.
   ViewsBackend(std::vector<SampleOptions> views, bool stacked, const Kernels& kernels, size_t slots_kept);
 

@@ -17,8 +17,8 @@ namespace headrace {
 /// The worker of ViewsBackend.
 class ViewsMaker final : public SampleWorker {
  public:
-  /// All arguments must outlive this. `luts`: of each view, aligned as kernels.h requires. `layout`: a column a view,
-  /// or one column, whose rows hold all views.
+  /// All arguments must outlive this. `luts`: one per view, aligned as kernels.h requires. `layout`: one column per
+  /// view, or a single column whose rows hold all views.
   ViewsMaker(const Kernels& kernels, const std::vector<SampleOptions>& views,
              const std::vector<AlignedArray<uint8_t>>& luts, const GatherLayout& layout);
 

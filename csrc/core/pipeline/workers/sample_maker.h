@@ -8,10 +8,10 @@
 
 namespace headrace {
 
-/// Where a sample goes whose first element lies at `base`. `lut`: the options' table, aligned as kernels.h requires.
+/// The output for a sample whose first element is at `base`. `lut`: the options' table, aligned as kernels.h requires.
 Output output_at(uint8_t* base, const OutputStrides& strides, const SampleOptions& options, const uint8_t* lut);
 
-/// The worker of CpuBackend. Derived classes send the elements elsewhere, or make something else of them.
+/// The worker of CpuBackend. Derived classes write the elements elsewhere, or make something else from them.
 class SampleMaker : public SampleWorker {
  public:
   /// `kernels`, `options` and `lut` (the options' table, aligned as kernels.h requires) must outlive this.
@@ -19,7 +19,7 @@ class SampleMaker : public SampleWorker {
       : options_(options), lut_(lut), fuser_(kernels) {}
 
   /// As in SampleWorker. Returns true: there is no device that could finish the sample. Throws NeedsPillow as
-  /// plain_header and JpegDecoder do; the latter when part of the sample may be written already.
+  /// plain_header and JpegDecoder do; the latter when part of the sample may already be written.
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
             bool may_offload) override;
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
@@ -29,7 +29,7 @@ class SampleMaker : public SampleWorker {
   const uint8_t* const lut_;
 
  private:
-  /// Where a sample goes that has this plan.
+  /// The output for a sample with this plan.
   virtual Output output(Batch& batch, int sample, const Plan& plan);
   /// Called after the last row of a sample.
   virtual void finish(Batch& /*batch*/, int /*sample*/) {}

@@ -1,4 +1,4 @@
-// Makes the images that Python steps take: decodes or reads pixels, runs the native steps before it, keeps RGBX.
+// Makes the input images of Python steps: decodes or reads pixels, runs the native steps before them, keeps RGBX.
 #pragma once
 
 #include <cstdint>

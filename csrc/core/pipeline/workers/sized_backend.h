@@ -14,7 +14,7 @@ class SizedBackend final : public Backend {
   /// `kernels` must outlive this.
   SizedBackend(SampleOptions options, const Kernels& kernels);
 
-  /// Throws std::logic_error where the caller brings memory: its size is not known before the samples are made.
+  /// Throws std::logic_error if the caller passes memory: its size is not known before the samples are made.
   void prepare(Batch& batch, BatchMemory memory) override;
   std::unique_ptr<SampleWorker> make_worker() override;
   void retire() noexcept override { slots_.retire(); }

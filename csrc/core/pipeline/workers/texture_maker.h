@@ -1,4 +1,4 @@
-// Makes samples whose elements are texture channels: the plan ends in an image, of which the channels are made.
+// Makes samples whose elements are texture channels: the plan ends in an image, from which the channels are made.
 #pragma once
 
 #include "core/kernels/textures/texture_scratch.h"

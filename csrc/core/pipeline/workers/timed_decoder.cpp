@@ -7,7 +7,7 @@
 namespace headrace {
 namespace {
 
-// Forwards rows and measures the time that the sinks behind it take.
+// Forwards rows and measures the time that the sinks after it take.
 class TimedSink final : public RowSink {
  public:
   explicit TimedSink(RowSink& next) : next_(next) {}
@@ -53,7 +53,7 @@ void TimedDecoder::decode(std::span<const uint8_t> bytes, const JpegHeader& head
   TimedSink timed_sink(sink);
   const int64_t planned = now_ns();
   decoder_.decode(bytes, header, box, timed_sink, entry_points);
-  // Decoding and resizing alternate every few rows. The spans show them one after the other, with their total times.
+  // Decoding and resizing alternate every few rows. The spans show them one after another, with their total times.
   const int64_t decoded = now_ns() - timed_sink.spent_ns();
   if (after) after();
   const int64_t end = now_ns();

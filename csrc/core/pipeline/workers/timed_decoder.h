@@ -23,8 +23,8 @@ class TimedDecoder {
  public:
   /// As plain_header.
   JpegHeader header(std::span<const uint8_t> bytes, const SampleOptions& options, const StageStats& stats);
-  /// As JpegDecoder::decode. What happened since header() counts as the stage "header". `after` is called at the end,
-  /// as part of the stage "resize".
+  /// As JpegDecoder::decode. The time since header() counts as the stage "header". `after` is called at the end, as
+  /// part of the stage "resize".
   void decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink,
               EntryPoints* entry_points, StageStats& stats, const std::function<void()>& after = {});
 

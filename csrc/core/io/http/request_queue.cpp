@@ -1,5 +1,5 @@
-// Queues of requests, one a host.
-#include "core/io/http/request_desk.h"
+// Queues of requests, one per host.
+#include "core/io/http/request_queue.h"
 
 #include <unistd.h>
 
@@ -20,23 +20,23 @@ bool fits(const HttpObject& object, const RangeKey& key) {
 
 }  // namespace
 
-uint32_t RequestDesk::add_host() {
+uint32_t RequestQueue::add_host() {
   const std::lock_guard guard(lock_);
   hosts_.emplace_back();
   return static_cast<uint32_t>(hosts_.size() - 1);
 }
 
-void RequestDesk::add_object(uint64_t number, HttpObject object) {
+void RequestQueue::add_object(uint64_t number, HttpObject object) {
   const std::lock_guard guard(lock_);
   objects_[number] = std::make_shared<const HttpObject>(std::move(object));
 }
 
-void RequestDesk::drop_object(uint64_t number) {
+void RequestQueue::drop_object(uint64_t number) {
   const std::lock_guard guard(lock_);
   objects_.erase(number);
 }
 
-std::vector<size_t> RequestDesk::fetch(std::span<const RangeKey> keys, bool urgent) {
+std::vector<size_t> RequestQueue::fetch(std::span<const RangeKey> keys, bool urgent) {
   std::vector<size_t> others;
   const auto groups = joined_ranges(keys);
   const std::lock_guard guard(lock_);
@@ -53,7 +53,7 @@ std::vector<size_t> RequestDesk::fetch(std::span<const RangeKey> keys, bool urge
       if (request.object == nullptr) {
         request.object = found->second;
         request.urgent = urgent;
-      } else if (keys[i].offset - request.end() < request.object->lead) {  // a lead must not lie in the part before it
+      } else if (keys[i].offset - request.end() < request.object->lead) {  // a lead must not overlap the part before it
         line_of(request).push_back(std::exchange(request, {found->second, {}, urgent}));
       }
       request.parts.push_back(keys[i]);
@@ -65,12 +65,12 @@ std::vector<size_t> RequestDesk::fetch(std::span<const RangeKey> keys, bool urge
   return others;
 }
 
-std::deque<RangeRequest>& RequestDesk::line_of(const RangeRequest& request) {
+std::deque<RangeRequest>& RequestQueue::line_of(const RangeRequest& request) {
   Host& host = hosts_[request.object->host];
   return request.urgent ? host.urgent : host.ahead;
 }
 
-void RequestDesk::add_connection(uint32_t host, int descriptor) {
+void RequestQueue::add_connection(uint32_t host, int descriptor) {
   const std::lock_guard guard(lock_);
   Host& one = hosts_.at(host);
   one.coming -= std::min<size_t>(one.coming, 1);
@@ -83,7 +83,7 @@ void RequestDesk::add_connection(uint32_t host, int descriptor) {
   work_.signal();
 }
 
-void RequestDesk::lack_connections(uint32_t host, size_t count, const std::string& reason) {
+void RequestQueue::lack_connections(uint32_t host, size_t count, const std::string& reason) {
   const std::lock_guard guard(lock_);
   Host& one = hosts_.at(host);
   one.coming -= std::min(one.coming, count);
@@ -91,19 +91,19 @@ void RequestDesk::lack_connections(uint32_t host, size_t count, const std::strin
   if (one.open == 0) give_back_all(one, Why::kFailed, reason);
 }
 
-void RequestDesk::pause(uint32_t host, double seconds) {
+void RequestQueue::pause(uint32_t host, double seconds) {
   const std::lock_guard guard(lock_);
   hosts_.at(host).paused_until_ns = now_ns() + static_cast<int64_t>(seconds * 1e9);
   work_.signal();
 }
 
-std::vector<ReturnedRanges> RequestDesk::returned() {
+std::vector<ReturnedRanges> RequestQueue::returned() {
   events_.clear();
   const std::lock_guard guard(lock_);
   return std::exchange(returned_, {});
 }
 
-std::vector<std::pair<uint32_t, size_t>> RequestDesk::needed() {
+std::vector<std::pair<uint32_t, size_t>> RequestQueue::needed() {
   const std::lock_guard guard(lock_);
   std::vector<std::pair<uint32_t, size_t>> made;
   for (uint32_t i = 0; i < hosts_.size(); ++i) {
@@ -112,18 +112,18 @@ std::vector<std::pair<uint32_t, size_t>> RequestDesk::needed() {
   return made;
 }
 
-RequestDesk::Counts RequestDesk::counts() const {
+RequestQueue::Counts RequestQueue::counts() const {
   const std::lock_guard guard(lock_);
   return counts_;
 }
 
-void RequestDesk::close() {
+void RequestQueue::close() {
   const std::lock_guard guard(lock_);
   closing_ = true;
   work_.signal();
 }
 
-std::optional<std::vector<std::pair<uint32_t, int>>> RequestDesk::arrived() {
+std::optional<std::vector<std::pair<uint32_t, int>>> RequestQueue::arrived() {
   work_.clear();
   const std::lock_guard guard(lock_);
   if (!closing_) return std::exchange(arriving_, {});
@@ -132,7 +132,7 @@ std::optional<std::vector<std::pair<uint32_t, int>>> RequestDesk::arrived() {
   return {};
 }
 
-std::optional<RangeRequest> RequestDesk::next(uint32_t host, int64_t now_ns) {
+std::optional<RangeRequest> RequestQueue::next(uint32_t host, int64_t now_ns) {
   const std::lock_guard guard(lock_);
   Host& one = hosts_[host];
   if (one.waiting() == 0 || now_ns < one.paused_until_ns) return {};
@@ -143,13 +143,13 @@ std::optional<RangeRequest> RequestDesk::next(uint32_t host, int64_t now_ns) {
   return request;
 }
 
-size_t RequestDesk::connections() const {
+size_t RequestQueue::connections() const {
   size_t sum = 0;
   for (const Host& one : hosts_) sum += one.open + one.coming;
   return sum;
 }
 
-int64_t RequestDesk::ask_for_connections(int64_t now_ns) {
+int64_t RequestQueue::ask_for_connections(int64_t now_ns) {
   const std::lock_guard guard(lock_);
   int64_t again = 0;
   for (Host& host : hosts_) {
@@ -169,37 +169,37 @@ int64_t RequestDesk::ask_for_connections(int64_t now_ns) {
   return again;
 }
 
-bool RequestDesk::is_crowded() const {
+bool RequestQueue::is_crowded() const {
   const std::lock_guard guard(lock_);
   return connections() >= most_ && std::any_of(hosts_.begin(), hosts_.end(), [](const Host& host) {
            return host.waiting() > 0 && host.open + host.coming == 0;
          });
 }
 
-void RequestDesk::lost_connection(uint32_t host) {
+void RequestQueue::lost_connection(uint32_t host) {
   const std::lock_guard guard(lock_);
   --hosts_[host].open;
 }
 
-void RequestDesk::count(uint64_t bytes) {
+void RequestQueue::count(uint64_t bytes) {
   const std::lock_guard guard(lock_);
   counts_.bytes += bytes;
 }
 
-bool RequestDesk::may_be_late(double share) {
+bool RequestQueue::may_be_late(double share) {
   const std::lock_guard guard(lock_);
   if (static_cast<double>(counts_.late) >= share * static_cast<double>(counts_.requests)) return false;
   ++counts_.late;
   return true;
 }
 
-void RequestDesk::again(RangeRequest request) {
+void RequestQueue::again(RangeRequest request) {
   const std::lock_guard guard(lock_);
   --counts_.requests;
   line_of(request).push_front(std::move(request));
 }
 
-void RequestDesk::give_back(RangeRequest request, ReturnedRanges what) {
+void RequestQueue::give_back(RangeRequest request, ReturnedRanges what) {
   const std::lock_guard guard(lock_);
   what.parts = std::move(request.parts);
   what.urgent = request.urgent;
@@ -212,7 +212,7 @@ void RequestDesk::give_back(RangeRequest request, ReturnedRanges what) {
   events_.signal();
 }
 
-void RequestDesk::give_back_all(Host& host, Why why, const std::string& reason) {
+void RequestQueue::give_back_all(Host& host, Why why, const std::string& reason) {
   for (std::deque<RangeRequest>* line : {&host.urgent, &host.ahead}) {
     for (RangeRequest& one : *line) {
       returned_.push_back({std::move(one.parts), why, one.urgent, 0, {}, reason});

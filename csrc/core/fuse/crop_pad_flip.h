@@ -1,4 +1,4 @@
-// Moves pixels without mixing them: cuts, pads, mirrors and grays the rows of an image.
+// Moves pixels without mixing them: crops, pads, flips and grays the rows of an image.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace headrace {
 
-/// R = G = B = Pillow's L of each pixel. `to` may be `from`.
+/// Writes R = G = B = Pillow's L of each pixel. `to` may be `from`.
 void gray_row(const uint8_t* from, int pixels, uint8_t* to);
 
 /// Whether the rows of the take are rows of the image, in order: no padding, no mirroring.
@@ -22,11 +22,11 @@ Box needed_box(const Take& take, Size image);
 /// warp may need less, see decode_box.
 Box made_box(const PlanStage& stage, const Take& after);
 
-/// Passes on a take's rows. A plain take streams: it passes on whole rows as pushed, even pixels outside its box. Any
-/// other take collects the image first.
-class Taker final : public RowSink {
+/// Applies a take and passes its rows on. A plain take streams: it passes on whole rows as pushed, even pixels outside
+/// its box. Any other take collects the image first.
+class CropPadFlip final : public RowSink {
  public:
-  /// Begins an image of size `image`. The rows of `have`, a part of it that contains needed_box, are pushed.
+  /// Begins an image of size `image`. The rows of `have`, a part of it that contains needed_box, must then be pushed.
   void begin(const Take& take, Size image, Box have, RowSink& next);
   void push(const uint8_t* rows, size_t stride, int count) override;
 

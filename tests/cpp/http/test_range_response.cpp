@@ -5,26 +5,26 @@
 #include <string>
 
 #include "archive/tar_text.h"
-#include "core/io/http/range_answer.h"
+#include "core/io/http/range_response.h"
 #include "core/io/tar/tar_check.h"
 #include "http/http_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;
-using State = RangeAnswer::State;
+using State = RangeResponse::State;
 
 namespace {
 
 /// Feeds an answer in pieces of at most `piece` bytes until it has ended.
-State feed(RangeAnswer& answer, std::string_view bytes, size_t piece) {
+State feed(RangeResponse& response, std::string_view bytes, size_t piece) {
   State state = State::kMore;
   while (!bytes.empty() && state == State::kMore) {
-    const std::span<uint8_t> room = answer.room();
+    const std::span<uint8_t> room = response.room();
     REQUIRE_FALSE(room.empty());
     const size_t count = std::min({piece, room.size(), bytes.size()});
     std::copy_n(bytes.begin(), count, room.begin());
     bytes.remove_prefix(count);
-    state = answer.got(count);
+    state = response.got(count);
   }
   return state;
 }
@@ -32,8 +32,8 @@ State feed(RangeAnswer& answer, std::string_view bytes, size_t piece) {
 State answered(const std::string& bytes, RangeRequest request = a_request({{10, 20}})) {
   ByteStore store(1 << 20, 0);
   for (const RangeKey& key : request.parts) store.want(key);
-  RangeAnswer answer(request, store);
-  return feed(answer, bytes, 1000);
+  RangeResponse response(request, store);
+  return feed(response, bytes, 1000);
 }
 
 std::string held(ByteStore& store, const RangeKey& key) {
@@ -63,11 +63,11 @@ TEST_CASE("ranges of one request, with and without gaps, in pieces of any length
       const std::vector<RangeKey> keys = request.parts;
       for (const RangeKey& key : keys) REQUIRE(store.want(key));
       const uint64_t begin = request.begin(), end = request.end();
-      RangeAnswer answer(request, store);
-      CHECK(answer.untouched());
-      CHECK(feed(answer, a_head(begin, end) + bytes_of(begin, end), piece) == State::kDone);
-      CHECK(answer.reusable());
-      CHECK(answer.bytes() == end - begin);
+      RangeResponse response(request, store);
+      CHECK(response.untouched());
+      CHECK(feed(response, a_head(begin, end) + bytes_of(begin, end), piece) == State::kDone);
+      CHECK(response.reusable());
+      CHECK(response.bytes() == end - begin);
       CHECK(request.parts.empty());
       for (const RangeKey& key : keys) CHECK(held(store, key) == bytes_of(key.offset, key.offset + key.length));
     }
@@ -79,9 +79,9 @@ TEST_CASE("a range is in the store as soon as it is whole, and what is missing s
   RangeRequest request = a_request({{0, 10}, {10, 10}});
   const std::vector<RangeKey> keys = request.parts;
   for (const RangeKey& key : keys) store.want(key);
-  RangeAnswer answer(request, store);
-  CHECK(feed(answer, a_head(0, 20) + bytes_of(0, 15), 1000) == State::kMore);
-  CHECK(answer.missing() == 5);
+  RangeResponse response(request, store);
+  CHECK(feed(response, a_head(0, 20) + bytes_of(0, 15), 1000) == State::kMore);
+  CHECK(response.missing() == 5);
   CHECK(held(store, keys[0]) == bytes_of(0, 10));
   CHECK(request.parts == std::vector<RangeKey>{keys[1]});
 }
@@ -96,8 +96,8 @@ TEST_CASE("a header in front of each range must be of its length") {
     request.object = std::make_shared<const HttpObject>(tar);
     const RangeKey key = request.parts[0];
     store.want(key);
-    RangeAnswer answer(request, store);
-    CHECK(feed(answer, a_head(0, 532) + body, piece) == State::kDone);
+    RangeResponse response(request, store);
+    CHECK(feed(response, a_head(0, 532) + body, piece) == State::kDone);
     CHECK(held(store, key) == bytes_of(512, 532));
   }
   for (const std::string& lead : {tar_header(21), std::string(512, '\0'), std::string(512, 'x')}) {
@@ -157,8 +157,8 @@ TEST_CASE("after the answer: connections that end, and bytes too many") {
     ByteStore store(1 << 20, 0);
     RangeRequest request = a_request({{10, 20}});
     store.want(request.parts[0]);
-    RangeAnswer answer(request, store);
-    CHECK(feed(answer, a_head(10, 30, head) + bytes_of(10, 30) + tail, 1000) == State::kDone);
-    CHECK_FALSE(answer.reusable());
+    RangeResponse response(request, store);
+    CHECK(feed(response, a_head(10, 30, head) + bytes_of(10, 30) + tail, 1000) == State::kDone);
+    CHECK_FALSE(response.reusable());
   }
 }

@@ -1,4 +1,4 @@
-// What an HTTP reader's thread and its callers share: requests that wait, connections to come, ranges to return.
+// What an HTTP reader's thread and its callers share: waiting requests, new connections, ranges to return.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@
 
 namespace headrace {
 
-/// Why ranges are returned to those who asked for them.
+/// Why ranges are returned to the caller.
 enum class Why : uint8_t {
-  kRefused,  // the server said an error: `status`
-  kFailed,   // the connection did: `reason`
-  kLate,     // the request goes on, but takes longer than most
-  kOdd,      // they must be read in another way; no failure
+  kRefused,  // the server reported an error: `status`
+  kFailed,   // the connection failed: `reason`
+  kLate,     // the request continues, but takes longer than most
+  kOdd,      // they must be read another way; not a failure
 };
 
 struct ReturnedRanges {
@@ -36,31 +36,32 @@ struct ReturnedRanges {
 };
 
 /// Any thread may call any method.
-class RequestDesk {
+class RequestQueue {
  public:
   struct Counts {
     uint64_t requests = 0, late = 0, bytes = 0;
   };
 
-  /// `most`: connections of all hosts.
-  explicit RequestDesk(size_t most) : most_(most) {}
+  /// `most`: maximum number of connections, for all hosts.
+  explicit RequestQueue(size_t most) : most_(most) {}
 
   // ---- for callers ----
 
-  /// A server's number.
+  /// Adds a server; returns its number.
   uint32_t add_host();
   void add_object(uint64_t number, HttpObject object);
-  /// Its ranges are not read any more, but for those that were begun.
+  /// Stops new reads: fetch() refuses its ranges. Requests already queued or sent complete.
   void drop_object(uint64_t number);
   /// Begins to read ranges, which must be wanted in the store, in this order; urgent ones before others. Does not wait.
-  /// Returns the positions of those that it does not read: their object is not known, or its server answered oddly.
+  /// Returns the positions of those that it does not read: their object is unknown, or its server's responses were
+  /// unexpected.
   std::vector<size_t> fetch(std::span<const RangeKey> keys, bool urgent);
-  /// A connection that was needed; it is closed here.
+  /// Adds a connection that was needed. Takes ownership of the descriptor.
   void add_connection(uint32_t host, int descriptor);
-  /// Needed connections cannot be had; the next ones are asked for in a second. If the host has none, what waits for
-  /// them is returned as failed.
+  /// `count` needed connections cannot be opened; they are requested again after a second. If the host has no
+  /// connection, its waiting ranges are returned as failed.
   void lack_connections(uint32_t host, size_t count, const std::string& reason);
-  /// No request of the host is begun for so many seconds.
+  /// Begins no request to the host for this number of seconds.
   void pause(uint32_t host, double seconds);
   /// Readable when ranges are returned or connections are needed.
   int event_descriptor() const { return events_.descriptor(); }
@@ -75,28 +76,28 @@ class RequestDesk {
 
   /// Readable when there is something new for the thread.
   int work_descriptor() const { return work_.descriptor(); }
-  /// Connections that arrived, as pairs of host and descriptor. Nothing: the thread shall end.
+  /// New (host, descriptor) pairs; nullopt: stop the thread.
   std::optional<std::vector<std::pair<uint32_t, int>>> arrived();
-  /// The next request of a host that may be begun now.
+  /// The next request to a host that may begin now.
   std::optional<RangeRequest> next(uint32_t host, int64_t now_ns);
-  /// Asks for the connections that waiting requests need. Returns the time at which to ask again; 0: there is none.
+  /// Requests the connections that waiting requests need. Returns the time to do so again; 0: none.
   int64_t ask_for_connections(int64_t now_ns);
-  /// Whether another host has requests, but no connection for them: those of idle hosts are in its way.
+  /// Whether another host has requests but no connection, because connections of idle hosts fill the limit.
   bool is_crowded() const;
   void lost_connection(uint32_t host);
   void count(uint64_t bytes);
-  /// Whether so small a share of the requests is late that this one may be returned as late.
+  /// Whether the share of late requests is below `share`, so that this one may be returned as late. If so, counts it.
   bool may_be_late(double share);
-  /// Puts a request in front again.
+  /// Puts a request back at the front of its queue.
   void again(RangeRequest request);
-  /// kOdd: its host answers oddly, so no request of it is made any more.
+  /// kOdd: the host's responses are unexpected, so no further request to it is made.
   void give_back(RangeRequest request, ReturnedRanges what);
 
  private:
   struct Host {
     std::deque<RangeRequest> urgent, ahead;
-    size_t open = 0, coming = 0, needed = 0;            // connections: held, asked for, to be asked for
-    int64_t paused_until_ns = 0, connect_after_ns = 0;  // no request before; no connection is asked for before
+    size_t open = 0, coming = 0, needed = 0;            // connections: open, requested, to be requested
+    int64_t paused_until_ns = 0, connect_after_ns = 0;  // no request before; no connection is requested before
     bool odd = false;
     size_t waiting() const { return urgent.size() + ahead.size(); }
   };

@@ -1,4 +1,4 @@
-// The answer to one request: where its bytes go, and what is wrong with it.
+// The response to one request: where its bytes go, and what is wrong with it.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@
 
 namespace headrace {
 
-/// Takes the bytes of an answer in pieces of any length. The parts of the request go to the store as soon as they are
+/// Takes the bytes of a response in pieces of any length. The parts of the request go to the store as soon as they are
 /// whole, and are then removed from the request. One thread.
-class RangeAnswer {
+class RangeResponse {
  public:
   enum class State : uint8_t {
     kMore,     // bytes are missing
     kDone,     // all parts are in the store
-    kRefused,  // the server said an error: status() and retry_after()
-    kShort,    // it sends fewer bytes than it was asked for
-    kOdd,      // another answer than a range of this object as it was: an HTTP library finds out what it means
-    kLost,     // only of a Connection: it ended before the answer did
+    kRefused,  // the server reported an error: status() and retry_after()
+    kShort,    // it sends fewer bytes than requested
+    kOdd,      // not the range of the unchanged object: an HTTP library must interpret it
+    kLost,     // only from a Connection: it ended before the response did
   };
 
   /// `request` and `store` must outlive it.
-  RangeAnswer(RangeRequest& request, ByteStore& store);
+  RangeResponse(RangeRequest& request, ByteStore& store);
 
   /// Memory for the next bytes; never empty in state kMore.
   std::span<uint8_t> room();
-  /// `count` bytes were written to room().
+  /// Call when `count` bytes were written to room().
   State got(size_t count);
 
   /// Bytes that are missing; 0: not known yet.
@@ -66,8 +66,8 @@ class RangeAnswer {
   std::string retry_after_;
   uint64_t at_ = 0, end_ = 0, received_ = 0;  // offsets in the object; bytes of the body
   Piece piece_ = Piece::kGap;
-  size_t left_ = 0;                 // bytes of this piece that are missing
-  std::shared_ptr<Received> part_;  // being filled
+  size_t left_ = 0;                   // bytes of this piece that are missing
+  std::shared_ptr<ByteBuffer> part_;  // being filled
 };
 
 }  // namespace headrace

@@ -1,5 +1,5 @@
 // Reads the head into scratch memory and the body into the memory that the store will hold.
-#include "core/io/http/range_answer.h"
+#include "core/io/http/range_response.h"
 
 #include <algorithm>
 #include <string_view>
@@ -11,23 +11,23 @@
 
 namespace headrace {
 
-RangeAnswer::RangeAnswer(RangeRequest& request, ByteStore& store)
+RangeResponse::RangeResponse(RangeRequest& request, ByteStore& store)
     : request_(request), store_(store), scratch_(kFirst) {}
 
-std::span<uint8_t> RangeAnswer::room() {
+std::span<uint8_t> RangeResponse::room() {
   if (head_read_) return piece_room();
   if (filled_ == scratch_.size()) scratch_.resize(2 * scratch_.size());
   return std::span(scratch_).subspan(filled_);
 }
 
-/// A part is received where it stays; what leads to it, and gaps, into scratch memory.
-std::span<uint8_t> RangeAnswer::piece_room() {
+/// A part is received into its final memory; leads and gaps into scratch memory.
+std::span<uint8_t> RangeResponse::piece_room() {
   if (piece_ == Piece::kPart) return std::span(*part_).last(left_);
   if (piece_ == Piece::kLead) return std::span(scratch_).first(request_.object->lead).last(left_);
   return std::span(scratch_).first(std::min(left_, scratch_.size()));
 }
 
-RangeAnswer::State RangeAnswer::got(size_t count) {
+RangeResponse::State RangeResponse::got(size_t count) {
   if (head_read_) {
     received_ += count;
     return advance(count);
@@ -36,7 +36,7 @@ RangeAnswer::State RangeAnswer::got(size_t count) {
   return read_head();
 }
 
-RangeAnswer::State RangeAnswer::read_head() {
+RangeResponse::State RangeResponse::read_head() {
   constexpr std::string_view kEnd = "\r\n\r\n";
   const std::string_view text(reinterpret_cast<const char*>(scratch_.data()), filled_);
   const size_t end = text.find(kEnd);
@@ -48,7 +48,7 @@ RangeAnswer::State RangeAnswer::read_head() {
   at_ = request_.begin();
   end_ = request_.end();
   begin_part();
-  // The rest is the beginning of the body; gaps and leads are received into the memory that holds it.
+  // The rest is the beginning of the body. Copied, since scratch_ is also the target for gaps and leads.
   const std::vector<uint8_t> rest(scratch_.begin() + static_cast<std::ptrdiff_t>(head),
                                   scratch_.begin() + static_cast<std::ptrdiff_t>(filled_));
   if (scratch_.size() < request_.object->lead) scratch_.resize(request_.object->lead);
@@ -56,7 +56,7 @@ RangeAnswer::State RangeAnswer::read_head() {
   return first == State::kMore ? take(rest) : first;
 }
 
-RangeAnswer::State RangeAnswer::check_head(std::string_view text) {
+RangeResponse::State RangeResponse::check_head(std::string_view text) {
   const auto head = parse_answer_head(text);
   if (!head) return State::kOdd;
   status_ = head->status;
@@ -75,8 +75,8 @@ RangeAnswer::State RangeAnswer::check_head(std::string_view text) {
   return State::kMore;
 }
 
-/// Copies bytes of the body to their places.
-RangeAnswer::State RangeAnswer::take(std::span<const uint8_t> bytes) {
+/// Copies bytes of the body to their targets.
+RangeResponse::State RangeResponse::take(std::span<const uint8_t> bytes) {
   State state = State::kMore;
   while (!bytes.empty()) {
     if (state != State::kMore) {  // more than the whole body
@@ -93,13 +93,13 @@ RangeAnswer::State RangeAnswer::take(std::span<const uint8_t> bytes) {
   return state;
 }
 
-void RangeAnswer::begin_part() {
+void RangeResponse::begin_part() {
   piece_ = Piece::kGap;
   left_ = request_.begin() - at_;
 }
 
-/// `count` bytes of the body are in their place.
-RangeAnswer::State RangeAnswer::advance(size_t count) {
+/// Call when `count` bytes of the body are in their target.
+RangeResponse::State RangeResponse::advance(size_t count) {
   at_ += count;
   left_ -= count;
   while (left_ == 0) {
@@ -112,7 +112,7 @@ RangeAnswer::State RangeAnswer::advance(size_t count) {
       if (request_.object->tar && !is_tar_header(lead, part.length)) return State::kOdd;
       if (request_.object->tar && part.mark != 0 && header_mark(lead) != part.mark) return State::kOdd;
       piece_ = Piece::kPart;
-      part_ = std::make_shared<Received>(part.length);
+      part_ = std::make_shared<ByteBuffer>(part.length);
       left_ = part.length;
     } else {
       store_.arrived(part, std::exchange(part_, nullptr));

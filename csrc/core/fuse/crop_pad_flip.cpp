@@ -1,5 +1,5 @@
-// Moves pixels without mixing them: cuts, pads, mirrors and grays the rows of an image.
-#include "core/fuse/taker.h"
+// Moves pixels without mixing them: crops, pads, flips and grays the rows of an image.
+#include "core/fuse/crop_pad_flip.h"
 
 #include <algorithm>
 #include <cstring>
@@ -61,7 +61,7 @@ Box made_box(const PlanStage& stage, const Take& after) {
   return stage.effects.empty() ? needed_box(after, stage.resize) : all;
 }
 
-void Taker::begin(const Take& take, Size image, Box have, RowSink& next) {
+void CropPadFlip::begin(const Take& take, Size image, Box have, RowSink& next) {
   take_ = &take;
   next_ = &next;
   have_ = have;
@@ -79,7 +79,7 @@ void Taker::begin(const Take& take, Size image, Box have, RowSink& next) {
   row_.reset(1, take.box.width * kPixelBytes);
 }
 
-void Taker::push(const uint8_t* rows, size_t stride, int count) {
+void CropPadFlip::push(const uint8_t* rows, size_t stride, int count) {
   if (plain_ && !take_->gray) return next_->push(rows, stride, count);
   for (int i = 0; i < count; ++i, rows += stride) {
     if (plain_) {
@@ -92,7 +92,7 @@ void Taker::push(const uint8_t* rows, size_t stride, int count) {
   }
 }
 
-void Taker::emit_all() {
+void CropPadFlip::emit_all() {
   for (const int y : map_y_) {
     emit_row(y);
     if (take_->gray) gray_row(row_.row(0), take_->box.width, row_.row(0));
@@ -100,7 +100,7 @@ void Taker::emit_all() {
   }
 }
 
-void Taker::emit_row(int y) {
+void CropPadFlip::emit_row(int y) {
   const uint8_t fill[kPixelBytes] = {take_->fill[0], take_->fill[1], take_->fill[2], 0};
   uint8_t* to = row_.row(0);
   for (const int x : map_x_) {

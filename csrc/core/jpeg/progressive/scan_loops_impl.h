@@ -1,9 +1,10 @@
-// The text of the loops that scan_loops.h declares. Each file that includes it compiles it for its own instructions.
+// The implementation of the loops that scan_loops.h declares. Each file that includes it compiles it for its own
+// instruction set.
 //
 // Note [masks]: a refining scan has a correction bit for each coefficient that earlier scans made, and counts its runs
-// in coefficients that are still zero. So it cannot be read without the places of both. A mask of 64 bits for each
-// block is enough for that: a run is the n-th set bit, the number of correction bits a count of bits. Of blocks beside
-// the window only the mask is kept.
+// in coefficients that are still zero. So it cannot be read without the positions of both. A mask of 64 bits per block
+// is enough for that: a run is the n-th set bit, the number of correction bits a count of bits. For blocks outside the
+// window only the mask is kept.
 #pragma once
 
 #include <bit>
@@ -30,7 +31,7 @@ ALWAYS_INLINE bool past_the_end(const Bits& in, const uint8_t* end) {
   return (in.next - end) * 8 > static_cast<ptrdiff_t>(in.count);
 }
 
-/// The next symbol; its code is not dropped. At least 56 bits are valid then, 26 after the longest symbol.
+/// The next symbol; its code is not consumed. Afterwards at least 56 bits are valid, and 26 after the longest symbol.
 ALWAYS_INLINE AcScanSymbol next_symbol(Bits* in, const AcScanTable& table) {
   AcScanSymbol symbol = table.at(in->lookup());
   in->refill();
@@ -39,7 +40,7 @@ ALWAYS_INLINE AcScanSymbol next_symbol(Bits* in, const AcScanTable& table) {
   return symbol;
 }
 
-/// The blocks whose band a symbol ends, this one included.
+/// The number of blocks whose band a symbol ends, including this one.
 ALWAYS_INLINE uint32_t blocks_ended(const Bits& in, AcScanSymbol symbol) {
   const unsigned size = symbol.size();
   const uint64_t more = (in.bits << symbol.code_length()) >> 1 >> (63 - size);
@@ -130,7 +131,7 @@ ALWAYS_INLINE bool refining_scan(ScanPosition* position, const AcBand& band, int
       }
       const uint64_t at = Select::nth(rest & ~history, symbol.advance() - 1);
       if (at == 0) [[unlikely]]
-        return false;  // libjpeg would continue
+        return false;  // an error that libjpeg would tolerate
       const unsigned count = static_cast<unsigned>(std::popcount(history & rest & (at - 1)));
       const uint64_t made = symbol.size() != 0 ? at : 0;  // the last of 16 zeros remains one
       added |= made;

@@ -1,4 +1,4 @@
-// Bytes that were received, and are read by several owners.
+// A buffer that bytes are received into without clearing it first, and its shared read-only form.
 #pragma once
 
 #include <algorithm>
@@ -27,12 +27,12 @@ struct Uninitialised : std::allocator<T> {
     ::new (static_cast<void*>(at)) Element(std::forward<Values>(values)...);
   }
 };
-using Received = std::vector<uint8_t, Uninitialised<uint8_t>>;
-using SharedBytes = std::shared_ptr<const Received>;
+using ByteBuffer = std::vector<uint8_t, Uninitialised<uint8_t>>;
+using SharedBytes = std::shared_ptr<const ByteBuffer>;
 
 /// A copy that can be shared.
 inline SharedBytes copy_of(std::span<const uint8_t> bytes) {
-  auto made = std::make_shared<Received>(bytes.size());
+  auto made = std::make_shared<ByteBuffer>(bytes.size());
   std::copy(bytes.begin(), bytes.end(), made->begin());
   return made;
 }

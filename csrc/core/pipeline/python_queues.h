@@ -1,4 +1,4 @@
-// The samples that wait for Python: files that Pillow decodes, and images for steps that are not native.
+// The queues of samples that wait for Python: files that Pillow decodes, and images for steps that are not native.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,10 @@
 namespace headrace {
 
 /// Any thread may call any method.
-class PythonDesk {
+class PythonQueues {
  public:
   /// All arguments must outlive this.
-  PythonDesk(const SampleOptions& options, const Kernels& kernels, Recorder& recorder)
+  PythonQueues(const SampleOptions& options, const Kernels& kernels, Recorder& recorder)
       : options_(options), kernels_(kernels), recorder_(recorder), has_calls_(options.recipe.last_segment() > 0) {}
 
   /// Whether the recipe has steps that run in Python. Then the native steps run in segments, between these calls.

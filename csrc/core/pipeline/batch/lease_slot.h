@@ -1,4 +1,4 @@
-// The place where a lease lies until a thread takes it.
+// Holds a lease; take() hands it out once.
 #pragma once
 
 #include <mutex>
@@ -8,20 +8,19 @@
 
 namespace headrace {
 
-/// Holds a lease that is handed out once: of several threads that call take(), one gets it. Any thread may call any
-/// method.
-class LeaseBox {
+/// Of several threads that call take(), one gets the lease. Any thread may call any method.
+class LeaseSlot {
  public:
-  LeaseBox() = default;
-  LeaseBox(const LeaseBox&) = delete;
-  LeaseBox& operator=(const LeaseBox&) = delete;
+  LeaseSlot() = default;
+  LeaseSlot(const LeaseSlot&) = delete;
+  LeaseSlot& operator=(const LeaseSlot&) = delete;
 
   /// Replaces the lease.
   void put(Lease lease) {
     const std::lock_guard lock(mutex_);
-    lease_.swap(lease);  // the one before is freed without the lock
+    lease_.swap(lease);  // the previous one is freed without the lock
   }
-  /// The lease, which is no longer here afterwards; null: there was none.
+  /// Removes and returns the lease; null: there was none.
   Lease take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(lease_, nullptr);

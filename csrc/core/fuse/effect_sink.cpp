@@ -1,5 +1,5 @@
 // Applies a stage's effects: collects the rows of an image, changes their values, passes them on.
-#include "core/fuse/retoucher.h"
+#include "core/fuse/effect_sink.h"
 
 #include <cstring>
 #include <utility>
@@ -49,8 +49,8 @@ void ByteTables::then(const Effect& effect, const int32_t* histograms) {
   identity_ = false;
 }
 
-void Retoucher::begin(std::span<const Effect> effects, const Plan& plan, Size image, Box have, Box want,
-                      RowSink& next) {
+void EffectSink::begin(std::span<const Effect> effects, const Plan& plan, Size image, Box have, Box want,
+                       RowSink& next) {
   effects_ = effects;
   plan_ = &plan;
   size_ = image;
@@ -62,7 +62,7 @@ void Retoucher::begin(std::span<const Effect> effects, const Plan& plan, Size im
   image_.resize(size_t(image.width) * size_t(image.height) * kPixelBytes + kRowSlack);
 }
 
-void Retoucher::push(const uint8_t* rows, size_t stride, int count) {
+void EffectSink::push(const uint8_t* rows, size_t stride, int count) {
   for (int i = 0; i < count; ++i, ++collected_) {
     std::memcpy(at(have_.x, have_.y + collected_), rows + size_t(i) * stride, size_t(have_.width) * kPixelBytes);
   }
@@ -71,7 +71,7 @@ void Retoucher::push(const uint8_t* rows, size_t stride, int count) {
   next_->push(at(want_.x, want_.y), size_t(size_.width) * kPixelBytes, want_.height);
 }
 
-void Retoucher::retouch(std::span<const Effect> effects) {
+void EffectSink::retouch(std::span<const Effect> effects) {
   pending_.reset();
   for (const Effect& effect : effects) {
     const size_t pixels = size_t(size_.width) * size_t(size_.height);
@@ -149,7 +149,7 @@ void Retoucher::retouch(std::span<const Effect> effects) {
   make_real();
 }
 
-void Retoucher::warp(const Warp& warp) {
+void EffectSink::warp(const Warp& warp) {
   warped_.resize(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes + kRowSlack);
   const bool alone = effects_.size() == 1 && effects_[0].kind == Effect::Kind::kWarp;
   const Box made = alone ? want_ : Box{0, 0, warp.out.width, warp.out.height};
@@ -158,14 +158,14 @@ void Retoucher::warp(const Warp& warp) {
   size_ = warp.out;
 }
 
-void Retoucher::warp(const TensorWarp& warp) {
+void EffectSink::warp(const TensorWarp& warp) {
   warped_.resize(size_t(size_.width) * size_t(size_.height) * kPixelBytes + kRowSlack);
   run_tensor_warp_(warp, image_.data(), size_, warped_.data());
   std::swap(image_, warped_);
 }
 
 // The sum of bytes is exact in torch's float32 as long as it is at most 2^24, which the lowering checks.
-float Retoucher::tensor_mean(int flags, size_t pixels) const {
+float EffectSink::tensor_mean(int flags, size_t pixels) const {
   int64_t sum = 0;
   if ((flags & kOneChannel) != 0) {
     for (size_t i = 0; i < pixels; ++i) sum += image_.data()[i * kPixelBytes];
@@ -175,7 +175,7 @@ float Retoucher::tensor_mean(int flags, size_t pixels) const {
   return static_cast<float>(sum) / static_cast<float>(pixels);
 }
 
-void Retoucher::mix(const ChainMix& mix) {
+void EffectSink::mix(const ChainMix& mix) {
   mixer_.begin(mix, image_.data(), size_t(size_.width) * size_t(size_.height) * kPixelBytes);
   for (const ChainMix::Chain& chain : mix.chains) {
     retouch(chain.effects);
@@ -185,7 +185,7 @@ void Retoucher::mix(const ChainMix& mix) {
   mixer_.finish(image_.data(), loops_);
 }
 
-void Retoucher::make_real() {
+void EffectSink::make_real() {
   if (pending_.identity()) return;
   loops_.look_up(image_.data(), size_t(size_.width) * size_t(size_.height), pending_.data());
   pending_.reset();

@@ -32,9 +32,9 @@ class ByteTables {
   alignas(64) uint8_t entries_[3 * 256];
 };
 
-class Retoucher final : public RowSink {
+class EffectSink final : public RowSink {
  public:
-  explicit Retoucher(const Kernels& kernels)
+  explicit EffectSink(const Kernels& kernels)
       : loops_(*kernels.effects), run_warp_(kernels.run_warp), run_tensor_warp_(kernels.run_tensor_warp) {}
   /// Begins an image of size `image`. The rows of `have`, a part of it, are pushed; those of `want`, a part of the
   /// changed image, go to `next` after the last one. Only a single warp may have less than all of the image.
