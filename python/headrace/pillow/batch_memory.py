@@ -60,7 +60,7 @@ class SamplePlaces:
     """The places of one worker. Any thread may allocate; the samples of a batch must be allocated in order.
 
     Args:
-        unused: returns the storage of a block of so many bytes that nothing uses, or None.
+        unused: returns the storage of a block of this number of bytes that nothing uses, or None.
         least: bytes of the smallest block.
     """
 

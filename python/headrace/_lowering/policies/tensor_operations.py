@@ -37,7 +37,7 @@ class TensorOperations:
         self._version = 1 if library == "v1" else 2
         if builder.size is None:
             builder.refuse(
-                "moves an image by a share of its size, and the size of the image is not known here; put it behind "
+                "moves an image by a share of its size, and the size of the image is not known here; put it after "
                 "RandomResizedCrop, Resize((height, width)) or CenterCrop"
             )
         self._size = builder.size

@@ -10,7 +10,7 @@ from headrace._lowering.builder import Builder
 from headrace._recipe.draws.policy_numbers import argument, has_sign
 from headrace._recipe.steps.draw_columns import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
 
-# Rule of an argument -> rule of the three numbers behind it.
+# Rule of an argument -> rule of the three numbers after it.
 _FOLLOWED = {"angle": "turn", "radius": "box", "any_radius": "box"}
 _MOST = 10.0  # of magnitudes, unless an operation says otherwise
 

@@ -12,7 +12,7 @@ import torch
 from headrace._lowering.python_steps.bytecode_analysis import PLAIN, is_known
 from headrace._lowering.transform_library import class_origin, has_hooks
 
-#: Transforms of the libraries that run in Python behind a Python step, and are a few calls of torch there.
+#: Transforms of the libraries that run in Python after a Python step, and are a few calls of torch there.
 _SHORT = frozenset(
     [
         "CenterCrop",

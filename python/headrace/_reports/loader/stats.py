@@ -175,7 +175,7 @@ def collect(
     Args:
         settings: of the loader; an engine of several parts has as many threads for each.
         collating: number of threads that call the collate_fn.
-        far: whether samples lie in other machines.
+        far: whether samples are in other machines.
         judged: whether there is a verdict; otherwise that is "nothing yet".
     """
     threads = settings.num_workers * (1 if engine is None else engine.engines)

@@ -71,7 +71,7 @@ class Followed:
         if not look.trouble:
             self._recent.add(time.monotonic(), totals)
         seconds, speed, working = self._recent.mean()
-        told = LoaderFigures(
+        figures = LoaderFigures(
             self.number,
             look.dataset,
             look.samples,
@@ -89,14 +89,14 @@ class Followed:
             quiet_s=look.quiet_s,
             trouble=look.trouble,
         )
-        return told if look.stats is None else _with_stats(told, look)
+        return figures if look.stats is None else _with_stats(figures, look)
 
 
-def _with_stats(told: LoaderFigures, look: Look) -> LoaderFigures:
+def _with_stats(figures: LoaderFigures, look: Look) -> LoaderFigures:
     stats = look.stats
     busy = sum(one.busy_s for one in stats.stages) or 1.0
     return replace(
-        told,
+        figures,
         step_ms=[stats.steps.p50_ms, stats.steps.p99_ms],
         wait_ms=[stats.waits.p50_ms, stats.waits.p99_ms],
         bytes_read=stats.bytes_read,

@@ -73,7 +73,7 @@ class Endpoint:
             yield family
 
     def after_fork(self) -> None:
-        """Called in a forked process, which shall not keep its parent's port."""
+        """Called in a forked process, which must not keep its parent's port."""
         if self._server is not None:
             self._server.socket.close()
 

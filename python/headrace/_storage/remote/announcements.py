@@ -21,7 +21,7 @@ _MOST = 64  # batches that are asked of the sampler before they are due
 
 
 class RemoteSource(Protocol):
-    """A source whose samples lie in other machines."""
+    """A source whose samples are in other machines."""
 
     @property
     def ahead_bytes(self) -> int:

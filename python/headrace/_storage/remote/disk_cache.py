@@ -66,7 +66,7 @@ class DiskCache:
 
     @property
     def folder(self) -> Path:
-        """Where other files about the objects may lie."""
+        """The folder that may hold other files about the objects."""
         return self._root
 
     def write(self, path: str, data: bytes | memoryview) -> None:
@@ -80,7 +80,7 @@ class DiskCache:
                 code = core.write_cache_file(os.fsencode(path), data)
             except OSError as error:
                 code = error.errno or errno.EIO
-        if code == errno.EISDIR:  # a folder lies in the entry's place: it is never found
+        if code == errno.EISDIR:  # a folder is in the entry's place: it is never found
             return
         if code:
             self.give_up(code)
@@ -89,7 +89,7 @@ class DiskCache:
             self.tidy()
 
     def is_due(self, written: int) -> bool:
-        """Whether `tidy` is to be called, after so many bytes more were written."""
+        """Whether `tidy` is to be called, after `written` more bytes were written."""
         self._unlooked += written
         return 0 < self._step <= self._unlooked
 
@@ -144,7 +144,7 @@ class DiskCache:
                         yield from entries
 
     def _limit(self, here: int) -> int:
-        """Returns the most bytes of the folder, which has so many now."""
+        """Returns the most bytes of the folder, which has `here` bytes now."""
         if self._size is not None:
             return self._size
         usage = shutil.disk_usage(self._root)

@@ -30,7 +30,7 @@ from headrace._storage.remote.urls import host, protocol, shown
 
 UInt64s = npt.NDArray[np.uint64]
 
-_SMALL = 1 << 20  # up to so many bytes, requests take about the same time
+_SMALL = 1 << 20  # bytes; requests up to this size take about the same time
 _CLOSING_S = 1.0  # patience at the end of the process
 _CANCELLATIONS = 5  # of a task, in half of that time
 _OFFERED_S = 1200.0  # after which a URL that expires is asked for again
@@ -329,9 +329,7 @@ class Fetcher:
         data = await self.read(one.url, one.options, begin, key.offset, one.stamp)
         if core.is_marked_member(data, begin, size, *key[1:]):
             return ""
-        return (
-            "the index does not fit the shard: a member of another name lies there; remove the index beside the shard"
-        )
+        return "the index does not fit the shard: a member of another name is there; remove the index beside the shard"
 
     async def _fetch_whole(self, one: RemoteObject, key: Range, gate: asyncio.Semaphore) -> None:
         door = self.door(one.url, one.options)

@@ -142,7 +142,7 @@ class RemoteFiles:
         return data[offset - begin :]
 
     def table(self, object_of: Any, offsets: Any, lengths: Any, marks: Any = None) -> RemoteTable:
-        """Returns the table of samples that lie in ranges of the objects. `marks`: see RemoteTable."""
+        """Returns the table of samples that are ranges of the objects. `marks`: see RemoteTable."""
         return RemoteTable(self, object_of, offsets, lengths, marks)
 
     def __getstate__(self) -> dict[str, Any]:

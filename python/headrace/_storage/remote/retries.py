@@ -56,7 +56,7 @@ class Attempts:
         Args:
             gate: bounds the requests under way. It is not held between two requests: objects of a server that does not
                 answer must not stop those of others.
-            small: whether all such calls take about the same time, so that a straggler can be told.
+            small: whether all such calls take about the same time, so that a straggler can be recognised.
             failed: what came of a first request, which another reader made.
 
         Raises:

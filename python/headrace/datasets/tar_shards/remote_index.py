@@ -34,7 +34,7 @@ from headrace.datasets.tar_shards.joined_index import NAME, Known, unpacked
 from headrace.datasets.tar_shards.tar_header import BLOCK, is_header
 from headrace.datasets.tar_shards.tar_index import TarIndex, parsed, read_index, store
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may lie elsewhere
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may be elsewhere
 _MANY = 16  # shards for which a joined index is looked for
 _TRIED = 16  # shards of a joined index that are compared with it
 _MOST_EXTENSIONS = 256  # of a shard whose members are kept while it is indexed
@@ -83,8 +83,8 @@ def remote_indexes(
     """Returns the index of each shard.
 
     Args:
-        folder: where indexes are kept here. None: in the cache's folder, if there is one. "": nowhere; then what lies
-            beside the shards is not read either. Or a joined index, a path or a URL.
+        folder: where indexes are kept here. None: in the cache's folder, if there is one. "": nowhere; then indexes
+            beside the shards are not read either. Or a joined index, a path or a URL.
         adopt: whether an index of another program is taken, if it fits. Its whole numbers are UNREAD.
         taken: is filled.
 
@@ -212,7 +212,7 @@ class _Maker:
         self.foreign = ForeignIndexes(files.fetcher, files.options)
         self._adopt = beside and adopt
         self.kept: Path | None = None  # the folder of indexes that are kept here
-        self._seen: dict[str, TarIndex | None] = {}  # what lies beside the shards, as far as that was looked for
+        self._seen: dict[str, TarIndex | None] = {}  # of those beside the shards, as far as they were looked for
         self._turns = asyncio.Semaphore(_SHARDS)
         self.taken = Taken()
 
@@ -242,7 +242,7 @@ class _Maker:
             async with self._turns:
                 index = await self._made(url, stamp)
         if path is not None:
-            with suppress(OSError):  # the index is made anew each time
+            with suppress(OSError):  # the index is made again each time
                 await asyncio.to_thread(store, path, index)
         return index
 

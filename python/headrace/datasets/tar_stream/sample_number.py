@@ -16,7 +16,7 @@ class Place(NamedTuple):
     """Where a sample begins.
 
     Attributes:
-        turn: how often the epoch had begun with all shards anew.
+        turn: how often the epoch had started over with all shards.
         shard: number of the shard in the list of shards.
         begin: offset of the sample's first header.
     """
@@ -38,5 +38,5 @@ def place_of(number: int) -> Place:
 
 
 def shards_of(numbers: npt.NDArray[np.int64]) -> set[int]:
-    """Returns the shards in which the samples of these numbers, int64 (n,), lie."""
+    """Returns the shards that hold the samples of these numbers, int64 (n,)."""
     return set(np.unique(numbers >> _SHARD & MOST_SHARDS - 1).tolist())

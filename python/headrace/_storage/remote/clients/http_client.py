@@ -57,7 +57,7 @@ class HttpDoor:
         options = self._options({"Range": f"bytes=0-{length - 1}"})
         session = await self._fs.set_session()
         async with _Answers(), session.get(self._fs.encode_url(url), **options) as one:
-            empty = one.status == 416  # no range lies in an empty object
+            empty = one.status == 416  # an empty object holds no range
             if one.status >= 300 and not empty:
                 raise error_of(one.status, one.headers.get("Retry-After"), one.reason or "")
             found = Stamp(0, "") if empty else _stamp(one, 0, length, or_less=True)

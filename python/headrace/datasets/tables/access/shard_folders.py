@@ -59,7 +59,7 @@ class Folder:
         return self.access.files([self.path(name)]).read(0, 0, None)
 
     def path(self, name: str) -> str:
-        """Returns the path or the URL of a file. Raises ValueError if it does not lie in the folder."""
+        """Returns the path or the URL of a file. Raises ValueError if it is not in the folder."""
         parts = PurePosixPath(name).parts
         if PurePosixPath(name).is_absolute() or ".." in parts or (self.access and any(one in name for one in "?#\\")):
             raise ValueError(f"the index of {self} names {name!r}, which is not in the folder")
