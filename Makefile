@@ -57,6 +57,7 @@ check: $(VENV)/.installed $(VENV)/.tools
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	git ls-files 'csrc/*.h' 'csrc/*.cpp' 'tests/*.h' 'tests/*.cpp' 'fuzz/*.cpp' 'bench/*.cpp' | xargs $(VENV)/bin/clang-format --dry-run -Werror
+	$(PY) tools/check_words.py
 	$(PY) -m pytest -q tests/python/program/test_layers.py
 
 format: $(VENV)/.tools

@@ -30,7 +30,7 @@ WORDS = {
     "told": '"passed", "given" or "notified"',
     "shall": '"must", or the imperative',
     r"(?:un)?heed\w*": '"check", "handle" or "respect"',
-    r"so[ \t]*\n?[ \t]+many": '"this number of", or the name of the number',
+    r"so(?:[ \t]+|[ \t]*\n[ \t]*)many": '"this number of", or the name of the number',
     "lies?": '"is", "is stored in" or "starts at"',
     "lying": '"is", "stored in" or "at"',
 }

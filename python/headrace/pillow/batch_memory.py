@@ -4,7 +4,7 @@ torch's default_collate copies the samples to a batch in shared memory. If the a
 those of the next one, too, a sample's memory is its place in a block of shared memory that nothing uses, and the batch
 is that block. A block may become free in the middle of a batch: then the samples before are copied to their places.
 
-Nothing may tell the difference. So a sample stays where it is only if the list that default_collate gets is the only
+Nothing may notice the difference. So a sample stays where it is only if the list that default_collate gets is the only
 object that refers to it, by the counts of all references; else all samples are copied to other memory, as torch does.
 """
 

@@ -68,7 +68,7 @@ class _Elsewhere:
         return functools.partial(self._queue.put, function)
 
     def finish(self) -> None:
-        """Waits until what has been asked for so far is done."""
+        """Waits until what has been requested so far is done."""
         if self._process != os.getpid():
             return
         done = threading.Event()

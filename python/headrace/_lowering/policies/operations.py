@@ -68,7 +68,7 @@ class Operations:
         builder: refuses the transform where an operation has no native twin.
         transform: headrace's or torchvision's object.
         library: the library of its class.
-        bins: number of magnitudes that each operation is asked for.
+        bins: number of magnitudes that each operation must have.
     """
 
     def __init__(self, builder: Builder, transform: Any, library: str, bins: int) -> None:

@@ -28,7 +28,7 @@ class TensorOperations:
         builder: refuses the transform where torch's arithmetic on this machine is not the native one.
         transform: torchvision's policy.
         library: "v1" or "v2".
-        bins: number of magnitudes that each operation is asked for.
+        bins: number of magnitudes that each operation must have.
         most: number of them that can be drawn.
     """
 

@@ -47,8 +47,7 @@ class Insight:
     """Mixed into the loader: proof, explanation, statistics."""
 
     def _publish_epoch(self: Loader) -> bool:
-        """Tells what publishes this process's figures that an epoch begins, and returns whether anything does; without
-        it, looks up two names."""
+        """Notifies the publisher that an epoch starts; returns whether one is active. Else looks up two names."""
         if "headrace._reports.metrics.publish" not in sys.modules and not os.environ.get("HEADRACE_PUBLISH"):
             return False
         from headrace._reports.metrics import publish

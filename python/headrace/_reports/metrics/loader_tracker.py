@@ -1,4 +1,4 @@
-"""Follows one loader through its epochs. Threads that publish look at it; its consumer tells when an epoch begins."""
+"""Follows one loader through its epochs. Threads that publish read it; its consumer reports when an epoch begins."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def _with_stats(figures: LoaderFigures, look: Look) -> LoaderFigures:
 
 
 def _length_of(loader: Any) -> int:
-    """Returns the number of batches of an epoch; -1: not known. torch notes that the length of an iterable dataset was
-    asked for, and warns of it, so that is not asked."""
+    """Returns the number of batches of an epoch; -1: not known. torch notes a request for the
+    length of an iterable dataset, and warns of it, so this does not request it."""
     if loader.native or isinstance(loader.dataset, IterableDataset):
         return -1
     try:

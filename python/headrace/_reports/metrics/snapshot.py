@@ -1,4 +1,4 @@
-"""What a process tells of its loaders, as values that fit into JSON."""
+"""What a process reports about its loaders, as values that fit into JSON."""
 
 from __future__ import annotations
 

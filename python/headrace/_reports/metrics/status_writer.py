@@ -21,7 +21,7 @@ class Writer:
     """Writes the file of this process at regular times.
 
     Args:
-        loaders: what the file tells of.
+        loaders: what the file reports.
         where: the folder; None: see `folder.own_folder`.
         every_s: seconds from file to file, or more where there are many loaders; see `MOST_OF_A_CORE`.
 

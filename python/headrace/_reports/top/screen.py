@@ -14,7 +14,7 @@ from headrace._reports.top.bars import BAD, GOOD, QUIET, bar, curve, millisecond
 from headrace._reports.top.discovery import Found
 
 _IN_FULL = 2  # of more loaders, only the one whose consumer waits most is shown in full
-_LATE = 5  # a file that is this many times older than it should be tells of a process that is stopped
+_LATE = 5  # a file that is this many times older than it should be is of a process that is stopped
 _QUIET_S = 5.0
 _LABEL = 10
 

@@ -34,7 +34,7 @@ class RemoteSource(Protocol):
 
 class Announced(Iterator[B]):
     """The batches of an order; those that follow are announced to their source, up to its `ahead_bytes`, as far as the
-    order may be asked for them already.
+    order may be read already.
 
     An error of the sampler is raised after the batches before it; then the order is asked again, as without this.
     """

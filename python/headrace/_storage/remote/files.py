@@ -78,10 +78,10 @@ class RemoteFiles:
         return shown(self.urls[number])
 
     def take_stamps(self, known: Mapping[int, Stamp] | None = None) -> list[Stamp]:
-        """Asks for the stamp of each object; from now on other content is an error. Raises OSError.
+        """Requests the stamp of each object; from now on other content is an error. Raises OSError.
 
         Args:
-            known: stamps of objects, by their numbers, that are not asked for.
+            known: stamps of objects, by their numbers, that are not requested.
         """
         self._numbers, known = None, known or {}
         unknown = [number for number in range(len(self.urls)) if number not in known]

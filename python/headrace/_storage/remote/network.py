@@ -1,4 +1,4 @@
-"""How objects in other machines are asked for: limits of requests, of time and of memory."""
+"""How objects in other machines are requested: limits of requests, of time and of memory."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ def host(url: str) -> str:
 
 
 def named(url: str, options: Mapping[str, Any] | None = None) -> str:
-    """Returns what names an object: its URL, but for a signature that is known, and the options that it is read with,
-    but for credentials that are known. It may hold others, so it is hashed, and not shown.
+    """Returns what names an object: its URL without a signature that is known, and the options that it is read with
+    without credentials that are known. It may hold others, so it is hashed, and not shown.
 
     Args:
         options: of fsspec's file system. Endpoints, headers and versions select objects.

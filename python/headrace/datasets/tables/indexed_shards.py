@@ -24,7 +24,7 @@ class Column(NamedTuple):
     """How the values of a column are stored."""
 
     encoding: str
-    size: int | None  # in bytes; None: it is written in front of each sample
+    size: int | None  # in bytes; None: it is written before each sample
 
 
 class Shard(NamedTuple):

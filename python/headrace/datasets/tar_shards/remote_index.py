@@ -64,7 +64,7 @@ class Taken:
 def remote_shards(
     urls: Sequence[str], options: Mapping[str, Any] | None, cache: Cache | None, network: Network | None
 ) -> RemoteFiles:
-    """Returns the shards; each member is read with the header in front of it, which must say the member's length."""
+    """Returns the shards; each member is read with the header before it, which must say the member's length."""
     return RemoteFiles(urls, options, cache, network, lead=BLOCK, check=_check, tar=True)
 
 
@@ -217,8 +217,8 @@ class _Maker:
         self.taken = Taken()
 
     async def all_beside(self) -> dict[int, Known]:
-        """Returns the shards, by their numbers, that have an index beside them. What the shards are is not asked for:
-        that would be a second request for each."""
+        """Returns the shards, by their numbers, that have an index beside them. The stamps of the shards are not
+        requested: that would be a second request for each."""
         found = await asyncio.gather(*(self._parsed_beside(url) for url in self._urls))
         self._seen = dict(zip(self._urls, found, strict=True))
         return {number: Known(Stamp(int(one.stamp[0]), ""), one) for number, one in enumerate(found) if one is not None}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BLOCK = 512  # headers of a tar archive begin at its multiples
-_SHARD, _TURN = 32, 56  # bits in front of the number of the shard, and of the turn
+_SHARD, _TURN = 32, 56  # bits below the number of the shard, and below the turn
 MOST_SHARDS, MOST_TURNS, MOST_BYTES = 1 << (_TURN - _SHARD), 127, _BLOCK << _SHARD
 
 

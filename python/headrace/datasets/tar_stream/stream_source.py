@@ -128,7 +128,7 @@ class StreamSource(BlobDataset):
         return sample
 
     def stamp(self, shard: int) -> Stamp:
-        """Returns the stamp of a shard, which is asked for once."""
+        """Returns the stamp of a shard, which is requested once."""
         if shard not in self.stamps:
             fetcher, files = self._fetcher, self.files
             self.stamps[shard] = fetcher.wait(fetcher.stamp(files.urls[shard], files.options))

@@ -1,4 +1,4 @@
-"""Reads objects over HTTP, in the session of fsspec's file system: every answer names the object that it is of."""
+"""Reads objects over HTTP, in the session of fsspec's file system: every answer names the object that it belongs to."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def _tag(headers: Any) -> str:
 
 
 def _stamp(answer: Any, begin: int, end: int | None, *, or_less: bool = False) -> Stamp:
-    """Returns the stamp of the object that an answer is of, after a check that it holds the range; `or_less`: the part
-    of it that the object has."""
+    """Returns the stamp of the object that an answer belongs to, after a check that it holds the range; `or_less`: the
+    part of it that the object has."""
     headers = answer.headers
     if end is None:
         length = headers.get("Content-Length")

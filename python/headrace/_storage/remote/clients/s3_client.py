@@ -1,4 +1,4 @@
-"""Reads objects of S3, through s3fs: every answer names the object that it is of."""
+"""Reads objects of S3, through s3fs: every answer names the object that it belongs to."""
 
 from __future__ import annotations
 
