@@ -115,7 +115,7 @@ class SamplePlaces:
     def begin(self, samples: Any, references: int) -> None:
         """Called with what default_collate is going to get, and the number of the references to it.
 
-        The first call, with samples to which nothing else refers, tells how many references these are.
+        The first call, with samples to which nothing else refers, shows how many references these are.
         """
         with self._lock:
             self._collating = True

@@ -1,4 +1,4 @@
-"""Tells whether a function, class or module is the one that a library's file makes, or has been put there since.
+"""Decides whether a function, class or module is the one that a library's file makes, or has been put there since.
 
 A patch can copy a function's name, module and documentation, and may have been made before headrace was imported. So a
 function is compared with the code in the library's compiled file; decorators, aliases and imports of that file are

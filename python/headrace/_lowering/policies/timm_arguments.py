@@ -23,7 +23,7 @@ class Arguments:
         way: column, uniform in [0, 1), that chooses among the ways of an operation; the first half has negative signs.
 
     Attributes:
-        among: the column that chooses the operation that is asked for, and its bounds (low, high) for it.
+        among: the column that chooses the operation whose argument is wanted, and its bounds (low, high) for it.
     """
 
     def __init__(self, builder: Builder, way: int) -> None:

@@ -1,4 +1,4 @@
-"""Tells whether a Python step is so short that threads hardly wait for each other's calls of it, from its bytecode."""
+"""Decides from its bytecode whether a Python step is so short that threads hardly wait for each other's calls."""
 
 from __future__ import annotations
 

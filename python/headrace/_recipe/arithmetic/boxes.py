@@ -149,7 +149,7 @@ def center_crop(
     Args:
         height, width: size of the image in pixels.
         crop_height, crop_width: size of the crop.
-        rounding: "even", "towards_zero" or "down", see `recipe.steps.CenterCrop`.
+        rounding: "even", "towards_zero" or "down", see `steps.CenterCrop`.
     """
     missing_h, missing_w = max(crop_height - height, 0), max(crop_width - width, 0)
     padding = Padding(missing_w // 2, missing_h // 2, (missing_w + 1) // 2, (missing_h + 1) // 2)

@@ -33,7 +33,7 @@ class GaussianWeight:
 
 @dataclass(frozen=True)
 class WarpNumber:
-    """One of the `count` numbers of a warp's matrix, or of a box, computed from draws; see `randomness.warp_numbers`.
+    """One of the `count` numbers of a warp's matrix, or of a box, computed from draws; see `draws.warp_numbers`.
 
     Attributes:
         rule: how they are computed: ``"turn"``, ``"affine"``, ``"perspective"`` or ``"box"``.
@@ -73,7 +73,7 @@ class Magnitude:
 
 @dataclass(frozen=True)
 class PolicyNumber:
-    """The argument of a policy's operation, computed from its magnitude; see `randomness.policy_numbers`.
+    """The argument of a policy's operation, computed from its magnitude; see `draws.policy_numbers`.
 
     Attributes:
         rule: how it is computed, a name.
@@ -93,7 +93,7 @@ class PolicyNumber:
 
 @dataclass(frozen=True)
 class ChainWeights:
-    """One of the `count` weights of AugMix's chains, or the factor after them; see `randomness.chain_weights`.
+    """One of the `count` weights of AugMix's chains, or the factor after them; see `draw_weights.chain_weights`.
 
     Attributes:
         drawn: column, uniform in [0, 1), that seeds the generator of the weights.

@@ -277,7 +277,7 @@ class EraseBoxes:
     Draw columns: ``draw + 1`` gives the number of boxes, from `fewest` to `most`. The columns of each of the `most`
     boxes follow: ten tries and the position, as those of an `Erase`; the tries' areas are shared among the boxes. Then
     one for each channel if `noise` is "channel", or one if it is "element": uniform in [0, 1), they give the values
-    (`recipe.noise`).
+    (`step_numbers.LEVELS`).
 
     Attributes:
         drawn: number of columns of each box that give its values.

@@ -1,4 +1,4 @@
-"""One look at a loader, from a thread that is not its consumer's."""
+"""Reads what a loader has done, from a thread that is not its consumer's."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Writer:
 
     Args:
         loaders: what the file reports.
-        where: the folder; None: see `folder.own_folder`.
+        where: the folder; None: see `status_files.own_folder`.
         every_s: seconds from file to file, or more where there are many loaders; see `MOST_OF_A_CORE`.
 
     Attributes:

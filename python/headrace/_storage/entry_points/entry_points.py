@@ -88,7 +88,7 @@ class EntryPoints(Ending):
         return Entries(limit=self.native.limit, **self.native.counts())
 
     def save(self) -> None:
-        """Writes the file, if there is one and more is known than it holds. Where that fails, it is said once."""
+        """Writes the file, if there is one and more is known than it holds. A failure is a warning, once."""
         if self._given[1] is not None:
             self._saver.save()
 

@@ -51,8 +51,8 @@ class DiskCache:
             self._give_up_for(error.strerror or str(error))
 
     def beginning(self, url: str, options: Mapping[str, Any], stamp: Stamp) -> str:
-        """Returns how the paths of an object's entries begin; "": it is not cached, because nothing would tell that its
-        content changed. That is said once."""
+        """Returns how the paths of an object's entries begin; "": it is not cached, because a change of its content
+        would go unnoticed. A warning says so once."""
         if not is_strong(stamp):
             self._say_weak(url)
             return ""
@@ -70,7 +70,7 @@ class DiskCache:
         return self._root
 
     def write(self, path: str, data: bytes | memoryview) -> None:
-        """Writes an entry; where that fails, nothing is written from now on, which is said once."""
+        """Writes an entry. After a failure it warns once, and writes nothing from then on."""
         if self.broken:
             return
         code = core.write_cache_file(os.fsencode(path), data)

@@ -132,7 +132,7 @@ class Fetcher:
         """Returns the object of a stamp.
 
         Args:
-            owner: who asks. All share an object whose stamp says what its bytes are; of others each has its own.
+            owner: who requests it. All owners share an object with a strong stamp; of others each has its own.
             more: the other attributes of RemoteObject.
         """
         key = (url, repr(sorted(options.items())), stamp, more.get("lead"), None if is_strong(stamp) else owner)

@@ -38,7 +38,7 @@ class RemoteFiles:
         lead, check, tar: see RemoteObject.
 
     Attributes:
-        owner: tells these objects from the same of other datasets; see Fetcher.known.
+        owner: distinguishes these objects from the same ones of other datasets; see Fetcher.known.
 
     Raises:
         ImportError: fsspec, or the package of a protocol, is missing.

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from headrace._storage.remote.signatures import unsigned
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
-# Options of fsspec's file systems that prove who asks, and select no object.
+# Options of fsspec's file systems that only authenticate, and select no object.
 _S3 = frozenset(("key", "secret", "token", "anon"))
 _AZURE = frozenset(("account_key", "sas_token", "credential", "client_id", "client_secret", "tenant_id", "anon"))
 _CREDENTIALS = {

@@ -44,7 +44,7 @@ _SHARDS = 4  # shards that are read at the same time
 
 @dataclass
 class Taken:
-    """What others have said of shards.
+    """The indexes that may not fit their shards.
 
     Attributes:
         shards: numbers of those whose index was found beside them or in a joined one, or belongs to an object that may
@@ -212,7 +212,7 @@ class _Maker:
         self.foreign = ForeignIndexes(files.fetcher, files.options)
         self._adopt = beside and adopt
         self.kept: Path | None = None  # the folder of indexes that are kept here
-        self._seen: dict[str, TarIndex | None] = {}  # of those beside the shards, as far as they were looked for
+        self._seen: dict[str, TarIndex | None] = {}  # by URL of the shard: the index beside it, or None
         self._turns = asyncio.Semaphore(_SHARDS)
         self.taken = Taken()
 

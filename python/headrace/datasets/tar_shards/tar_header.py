@@ -50,7 +50,7 @@ class Keys(Protocol):
 
 
 class Places(Protocol):
-    """A member of each sample, as `joined.Field` describes it."""
+    """A member of each sample, as `all_samples.Field` describes it."""
 
     @property
     def extensions(self) -> tuple[str, ...]: ...

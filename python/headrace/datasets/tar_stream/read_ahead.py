@@ -19,7 +19,7 @@ _SHARE = 8  # requests in the bytes that are read ahead
 _UNKNOWN = _SMALLEST + 1  # size assumed until the first shard's size is known: no request ahead of its turn
 _CLOSED = "the connections of this process are closed"
 _COMING = 64  # shards whose first bytes are requested ahead of their turn
-_POLL_INTERVAL_S = 0.001  # while a range has not arrived
+_POLL_INTERVAL_S = 0.001  # between two checks whether a range has arrived
 _FIRST = 8 << 20  # bytes that are read ahead at first: the first batch waits for nothing after it
 
 

@@ -19,7 +19,7 @@ class HttpDoor:
     """Reads through the session, with the headers and the credentials, of fsspec's HTTP file system.
 
     Args:
-        fs: it.
+        fs: the file system.
         plain: whether nothing was said about how it reads.
     """
 

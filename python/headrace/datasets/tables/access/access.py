@@ -129,7 +129,7 @@ class RangeFile(io.RawIOBase):
         return self._at
 
     def size(self) -> int:
-        """Returns the object's bytes; pyarrow asks for them."""
+        """Returns the object's bytes; called by pyarrow."""
         return self._size
 
     def read(self, size: int | None = -1) -> bytes:

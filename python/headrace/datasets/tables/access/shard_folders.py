@@ -79,5 +79,5 @@ class Folder:
         return far_places([self.path(name)], self.access.options, self.access.network)[0].here(self.kept)
 
     def decompressed(self, name: str, compression: str, size: int) -> str:
-        """Returns the path of a decompressed copy of a file; see `cached.decompressed`."""
+        """Returns the path of a decompressed copy of a file; see `converted_files.decompressed`."""
         return decompressed(self.here(name), compression, size, self.kept)
