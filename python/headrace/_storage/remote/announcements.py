@@ -36,7 +36,7 @@ class Announced(Iterator[B]):
     """The batches of an order; those that follow are announced to their source, up to its `ahead_bytes`, as far as the
     order may be read already.
 
-    An error of the sampler is raised after the batches before it; then the next call reads on, as without this.
+    An error of the sampler is raised after the batches before it; then the order is read again, as without this.
     """
 
     def __init__(self, order: Iterator[B], source: RemoteSource) -> None:
