@@ -57,6 +57,7 @@ check: $(VENV)/.installed $(VENV)/.tools
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	git ls-files 'csrc/*.h' 'csrc/*.cpp' 'tests/*.h' 'tests/*.cpp' 'fuzz/*.cpp' 'bench/*.cpp' | xargs $(VENV)/bin/clang-format --dry-run -Werror
+	$(PY) tools/check_words.py
 	$(PY) -m pytest -q tests/python/program/test_layers.py
 
 format: $(VENV)/.tools
@@ -147,7 +148,7 @@ $(VENV)/.torch: tools/install_torch.sh | $(VENV)/.created
 	tools/install_torch.sh $(PY)
 	touch $@
 
-# What builds the native module without an environment of its own for each build, which would compile everything anew.
+# What builds the native module without an environment of its own for each build, which would compile everything again.
 $(VENV)/.build-tools: pyproject.toml $(VENV)/.torch
 	$(PIP) $$($(PY) tools/requirements.py build)
 	for tool in cmake ninja; do command -v $$tool >/dev/null || $(PIP) $$tool || exit 1; done
@@ -158,7 +159,7 @@ $(VENV)/.modules: FORCE | $(VENV)/.created
 	@find python/headrace -name '*.py' | LC_ALL=C sort | cmp -s - $@ || find python/headrace -name '*.py' | LC_ALL=C sort >$@
 FORCE:
 
-# An editable install: Python's files are read where they lie, and only changed C++ is compiled again.
+# An editable install: Python's files are read in place, and only changed C++ is compiled again.
 $(VENV)/.installed: $(NATIVE) $(VENV)/.modules $(VENV)/.build-tools $(VENV)/.system
 	$(PIP) --no-build-isolation --editable .
 	touch $@

@@ -58,7 +58,7 @@ class Classifier(L.LightningModule):
 
 
 class Killed(L.Callback):
-    """Ends the process behind the checkpoint of some batch."""
+    """Ends the process after the checkpoint of some batch."""
 
     def __init__(self, after: int | None) -> None:
         self.after = after

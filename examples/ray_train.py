@@ -75,7 +75,7 @@ def train_loop(options: argparse.Namespace) -> None:
             if log.taken % options.every == 0:
                 report(model, optimiser, loader, log)
             if log.taken == options.kill_after and not began:
-                shared.end_suddenly()  # and Ray starts the workers anew, from the last checkpoint
+                shared.end_suddenly()  # and Ray starts the workers again, from the last checkpoint
     report(model, optimiser, loader, log)
 
 

@@ -56,7 +56,7 @@ class Log:
     """Prints the loss of each step, to the last bit, and in the end how many images a second went through the loop.
 
     Attributes:
-        taken: batches trained on, those of an earlier run that this one goes on behind among them.
+        taken: batches trained on, those of an earlier run that this one continues among them.
     """
 
     def __init__(self, taken: int = 0) -> None:

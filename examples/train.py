@@ -77,7 +77,7 @@ def main() -> None:
     done = 0
     for epoch in range(first, options.epochs):
         loader.set_epoch(epoch)
-        loss = None  # saved behind the last batch of an epoch, a run goes on with the nothing that is left of it
+        loss = None  # saved after the last batch of an epoch, a run goes on with the nothing that is left of it
         for images, labels in loader:
             loss = nn.functional.cross_entropy(model(images), labels)
             optimiser.zero_grad()

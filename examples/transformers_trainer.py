@@ -49,7 +49,7 @@ class PhotographTrainer(Trainer):
 
 
 class Killed(TrainerCallback):
-    """Ends the process behind the checkpoint of some step of the optimiser."""
+    """Ends the process after the checkpoint of some step of the optimiser."""
 
     def __init__(self, after: int | None) -> None:
         self.after = after

@@ -32,7 +32,7 @@ def view(size: int, scale: tuple[float, float]) -> transforms.Compose:
 
 
 def contrast(first: torch.Tensor, second: torch.Tensor, temperature: float = 0.2) -> torch.Tensor:
-    """SimCLR's loss of embeddings (n, d): each view shall find the other view of its image among all others."""
+    """SimCLR's loss of embeddings (n, d): each view must find the other view of its image among all others."""
     both = functional.normalize(torch.cat([first, second]), dim=1)
     likeness = both @ both.T / temperature
     likeness.fill_diagonal_(-torch.inf)

@@ -101,7 +101,7 @@ Box box_of(std::span<const uint8_t> data, Size image) {
   return box;
 }
 
-/// One of the decoders for each set of loops, as a worker has it: what one image leaves behind must not reach the next.
+/// One of the decoders for each set of loops, as a worker has it: what one image leaves must not reach the next.
 JpegDecoder& decoder_for(Box box) {
   static std::deque<JpegDecoder> decoders;
   if (decoders.empty()) {
@@ -134,7 +134,7 @@ void check_entry_points(JpegDecoder& decoder, std::span<const uint8_t> data, con
     fail("damaged with entry points alone");
   }
   require(kept.pixels == pixels, "other pixels with entry points");
-  // Lies: any pixels, or a refusal.
+  // False entry points: any pixels, or a refusal.
   EntryPoints lies(kEnough);
   std::vector<EntryPoint> list(1 + data.size() % 64);
   for (size_t i = 0; i < list.size(); ++i)
@@ -192,7 +192,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   const size_t whole_bytes = static_cast<size_t>(header.size.width) * kPixelBytes;
   std::vector<uint8_t> whole(whole_bytes * static_cast<size_t>(box.y + box.height));
   const Verdict verdict = judge(data, box.y + box.height, whole_bytes, whole.data());
-  // Our own loops do not read all that lies beside a box: what libjpeg conceals there changes no pixel of the box.
+  // Our own loops do not read all that is beside a box: what libjpeg conceals there changes no pixel of the box.
   const bool partly = header.scans == 1 || header.progressive;
   require(verdict == Verdict::kClean || (partly && verdict == Verdict::kWarns), "libjpeg does not find this clean");
   for (size_t y = 0; y < static_cast<size_t>(box.height); ++y) {

@@ -1,4 +1,4 @@
-// libFuzzer harness: the index of a tar archive of any bytes. What is accepted lies inside the archive, and is found
+// libFuzzer harness: the index of a tar archive of any bytes. What is accepted is inside the archive, and is found
 // again where the index says.
 #include <algorithm>
 #include <cstdio>

@@ -22,7 +22,7 @@ if [ "$run" = figures ]; then needs="$needs, torchvision"; fi
   echo "this needs $needs (a CUDA build of torch) in $python" >&2
   exit 1
 }
-# nvJPEG and peers, where their wheels lie beside ours. All in one call: pip replaces folders that they share.
+# nvJPEG and peers, where their wheels are beside ours. All in one call: pip replaces folders that they share.
 extras=$(ls dist/*.whl 2>/dev/null | grep -v '^dist/headrace-' || true)
 if [ -n "$wheel" ]; then
   install "$wheel" $extras

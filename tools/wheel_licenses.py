@@ -41,7 +41,7 @@ def licence_of_libjpeg_turbo() -> str:
 
 
 def add_licences(wheel: Path, texts: dict[str, str]) -> None:
-    """Writes the texts into the wheel's folder of licences, and its list of files anew."""
+    """Writes the texts into the wheel's folder of licences, and renews its list of files."""
     with tempfile.TemporaryDirectory() as temporary:
         subprocess.run([sys.executable, "-m", "wheel", "unpack", "--dest", temporary, wheel], check=True)
         (root,) = Path(temporary).iterdir()

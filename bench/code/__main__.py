@@ -90,7 +90,7 @@ def most_memory(loader: Any) -> int:
 
 
 def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dict[str, Any]:
-    """The figures of one program on so many cores."""
+    """The figures of one program on `cores` cores."""
     with tempfile.TemporaryDirectory() as folder:
         dataset = program.dataset(paths, Path(folder))
         options = {"shuffle": program.shuffle} if hasattr(dataset, "__len__") else {}

@@ -26,7 +26,7 @@ from headrace._engine import destination
 BARE = "nvjpegDecodeBatched alone, on the engines"
 BARE_STATES, BARE_BATCH = 2, 64  # the values with which headrace calls it
 WARM_UP_BATCHES = 4
-PREFETCH_FACTOR = 2  # torch's: its workers hold so many batches each, made before the clock begins
+PREFETCH_FACTOR = 2  # torch's: batches that each of its workers holds, made before the clock begins
 Clock = Callable[[float], dict[str, float]]  # seconds of the measurement -> images per second, cores
 
 

@@ -1,4 +1,4 @@
-"""Times tar shards behind an HTTP server on this machine, which adds latency to each request, beside local ones.
+"""Times tar shards on an HTTP server on this machine, which adds latency to each request, beside local ones.
 
     python -m bench.remote --images DIR [--rounds N] [--cores N] [--apart] [--latency MS] [--shards N] [--out FILE]
 

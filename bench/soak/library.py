@@ -1,4 +1,4 @@
-"""Compiles the library of faults, and says where it lies."""
+"""Compiles the library of faults, and says where it is."""
 
 from __future__ import annotations
 

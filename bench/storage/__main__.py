@@ -65,7 +65,7 @@ def turn(contenders: list[Iterable[Any]], first: int) -> list[tuple[float, float
 
 
 def measure(store: Store, paths: list[Path], cores: int, rounds: int) -> dict[str, Any]:
-    """The figures of one form of storage on so many cores."""
+    """The figures of one form of storage on `cores` cores."""
     import_torchvision()
     transform = torchvision_transform("train")
     paths = [path for path in paths if upright(path)]

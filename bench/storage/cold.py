@@ -3,7 +3,7 @@
     python -m bench.storage.cold [--images DIR] [--folder DIR] [--files N] [--cores N] [--rounds N] [--kind KIND]
 
 The images are copied until there are N files, or packed into tar shards of 500. Before a cold epoch they are written to
-the disk and dropped from the cache (`posix_fadvise`), for which the folder has to lie on a disk, not in memory. torch's
+the disk and dropped from the cache (`posix_fadvise`), for which the folder has to be on a disk, not in memory. torch's
 DataLoader reads the files alone. The loaders take turns, with as many threads or worker processes as cores; the batches
 are compared with the oracle first. The figures are images a second: the median and the range over the rounds.
 """

@@ -29,8 +29,8 @@ class Store:
     Attributes:
         write: writes files with their labels into an empty folder.
         ours: headrace's dataset of what was written, with a transform.
-        theirs: the format's own dataset, in torch's loader with so many workers; None if it has none. The call raises
-            ImportError where the library is not installed.
+        theirs: the format's own dataset, in torch's loader with as many workers; None if it has none. The call
+            raises ImportError where the library is not installed.
     """
 
     write: Callable[[Paths, Path], None]

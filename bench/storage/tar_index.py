@@ -1,4 +1,4 @@
-"""Prints the time and the memory that the index of tar shards takes, made anew and from its sidecars.
+"""Prints the time and the memory that the index of tar shards takes, built from the shards and read from its sidecars.
 
 Members are tiny, so their headers are adjacent: of real shards the disk reads 1 KB for each member.
 """

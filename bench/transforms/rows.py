@@ -39,7 +39,7 @@ class Row:
 
 
 def _between(text: str, images: int = 160) -> Row:
-    """Behind RandomResizedCrop, before ToTensor and Normalize."""
+    """After RandomResizedCrop, before ToTensor and Normalize."""
     return Row(lambda: T.Compose([CROP, _made(text), *END]), images=images)
 
 
@@ -49,7 +49,7 @@ def _first(text: str) -> Row:
 
 
 def _on_tensor(text: str) -> Row:
-    """Behind ToTensor and Normalize."""
+    """After ToTensor and Normalize."""
     return Row(lambda: T.Compose([CROP, *END, _made(text)]))
 
 

@@ -63,7 +63,7 @@ def seconds(loader: Any) -> float:
 
 
 def measure(views: list[Any], paths: list[Path], cores: int, rounds: int) -> dict[str, Any]:
-    """The figures of one pipeline on so many cores."""
+    """The figures of one pipeline on `cores` cores."""
     options: dict[str, Any] = {"shuffle": True, "num_workers": cores, "persistent_workers": True}
     theirs = TorchDataLoader(OwnDataset(paths, Views(views)), BATCH, **options)
     ours = headrace.DataLoader(headrace.ImageFiles(paths, range(len(paths)), Views(views)), BATCH, **options)

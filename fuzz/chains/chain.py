@@ -21,7 +21,7 @@ from fuzz.chains.trial import difference
 
 @dataclass(frozen=True)
 class Node:
-    """One transform: its source text, or a container's name with the transforms inside and the arguments behind."""
+    """One transform: its source text, or a container's name with the transforms inside and the arguments after them."""
 
     text: str
     inner: tuple[Node, ...] = ()

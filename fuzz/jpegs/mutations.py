@@ -184,7 +184,7 @@ def _new_segment(draw: random.Random, parts: list[Part]) -> list[Part]:
 
 
 def _garbage(draw: random.Random, parts: list[Part]) -> list[Part]:
-    """Bytes between two parts, or behind the end."""
+    """Bytes between two parts, or after the end."""
     at = draw.randrange(len(parts))
     some = bytes(draw.choice((0, 0xFF, draw.randrange(256))) for _ in range(draw.randrange(1, 9)))
     return _with(parts, at, replace(parts[at], codes=parts[at].codes + some))

@@ -10,7 +10,7 @@ SOFS = (0xC0, 0xC1, 0xC2)
 
 @dataclass(frozen=True)
 class Part:
-    """A marker with its payload, and the entropy-coded bytes behind it.
+    """A marker with its payload, and the entropy-coded bytes after it.
 
     Attributes:
         marker: its second byte.

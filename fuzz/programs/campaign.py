@@ -18,7 +18,7 @@ from typing import Any
 
 from fuzz.programs.world import files
 
-#: A process runs so many programs.
+#: Programs that a process runs.
 EACH = 500
 #: A program that takes longer hangs.
 WATCHDOG_S = 120.0

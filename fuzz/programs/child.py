@@ -21,7 +21,7 @@ from fuzz.programs.drawing.generate import program
 from fuzz.programs.drawing.parts import Program
 from fuzz.programs.shrinking import shrunk, steady
 
-#: So many differences of a kind are made smaller by a process.
+#: Differences of a kind that a process makes smaller.
 SHRUNK = 2
 
 

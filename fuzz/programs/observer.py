@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-#: So many batches end an epoch, and so many errors.
+#: An epoch ends after this number of batches, or of errors.
 MOST_BATCHES, MOST_ERRORS = 24, 2
 
 

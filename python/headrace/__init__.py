@@ -110,5 +110,5 @@ if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
 
 
 def __dir__() -> list[str]:
-    """Returns the public names; the modules behind them are internal."""
+    """Returns the public names; the modules that define them are internal."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from headrace._recipe.steps.recipe import Recipe
 
 cuda: bool
-sources: str  # SHA-256 of those of csrc/, one behind the other
+sources: str  # SHA-256 of those of csrc/, concatenated
 
 def trouble() -> str: ...
 def backend(

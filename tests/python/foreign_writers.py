@@ -1,4 +1,4 @@
-"""Writes the indexes that DALI and Energon keep beside shards, true ones and lies."""
+"""Writes the indexes that DALI and Energon keep beside shards, true ones and false ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def energon(path: Path, samples: list[list[Row]]) -> Path:
     base.execute(
         "CREATE TABLE sample_parts (tar_file_id, sample_index, part_name, content_byte_offset, content_byte_size)"
     )
-    for shift in (0, 1):  # the other shard's rows lie before
+    for shift in (0, 1):  # the other shard's rows come before
         for number, sample in enumerate(samples):
             key = sample[0][3][: -len(sample[0][0]) - 1]
             base.execute("INSERT INTO samples VALUES (?, ?, ?, 0, 0)", (shift, key if shift else f"o{key}", number))

@@ -39,7 +39,7 @@ def _expanded(entries: list[Any]) -> list[Any]:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages that are not in docs/, and the benchmark's pictures, from where they lie."""
+    """Adds the pages that are not in docs/, and the benchmark's pictures, from their own folders."""
     for path, page in pages.SHOWN.items():
         files.append(File.generated(config, page, abs_src_path=str(pages.ROOT / path)))
     files.append(File.generated(config, "benchmarks/results/index.md", content=pages.list_of_results()))

@@ -81,7 +81,7 @@ class Files:
 
     @classmethod
     def at(cls, addresses: Sequence[int], lengths: Sequence[int]) -> Files:
-        """Files that lie at these addresses."""
+        """Files at these addresses."""
         count = len(addresses)
         return cls((_pointer * count)(*addresses), (_size * count)(*lengths), count)
 

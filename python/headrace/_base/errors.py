@@ -65,7 +65,7 @@ class SampleError(Exception):
 
     # The original type's own methods would run on an object that its __init__ has not seen.
     def __init_subclass__(cls, **_: Any) -> None:
-        """Nothing is to be done for a class derived from the original type: it may refuse, or keep a list of them."""
+        """Does nothing: the original type's own method may refuse derived classes, or keep a list of them."""
 
     def __str__(self) -> str:
         return self._message or Exception.__str__(self)

@@ -74,7 +74,7 @@ def mapped_array(path: str | os.PathLike[str]) -> Any:
 
 
 def is_own_folder(path: Path) -> bool:
-    """Whether there is a folder, not a link, of this user, root, or the owner of the folder that it lies in."""
+    """Whether there is a folder, not a link, of this user, root, or the owner of its parent folder."""
     try:
         info = path.lstat()
         return stat.S_ISDIR(info.st_mode) and info.st_uid in (os.geteuid(), 0, _owner_of_folder(path))

@@ -21,7 +21,7 @@ class World:
     Attributes:
         rank: from 0 to size - 1.
         size: number of ranks.
-        found: name of the source of rank and size, for messages; "" if the caller gave them, did not ask for them, or
+        found: name of the source of rank and size, for messages; "" if the caller gave them, did not want them, or
             if there is no job.
         given: whether the caller gave them.
     """

@@ -45,7 +45,7 @@ def forget_cached(file: int, begin: int, length: int) -> None:
 
 
 def is_cached(file: int, at: int) -> bool | None:
-    """Returns whether a byte of an open file can be read without its disk; None if the system cannot tell."""
+    """Returns whether a byte of an open file can be read without its disk; None if the system does not report it."""
     try:
         return os.preadv(file, [bytearray(1)], at, os.RWF_NOWAIT) > 0
     except BlockingIOError:

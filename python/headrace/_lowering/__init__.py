@@ -156,7 +156,7 @@ def _lower(
     cast = [] if dtype in (None, torch.float32) else [f"dtype={dtype}"]
     for number, step in enumerate(steps):
         names = [getattr(one, "__name__", type(one).__name__) for one in steps[number + 1 :]]
-        builder.behind = next(iter([*names, *cast]), "")
+        builder.following = next(iter([*names, *cast]), "")
         before = builder.checkpoint()
         try:
             if builder.rest is not None:

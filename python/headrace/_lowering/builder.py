@@ -54,7 +54,7 @@ class Builder:
         tried: a number of steps, and the sizes of the trial's images after these steps.
         container: class name of the transform that this builder is a branch of; "" if it is not a branch.
         current: the transform that is being lowered.
-        behind: name of the next transform, or of a conversion, behind this one; "" if it is the last.
+        following: name of the next transform, or of a conversion, after this one; "" if it is the last.
     """
 
     def __init__(self, lower_one: Callable[[Builder, Any], None], channels: int = 3, size: Size = None) -> None:
@@ -71,7 +71,7 @@ class Builder:
         self.tried: tuple[int, tuple[tuple[int, int], ...]] = (0, _MADE_UP if size is None else (size,))
         self.container = ""
         self.current: Any = None
-        self.behind = ""
+        self.following = ""
         self._lower_one = lower_one
         self._first_size = size
         self._names: list[tuple[str, str]] = []

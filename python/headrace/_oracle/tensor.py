@@ -71,7 +71,7 @@ def _erase_boxes(tensor: torch.Tensor, step: S.EraseBoxes, draws: Sequence[float
 
 
 def noise_levels(seed: int, count: int) -> npt.NDArray[np.int64]:
-    """Returns the numbers of the quantiles of `count` elements, int64 (count,); see `recipe.noise`."""
+    """Returns the numbers of the quantiles of `count` elements, int64 (count,); see `step_numbers.LEVELS`."""
     words = np.arange(1, (count + 3) // 4 + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed << 11)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)

@@ -4,7 +4,7 @@ torch's default_collate copies the samples to a batch in shared memory. If the a
 those of the next one, too, a sample's memory is its place in a block of shared memory that nothing uses, and the batch
 is that block. A block may become free in the middle of a batch: then the samples before are copied to their places.
 
-Nothing may tell the difference. So a sample stays where it is only if the list that default_collate gets is the only
+Nothing may notice the difference. So a sample stays where it is only if the list that default_collate gets is the only
 object that refers to it, by the counts of all references; else all samples are copied to other memory, as torch does.
 """
 
@@ -60,7 +60,7 @@ class SamplePlaces:
     """The places of one worker. Any thread may allocate; the samples of a batch must be allocated in order.
 
     Args:
-        unused: returns the storage of a block of so many bytes that nothing uses, or None.
+        unused: returns the storage of a block of this number of bytes that nothing uses, or None.
         least: bytes of the smallest block.
     """
 
@@ -115,7 +115,7 @@ class SamplePlaces:
     def begin(self, samples: Any, references: int) -> None:
         """Called with what default_collate is going to get, and the number of the references to it.
 
-        The first call, with samples to which nothing else refers, tells how many references these are.
+        The first call, with samples to which nothing else refers, shows how many references these are.
         """
         with self._lock:
             self._collating = True

@@ -249,9 +249,9 @@ def _read(image: Any) -> tuple[bytes | None, str | None]:
     """Reads a file; returns None and the reason if Pillow has to decode it, maybe to raise an error.
 
     Note [plain files]: Pillow raises no error about a file whose header is plain, whatever its entropy-coded data are.
-    Huffman decoding by libjpeg has no errors, only warnings, which Pillow does not show. It needs no bytes behind the
+    Huffman decoding by libjpeg has no errors, only warnings, which Pillow does not show. It needs no bytes after the
     marker that ends a scan, and gets to that marker from any data: the restart markers on the way are complete and in
-    order. Behind it come sound segments and at last an EOI, so the file is never truncated for it.
+    order. After it come sound segments and at last an EOI, so the file is never truncated for it.
     """
     try:
         data = _contents(image.fp, _TRAILING + 6 * image.width * image.height, image._exclusive_fp)

@@ -61,7 +61,7 @@ class ReadFiles:
             old.make_images()
 
     def grow(self, by: int) -> None:
-        """Called when a file takes so many bytes more."""
+        """Called when a file takes `by` bytes more."""
         with self._lock:
             self._bytes += by
             let_go = self._over() if self._bytes > MOST else []

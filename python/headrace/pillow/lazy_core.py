@@ -158,7 +158,7 @@ class LazyCore:
         return LazyCore(maker, self._mode, size or self._size, (*operations, ("effect", name, value)))
 
     def __getattr__(self, name: str) -> Any:
-        """All else that Pillow's methods ask of a native image."""
+        """All else that Pillow's methods read from a native image."""
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.made(), name)

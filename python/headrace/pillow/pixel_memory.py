@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 LEAST = 1 << 17  # bytes; the C library keeps smaller pieces itself
 MOST = 1 << 26  # bytes that are kept unused
-_BATCHES = 1  # for so many of them a piece is kept unused
+_MAX_IDLE_BATCHES = 1  # free a block unused for this many batches
 _CLASSES = 8  # sizes between two powers of two, so that images of about the same size use the same memory
 
 
@@ -64,7 +64,7 @@ class PixelMemory:
 
     def empty_for_a_while(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """The same, for arrays of many sizes that are used one after the other: they share a piece of memory, whose
-        pages behind an array are not touched."""
+        pages after an array are not touched."""
         return self._own(shape, dtype, 1)
 
     def _own(self, shape: tuple[int, ...], dtype: np.dtype[Any], classes: int) -> Array:
@@ -75,7 +75,7 @@ class PixelMemory:
         size = -(-needed // step) * step
         memory = self._taken(size)
         if memory is None:
-            # Not from the C library, which would keep it. The pages behind `needed` are never touched.
+            # Not from the C library, which would keep it. The pages after `needed` are never touched.
             mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             memory = np.frombuffer(mapped, np.uint8)
         array = {"shape": shape, "typestr": dtype.str, "version": 3, "data": (memory.ctypes.data, False)}
@@ -96,7 +96,7 @@ class PixelMemory:
         with self._lock:
             self._batch += 1
             for size in list(self._unused):
-                while size in self._unused and self._unused[size][0][1] < self._batch - _BATCHES:
+                while size in self._unused and self._unused[size][0][1] < self._batch - _MAX_IDLE_BATCHES:
                     self._give_up(size)
 
     def unused(self) -> dict[int, int]:

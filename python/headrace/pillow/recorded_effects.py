@@ -83,7 +83,7 @@ def warp_of(mode: str, size: Any, method: Any, data: Any, filter: Any, fill: Any
 
 
 def _are(kind: Any, values: Any, count: int) -> bool:
-    """Whether these are so many values of a type."""
+    """Whether these are `count` values of a type."""
     right = isinstance(values, (list, tuple)) and len(values) == count
     return right and all(isinstance(one, kind) and not isinstance(one, bool) for one in values)
 

@@ -2,7 +2,7 @@
 one native pass.
 
 They do what those in whose place they are put do. Where an image without pixels reaches a step that turns it into a
-tensor, this step and those behind it that map single values are one pass over the decoded rows (`value_tables`).
+tensor, this step and those after it that map single values are one pass over the decoded rows (`value_tables`).
 """
 
 from __future__ import annotations

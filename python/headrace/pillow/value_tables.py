@@ -85,7 +85,7 @@ class ValueTable:
     marked: bool
 
     def tensor(self, made: np.ndarray[Any, Any]) -> torch.Tensor:
-        """Returns values, which lie in memory as `layout` says, as the transforms would return them."""
+        """Returns values, which are in memory as `layout` says, as the transforms would return them."""
         whole = torch.from_numpy(made)
         whole = whole if self.layout == "planar" else whole.permute(2, 0, 1)
         if self.marked:

@@ -75,7 +75,7 @@ class DistributedSampler(RankSampler[int]):
     Rank r of W gets samples r, r + W, r + 2 W, ... of an order that follows from (seed, epoch) and equals that of
     headrace's ``DataLoader(shuffle=True, seed=seed)``. The W batches of a step, one per rank, therefore hold together
     the same samples for every W, as long as W times the batch size is the same. A headrace DataLoader makes such a
-    sampler itself if it is told its ranks (``distributed=True``, or ``rank`` and ``world_size``); its ``state_dict()``
+    sampler itself if it knows its ranks (``distributed=True``, or ``rank`` and ``world_size``); its ``state_dict()``
     can be loaded in a job with another number of ranks.
 
     Args:

@@ -31,7 +31,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
     fairseq's ``--max-tokens``.
 
     A batch is full if it has `batch_size` samples, or if one more sample would make its padded size exceed
-    `max_tokens`. At most one batch per epoch is incomplete. The lengths in it are drawn anew in each epoch, so that
+    `max_tokens`. At most one batch per epoch is incomplete. The lengths in it are drawn again in each epoch, so that
     ``drop_last=True`` does not always drop the shortest or the longest samples. Within a batch the longest sample comes
     first, as ``pack_padded_sequence`` expects.
 

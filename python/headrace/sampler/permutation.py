@@ -42,7 +42,7 @@ class PermutationSampler(Seeded, Sampler[int]):
 
     Memory: less than 4 MiB for any length. Cost per index: 8 rounds of seven vector operations, repeated fewer than 2
     times on average; tens of nanoseconds. With four rounds small networks are measurably not random; with eight, no
-    statistical test that was run tells them from random.
+    statistical test that was run distinguishes them from random.
 
     The order depends only on (length, seed, epoch): it is the same on every machine and in every process.
 

@@ -40,7 +40,7 @@ class FiveCrop(Transform):
 
     Called directly, it returns a tuple of five images in its place: top left, top right, bottom left, bottom right,
     centre. A loader decodes the image once, if every step is native, and yields a list of five batches (n, C, H, W), as
-    torch collates the tuples; or one batch (n, 5, C, H, W), if a function behind the crops stacks them.
+    torch collates the tuples; or one batch (n, 5, C, H, W), if a function after the crops stacks them.
 
     Args:
         size: (height, width) of a crop in pixels, or one number for both.

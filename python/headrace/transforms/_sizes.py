@@ -62,7 +62,7 @@ class RandomResize(_DrawnResize):
 class RandomShortestSize(_DrawnResize):
     """Resizes so that the shorter edge has one of several lengths, keeping the aspect ratio.
 
-    The factor is computed first, so an edge can be one pixel shorter than asked for.
+    The factor is computed first, so an edge can be one pixel shorter than requested.
 
     Args:
         min_size: the lengths of the shorter edge in pixels, or one number.

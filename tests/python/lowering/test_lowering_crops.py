@@ -183,7 +183,7 @@ def test_functions_that_do_something_else():
     ]
     assert [recognised(one) for one in functions] == [None] * len(functions)
     for one in functions[:-2]:
-        with pytest.raises(LoweringError, match="the steps behind FiveCrop must all be native"):
+        with pytest.raises(LoweringError, match="the steps after FiveCrop must all be native"):
             lower(T.Compose([T.Resize(50), T.FiveCrop(32), one]))
 
 

@@ -51,7 +51,7 @@ def steps_of(erasing: Any, *after: Any) -> T.Compose:
 @pytest.mark.parametrize("dtype", [None, torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("after", [[], [T.RandomHorizontalFlip(), T.RandomVerticalFlip(), T.Normalize(STD, MEAN)]])
 def test_native_batches_are_the_oracles(place: Place, dtype, after):
-    """Also behind flips and further steps, in every dtype, and with the device's kernel."""
+    """Also after flips and further steps, in every dtype, and with the device's kernel."""
     dataset = images()
     dataset.transform = steps_of(T.RandomErasing(0.8, value="random"), *after)
     loader = place.loader(dataset, dtype=dtype)

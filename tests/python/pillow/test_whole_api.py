@@ -112,7 +112,7 @@ def test_more_random_sequences(files):
 
 
 def test_each_name_on_a_file_and_after_a_crop(files):
-    """On its own, so that none is hidden behind the error of another one."""
+    """On its own, so that the error of another one hides none."""
     for number, (name, call) in enumerate(CALLS.items()):
         for before in (lambda image: image, lambda image: image.crop((3, 4, 40, 30)), lambda image: image.convert("L")):
             made = []

@@ -31,7 +31,7 @@ class Ending:
 
 
 def call_all(*functions: Iterable[Callable[[], object]]) -> Callable[[], object]:
-    """Returns a function in C that calls these, which are lists in Python's memory of functions in C, once."""
+    """Returns a function in C that calls each function of these lists once; they are functions in C, too."""
     return functools.partial(deque, map(operator.methodcaller("__call__"), itertools.chain(*functions)), 0)
 
 
@@ -40,7 +40,7 @@ def call_elsewhere(function: Callable[[], object]) -> Callable[[], object]:
     return _Elsewhere.of_process().expect(function)
 
 
-_PARTING_S = 60.0  # that functions get at interpreter exit; a disk may hang
+_PARTING_S = 60.0  # limit for the functions at interpreter exit; a disk may hang
 
 
 class _Elsewhere:
@@ -68,7 +68,7 @@ class _Elsewhere:
         return functools.partial(self._queue.put, function)
 
     def finish(self) -> None:
-        """Waits until what has been asked for so far is done."""
+        """Waits until what has been requested so far is done."""
         if self._process != os.getpid():
             return
         done = threading.Event()

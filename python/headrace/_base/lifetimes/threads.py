@@ -1,4 +1,4 @@
-"""Threads in Python whose objects end in the threads themselves."""
+"""Threads in Python whose objects are freed in the threads themselves."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class Reached:
             self.replaced.append(place)
 
     def _look_at_tensors(self, name: str) -> None:
-        """Looks up a method of tensors: one of ``torch.Tensor``'s own, or nothing over one that it inherits."""
+        """Looks up a method of tensors; notes where ``torch.Tensor`` itself has none that hides an inherited one."""
         own = vars(torch.Tensor)
         if name in own:
             self._look(Place(own, name, torch._tensor.__name__, f"Tensor.{name}"), id(torch.Tensor))

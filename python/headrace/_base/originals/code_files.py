@@ -128,7 +128,7 @@ def _absolute(name: str, level: int, package: str) -> str:
 
 
 def _operations(code: bytes) -> Iterator[tuple[int, int]]:
-    """Yields (operation, argument); inline caches, whose operation is 0, pass as operations that nobody asks for."""
+    """Yields (operation, argument); inline caches, whose operation is 0, pass as operations that no caller uses."""
     extended = 0
     for op, low in zip(code[::2], code[1::2], strict=True):
         argument = extended | low

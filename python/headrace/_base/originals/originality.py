@@ -1,8 +1,8 @@
-"""Tells whether a function, class or module is the one that a library's file makes, or has been put there since.
+"""Decides whether a function, class or module is the one that a library's file makes, or has been put there since.
 
 A patch can copy a function's name, module and documentation, and may have been made before headrace was imported. So a
 function is compared with the code in the library's compiled file; decorators, aliases and imports of that file are
-followed. What headrace itself puts in place of Pillow's and torchvision's functions counts as what lies below it.
+followed. What headrace itself puts in place of Pillow's and torchvision's functions counts as what it replaces.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _is_instrumented(value: Any, binding: Binding, module: ModuleType) -> bool:
 
 
 def _is_decorated(value: Any, binding: Binding, module: ModuleType) -> bool:
-    """Whether a function that the file makes lies in wrappers of the decorators that the file names."""
+    """Whether a function that the file makes is wrapped by the decorators that the file names."""
     if not binding.codes or not binding.names:
         return False
     named = (vars(module).get(name) for name in binding.names)

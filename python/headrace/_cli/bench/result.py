@@ -38,7 +38,7 @@ class Result:
         samples, timed: numbers of samples of the dataset, and of those in a timed epoch.
         recipe: name of the transforms.
         equality: what was compared before.
-        machine: facts about it; see `insight.machine`.
+        machine: facts about it; see `_reports.loader.machine`.
         series: by (loader, number of workers).
         notes: sentences about what was left out.
         interrupted: whether the user ended the measurement early.

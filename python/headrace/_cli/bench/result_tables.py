@@ -58,7 +58,7 @@ def _below(result: Result) -> list[str]:
     partial = " The measurement was interrupted: partial results." if result.interrupted else ""
     return [
         f"Median of {rounds} of whole epochs; workers: torch's are processes, headrace's are threads; the files were "
-        f"read before, and lie in memory where they fit.{partial}",
+        f"read before, and are in memory where they fit.{partial}",
         f"{machine['cpu']}, {machine['usable_cores']} of {machine['cores']} cores usable; headrace "
         f"{machine['headrace']}, torch {machine['torch']}, Pillow {machine['Pillow']}, Python {machine['python']}.",
         *result.notes,

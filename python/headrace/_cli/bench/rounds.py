@@ -46,7 +46,7 @@ class Rounds:
         try:
             with bar:
                 for number in range(rounds + 1):
-                    # Every second round backwards: no loader always runs behind the same other one.
+                    # Every second round backwards: no loader always runs after the same other one.
                     for count, name in places if number % 2 == 0 else reversed(places):
                         bar.set_description(f"{'round ' + str(number) if number else 'first epochs'}: {name}")
                         self._measure(count, name, number)

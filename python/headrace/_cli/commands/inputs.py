@@ -18,7 +18,7 @@ class GivenError(ValueError):
 
 
 def dataset_of(text: str) -> Any:
-    """Returns the dataset that a text names; see `opening`. Raises GivenError."""
+    """Returns the dataset that a text names; see `datasets.opening`. Raises GivenError."""
     try:
         return opened(text)
     except OSError as error:

@@ -41,7 +41,7 @@ def run(
 
     Args:
         source: what `opened` takes.
-        folder: where the pack lies.
+        folder: the folder of the pack.
         conversion: how images are stored.
         shard_size: bytes of a shard, about.
         share: (i, n): this machine writes the i-th of n shares of the shards, from 1.
@@ -55,7 +55,7 @@ def run(
     folder, processes = folder.absolute(), workers if workers is not None else usable_cores()
     try:
         if Path(source).is_dir() and folder.resolve().is_relative_to(Path(source).resolve()):
-            raise ValueError(f"{folder} lies in {source} and would be a part of the dataset; give a folder elsewhere")
+            raise ValueError(f"{folder} is in {source} and would be a part of the dataset; give a folder elsewhere")
         known = source_of(source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files

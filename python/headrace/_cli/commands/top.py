@@ -20,7 +20,9 @@ def run(pids: Sequence[int], folder: Path | None, every_s: float, once: bool, as
         print(f"headrace top: {error}", file=sys.stderr)
         return 1
     if as_json:
-        print(json.dumps([{"alive": one.alive, "command": one.command, **asdict(one.told)} for one in found], indent=1))
+        print(
+            json.dumps([{"alive": one.alive, "command": one.command, **asdict(one.figures)} for one in found], indent=1)
+        )
         return _status(found)
     try:
         from rich.console import Console

@@ -26,7 +26,7 @@ class DiskSpeed:
     Attributes:
         bytes, reads: their numbers.
         seconds: that took.
-        from_memory: number of reads that the kernel served from memory. None: the file system does not tell.
+        from_memory: number of reads that the kernel served from memory. None: the file system does not report it.
     """
 
     bytes: int

@@ -44,7 +44,7 @@ def pack_raw(source: BlobDataset, folder: Path, side: int, *, workers: int, over
 
     Args:
         source: RGB images, encoded or not.
-        folder: where the files lie. It is made, or is empty, or holds this pack.
+        folder: the folder of the files. It is made, or is empty, or holds this pack.
         side: height and width in pixels.
         workers: number of processes.
         overwrite: whether another pack in the folder is removed.

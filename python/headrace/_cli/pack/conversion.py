@@ -12,7 +12,7 @@ from headrace._base.native import core
 from headrace.transforms import CenterCrop, Resize
 
 LOSSLESS, COPY, SMALLER, RAW = "lossless", "copy", "smaller", "raw"
-QUALITY = 90  # if none is asked for
+QUALITY = 90  # if none is given
 _JPEG = b"\xff\xd8\xff"
 _MOST_CAUSES = 80  # characters of a reason
 

@@ -16,7 +16,7 @@ from headrace._base.exceptions import is_a, named_words_of, words_of
 Work = Callable[[int, Callable[[], None]], None]
 
 _POLL_S = 0.1
-_PATIENCE_S = 20.0  # for a process that was told to stop, and that is within a sample
+_GRACE_S = 20.0  # grace period to finish the current sample
 
 
 class Stopped(BaseException):
@@ -27,7 +27,7 @@ def run(work: Work, jobs: Sequence[int], progress: Callable[[int], None], worker
     """Does all jobs, each once.
 
     Args:
-        work: does a job; it leaves nothing unfinished behind when it is interrupted by an exception.
+        work: does a job; it leaves nothing unfinished when it is interrupted by an exception.
         jobs: their numbers, taken in order.
         progress: called with the number of samples done since its last call.
         workers: number of processes; 1: this one.
@@ -77,7 +77,7 @@ class _Crew:
                 busy[0].join(_POLL_S)
         finally:
             self._stop.value = 1
-            end = time.monotonic() + _PATIENCE_S
+            end = time.monotonic() + _GRACE_S
             for process in self._processes:
                 if process.pid is not None:
                     process.join(max(0.0, end - time.monotonic()))

@@ -108,5 +108,5 @@ def _usable(key: str) -> bool:
         data = key.encode()
     except UnicodeEncodeError:  # bytes that are not UTF-8
         return False
-    # A folder may have dots; WebDataset and headrace split behind it.
+    # A folder may have dots; WebDataset and headrace split at a dot after it.
     return len(data) <= _LONGEST and key.isprintable() and core.split_tar_name(data + b".jpg") == (data, b"jpg")

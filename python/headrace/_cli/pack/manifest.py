@@ -26,7 +26,7 @@ class Terms:
         samples, shards: their numbers.
         upright: whether the source turns images as their EXIF orientation says.
         label: the extension of the labels; None: there are none, or they are members of the source's shards.
-        shard_size: about how many bytes of a shard were asked for; a shard of a raw pack is some rows of its array.
+        shard_size: requested size of a shard in bytes, approximate; a shard of a raw pack is some rows of its array.
         conversion: how images are stored.
     """
 

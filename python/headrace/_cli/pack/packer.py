@@ -71,7 +71,7 @@ def pack(
 
     Args:
         contents: the samples.
-        folder: where the shards lie. It is made, or is empty, or holds this pack.
+        folder: the folder of the shards. It is made, or is empty, or holds this pack.
         conversion: how images are stored.
         shard_size: about how many bytes a shard has.
         share: the shards to write here.

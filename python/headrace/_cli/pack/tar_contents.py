@@ -53,7 +53,7 @@ def contents_of(source: object) -> Contents:
     """Returns the samples of a dataset.
 
     Raises:
-        NotNative: the dataset cannot say where its images lie; see `as_source`.
+        NotNative: the dataset cannot say where its images are stored; see `as_source`.
         ValueError: it has no samples, or its images are decoded.
     """
     from headrace.datasets.sources import as_counted

@@ -37,7 +37,7 @@ def _when(make: Make) -> Lower:
 def _rounding(builder: Builder) -> Rounding:
     if builder.size is None:
         builder.refuse(
-            "works on a tensor here, and the size of the image is not known; put it behind RandomResizedCrop, "
+            "works on a tensor here, and the size of the image is not known; put it after RandomResizedCrop, "
             "Resize((height, width)) or CenterCrop"
         )
     found = tensor_rule.rounding(*builder.size)

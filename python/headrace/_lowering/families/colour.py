@@ -102,7 +102,7 @@ def sharpness(transform: Any) -> S.Step:
 
 
 def posterized(bits: int) -> S.Posterize:
-    """Returns the step that keeps some bits. Raises ValueError if the installed Pillow does not keep so many."""
+    """Returns the step that keeps some bits. Raises ValueError if the installed Pillow cannot keep this number."""
     if not 0 <= bits <= 8:
         raise ValueError("bits, the number of bits to keep, must be from 0 to 8")
     ImageOps.posterize(Image.new("L", (1, 1)), bits)  # Pillow 13 raises if bits is 0; older versions make a black image

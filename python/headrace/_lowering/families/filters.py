@@ -31,9 +31,9 @@ def texture_channels(builder: Builder, transform: Any, library: str) -> str:
     if builder.values is not None and not builder.holds_bytes:
         builder.refuse("takes bytes, not other values; put it before the steps that change them")
     if builder.container:
-        builder.refuse(f"is native as the last step only, not inside {builder.container}; put it behind that")
-    if builder.behind:
-        builder.refuse(f"is native as the last step only, but {builder.behind} comes after it")
+        builder.refuse(f"is native as the last step only, not inside {builder.container}; put it after that")
+    if builder.following:
+        builder.refuse(f"is native as the last step only, but {builder.following} comes after it")
     if builder.size is None:
         builder.refuse("needs images of one size; put a crop or Resize((height, width)) before it")
     return builder.add(S.Texture(transform.layout, transform.bands, textures.tables(*builder.size)))

@@ -45,7 +45,7 @@ def random_perspective(builder: Builder, transform: Any, library: str) -> str:
     filter, fill = _filter_and_fill(builder, transform, library)
     if builder.size is None:
         builder.refuse(
-            "solves equations that depend on the image's size, which varies here; put it behind a step that makes one "
+            "solves equations that depend on the image's size, which varies here; put it after a step that makes one "
             "size, such as RandomResizedCrop(size)"
         )
     height, width = builder.size

@@ -1,4 +1,4 @@
-"""Lowers a FiveCrop or TenCrop, and the steps behind it, to one recipe for each crop."""
+"""Lowers a FiveCrop or TenCrop, and the steps after it, to one recipe for each crop."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LIBRARIES = ("headrace", "v1", "v2")
 _CORNERS = ((False, False), (False, True), (True, False), (True, True))  # bottom, right
 
 
-class _Behind(NamedTuple):
-    """A step behind the crops."""
+class _Following(NamedTuple):
+    """A step after the crops."""
 
     step: Any
     each: list[Any] | None  # what it applies to each crop before it stacks them; None if it does not stack
@@ -48,10 +48,10 @@ def lower_crops(
     """Returns a recipe with one view for each crop of the FiveCrop or TenCrop ``steps[at]``.
 
     Raises:
-        LoweringError: a step is not native, or one behind the crops does not do the same to each of them.
+        LoweringError: a step is not native, or one after the crops does not do the same to each of them.
     """
-    crop, behind = steps[at], [_Behind(step, called_behind_crops(step)) for step in steps[at + 1 :]]
-    stacks = any(one.each is not None for one in behind)
+    crop, following = steps[at], [_Following(step, called_behind_crops(step)) for step in steps[at + 1 :]]
+    stacks = any(one.each is not None for one in following)
     try:
         builder.lower(steps[:at])
         builder.current = crop
@@ -66,13 +66,13 @@ def lower_crops(
             builder.add(S.CenterCrop(height, width) if corner is None else S.CornerCrop(height, width, *corner))
             count = 5 if flip is None else 10
             builder.note(f"native {count} crops{', stacked' if stacks else ''}")
-            made.append(lower_steps([leaf for one in behind for leaf in one.steps], builder, dtype, True))
+            made.append(lower_steps([leaf for one in following for leaf in one.steps], builder, dtype, True))
             if len(builder.columns) > columns or made[-1].texture is not None:
-                builder.refuse("comes behind several crops, where only steps without random numbers are native")
+                builder.refuse("comes after several crops, where only steps without random numbers are native")
             restore()
-        kind = _check_together(builder, behind, begun)
+        kind = _check_together(builder, following, begun)
     except LoweringError as refusal:
-        raise LoweringError(f"{refusal}; the steps behind {type(crop).__name__} must all be native") from refusal
+        raise LoweringError(f"{refusal}; the steps after {type(crop).__name__} must all be native") from refusal
     made = [replace(one, columns=tuple(builder.columns)) for one in made]
     return replace(
         made[0], views=tuple(made), packing="stack" if stacks else "tuple", kind=kind if stacks else made[0].kind
@@ -101,7 +101,7 @@ def _checked(builder: Builder, crop: Any) -> tuple[int, int]:
 
 
 def _elements(builder: Builder, height: int, width: int) -> tuple[Any, Any]:
-    """Returns two different crops as the steps behind get them."""
+    """Returns two different crops as the steps after them get them."""
     if builder.values is not None:
         other = deepcopy(builder.values)  # deepcopy keeps the tensor's kind
         other[...] = builder.values.flip(-1)
@@ -112,7 +112,7 @@ def _elements(builder: Builder, height: int, width: int) -> tuple[Any, Any]:
     return image, image.transpose(Image.Transpose.ROTATE_180).point(lambda value: value ^ 37)
 
 
-def _check_together(builder: Builder, behind: list[_Behind], begun: tuple[Any, Any]) -> type[torch.Tensor]:
+def _check_together(builder: Builder, following: list[_Following], begun: tuple[Any, Any]) -> type[torch.Tensor]:
     """Tries the steps on a tuple of crops, and returns the class of what they make of it.
 
     A step that changes one element of a tuple alone, or takes no tuples, is found here: torchvision v1's do not, and
@@ -123,7 +123,7 @@ def _check_together(builder: Builder, behind: list[_Behind], begun: tuple[Any, A
     """
     together: Any = begun
     apart: list[Any] = list(begun)
-    for one in behind:
+    for one in following:
         builder.current = one.step
         each: list[Callable[[Any], Any]] = [one.step] if one.each is None else one.each
         try:

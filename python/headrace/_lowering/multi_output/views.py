@@ -17,7 +17,7 @@ LowerSteps = Callable[[list[Any], Builder, torch.dtype | None, bool], Recipe]
 
 
 def lower_views(steps: list[Any], dtype: torch.dtype | None, builder: Builder, lower_steps: LowerSteps) -> Recipe:
-    """Returns a recipe with one view for each transform of a Views, behind the steps that they have in common.
+    """Returns a recipe with one view for each transform of a Views, after the steps that they have in common.
 
     The views use one list of columns. The common steps have columns in it once, so all views draw the same for them.
 
@@ -28,7 +28,7 @@ def lower_views(steps: list[Any], dtype: torch.dtype | None, builder: Builder, l
     if names_of_steps.index("Views") != len(steps) - 1 or {"ByAspectRatio", "FiveCrop", "TenCrop"} & {*names_of_steps}:
         raise LoweringError(
             "Views returns several images, so it must be the last step, occur only once, and not follow "
-            "ByAspectRatio, FiveCrop or TenCrop; put the steps behind it into each of its transforms"
+            "ByAspectRatio, FiveCrop or TenCrop; put the steps after it into each of its transforms"
         )
     if has_hooks(steps[-1]):
         raise LoweringError("Views has forward hooks or a replaced method, which would not run; remove them")
@@ -48,7 +48,7 @@ def lower_views(steps: list[Any], dtype: torch.dtype | None, builder: Builder, l
     except LoweringError as refusal:
         raise LoweringError(f"{where}{refusal}; views are native only if all their steps are") from refusal
     if any(one.texture is not None for one in made):
-        raise LoweringError("Views: TextureChannels is not native in a view; put it behind the loader, or leave it out")
+        raise LoweringError("Views: TextureChannels is not native in a view; put it after the loader, or leave it out")
     made = [replace(one, columns=tuple(builder.columns)) for one in made]
     keys = tuple(transforms) if keyed else ()
     names = list(made[0].names[: len(common)])

@@ -68,7 +68,7 @@ class Operations:
         builder: refuses the transform where an operation has no native twin.
         transform: headrace's or torchvision's object.
         library: the library of its class.
-        bins: number of magnitudes that each operation is asked for.
+        bins: number of magnitudes that each operation must have.
     """
 
     def __init__(self, builder: Builder, transform: Any, library: str, bins: int) -> None:
@@ -102,7 +102,7 @@ class Operations:
         if any(space[name][0] != found for space in self._spaces):
             self._builder.refuse(
                 f"{name} moves an image by a share of its size, and the size of the image is not known here; put it "
-                "behind RandomResizedCrop, Resize((height, width)) or CenterCrop"
+                "after RandomResizedCrop, Resize((height, width)) or CenterCrop"
             )
         return [self._steps(name, way) for way in ways_of(self._builder, found, signed, bin)]
 

@@ -28,7 +28,7 @@ class TensorOperations:
         builder: refuses the transform where torch's arithmetic on this machine is not the native one.
         transform: torchvision's policy.
         library: "v1" or "v2".
-        bins: number of magnitudes that each operation is asked for.
+        bins: number of magnitudes that each operation must have.
         most: number of them that can be drawn.
     """
 
@@ -37,7 +37,7 @@ class TensorOperations:
         self._version = 1 if library == "v1" else 2
         if builder.size is None:
             builder.refuse(
-                "moves an image by a share of its size, and the size of the image is not known here; put it behind "
+                "moves an image by a share of its size, and the size of the image is not known here; put it after "
                 "RandomResizedCrop, Resize((height, width)) or CenterCrop"
             )
         self._size = builder.size

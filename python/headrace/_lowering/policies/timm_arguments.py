@@ -10,7 +10,7 @@ from headrace._lowering.builder import Builder
 from headrace._recipe.draws.policy_numbers import argument, has_sign
 from headrace._recipe.steps.draw_columns import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
 
-# Rule of an argument -> rule of the three numbers behind it.
+# Rule of an argument -> rule of the three numbers after it.
 _FOLLOWED = {"angle": "turn", "radius": "box", "any_radius": "box"}
 _MOST = 10.0  # of magnitudes, unless an operation says otherwise
 
@@ -23,7 +23,7 @@ class Arguments:
         way: column, uniform in [0, 1), that chooses among the ways of an operation; the first half has negative signs.
 
     Attributes:
-        among: the column that chooses the operation that is asked for, and its bounds (low, high) for it.
+        among: the column that chooses the operation whose argument is wanted, and its bounds (low, high) for it.
     """
 
     def __init__(self, builder: Builder, way: int) -> None:

@@ -109,7 +109,7 @@ def _moves(builder: Builder, operation: Any, arguments: Arguments) -> list[Steps
         if builder.size is None:
             builder.refuse(
                 f"{name} moves an image by a share of its size, and the size of the image is not known here; put it "
-                "behind a step that makes one size"
+                "after a step that makes one size"
             )
         most = (float(operation.hparams.get("translate_pct", 0.45)), float(builder.size["Y" not in name]))
     else:

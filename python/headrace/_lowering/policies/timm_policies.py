@@ -47,7 +47,7 @@ def _any_operation(builder: Builder, operations: Sequence[Any]) -> S.OneOf:
 def _without_repetition(builder: Builder, transform: Any, places: Sequence[_Place], before: tuple[int, ...]) -> S.OneOf:
     """Returns a choice by weight among the operations that were not done `before`, then in the same way the others.
 
-    numpy draws anew what it has drawn before, which gives each operation its share of the weight that is left.
+    numpy redraws what it has drawn before, which gives each operation its share of the weight that is left.
     """
     weights = [float(one) for one in transform.choice_weights]
     left = [number for number, weight in enumerate(weights) if number not in before and weight > 0]
@@ -57,7 +57,7 @@ def _without_repetition(builder: Builder, transform: Any, places: Sequence[_Plac
     for number in left:
         low, below = below, below + weights[number] / total
         high = 1.0 if number == left[-1] else below
-        # Behind the first place the bounds depend on the operations before, but the argument's column does not.
+        # After the first place the bounds depend on the operations before, but the argument's column does not.
         shares = (0.0, 1.0) if before else (low, high)
         steps: Steps = (places[0].done(builder, transform.ops[number], *shares),)
         if len(places) > 1:

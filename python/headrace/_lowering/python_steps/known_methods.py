@@ -32,7 +32,7 @@ NEW = _words(
     empty full arange linspace zeros_like ones_like empty_like full_like fromarray to_tensor pil_to_tensor to_image
     normalize adjust_brightness adjust_contrast affine pad stack cat concatenate where clip clamp exp log sqrt"""
 )
-#: What reads attributes whose names do not stand in the code.
+#: What reads attributes whose names are not in the code.
 READING_ALL = _words("vars attrgetter __dict__ dir asdict __getstate__ __reduce__")
 #: Names of torch's functions and methods that draw.
 DRAWING = _words(

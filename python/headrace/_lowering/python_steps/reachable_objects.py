@@ -45,7 +45,7 @@ class Reached(Frames):
         found: (the object, or None if it is not known; what is done to it) for each change.
         stored: (object, attribute) of each assignment.
         read: names of the attributes that are read.
-        reads_all: whether attributes may be read whose names do not stand in the code.
+        reads_all: whether attributes may be read whose names are not in the code.
         generators: random generators that are no generators of the process, by id.
         touched: mutable objects that the calls reach, by id.
         draws: whether the calls may draw from torch's default generator.

@@ -1,4 +1,4 @@
-"""Tells whether a Python step is so short that threads hardly wait for each other's calls of it, from its bytecode."""
+"""Decides from its bytecode whether a Python step is so short that threads hardly wait for each other's calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from headrace._lowering.python_steps.bytecode_analysis import PLAIN, is_known
 from headrace._lowering.transform_library import class_origin, has_hooks
 
-#: Transforms of the libraries that run in Python behind a Python step, and are a few calls of torch there.
+#: Transforms of the libraries that run in Python after a Python step, and are a few calls of torch there.
 _SHORT = frozenset(
     [
         "CenterCrop",

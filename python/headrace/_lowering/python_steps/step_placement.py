@@ -21,7 +21,7 @@ from headrace._lowering.python_steps.step_state import Kept
 from headrace._recipe.draws.own_generators import bare
 from headrace._recipe.steps.recipe import Recipe
 
-#: Up to so many threads call Python steps; see docs/decisions/0068 for the measurement.
+#: The most threads that call Python steps; see docs/decisions/0068 for the measurement.
 MOST_THREADS = 3
 _SEED = "with seed= its generators are seeded for each sample, in threads"
 

@@ -1,4 +1,4 @@
-"""Tells what the Python steps of a loader keep from one sample to the next, and whether two of them share it.
+"""Finds what the Python steps of a loader keep from one sample to the next, and whether two of them share it.
 
 Threads take samples in an order that depends on their timing, and each has copies of the steps. So steps whose results
 depend on their earlier calls are called where torch would call them.

@@ -133,8 +133,8 @@ def resize_keep_ratio(height: int, width: int, target: tuple[int, int], longest:
 
     Args:
         height, width: size of the image in pixels.
-        target: (height, width) that the image shall fill, or lie in.
-        longest: share of the edge that is longer in terms of the target: 1 to lie in it, 0 to fill it.
+        target: (height, width) that the image must fill, or fit in.
+        longest: share of the edge that is longer in terms of the target: 1 to fit in it, 0 to fill it.
     """
     ratios = height / target[0], width / target[1]
     ratio = max(ratios) * longest + min(ratios) * (1.0 - longest)
@@ -149,7 +149,7 @@ def center_crop(
     Args:
         height, width: size of the image in pixels.
         crop_height, crop_width: size of the crop.
-        rounding: "even", "towards_zero" or "down", see `recipe.steps.CenterCrop`.
+        rounding: "even", "towards_zero" or "down", see `steps.CenterCrop`.
     """
     missing_h, missing_w = max(crop_height - height, 0), max(crop_width - width, 0)
     padding = Padding(missing_w // 2, missing_h // 2, (missing_w + 1) // 2, (missing_h + 1) // 2)
@@ -197,7 +197,7 @@ def random_crop(
         ValueError: the padded image is smaller than the crop.
     """
     left, top, right, bottom = padding
-    if pad_if_needed:  # by all missing pixels on both sides, so that the image can lie at every offset in the crop
+    if pad_if_needed:  # by all missing pixels on both sides, so that the image can be at every offset in the crop
         missing_h = max(crop_height - (height + top + bottom), 0)
         missing_w = max(crop_width - (width + left + right), 0)
         left, top, right, bottom = left + missing_w, top + missing_h, right + missing_w, bottom + missing_h

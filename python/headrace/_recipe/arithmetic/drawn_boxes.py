@@ -39,7 +39,7 @@ def zoomed_out(height: int, width: int, factor: Factor, left: Factor, top: Facto
     Args:
         height, width: size of the image in pixels.
         factor: of both edges, 1 or more.
-        left, top: shares of the padding that lie there, in [0, 1).
+        left, top: shares of the padding on these sides, in [0, 1).
     """
     more_rows, more_columns = int(height * factor) - height, int(width * factor) - width
     at_left, at_top = int(more_columns * left), int(more_rows * top)
@@ -62,7 +62,7 @@ def random_window(height: int, width: int, target: Size, place_top: Place, place
 
 
 def _along(edge: int, wanted: int, place: Place) -> tuple[int, int, int]:
-    """Returns the padding before an edge, the first pixel of the box, and the padding behind."""
+    """Returns the padding before an edge, the first pixel of the box, and the padding after the edge."""
     at = place(abs(edge - wanted) + 1)
     return (0, at, 0) if edge >= wanted else (at, 0, wanted - edge - at)
 

@@ -50,7 +50,7 @@ def _cosine(eighths: int, length: int) -> float:
 def transform(real: torch.Tensor, imaginary: torch.Tensor) -> Complex:
     """Returns the transform along the first axis: sum over j of x[j] exp(-2 pi i j k / n) at k.
 
-    One pass per factor (Stockham's order, so that no pass sorts). A pass combines `radix` values that lie n / radix
+    One pass per factor (Stockham's order, so that no pass sorts). A pass combines `radix` values that are n / radix
     apart, then multiplies by the twiddle factors; the last pass has none. With the parts of the argument and of the
     result swapped, it is n times the inverse transform.
 

@@ -15,7 +15,7 @@ from headrace._recipe.steps.steps import FILTERS
 
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 
-# Pillow's functions, under names behind which deferred images put their own.
+# Pillow's functions, under names at which deferred images put their own.
 autocontrast: Callable[[Image.Image], Image.Image] = ImageOps.autocontrast
 equalize: Callable[[Image.Image], Image.Image] = ImageOps.equalize
 invert: Callable[[Image.Image], Image.Image] = ImageOps.invert

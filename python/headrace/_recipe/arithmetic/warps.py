@@ -62,7 +62,7 @@ def perspective_coefficients(start: Points, end: Points) -> list[float]:
     """Returns Pillow's eight coefficients of the perspective that moves four points to others, rounded to float32.
 
     Raises:
-        RuntimeError: three of the points lie on one line.
+        RuntimeError: three of the points are on one line.
     """
     rows = []
     for (x, y), (u, v) in zip(end, start, strict=True):

@@ -18,7 +18,7 @@ Float64Array = npt.NDArray[np.float64]
 
 
 def chain_weights(column: ChainWeights | SumWeights, draws: Float64Array) -> Float64Array:
-    """Returns the weights and the number behind them, float64 (n, count + 1), rounded to float32 as the libraries do.
+    """Returns the weights and the number after them, float64 (n, count + 1), rounded to float32 as the libraries do.
 
     Args:
         column: what is computed.

@@ -19,7 +19,7 @@ _STANDARD = NormalDist()
 
 
 def normals(uniforms: Float64Array) -> Float64Array:
-    """Returns the numbers of the standard normal distribution below which these shares of it lie, of the same shape."""
+    """Returns the numbers of the standard normal distribution below which it has these shares, of the same shape."""
     given = np.maximum(uniforms, _SMALLEST).ravel().tolist()
     return np.array([_STANDARD.inv_cdf(one) for one in given]).reshape(uniforms.shape)
 

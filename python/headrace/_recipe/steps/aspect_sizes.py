@@ -35,9 +35,9 @@ def nearest_of(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.ND
 def _nearest_of(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     height, width = (images[:, axis, None].astype(np.float64) for axis in (0, 1))
     heights, widths = np.array(sizes, dtype=np.float64).T
-    upright, lying = height * widths, width * heights
+    upright, rotated = height * widths, width * heights
     with np.errstate(divide="ignore", invalid="ignore"):
-        off = np.maximum(upright / lying, lying / upright)
+        off = np.maximum(upright / rotated, rotated / upright)
     chosen: npt.NDArray[np.int64] = np.argmin(np.nan_to_num(off, nan=np.inf), axis=1)  # image size (0, 0): the first
     return chosen
 

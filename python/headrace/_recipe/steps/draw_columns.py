@@ -33,7 +33,7 @@ class GaussianWeight:
 
 @dataclass(frozen=True)
 class WarpNumber:
-    """One of the `count` numbers of a warp's matrix, or of a box, computed from draws; see `randomness.warp_numbers`.
+    """One of the `count` numbers of a warp's matrix, or of a box, computed from draws; see `draws.warp_numbers`.
 
     Attributes:
         rule: how they are computed: ``"turn"``, ``"affine"``, ``"perspective"`` or ``"box"``.
@@ -73,7 +73,7 @@ class Magnitude:
 
 @dataclass(frozen=True)
 class PolicyNumber:
-    """The argument of a policy's operation, computed from its magnitude; see `randomness.policy_numbers`.
+    """The argument of a policy's operation, computed from its magnitude; see `draws.policy_numbers`.
 
     Attributes:
         rule: how it is computed, a name.
@@ -93,11 +93,11 @@ class PolicyNumber:
 
 @dataclass(frozen=True)
 class ChainWeights:
-    """One of the `count` weights of AugMix's chains, or the factor behind them; see `randomness.chain_weights`.
+    """One of the `count` weights of AugMix's chains, or the factor after them; see `draw_weights.chain_weights`.
 
     Attributes:
         drawn: column, uniform in [0, 1), that seeds the generator of the weights.
-        first: column of the first weight; the others are adjacent, and the factor behind them.
+        first: column of the first weight; the others follow it, and the factor follows them.
         count: number of chains.
         alpha: parameter of the Dirichlet and the Beta distribution.
         blended: whether the weights are those of one blend for each chain.
@@ -112,7 +112,7 @@ class ChainWeights:
 
 @dataclass(frozen=True)
 class SumWeights:
-    """One of the `count` weights of the chains of torchvision's AugMix, or that of the image behind them.
+    """One of the `count` weights of the chains of torchvision's AugMix, or that of the image after them.
 
     Attributes:
         drawn, first, count: as in `ChainWeights`.

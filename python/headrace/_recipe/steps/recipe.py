@@ -35,7 +35,7 @@ class Recipe:
         lut: ``pointwise`` of the 256 byte values: (channels, 256), in the output dtype.
         names: one line of `explain()` for each of the user's transforms: (its repr, what it was lowered to).
         erased: the values that the EraseSteps write, after all tensor steps: (rows, channels), in the output dtype; one
-            row for each step in the order of `steps`, nested ones included, or `erase_noise.LEVELS` rows if it draws
+            row for each step in the order of `steps`, nested ones included, or `step_numbers.LEVELS` rows if it draws
             values; None without such steps.
         in_python: indices of `names` that run in Python.
         kind: tensor class that the transforms return for a single sample; a batch is a plain tensor.

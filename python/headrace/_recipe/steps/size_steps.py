@@ -69,7 +69,7 @@ class ZoomOut:
     """Pad with `fill` to `draw` times the size, without fractions.
 
     Draw columns: `draw` is the factor; `draw + 1` (left) and `draw + 2` (top), uniform in [0, 1), are the shares of the
-    padding that lie there.
+    padding on these sides.
     """
 
     fill: tuple[int, int, int]

@@ -76,7 +76,7 @@ class ResizeShorter:
 class ResizeKeepRatio:
     """Resize by one factor: divide both edges by ``r``, and round halves to the even number.
 
-    ``r`` lies between the larger and the smaller of the ratios (image's height / `height`) and (image's width /
+    ``r`` is between the larger and the smaller of the ratios (image's height / `height`) and (image's width /
     `width`): it is the larger one times `longest` plus the smaller one times ``1 - longest``.
     """
 
@@ -176,7 +176,7 @@ class PillowBlur:
     """``PIL.ImageFilter.GaussianBlur``.
 
     Attributes:
-        radius: in pixels, 0 or more. Behind the column of a drawn one are the three numbers of rule ``"box"``
+        radius: in pixels, 0 or more. After the column of a drawn one come the three numbers of rule ``"box"``
             (`draw_columns.WarpNumber`).
     """
 
@@ -277,7 +277,7 @@ class EraseBoxes:
     Draw columns: ``draw + 1`` gives the number of boxes, from `fewest` to `most`. The columns of each of the `most`
     boxes follow: ten tries and the position, as those of an `Erase`; the tries' areas are shared among the boxes. Then
     one for each channel if `noise` is "channel", or one if it is "element": uniform in [0, 1), they give the values
-    (`recipe.noise`).
+    (`step_numbers.LEVELS`).
 
     Attributes:
         drawn: number of columns of each box that give its values.
@@ -333,7 +333,7 @@ class Call:
     function: CallFunction = field(repr=False)
 
 
-#: The steps of a tensor, behind which only flips follow.
+#: The steps of a tensor, after which only flips follow.
 EraseStep = Erase | EraseBoxes
 
 Step = (

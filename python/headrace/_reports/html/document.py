@@ -1,4 +1,4 @@
-"""The page: sections of the facts, styles and script in one file that asks no other address for anything."""
+"""The page: sections of the facts, styles and script in one file that loads nothing from another address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report shows: a recording of batches, the files behind them, and pictures; sections may be missing."""
+"""What a report shows: a recording of batches, the files that they are from, and pictures; sections may be missing."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Reports:
         """Writes a page of HTML about this loader: verdict, speed over time, stages, timeline, pictures, files.
 
         A copy of the loader makes the first batches of the next epoch; this loader's epochs, and the states of all
-        random number generators that it knows, stay as they are. The page holds everything and asks for no address.
+        random number generators that it knows, stay as they are. The page holds everything and loads nothing.
 
         Args:
             path: the file to write.

@@ -14,7 +14,7 @@ from headrace._reports.loader.timeline import ThreadTimeline, add_up
 
 
 def facts_of(path: Path) -> Facts:
-    """Returns what a trace tells: timeline, sums of the stages, batches over time.
+    """Returns what a trace shows: timeline, sums of the stages, batches over time.
 
     Raises:
         OSError: the file cannot be read.

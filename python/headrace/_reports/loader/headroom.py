@@ -1,4 +1,4 @@
-"""Runs a training loop on batches that are ready, to tell how fast it would be with a perfect loader."""
+"""Runs a training loop on batches that are ready, to measure how fast it would be with a perfect loader."""
 
 from __future__ import annotations
 

@@ -47,8 +47,7 @@ class Insight:
     """Mixed into the loader: proof, explanation, statistics."""
 
     def _publish_epoch(self: Loader) -> bool:
-        """Tells what publishes this process's figures that an epoch begins, and returns whether anything does; without
-        it, looks up two names."""
+        """Notifies the publisher that an epoch starts; returns whether one is active. Else looks up two names."""
         if "headrace._reports.metrics.publish" not in sys.modules and not os.environ.get("HEADRACE_PUBLISH"):
             return False
         from headrace._reports.metrics import publish
@@ -93,7 +92,7 @@ class Insight:
         return reports_by_route.explain(self._settings(), route, deferred)
 
     def _stats(self: Loader, judged: bool) -> stats.Stats:
-        """Returns the statistics; without a judgement of their verdict, which takes most of the time, if told so."""
+        """Returns the statistics. `judged`: with the judgement of their verdict, which takes most of the time."""
         from headrace._loading.native.routes import Fallback
         from headrace._reports.loader import reports_by_route
 
@@ -109,7 +108,7 @@ class Insight:
         """Returns an iterator that tells how much faster the loop around it would be with a perfect loader.
 
         It begins an epoch and yields `batches` of its batches, then as many that are ready: the newest ones again. Run
-        the training step on each, with a copy of the model, and print the iterator's ``result`` behind the loop.
+        the training step on each, with a copy of the model, and print the iterator's ``result`` after the loop.
         Raises ValueError if `batches` is no int from 4 up, and RuntimeError if the epoch has fewer batches.
         """
         from headrace._reports.loader.headroom import HeadroomLoop

@@ -77,7 +77,7 @@ class Stats:
             called in Python also "python"; "decode" then includes all native steps before the first of them. With a
             GPU also "device decode": the GPU's own decoders.
         idle_s: seconds that native threads waited for work, summed over threads: all batches in flight were made, and
-            the consumer had not asked for the next one.
+            the consumer had not requested the next one.
         waited_s: seconds that the consumer spent in ``next()``.
         threads: number of native threads, or of torch's workers.
         verdict: the bottleneck, how sure that is, and what would help most.
@@ -175,7 +175,7 @@ def collect(
     Args:
         settings: of the loader; an engine of several parts has as many threads for each.
         collating: number of threads that call the collate_fn.
-        far: whether samples lie in other machines.
+        far: whether samples are in other machines.
         judged: whether there is a verdict; otherwise that is "nothing yet".
     """
     threads = settings.num_workers * (1 if engine is None else engine.engines)

@@ -1,4 +1,4 @@
-"""What the loaders of this process do, told to others: `headrace top`, Prometheus, OpenTelemetry.
+"""Publishes what the loaders of this process do: `headrace top`, Prometheus, OpenTelemetry.
 
 Decision: 0056.
 """

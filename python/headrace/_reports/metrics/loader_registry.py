@@ -51,7 +51,7 @@ class Loaders:
 
     def figures(self) -> list[LoaderFigures]:
         """Returns the figures of each loader; see `Followed.figures`."""
-        return [told for one in self._all() if (told := one.figures()) is not None]
+        return [figures for one in self._all() if (figures := one.figures()) is not None]
 
     def looks(self) -> list[tuple[int, Look, Totals]]:
         """Returns number, newest epoch and totals of each loader."""

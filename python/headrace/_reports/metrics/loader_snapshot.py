@@ -1,4 +1,4 @@
-"""One look at a loader, from a thread that is not its consumer's."""
+"""Reads what a loader has done, from a thread that is not its consumer's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pace_of(loader: Any) -> Pace | None:
 
 
 def look_at(loader: Any, length: int, judged: bool) -> Look:
-    """Returns what a loader has done in its newest epoch. A fault is no reason to end: the look tells of it.
+    """Returns what a loader has done in its newest epoch. Never raises; errors go to `trouble`.
 
     Args:
         length: number of batches of a whole epoch; -1: not known.

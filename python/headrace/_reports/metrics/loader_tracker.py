@@ -1,4 +1,4 @@
-"""Follows one loader through its epochs. Threads that publish look at it; its consumer tells when an epoch begins."""
+"""Follows one loader through its epochs. Threads that publish read it; its consumer reports when an epoch begins."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Followed:
         if not look.trouble:
             self._recent.add(time.monotonic(), totals)
         seconds, speed, working = self._recent.mean()
-        told = LoaderFigures(
+        figures = LoaderFigures(
             self.number,
             look.dataset,
             look.samples,
@@ -89,14 +89,14 @@ class Followed:
             quiet_s=look.quiet_s,
             trouble=look.trouble,
         )
-        return told if look.stats is None else _with_stats(told, look)
+        return figures if look.stats is None else _with_stats(figures, look)
 
 
-def _with_stats(told: LoaderFigures, look: Look) -> LoaderFigures:
+def _with_stats(figures: LoaderFigures, look: Look) -> LoaderFigures:
     stats = look.stats
     busy = sum(one.busy_s for one in stats.stages) or 1.0
     return replace(
-        told,
+        figures,
         step_ms=[stats.steps.p50_ms, stats.steps.p99_ms],
         wait_ms=[stats.waits.p50_ms, stats.waits.p99_ms],
         bytes_read=stats.bytes_read,
@@ -111,8 +111,8 @@ def _with_stats(told: LoaderFigures, look: Look) -> LoaderFigures:
 
 
 def _length_of(loader: Any) -> int:
-    """Returns the number of batches of an epoch; -1: not known. torch notes that the length of an iterable dataset was
-    asked for, and warns of it, so that is not asked."""
+    """Returns the number of batches of an epoch; -1: not known. torch notes a request for the
+    length of an iterable dataset, and warns of it, so this does not request it."""
     if loader.native or isinstance(loader.dataset, IterableDataset):
         return -1
     try:

@@ -59,7 +59,7 @@ def descends(pid: int, ancestor: int) -> bool:
 
 
 def namespace() -> int:
-    """Returns a number for the space in which the numbers of processes are unique: a container has its own."""
+    """Inode of this process's PID namespace; 0 if unknown."""
     try:
         return (_PROC / "self/ns/pid").stat().st_ino
     except OSError:

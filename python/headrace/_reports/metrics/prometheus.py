@@ -58,7 +58,7 @@ class Endpoint:
         self.address = f"http://{shown}:{self._server.server_port}/metrics"
 
     def describe(self) -> list[Any]:
-        """Names no metrics beforehand, so that registering them takes no look at the loaders."""
+        """Names no metrics beforehand, so that registering them does not read the loaders."""
         return []
 
     def collect(self) -> Iterator[Any]:
@@ -73,7 +73,7 @@ class Endpoint:
             yield family
 
     def after_fork(self) -> None:
-        """Called in a forked process, which shall not keep its parent's port."""
+        """Called in a forked process, which must not keep its parent's port."""
         if self._server is not None:
             self._server.socket.close()
 

@@ -20,7 +20,7 @@ _VARIABLE = "HEADRACE_PUBLISH"
 
 _loaders = Loaders()
 _published: list[Published] = []
-_read_variable = False  # whether the environment variable was heeded; once per process
+_read_variable = False  # whether the environment variable has been read; once per process
 
 
 class Published:
@@ -158,7 +158,7 @@ def epoch_begins(loader: Any) -> bool:
 
 
 def _as_the_variable_says() -> Published | None:
-    """A training shall not fail because it cannot be watched: faults are warnings."""
+    """Faults are warnings: a training must not fail because it cannot be watched."""
     value = os.environ.get(_VARIABLE, "")
     if value in ("", "0") or any(one._writer is not None for one in _published):
         return None

@@ -1,4 +1,4 @@
-"""What a process tells of its loaders, as values that fit into JSON."""
+"""What a process reports about its loaders, as values that fit into JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LoaderFigures:
     """One loader. All values are those of its newest epoch, unless they are called recent.
 
     Attributes:
-        number: tells the loaders of a process apart; that of a loader that is gone is used again.
+        number: distinguishes the loaders of a process; that of a loader that is gone is used again.
         dataset: its class.
         samples: of the dataset; None: not known.
         route: as ``DataLoader.route``.

@@ -1,4 +1,4 @@
-"""The files through which processes of one user tell of their loaders: where they lie, who may read and write them."""
+"""The files in which processes of one user report their loaders: their folders, who may read and write them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def own_folder(given: str | os.PathLike[str] | None = None) -> Path:
 
 
 def folders_of(user: int, given: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Returns the folders in which files of a user's processes may lie."""
+    """Returns the folders that may hold files of a user's processes."""
     if given is not None:
         return [Path(given)]
     at_login = os.environ.get("XDG_RUNTIME_DIR", "")

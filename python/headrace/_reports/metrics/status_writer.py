@@ -21,8 +21,8 @@ class Writer:
     """Writes the file of this process at regular times.
 
     Args:
-        loaders: what the file tells of.
-        where: the folder; None: see `folder.own_folder`.
+        loaders: what the file reports.
+        where: the folder; None: see `status_files.own_folder`.
         every_s: seconds from file to file, or more where there are many loaders; see `MOST_OF_A_CORE`.
 
     Attributes:
@@ -69,7 +69,7 @@ class Writer:
 
     def _write(self) -> None:
         begin = time.thread_time()
-        told = ProcessFigures(
+        figures = ProcessFigures(
             self._pid,
             self._started,
             time.time(),
@@ -79,7 +79,7 @@ class Writer:
             __version__,
             self._loaders.figures(),
         )
-        status_files.replace(self.path, told.as_text())
+        status_files.replace(self.path, figures.as_text())
         self._pause_s = max(self._every_s, (time.thread_time() - begin) / MOST_OF_A_CORE)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Sums over the epochs of a loader, which only grow while `stats()` begins anew with each epoch."""
+"""Sums over the epochs of a loader, which only grow while `stats()` begins again with each epoch."""
 
 from __future__ import annotations
 

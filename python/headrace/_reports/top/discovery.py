@@ -23,12 +23,12 @@ class Found:
     """A process that publishes, or did.
 
     Attributes:
-        told: its newest file.
+        figures: of its newest file.
         alive: whether it has not ended.
         command: its command line; "" if that is not known.
     """
 
-    told: ProcessFigures
+    figures: ProcessFigures
     alive: bool
     command: str = ""
 
@@ -45,7 +45,7 @@ def find(pids: Sequence[int], given: Path | None = None) -> list[Found]:
 
     Args:
         pids: none: all processes of this user that have not ended.
-        given: the folder of their files; None: where `publish` writes them unless it is told otherwise.
+        given: the folder of their files; None: where `publish` writes them by default.
 
     Raises:
         NothingFoundError: there are none.
@@ -83,7 +83,7 @@ def _of_user(user: int, pid: int | None, given: Path | None) -> _Search:
 
 def _read(pid: int, path: Path, user: int, search: _Search) -> None:
     try:
-        told = ProcessFigures.of_text(status_files.read(path, user))
+        figures = ProcessFigures.of_text(status_files.read(path, user))
     except FileNotFoundError:  # the process has ended in between
         return
     except (OSError, ValueError) as error:
@@ -91,8 +91,8 @@ def _read(pid: int, path: Path, user: int, search: _Search) -> None:
         search.faults.append(f"{path} cannot be read: {reason}")
         return
     known = processes.process(pid)
-    alive = known is not None and known.started == told.started
-    search.found.append(Found(told, alive, processes.command(pid) if alive else ""))
+    alive = known is not None and known.started == figures.started
+    search.found.append(Found(figures, alive, processes.command(pid) if alive else ""))
 
 
 def _said(search: _Search, otherwise: str) -> str:

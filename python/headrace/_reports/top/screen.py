@@ -14,7 +14,7 @@ from headrace._reports.top.bars import BAD, GOOD, QUIET, bar, curve, millisecond
 from headrace._reports.top.discovery import Found
 
 _IN_FULL = 2  # of more loaders, only the one whose consumer waits most is shown in full
-_LATE = 5  # a file that is this many times older than it should be tells of a process that is stopped
+_LATE = 5  # a file that is this many times older than it should be is of a process that is stopped
 _QUIET_S = 5.0
 _LABEL = 10
 
@@ -32,7 +32,7 @@ class Screen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self._width, self._ascii = options.max_width, options.ascii_only
-        all_loaders = [(one, loader) for one in self._found for loader in one.told.loaders]
+        all_loaders = [(one, loader) for one in self._found for loader in one.figures.loaders]
         in_full = {id(loader) for _, loader in all_loaders}
         if len(all_loaders) > _IN_FULL:
             waiting = max(all_loaders, key=lambda both: (not both[1].ended, -both[1].working))[1]
@@ -41,27 +41,27 @@ class Screen:
             if number:
                 yield Text()
             yield from self._process(one)
-            if len(all_loaders) > _IN_FULL and one.told.loaders:
-                yield self._overview(one.told.loaders)
-            for loader in one.told.loaders:
+            if len(all_loaders) > _IN_FULL and one.figures.loaders:
+                yield self._overview(one.figures.loaders)
+            for loader in one.figures.loaders:
                 if id(loader) in in_full:
                     yield from self._loader(loader)
 
     # ---- a process ---------------------------------------------------------------------------------------------------
 
     def _process(self, one: Found) -> RenderResult:
-        told = one.told
-        age = max(0.0, self._now - told.at)
-        rank = f", rank {told.rank} of {told.ranks}" if told.ranks > 1 else ""
-        line = Text(f"process {told.pid}{rank}", style="bold", no_wrap=True, overflow="ellipsis")
+        figures = one.figures
+        age = max(0.0, self._now - figures.at)
+        rank = f", rank {figures.rank} of {figures.ranks}" if figures.ranks > 1 else ""
+        line = Text(f"process {figures.pid}{rank}", style="bold", no_wrap=True, overflow="ellipsis")
         if one.command:
             line.append(f"  {plain(one.command)}", style="not bold")
         yield line
         if not one.alive:
             yield Text(f"This process has ended; its last figures, {seconds(age)} old:", style=BAD)
-        elif age > _LATE * told.every_s:
+        elif age > _LATE * figures.every_s:
             yield Text(f"No news for {seconds(age)}: it is stopped, or a call keeps its interpreter busy.", style=BAD)
-        if not told.loaders:
+        if not figures.loaders:
             yield Text("No loader has begun an epoch since the process publishes.")
 
     def _overview(self, loaders: Sequence[LoaderFigures]) -> Table:

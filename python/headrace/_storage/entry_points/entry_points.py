@@ -63,7 +63,7 @@ class EntryPoints(Ending):
         memory: most bytes, a number or a text such as ``"1 GB"``.
         path: a file in which the table is kept for later runs, ``.npz``; it is made if it is missing, read now, and
             written when an epoch begins, when a loader is closed and when the process ends, if more is known then.
-            Several processes may use one. It is to be trusted as the images are: one that lies gives other pixels.
+            Several processes may use one. It must be trusted as the images are: false entry points give other pixels.
             None: the table ends with the process.
 
     Raises:
@@ -88,7 +88,7 @@ class EntryPoints(Ending):
         return Entries(limit=self.native.limit, **self.native.counts())
 
     def save(self) -> None:
-        """Writes the file, if there is one and more is known than it holds. Where that fails, it is said once."""
+        """Writes the file, if there is one and more is known than it holds. A failure is a warning, once."""
         if self._given[1] is not None:
             self._saver.save()
 

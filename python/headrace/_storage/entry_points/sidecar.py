@@ -1,6 +1,6 @@
 """The file of a table of entry points: arrays in .npz, with a hash; read with checks, and replaced as a whole.
 
-Entry points that lie give other pixels, as a changed image would, but never an access outside memory: the decoder cuts
+False entry points give other pixels, as a changed image would, but never an access outside memory: the decoder cuts
 every place at the scan's end, and an image whose codes do not fit goes to Pillow.
 """
 
@@ -95,7 +95,7 @@ def _consistent(content: Content) -> bool:
     fits = len(keys) == len(counts) and len(bits) == rows and dc.shape == (rows, 3)
     if not fits or (len(counts) > 0 and (int(counts.min()) < 1 or int(counts.max()) > _MOST_ROWS)):
         return False
-    first = np.zeros(rows, bool)  # of each image; within one, each row begins behind the one before
+    first = np.zeros(rows, bool)  # of each image; within one, each row begins after the one before
     first[np.cumsum(counts[:-1], dtype=np.int64)] = True
     return bool((np.diff(bits.astype(np.int64)) > 0)[~first[1:]].all()) if rows else True
 

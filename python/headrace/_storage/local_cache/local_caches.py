@@ -80,7 +80,7 @@ class LocalBytes:
         return self._successor
 
     def files(self, packed: bytes, offsets: npt.NDArray[np.uint64]) -> core.BlobTable:
-        """Returns the table of whole files; `packed`, `offsets`: see PackedPaths. A file that changes is read anew."""
+        """Returns the table of whole files; `packed`, `offsets`: see PackedPaths. A file that changes is read again."""
         return self._here()._native.files(packed, offsets)
 
     def ranges(self, table: core.BlobTable) -> core.BlobTable:

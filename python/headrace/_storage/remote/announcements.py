@@ -17,11 +17,11 @@ class _Batch(Protocol):
 
 B = TypeVar("B", bound=_Batch)
 
-_MOST = 64  # batches that are asked of the sampler before they are due
+_MOST = 64  # batches that are requested from the sampler before they are due
 
 
 class RemoteSource(Protocol):
-    """A source whose samples lie in other machines."""
+    """A source whose samples are in other machines."""
 
     @property
     def ahead_bytes(self) -> int:
@@ -34,9 +34,9 @@ class RemoteSource(Protocol):
 
 class Announced(Iterator[B]):
     """The batches of an order; those that follow are announced to their source, up to its `ahead_bytes`, as far as the
-    order may be asked for them already.
+    order may be read already.
 
-    An error of the sampler is raised after the batches before it; then the order is asked again, as without this.
+    An error of the sampler is raised after the batches before it; then the order is read again, as without this.
     """
 
     def __init__(self, order: Iterator[B], source: RemoteSource) -> None:

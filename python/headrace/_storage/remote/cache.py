@@ -15,7 +15,7 @@ class Cache:
 
     Loaders with equal caches share them: within a process what is in memory, on one machine what is on disk, ranks and
     other programs of this user included. Entries are named by URL, size and ETag, or by path, inode, size and times of
-    modification and change, so an object or a file that changes is read anew, and have a checksum, which every read
+    modification and change, so an object or a file that changes is read again, and have a checksum, which every read
     compares. Objects without an ETag are not kept on disk. Only this user can read the entries. The bytes in memory of
     remote objects and of local files are counted apart.
 

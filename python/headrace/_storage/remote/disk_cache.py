@@ -51,8 +51,8 @@ class DiskCache:
             self._give_up_for(error.strerror or str(error))
 
     def beginning(self, url: str, options: Mapping[str, Any], stamp: Stamp) -> str:
-        """Returns how the paths of an object's entries begin; "": it is not cached, because nothing would tell that its
-        content changed. That is said once."""
+        """Returns how the paths of an object's entries begin; "": it is not cached, because a change of its content
+        would go unnoticed. A warning says so once."""
         if not is_strong(stamp):
             self._say_weak(url)
             return ""
@@ -66,11 +66,11 @@ class DiskCache:
 
     @property
     def folder(self) -> Path:
-        """Where other files about the objects may lie."""
+        """The folder that may hold other files about the objects."""
         return self._root
 
     def write(self, path: str, data: bytes | memoryview) -> None:
-        """Writes an entry; where that fails, nothing is written from now on, which is said once."""
+        """Writes an entry. After a failure it warns once, and writes nothing from then on."""
         if self.broken:
             return
         code = core.write_cache_file(os.fsencode(path), data)
@@ -80,7 +80,7 @@ class DiskCache:
                 code = core.write_cache_file(os.fsencode(path), data)
             except OSError as error:
                 code = error.errno or errno.EIO
-        if code == errno.EISDIR:  # a folder lies in the entry's place: it is never found
+        if code == errno.EISDIR:  # a folder is in the entry's place: it is never found
             return
         if code:
             self.give_up(code)
@@ -89,7 +89,7 @@ class DiskCache:
             self.tidy()
 
     def is_due(self, written: int) -> bool:
-        """Whether `tidy` is to be called, after so many bytes more were written."""
+        """Whether `tidy` is to be called, after `written` more bytes were written."""
         self._unlooked += written
         return 0 < self._step <= self._unlooked
 
@@ -144,7 +144,7 @@ class DiskCache:
                         yield from entries
 
     def _limit(self, here: int) -> int:
-        """Returns the most bytes of the folder, which has so many now."""
+        """Returns the most bytes of the folder, which has `here` bytes now."""
         if self._size is not None:
             return self._size
         usage = shutil.disk_usage(self._root)

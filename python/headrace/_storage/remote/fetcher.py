@@ -30,11 +30,11 @@ from headrace._storage.remote.urls import host, protocol, shown
 
 UInt64s = npt.NDArray[np.uint64]
 
-_SMALL = 1 << 20  # up to so many bytes, requests take about the same time
+_SMALL = 1 << 20  # bytes; requests up to this size take about the same time
 _CLOSING_S = 1.0  # patience at the end of the process
 _CANCELLATIONS = 5  # of a task, in half of that time
-_OFFERED_S = 1200.0  # after which a URL that expires is asked for again
-_HEADERS = 32 << 10  # bytes in front of a tar member that its headers are looked for in
+_OFFERED_S = 1200.0  # after which a URL that expires is requested again
+_HEADERS = 32 << 10  # bytes before a tar member in which its headers are looked for
 _WRITERS = 2  # threads that write to the cache on disk
 
 
@@ -46,7 +46,7 @@ class RemoteObject:
         number: its number in the store.
         stamp: None: not known yet.
         cached: beginning of the paths of its entries on disk; "": none.
-        lead: bytes in front of each range that are read as well, for `check`.
+        lead: bytes before each range that are read as well, for `check`.
         check: takes those bytes and the range's length, and returns what is wrong with them, or "".
         tar: whether `check` asks for the header of a tar member, as the native reader does; then the mark of a range is
             that of the member's name.
@@ -132,7 +132,7 @@ class Fetcher:
         """Returns the object of a stamp.
 
         Args:
-            owner: who asks. All share an object whose stamp says what its bytes are; of others each has its own.
+            owner: who requests it. All owners share an object with a strong stamp; of others each has its own.
             more: the other attributes of RemoteObject.
         """
         key = (url, repr(sorted(options.items())), stamp, more.get("lead"), None if is_strong(stamp) else owner)
@@ -285,7 +285,7 @@ class Fetcher:
         return [group[i] for i in others]
 
     async def _offer(self, one: RemoteObject, stamp: Stamp) -> None:
-        """Tells the native reader of an object, if there is a URL for it."""
+        """Registers an object with the native reader, if there is a URL for it."""
         with suppress(OSError, TemporaryError):  # the door says it again when it reads
             way = await self.door(one.url, one.options).plain_url(one.url)
             if way is not None:
@@ -329,9 +329,7 @@ class Fetcher:
         data = await self.read(one.url, one.options, begin, key.offset, one.stamp)
         if core.is_marked_member(data, begin, size, *key[1:]):
             return ""
-        return (
-            "the index does not fit the shard: a member of another name lies there; remove the index beside the shard"
-        )
+        return "the index does not fit the shard: a member of another name is there; remove the index beside the shard"
 
     async def _fetch_whole(self, one: RemoteObject, key: Range, gate: asyncio.Semaphore) -> None:
         door = self.door(one.url, one.options)

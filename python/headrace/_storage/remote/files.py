@@ -38,7 +38,7 @@ class RemoteFiles:
         lead, check, tar: see RemoteObject.
 
     Attributes:
-        owner: tells these objects from the same of other datasets; see Fetcher.known.
+        owner: distinguishes these objects from the same ones of other datasets; see Fetcher.known.
 
     Raises:
         ImportError: fsspec, or the package of a protocol, is missing.
@@ -78,10 +78,10 @@ class RemoteFiles:
         return shown(self.urls[number])
 
     def take_stamps(self, known: Mapping[int, Stamp] | None = None) -> list[Stamp]:
-        """Asks for the stamp of each object; from now on other content is an error. Raises OSError.
+        """Requests the stamp of each object; from now on other content is an error. Raises OSError.
 
         Args:
-            known: stamps of objects, by their numbers, that are not asked for.
+            known: stamps of objects, by their numbers, that are not requested.
         """
         self._numbers, known = None, known or {}
         unknown = [number for number in range(len(self.urls)) if number not in known]
@@ -142,7 +142,7 @@ class RemoteFiles:
         return data[offset - begin :]
 
     def table(self, object_of: Any, offsets: Any, lengths: Any, marks: Any = None) -> RemoteTable:
-        """Returns the table of samples that lie in ranges of the objects. `marks`: see RemoteTable."""
+        """Returns the table of samples that are ranges of the objects. `marks`: see RemoteTable."""
         return RemoteTable(self, object_of, offsets, lengths, marks)
 
     def __getstate__(self) -> dict[str, Any]:

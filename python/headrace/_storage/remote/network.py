@@ -1,4 +1,4 @@
-"""How objects in other machines are asked for: limits of requests, of time and of memory."""
+"""How objects in other machines are requested: limits of requests, of time and of memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Network:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)!r}")
         if not 0 <= self.hedge <= 1:
-            raise ValueError(f"hedge must lie in [0, 1], not {self.hedge!r}")
+            raise ValueError(f"hedge must be in [0, 1], not {self.hedge!r}")
 
     @property
     def ahead_bytes(self) -> int:

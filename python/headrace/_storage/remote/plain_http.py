@@ -85,7 +85,7 @@ class PlainHttp:
         return self._reader.fetch(objects, offsets, lengths, marks, urgent)
 
     def pause(self, where: str, seconds: float) -> None:
-        """Makes no request of a host, as `host(url)` names it, for so many seconds."""
+        """Makes no request of a host, as `host(url)` names it, for `seconds`."""
         if self._reader is not None and where in self._hosts:
             self._reader.pause(self._hosts[where], seconds)
 

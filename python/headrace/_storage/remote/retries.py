@@ -1,4 +1,4 @@
-"""Requests until one succeeds: retries with backoff and jitter, pauses that a server asks for, second requests for
+"""Requests until one succeeds: retries with backoff and jitter, pauses that a server requests, second requests for
 stragglers."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Attempts:
     """Used in one event loop.
 
     Args:
-        paused: called with a host that asks for a pause, as `host(url)` names it, and the pause's seconds.
+        paused: called with a host that requests a pause, as `host(url)` names it, and the pause's seconds.
 
     Attributes:
         counts: requests, retries, hedged (made twice), failed (given up).
@@ -37,7 +37,7 @@ class Attempts:
 
     def __init__(self, network: Network, paused: Callable[[str, float], None]) -> None:
         self._network, self._paused = network, paused
-        self._not_before: dict[str, float] = {}  # of each host that asked for a pause
+        self._not_before: dict[str, float] = {}  # of each host that requested a pause
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self._limit_s, self._looked_at = float("inf"), 0
         self.counts: Counter[str] = Counter()
@@ -56,7 +56,7 @@ class Attempts:
         Args:
             gate: bounds the requests under way. It is not held between two requests: objects of a server that does not
                 answer must not stop those of others.
-            small: whether all such calls take about the same time, so that a straggler can be told.
+            small: whether all such calls take about the same time, so that a straggler can be recognised.
             failed: what came of a first request, which another reader made.
 
         Raises:

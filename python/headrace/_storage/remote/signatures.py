@@ -1,4 +1,4 @@
-"""What of a URL only proves who asks: the signatures of object stores that are known, by their hosts and parameters."""
+"""The parts of a URL that only authenticate: signatures of known object stores, by their hosts and parameters."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from headrace._storage.remote.signatures import unsigned
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
-# Options of fsspec's file systems that prove who asks, and select no object.
+# Options of fsspec's file systems that only authenticate, and select no object.
 _S3 = frozenset(("key", "secret", "token", "anon"))
 _AZURE = frozenset(("account_key", "sas_token", "credential", "client_id", "client_secret", "tenant_id", "anon"))
 _CREDENTIALS = {
@@ -51,8 +51,8 @@ def host(url: str) -> str:
 
 
 def named(url: str, options: Mapping[str, Any] | None = None) -> str:
-    """Returns what names an object: its URL, but for a signature that is known, and the options that it is read with,
-    but for credentials that are known. It may hold others, so it is hashed, and not shown.
+    """Returns what names an object: its URL without a signature that is known, and the options that it is read with
+    without credentials that are known. It may hold others, so it is hashed, and not shown.
 
     Args:
         options: of fsspec's file system. Endpoints, headers and versions select objects.

@@ -1,4 +1,4 @@
-"""A dataset of samples that lie in arrays: one row of each."""
+"""A dataset of samples stored in arrays: one row of each."""
 
 from __future__ import annotations
 

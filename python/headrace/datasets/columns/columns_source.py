@@ -65,7 +65,7 @@ class ColumnSource:
 
     @property
     def places(self) -> Any:
-        """What compares equal for two sources if their rows lie at the same places."""
+        """What compares equal for two sources if their rows are stored at the same places."""
         return self._order
 
     def frozen(self, before: Any = None) -> ColumnSource:
@@ -116,7 +116,7 @@ class ColumnSource:
 
     @property
     def ahead_bytes(self) -> int:
-        """Returns 0: rows lie in this machine."""
+        """Returns 0: rows are in this machine."""
         return 0
 
     def expect(self, indices: Int64s, wait: bool = False) -> int:

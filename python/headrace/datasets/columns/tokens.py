@@ -61,7 +61,7 @@ def token_columns(
             these.
 
     Returns:
-        ``{"tokens": array}``, (n, length), mapped read-only; and the columns that were asked for.
+        ``{"tokens": array}``, (n, length), mapped read-only; and the columns that were requested.
 
     Raises:
         TypeError: a text is not a string.

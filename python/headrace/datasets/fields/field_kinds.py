@@ -28,7 +28,7 @@ class Field:
         rows: the source of its rows; None: it is no dataset of columns.
         gathered: whether it is an array whose rows native threads copy.
         why_not: why its samples are made by ``values[i]`` in torch's workers alone; "": they need not be.
-        placed: where the values of an array lie.
+        placed: where the values of an array are stored.
         held: the values that `values` is a copy of; None: it is the object itself.
     """
 
@@ -50,7 +50,7 @@ class Field:
         return self.image is None and self.rows is None and not self.gathered
 
     def is_current(self) -> bool:
-        """Returns whether an array still lies where it did, and the datasets inside still hold the same values."""
+        """Returns whether an array is still at the same place, and the datasets inside still hold the same values."""
         same = placed(self.values) == self.placed
         return same and all(one is None or one.is_current() for one in (self.image, self.rows))
 

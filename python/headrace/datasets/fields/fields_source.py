@@ -104,7 +104,7 @@ class StackedSource:
 
     @property
     def places(self) -> Any:
-        """What compares equal for two sources if the bytes of each sample lie at the same place."""
+        """What compares equal for two sources if the bytes of each sample are stored at the same place."""
         return self._order
 
     def frozen(self, before: Any = None) -> StackedSource:
@@ -142,11 +142,11 @@ class StackedSource:
 
     @property
     def ahead_bytes(self) -> int:
-        """Bytes to fetch before they are read; 0: the samples lie in this machine."""
+        """Bytes to fetch before they are read; 0: the samples are in this machine."""
         return max((source.ahead_bytes for source in self.images.values()), default=0)
 
     def expect(self, indices: Int64s, wait: bool = False) -> int:
-        """Begins to fetch the images of samples that lie in other machines, and returns their number of bytes."""
+        """Begins to fetch the images of samples that are in other machines, and returns their number of bytes."""
         rows = indices if self.rows is None else self.rows[indices]
         return sum(source.expect(rows, wait) for source in self.images.values())
 

@@ -42,7 +42,7 @@ class Entries(NamedTuple):
     """All entries of a database, in the order of their keys.
 
     Attributes:
-        keys: the bytes of all keys, one behind the other, uint8.
+        keys: the bytes of all keys, concatenated, uint8.
         key_ends: where each key ends in them, int64 (n,).
         offsets, lengths: the place of each value in the file, in bytes, int64 (n,).
         stamp: (size, time of modification in ns) of the file that was read.
@@ -151,7 +151,7 @@ class _Reader:
     def _pages(self, numbers: npt.NDArray[np.uint64], kind: int) -> Iterator[Bytes]:
         """Yields the pages `numbers`, some at a time, checked: uint8 (n, bytes of a page)."""
         if len(numbers) and int(numbers.max()) > self._last:
-            raise _Damaged(f"its tree names page {numbers.max()}, behind its last one")
+            raise _Damaged(f"its tree names page {numbers.max()}, after its last one")
         for begin in range(0, len(numbers), _AT_ONCE):
             some = numbers[begin : begin + _AT_ONCE]
             data = b"".join(self._read(number * self._page, self._page) for number in some.tolist())
@@ -172,19 +172,19 @@ class _Reader:
         flat = pages.reshape(-1)
         lengths = heads[:, 0] | heads[:, 1] << 16
         flags, sizes = heads[:, 2], heads[:, 3]
-        behind = at + _NODE + sizes  # the value, or the number of its page
+        after_key = at + _NODE + sizes  # the value, or the number of its page
         big = flags & _BIG != 0
-        if (behind + np.where(big, 8, lengths) > (at // self._page + 1) * self._page).any():
-            raise _Damaged("an entry does not lie in its page")
+        if (after_key + np.where(big, 8, lengths) > (at // self._page + 1) * self._page).any():
+            raise _Damaged("an entry is not within its page")
         own = pages[:, :8].copy().view("<i8")[:, 0]  # the pages' numbers
-        offsets = own[at // self._page] * self._page + behind % self._page
+        offsets = own[at // self._page] * self._page + after_key % self._page
         if big.any():
-            far = flat[behind[big][:, None] + np.arange(8)].view("<i8")[:, 0]
+            far = flat[after_key[big][:, None] + np.arange(8)].view("<i8")[:, 0]
             if (far < 0).any() or (far > self._last).any():
-                raise _Damaged("a value lies behind its last page")
+                raise _Damaged("a value is after its last page")
             offsets[big] = far * self._page + _HEADER
         if (offsets + lengths > self._stamp[0]).any():
-            raise _Damaged("a value does not lie in the file")
+            raise _Damaged("a value is not within the file")
         return flat[_spread(at + _NODE, sizes)], sizes, offsets, lengths, flags
 
 
@@ -203,7 +203,7 @@ def _nodes(pages: Bytes, size: int) -> tuple[Int64s, Int64s]:
     starts = np.arange(len(pages)) * size
     inside = flat[_spread(starts + _HEADER, 2 * counts)].view("<u2").astype(np.int64)
     if (inside + _NODE > size).any():
-        raise _Damaged("an entry does not lie in its page")
+        raise _Damaged("an entry is not within its page")
     at = np.repeat(starts, counts) + inside
     return at, flat[at[:, None] + np.arange(_NODE)].view("<u2").astype(np.int64)
 

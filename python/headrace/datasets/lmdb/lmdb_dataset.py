@@ -147,7 +147,7 @@ class _Lookup:
         return np.array([self.row(as_bytes(key)) for key in keys], np.int64)
 
     def read(self, row: int, begin: int = 0, size: int | None = None) -> bytes:
-        """Returns bytes of a value, all behind `begin` unless `size` says how many."""
+        """Returns bytes of a value, all from `begin` on unless `size` says how many."""
         rest = int(self.entries.lengths[row]) - begin
         at = int(self.entries.offsets[row]) + begin
         return os.pread(self._file.fileno(), rest if size is None else min(size, rest), at)

@@ -1,4 +1,4 @@
-"""Where the image lies in a value of an LMDB database, and the label beside it: Caffe's Datum, and pickled pairs."""
+"""Finds the image in a value of an LMDB database, and the label beside it: Caffe's Datum, and pickled pairs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Window:
         self._begin, self._held = 0, b""
 
     def take(self, count: int) -> bytes:
-        """Returns the next bytes. Raises ValueError behind the end."""
+        """Returns the next bytes. Raises ValueError if they reach beyond the end."""
         if count > self.size - self.at:
             raise ValueError(f"it ends inside a field, after {self.size} bytes")
         inside = self.at - self._begin

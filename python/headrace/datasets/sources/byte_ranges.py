@@ -1,4 +1,4 @@
-"""A dataset of images that lie in byte ranges of larger files: shards, archives, chunks."""
+"""A dataset of images that are byte ranges of larger files: shards, archives, chunks."""
 
 from __future__ import annotations
 

@@ -143,11 +143,11 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
     @property
     def ahead_bytes(self) -> int:
-        """Bytes to fetch before they are read; 0: the samples lie in this machine."""
+        """Bytes to fetch before they are read; 0: the samples are in this machine."""
         return 0
 
     def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int:
-        """Begins to fetch samples that lie in other machines, and returns their number of bytes.
+        """Begins to fetch samples that are in other machines, and returns their number of bytes.
 
         Args:
             wait: whether to return only once a read of them does not wait.
@@ -202,7 +202,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
     @property
     def places(self) -> Any:
-        """What compares equal for two sources, or at two times, if the bytes of each sample lie at the same place."""
+        """What compares equal for two sources, or at two times, if each sample's bytes are at the same place."""
         return self
 
     def known(self) -> dict[int, BlobDataset]:

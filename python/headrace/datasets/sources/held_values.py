@@ -102,7 +102,7 @@ def same(then: Any, now: Any) -> bool:
 
 
 def placed(array: Any) -> tuple[Any, ...]:
-    """Returns what decides where the values of an array or tensor lie in memory; () for any other object."""
+    """Returns what decides where the values of an array or tensor are in memory; () for any other object."""
     if isinstance(array, np.ndarray):
         return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
     if isinstance(array, torch.Tensor) and array.layout == torch.strided and array.device.type == "cpu":

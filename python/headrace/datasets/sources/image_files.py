@@ -31,8 +31,8 @@ class ImageFiles(BlobDataset):
             with a palette, or the values of files of mode L, unchanged, as an image of mode L: masks of classes. A
             file of another mode has no indices, and its sample fails.
         cache: where the encoded bytes stay after native threads have read them: ``"memory:8 GB"``, a folder of a disk
-            that is faster than that of the files, or a `Cache`. A file that changes is read anew. Of URLs with a
-            folder, each object is asked for its ETag once a process. None: nothing is kept.
+            that is faster than that of the files, or a `Cache`. A file that changes is read again. Of URLs with a
+            folder, the ETag of each object is requested once a process. None: nothing is kept.
         storage_options: of URLs: arguments of fsspec's file system, such as credentials.
         network: of URLs: limits of requests.
 

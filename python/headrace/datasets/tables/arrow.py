@@ -1,4 +1,4 @@
-"""Arrow files as a dataset: mapped, decoded where the images lie."""
+"""Arrow files as a dataset: mapped; images are decoded in place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REMEDY = "leave such rows out when the files are written"
 class Arrow(TableSource):
     """Encoded images in a column of Arrow IPC files or streams, such as those in the cache of Hugging Face's datasets.
 
-    The files are mapped into memory, and images are decoded where they lie. Samples are (image, label). A file that is
+    The files are mapped into memory, and images are decoded in place. Samples are (image, label). A file that is
     truncated while it is mapped ends the process.
 
     Args:
@@ -103,7 +103,7 @@ class Arrow(TableSource):
         return images.table(self._cached_spans, self._cache.files)
 
     def _cached_spans(self, buffers: list[Any], which: Any, begins: Any, sizes: Any) -> core.BlobTable:
-        """Returns the table of spans of buffers, which lie in mapped files, as ranges of these files."""
+        """Returns the table of spans of buffers, which are in mapped files, as ranges of these files."""
         addresses = np.array([one.address for one in buffers], np.int64)
         order = np.argsort(self._begins)
         files = order[np.searchsorted(self._begins[order], addresses, side="right") - 1]
@@ -124,7 +124,7 @@ class Arrow(TableSource):
         return [place.here(self._kept) for place in self._places()]
 
     def _places(self) -> list[Place]:
-        """Returns where the files lie. Raises OSError."""
+        """Returns the places of the files. Raises OSError."""
         return far_places(self._urls, *self._options) if self._urls else [Place(path) for path in self.files]
 
     def _locate(self) -> ImageColumn:

@@ -1,4 +1,4 @@
-"""Where the values of an Arrow array of bytes lie in its buffers."""
+"""Where the values of an Arrow array of bytes are stored in its buffers."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ def _views(array: Any) -> Values:
     inline = views["size"] <= _INLINE
     places = (array.offset + np.arange(len(array), dtype=np.int64)) * _VIEW.itemsize
     which = np.where(inline, 0, views["buffer"].astype(np.int64) + 1)
-    begins = np.where(inline, places + 4, views["begin"].astype(np.int64))  # behind the size
+    begins = np.where(inline, places + 4, views["begin"].astype(np.int64))  # after the size
     return Values(which, begins, views["size"].astype(np.int64), [buffer, *data])

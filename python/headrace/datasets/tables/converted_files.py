@@ -75,7 +75,7 @@ def made_once(
 
 
 def _state(path: str) -> tuple[int, ...]:
-    """Returns what tells a file in one state from others; see LocalCache in csrc."""
+    """Returns what distinguishes the states of a file; see LocalCache in csrc."""
     info = Path(path).stat()
     return info.st_size, info.st_mtime_ns, info.st_ctime_ns
 

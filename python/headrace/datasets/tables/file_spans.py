@@ -47,7 +47,7 @@ class FileSpans:
         cache: keeps the bytes.
 
     Raises:
-        ValueError: a span does not lie in its file.
+        ValueError: a span is not within its file.
     """
 
     name = "image"
@@ -60,7 +60,7 @@ class FileSpans:
         outside = np.flatnonzero((begins < 0) | (sizes < 0) | (begins > ends) | (sizes > ends - begins))
         if len(outside):
             raise ValueError(
-                f"sample {outside[0]} does not lie in {files[int(which[outside[0]])].path}; the file is damaged"
+                f"sample {outside[0]} is not within {files[int(which[outside[0]])].path}; the file is damaged"
             )
         self._which, self._begins, self._sizes = (
             which.astype(np.uint32),
@@ -77,7 +77,7 @@ class FileSpans:
         return tended_bytes(self._cache)
 
     def expect(self, rows: Int64s, wait: bool = False) -> int:
-        """Returns 0: no image lies in another machine."""
+        """Returns 0: no image is in another machine."""
         if self._cache is not None:
             self._cache.tend()
         return 0

@@ -26,7 +26,7 @@ def from_hf(
     """Returns a Hugging Face dataset as a native one.
 
     Samples are (image, label). The images are those of ``dataset[i][image].convert(mode)``, turned by their EXIF
-    orientation as `datasets` does. They are decoded where they lie, in mapped Arrow files or in memory. Rows that only
+    orientation as `datasets` does. They are decoded in place, in mapped Arrow files or in memory. Rows that only
     name a file are read from there. ``select``, ``shuffle``, ``train_test_split``, ``shard`` and
     ``concatenate_datasets`` before this call cost nothing later.
 

@@ -24,7 +24,7 @@ class Column(NamedTuple):
     """How the values of a column are stored."""
 
     encoding: str
-    size: int | None  # in bytes; None: it is written in front of each sample
+    size: int | None  # in bytes; None: it is written before each sample
 
 
 class Shard(NamedTuple):
@@ -229,7 +229,7 @@ def places(
     fixed = sum(one.size or 0 for one in shard.columns.values())
     rest = np.diff(bounds) - 4 * len(varying) - fixed  # bytes of the columns that vary
     if (rest < 0).any() or bounds[0] < table or bounds[-1] > held.size:
-        raise ValueError(f"{path} is damaged: its samples do not lie in it")
+        raise ValueError(f"{path} is damaged: its samples are not within it")
     sizes = {column: np.full(count, one.size or 0, np.int64) for column, one in shard.columns.items()}
     if len(varying) == 1:  # its size is what remains: no sample is touched
         sizes[varying[0]] = rest

@@ -40,7 +40,7 @@ _LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
 class LitData(ShardSource):
     """Encoded images in chunks that Lightning's litdata (`optimize`) wrote of dicts. Samples are (image, label).
 
-    Images are read where they lie in the chunks, and opened by the rules of `ImageFolder`: as Pillow opens them. Chunks
+    Images are read in place from the chunks, and opened by the rules of `ImageFolder`: as Pillow opens them. Chunks
     that are compressed (zstd: as a whole, in batches or by sample) are decompressed once into a folder. A chunk that
     changes after the dataset was made is an error of the samples that are read then. Chunks with tables of Arrow, which
     litdata makes of dicts of bytes, texts and numbers, are mapped; one that is truncated while it is mapped ends the

@@ -1,7 +1,7 @@
 """Chunks of litdata whose samples are compressed inside the file: written once without compression.
 
-Batch: the chunk begins with its own magic number; behind the places of the samples, as they are without compression,
-lies a table of zstd frames, each of several samples. Sample: the places are those of the frames, one a sample.
+Batch: the chunk begins with its own magic number; after the places of the samples, as they are without compression,
+comes a table of zstd frames, each of several samples. Sample: the places are those of the frames, one a sample.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FRAME = np.dtype([("first", "<u4"), ("items", "<u4"), ("at", "<u8"), ("packed",
 _MOST = 2**32 - 1  # bytes of a chunk without compression: its places are uint32
 _PIECE = 1 << 20
 
-#: What lies in a chunk: the sizes of its samples, and their bytes, in pieces.
+#: What a chunk holds: the sizes of its samples, and their bytes, in pieces.
 Samples = tuple[npt.NDArray[np.int64], Iterator[bytes]]
 
 
@@ -83,7 +83,7 @@ def _of_frames(data: Any, samples: int) -> Samples:
     inside = (at >= end) & (at <= len(data)) & (packed <= np.uint64(len(data)) - np.minimum(at, np.uint64(len(data))))
     sizes = np.diff(places)
     if places[0] != 0 or (sizes < 0).any() or not inside.all() or not np.array_equal(firsts, frames["first"]):
-        raise ValueError("its samples do not lie in its frames")
+        raise ValueError("its samples are not within its frames")
     if (int(ends[-1]) if len(ends) else 0) != samples or not np.array_equal(
         np.diff(places[np.r_[0, ends]]), frames["size"]
     ):
@@ -105,7 +105,7 @@ def _of_samples(data: Any, samples: int) -> Samples:
         raise ValueError(f"it does not begin with the places of {samples} samples")
     bounds = np.frombuffer(data, "<u4", samples + 1, 4).astype(np.int64)
     if bounds[0] < table or (np.diff(bounds) < 0).any() or bounds[-1] > len(data):
-        raise ValueError("its samples do not lie in it")
+        raise ValueError("its samples are not within it")
     places = bounds.tolist()
     frames = [data[begin:end] for begin, end in pairwise(places)]
     # A frame does not say its size: the samples are decompressed twice, to know the places first.

@@ -15,12 +15,12 @@ from headrace.datasets.tables.converted_files import pyarrow
 from headrace.datasets.tables.file_spans import mapped
 from headrace.datasets.tables.indexed_shards import Shard
 
-_END = b"LDARW01\0"  # of a chunk with an Arrow file, or stream, behind its samples or in their place
+_END = b"LDARW01\0"  # of a chunk with an Arrow file, or stream, after its samples or in their place
 _TAIL = 12  # bytes of the size of the Arrow file, and of this end
 
 
 def holds_rows(path: str) -> bool:
-    """Whether the samples of a chunk lie in an Arrow table at its end: then their places are all the same."""
+    """Whether the samples of a chunk are in an Arrow table at its end: then their places are all the same."""
     with Path(path).open("rb") as file:
         return _holds_rows(file)
 
@@ -52,7 +52,7 @@ def rows_of(shards: Sequence[Shard]) -> Any:
         data = memoryview(mapped(shard.path))
         size = int.from_bytes(data[-_TAIL : -len(_END)], "little")
         if size > len(data) - _TAIL:
-            raise ValueError(f"{shard.path} is damaged: its table does not lie in it")
+            raise ValueError(f"{shard.path} is damaged: its table is not within it")
         held = pa.py_buffer(data[len(data) - _TAIL - size : len(data) - _TAIL])
         try:
             reader = pa.ipc.open_file(held) if held[:6].to_pybytes() == b"ARROW1" else pa.ipc.open_stream(held)
@@ -68,7 +68,7 @@ def rows_of(shards: Sequence[Shard]) -> Any:
 
 
 def _check_mapped(path: str, table: Any, begin: int, size: int) -> None:
-    """Raises ValueError if large values lie elsewhere than in the file, which is so if they were decompressed."""
+    """Raises ValueError if large values are elsewhere than in the file, which is so if they were decompressed."""
     for column in table.columns:
         for chunk in column.chunks:
             for buffer in chunk.buffers():

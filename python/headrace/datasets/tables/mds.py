@@ -31,7 +31,7 @@ _DECODERS: dict[str, Decoder] = {
 class MDS(ShardSource):
     """Encoded images in shards that MosaicML's `MDSWriter` wrote. Samples are (image, label).
 
-    Images are read where they lie in the shards. Compressed shards (zstd, gz, br, bz2) are decompressed once into a
+    Images are read in place from the shards. Compressed shards (zstd, gz, br, bz2) are decompressed once into a
     folder, unless streaming has left decompressed ones beside them. A shard that changes after the dataset was made is
     an error of the samples that are read then.
 

@@ -63,7 +63,7 @@ class TableSource(BlobDataset):
 
     @property
     def images(self) -> ImageColumn | FileSpans | FarSpans:
-        """Where the images lie."""
+        """Where the images are stored."""
         if self._images is None:
             self._images = self._locate()
         return self._images

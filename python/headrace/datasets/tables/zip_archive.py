@@ -1,4 +1,4 @@
-"""A zip archive of class folders as a dataset: stored members are read where they lie."""
+"""A zip archive of class folders as a dataset: stored members are read in place."""
 
 from __future__ import annotations
 
@@ -142,13 +142,13 @@ def _places(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], n
     """Returns where the members' bytes begin, and their numbers: int64 (n,)."""
     headers = np.array([member.header_offset for member in members], np.int64)
     if (headers < 0).any():
-        raise ValueError(f"{path} is damaged: a member does not lie in it")
+        raise ValueError(f"{path} is damaged: a member is not within it")
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a string
         parts = [os.pread(file.fileno(), _HEADER, at) for at in headers.tolist()]
     if any(len(part) < _HEADER for part in parts):
-        raise ValueError(f"{path} is damaged: a member does not lie in it")
+        raise ValueError(f"{path} is damaged: a member is not within it")
     own = np.frombuffer(b"".join(parts), np.uint8).reshape(-1, _HEADER)
     if (own[:, :4] != np.frombuffer(b"PK\x03\x04", np.uint8)).any():
         raise ValueError(f"{path} is damaged: a member does not begin where its directory says")
-    behind = own[:, 26:30].copy().view("<u2").astype(np.int64).sum(axis=1)  # the lengths of the name and the rest
-    return headers + _HEADER + behind, np.array([member.file_size for member in members], np.int64)
+    variable = own[:, 26:30].copy().view("<u2").astype(np.int64).sum(axis=1)  # the lengths of the name and the rest
+    return headers + _HEADER + variable, np.array([member.file_size for member in members], np.int64)

@@ -1,4 +1,4 @@
-"""The samples of all shards: where each wanted field lies, from the indexes of the shards."""
+"""The samples of all shards: where each wanted field is stored, from the indexes of the shards."""
 
 from __future__ import annotations
 

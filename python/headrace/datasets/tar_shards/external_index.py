@@ -102,7 +102,7 @@ class Layout:
 
     Attributes:
         members: names, offsets and sizes.
-        gap: bytes of headers in front of each member.
+        gap: bytes of headers before each member.
         keys: of the samples.
         sample, extension: numbers of each member's sample and extension, uint32.
         extensions: in lower case.

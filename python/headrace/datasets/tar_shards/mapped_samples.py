@@ -43,7 +43,7 @@ class KeptSamples:
     """A folder of .npy files with the samples of some shards.
 
     Args:
-        folder: where the folder lies. None: beside the first shard. "": nowhere, so nothing is found or kept.
+        folder: where the folder is. None: beside the first shard. "": nowhere, so nothing is found or kept.
         wanted, skip: as in `all_samples`.
     """
 
@@ -132,7 +132,7 @@ class KeptSamples:
 
 
 def _inside(shard_of: npt.NDArray[np.uint32], sizes: Uint64s, offsets: Uint64s, lengths: Uint64s) -> bool:
-    """Whether all ranges lie in their shards. Some at a time, whose temporary arrays stay in the caches."""
+    """Whether all ranges are within their shards. Some at a time, whose temporary arrays stay in the caches."""
     for begin in range(0, len(shard_of), _AT_ONCE):
         part = slice(begin, begin + _AT_ONCE)
         ends, offset = sizes[shard_of[part]], offsets[part]

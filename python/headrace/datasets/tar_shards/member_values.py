@@ -60,7 +60,7 @@ class Values(Sequence[Any]):
     """The values of one extension, decoded on access.
 
     Args:
-        ranges: where they lie.
+        ranges: where they are stored.
         decode: makes a value of its bytes.
 
     Raises:
@@ -74,7 +74,7 @@ class Values(Sequence[Any]):
         return len(self._ranges)
 
     def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
-        """Begins to fetch values that lie in other machines, and returns their number of bytes."""
+        """Begins to fetch values that are in other machines, and returns their number of bytes."""
         return self._ranges.expect(indices, wait)
 
     @overload

@@ -33,7 +33,7 @@ _DAMAGE = (
     MemoryError,
     OSError,
 )
-_PREFIX = 10  # bytes in front of a header; the last two say how long it is
+_PREFIX = 10  # bytes before a header; the last two say how long it is
 
 
 def stored_arrays(data: bytes) -> dict[str, npt.NDArray[Any]]:

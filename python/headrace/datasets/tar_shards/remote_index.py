@@ -34,7 +34,7 @@ from headrace.datasets.tar_shards.joined_index import NAME, Known, unpacked
 from headrace.datasets.tar_shards.tar_header import BLOCK, is_header
 from headrace.datasets.tar_shards.tar_index import TarIndex, parsed, read_index, store
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may lie elsewhere
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may be elsewhere
 _MANY = 16  # shards for which a joined index is looked for
 _TRIED = 16  # shards of a joined index that are compared with it
 _MOST_EXTENSIONS = 256  # of a shard whose members are kept while it is indexed
@@ -44,7 +44,7 @@ _SHARDS = 4  # shards that are read at the same time
 
 @dataclass
 class Taken:
-    """What others have said of shards.
+    """The indexes that may not fit their shards.
 
     Attributes:
         shards: numbers of those whose index was found beside them or in a joined one, or belongs to an object that may
@@ -64,7 +64,7 @@ class Taken:
 def remote_shards(
     urls: Sequence[str], options: Mapping[str, Any] | None, cache: Cache | None, network: Network | None
 ) -> RemoteFiles:
-    """Returns the shards; each member is read with the header in front of it, which must say the member's length."""
+    """Returns the shards; each member is read with the header before it, which must say the member's length."""
     return RemoteFiles(urls, options, cache, network, lead=BLOCK, check=_check, tar=True)
 
 
@@ -83,8 +83,8 @@ def remote_indexes(
     """Returns the index of each shard.
 
     Args:
-        folder: where indexes are kept here. None: in the cache's folder, if there is one. "": nowhere; then what lies
-            beside the shards is not read either. Or a joined index, a path or a URL.
+        folder: where indexes are kept here. None: in the cache's folder, if there is one. "": nowhere; then indexes
+            beside the shards are not read either. Or a joined index, a path or a URL.
         adopt: whether an index of another program is taken, if it fits. Its whole numbers are UNREAD.
         taken: is filled.
 
@@ -212,13 +212,13 @@ class _Maker:
         self.foreign = ForeignIndexes(files.fetcher, files.options)
         self._adopt = beside and adopt
         self.kept: Path | None = None  # the folder of indexes that are kept here
-        self._seen: dict[str, TarIndex | None] = {}  # what lies beside the shards, as far as that was looked for
+        self._seen: dict[str, TarIndex | None] = {}  # by URL of the shard: the index beside it, or None
         self._turns = asyncio.Semaphore(_SHARDS)
         self.taken = Taken()
 
     async def all_beside(self) -> dict[int, Known]:
-        """Returns the shards, by their numbers, that have an index beside them. What the shards are is not asked for:
-        that would be a second request for each."""
+        """Returns the shards, by their numbers, that have an index beside them. The stamps of the shards are not
+        requested: that would be a second request for each."""
         found = await asyncio.gather(*(self._parsed_beside(url) for url in self._urls))
         self._seen = dict(zip(self._urls, found, strict=True))
         return {number: Known(Stamp(int(one.stamp[0]), ""), one) for number, one in enumerate(found) if one is not None}
@@ -242,7 +242,7 @@ class _Maker:
             async with self._turns:
                 index = await self._made(url, stamp)
         if path is not None:
-            with suppress(OSError):  # the index is made anew each time
+            with suppress(OSError):  # the index is made again each time
                 await asyncio.to_thread(store, path, index)
         return index
 

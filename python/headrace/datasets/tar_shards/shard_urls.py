@@ -27,7 +27,7 @@ def shard_paths(urls: Urls, far: FarLists | None = None) -> list[str]:
         far: reads lists that are URLs, and takes the sizes that lists give; None: without credentials.
 
     Raises:
-        ValueError: there is no shard, a brace is not closed, a pattern is a URL, or shards lie here and elsewhere.
+        ValueError: there is no shard, a brace is not closed, a pattern is a URL, or shards are both here and elsewhere.
         FileNotFoundError: no file fits a pattern.
     """
     given = [urls] if isinstance(urls, (str, os.PathLike)) else list(urls)
@@ -66,7 +66,7 @@ def _named(text: str) -> Iterator[str]:
 
 
 def _expanded(text: str) -> Iterator[str]:
-    """Yields the strings that the first brace stands for, and those that the braces behind it stand for."""
+    """Yields the strings that the first brace stands for, and those that the braces after it stand for."""
     begin = text.find("{")
     if begin < 0:
         yield text

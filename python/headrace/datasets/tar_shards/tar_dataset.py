@@ -50,7 +50,7 @@ class TarShards(Ranges):
     Args:
         urls: shards: a path or a URL, or a list of them. A string may hold ``{000..146}``, ``{a,b}``, a pattern
             (``train-*.tar``), and several of these joined by ``::``. A ``.json`` file or URL is a list of shards of
-            wids; the list's URL must lie where its shards do.
+            wids; the list's URL must be in the folder of its shards.
         image: extensions of the images; of several in a sample, the first one in this order is taken. A string may
             hold several: ``"jpg;png"``.
         label: an extension, a list of them (the label is a dict), ``"__key__"`` (the sample's key), or None.

@@ -16,8 +16,8 @@ BLOCK = 512
 
 
 def is_header_of(file: int, offset: int, length: int, name: str) -> bool:
-    """Whether the header of a member lies in front of its bytes, and has its name where this header holds it. The case
-    of letters is not compared."""
+    """Whether the block before the bytes is this member's tar header, with its name where this header holds it. The
+    case of letters is not compared."""
     return is_header_named(os.pread(file, BLOCK, offset - BLOCK), length, name)
 
 
@@ -27,12 +27,12 @@ def is_header_named(block: bytes, length: int, name: str) -> bool:
         return False
     whole = os.fsencode(name)
     own = block[:100].split(b"\0")[0]
-    # Longer names, and in some formats those that are not ASCII, lie in headers of their own.
+    # Longer names, and in some formats those that are not ASCII, are in headers of their own.
     return len(whole) >= 100 or not whole.isascii() or whole.lower().endswith(own.lower())
 
 
 def is_header(block: bytes, length: int) -> bool:
-    """Whether a block is the header of a member of so many bytes. Raises ValueError where it holds no numbers."""
+    """Whether a block is the header of a member of `length` bytes. Raises ValueError where it holds no numbers."""
     if len(block) != BLOCK or _octal(block[148:156]) != sum(block[:148]) + sum(block[156:]) + 8 * 32:
         return False
     return bool(block[124] & 0x80) or _octal(block[124:136]) == length
@@ -50,7 +50,7 @@ class Keys(Protocol):
 
 
 class Places(Protocol):
-    """A member of each sample, as `joined.Field` describes it."""
+    """A member of each sample, as `all_samples.Field` describes it."""
 
     @property
     def extensions(self) -> tuple[str, ...]: ...
@@ -65,10 +65,10 @@ class Places(Protocol):
 
 
 class MemberCheck:
-    """The names of members, where they lie, and whole numbers that they spell. Can be pickled.
+    """The names of members, where they are stored, and whole numbers that they spell. Can be pickled.
 
     The first read of a sample compares its members with the shard: the name, the size, and the number. Those of a shard
-    in another machine are compared each time that they are fetched, but for the numbers.
+    in another machine are compared each time that they are fetched, except the numbers.
 
     Args:
         keys: of the samples.

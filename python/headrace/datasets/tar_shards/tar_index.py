@@ -1,4 +1,4 @@
-"""The index of one tar shard: where each member's bytes lie, and which sample it belongs to; its sidecar file."""
+"""The index of one tar shard: where each member's bytes are, and which sample it belongs to; its sidecar file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def index_of(path: str, folder: str | None) -> TarIndex:
 
     Args:
         path: the shard.
-        folder: where sidecars lie. None: beside the shards. "": nowhere.
+        folder: where sidecars are stored. None: beside the shards. "": nowhere.
 
     Raises:
         OSError: the shard cannot be read.
@@ -68,7 +68,7 @@ def index_of(path: str, folder: str | None) -> TarIndex:
     if index is None:
         index = read_index(path, path)
     if sidecar is not None:
-        with suppress(OSError):  # a folder that cannot be written to: the index is made anew each time
+        with suppress(OSError):  # a folder that cannot be written to: the index is made again each time
             store(sidecar, index, mode_like(path))
     return index
 

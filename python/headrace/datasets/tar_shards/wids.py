@@ -14,7 +14,7 @@ from headrace._storage.remote.urls import host, is_url, shown
 
 
 class FarLists:
-    """Lists that lie in other machines, and the sizes that lists give for shards that do.
+    """Lists that are in other machines, and the sizes that lists give for shards that do.
 
     Args:
         options, network: as for the shards.

@@ -16,11 +16,11 @@ from headrace._storage.remote.files import RemoteFiles
 
 _LARGEST, _SMALLEST = 8 << 20, 1 << 20  # bytes of a request
 _SHARE = 8  # requests in the bytes that are read ahead
-_UNKNOWN = _SMALLEST + 1  # of no shard is anything known: one is looked at before others are read
+_UNKNOWN = _SMALLEST + 1  # size assumed until the first shard's size is known: no request ahead of its turn
 _CLOSED = "the connections of this process are closed"
-_COMING = 64  # shards whose first bytes are asked for ahead of their turn
-_GLANCE_S = 0.001  # between two looks at what has not arrived
-_FIRST = 8 << 20  # bytes that are read ahead at first: the first batch waits for nothing behind it
+_COMING = 64  # shards whose first bytes are requested ahead of their turn
+_POLL_INTERVAL_S = 0.001  # between two checks whether a range has arrived
+_FIRST = 8 << 20  # bytes that are read ahead at first: the first batch waits for nothing after it
 
 
 class Piece(NamedTuple):
@@ -70,7 +70,7 @@ class Pieces(Ending):
         self._feed.awaited = one
         while (data := self._fetcher.store.take_out(*one)) is None:
             self._fetcher.ask(one)  # again, where the store had no room for it
-            time.sleep(_GLANCE_S)
+            time.sleep(_POLL_INTERVAL_S)
         self._feed.awaited = None
         return data
 
@@ -89,7 +89,7 @@ class _Coming(NamedTuple):
 
     Attributes:
         segment, shard, begin: see Pieces.
-        head: the request for the shard's first bytes and its stamp; None: its stamp is known, or asked for in turn.
+        head: the request for the shard's first bytes and its stamp; None: its stamp is known, or requested in turn.
         expected: bytes that are counted for that request until it is answered.
     """
 
@@ -113,7 +113,7 @@ class _Feed:
         self._fetcher, self._files, self._stamps, self._segments = fetcher, files, stamps, segments
         self._most = files.network.ahead_bytes
         self._queue: asyncio.Queue[Any] | None = None
-        self._held = self._taken = 0  # bytes that are asked for and not taken; taken
+        self._held = self._taken = 0  # bytes that are requested and not taken; taken
         self._queued = 0  # requests in the queue
         self._refused: ValueError | None = None  # why there are no more segments
         self._left = -1  # the last segment that is left
@@ -122,7 +122,7 @@ class _Feed:
         self._requests: set[asyncio.Task[Any]] = set()
         self._asked: set[Range] = set()  # ranges in the queue
         self._ended = False
-        self.awaited: Range | None = None  # by the thread that asked for the next piece
+        self.awaited: Range | None = None  # by the thread that waits for the next piece
 
     def close(self) -> None:
         """Ends the requests soon. Any thread may call it."""
@@ -172,7 +172,7 @@ class _Feed:
             self._ended = True
             self._queue.put_nowait(OSError(_CLOSED))
             raise
-        except BaseException as error:  # raised in the thread that asks for the next piece
+        except BaseException as error:  # raised in the thread that takes the next piece
             self._queue.put_nowait(error)
 
     @property
@@ -180,7 +180,7 @@ class _Feed:
         return min(self._most, max(_FIRST, 2 * self._taken))
 
     def _next_coming(self, coming: deque[_Coming]) -> _Coming | None:
-        """Returns the next segment. Where shards are small, begins to read those behind it: otherwise each would wait
+        """Returns the next segment. Where shards are small, begins to read those after it: otherwise each would wait
         for the answer about the one before."""
         while self._refused is None and (not coming or self._has_room(len(coming))):
             try:
@@ -196,7 +196,7 @@ class _Feed:
         return coming.popleft() if coming else None
 
     def _has_room(self, coming: int) -> bool:
-        """Whether the first bytes of one more shard behind `coming` others may be asked for."""
+        """Whether the first bytes of one more shard after `coming` others may be requested."""
         return coming < _COMING and self._usual <= _SMALLEST and self._held + self._usual <= self._ahead
 
     def _coming(self, segment: int, shard: int, begin: int) -> _Coming:
@@ -231,7 +231,7 @@ class _Feed:
         while begin < stamp.size and segment > self._left:
             ahead = self._ahead
             length = min(max(_SMALLEST, min(_LARGEST, ahead // _SHARE)), stamp.size - begin)
-            # With nothing to take, nothing would make room: the bytes that are held are of shards behind this one.
+            # With nothing to take, nothing would make room: the bytes that are held belong to later shards.
             if self._queued and self._held + length > ahead:
                 self._room.clear()
                 await self._room.wait()

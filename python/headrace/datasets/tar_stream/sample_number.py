@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BLOCK = 512  # headers of a tar archive begin at its multiples
-_SHARD, _TURN = 32, 56  # bits in front of the number of the shard, and of the turn
+_SHARD, _TURN = 32, 56  # bits below the number of the shard, and below the turn
 MOST_SHARDS, MOST_TURNS, MOST_BYTES = 1 << (_TURN - _SHARD), 127, _BLOCK << _SHARD
 
 
@@ -16,7 +16,7 @@ class Place(NamedTuple):
     """Where a sample begins.
 
     Attributes:
-        turn: how often the epoch had begun with all shards anew.
+        turn: how often the epoch had started over with all shards.
         shard: number of the shard in the list of shards.
         begin: offset of the sample's first header.
     """
@@ -38,5 +38,5 @@ def place_of(number: int) -> Place:
 
 
 def shards_of(numbers: npt.NDArray[np.int64]) -> set[int]:
-    """Returns the shards in which the samples of these numbers, int64 (n,), lie."""
+    """Returns the shards that hold the samples of these numbers, int64 (n,)."""
     return set(np.unique(numbers >> _SHARD & MOST_SHARDS - 1).tolist())

@@ -42,7 +42,7 @@ class TarStream(IterableDataset[Any]):
             the epoch ends with the shards, ``len()`` raises TypeError, and there can be one rank only. Ranks have
             equal numbers of samples: with a number, rank r of n reads every n-th shard of the epoch's order; with a
             sequence, the samples of all shards are cut in n equal parts, so that each is delivered once (and up to
-            n - 1 of them twice), and two ranks read a shard that lies on a cut.
+            n - 1 of them twice), and two ranks read a shard that has a cut within it.
         storage_options, network: as for ``TarShards``. ``Network.ahead`` bounds the bytes that are read ahead.
 
     Raises:

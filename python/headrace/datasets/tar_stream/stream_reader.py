@@ -21,7 +21,7 @@ class At(NamedTuple):
         segment: number of the segment in the epoch.
         passed: number of its samples that were read, those that it skips included.
         begin: offset of what follows them; 0 if none was read.
-        shard: number of the shard in which `begin` lies; -1 if none was read.
+        shard: number of the shard that `begin` is in; -1 if none was read.
     """
 
     segment: int = 0
@@ -40,7 +40,7 @@ class Reading:
         at: where to begin.
 
     Attributes:
-        at: where the next sample lies.
+        at: where the next sample is.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Reading:
                 return sample
 
     def _end_segment(self, number: int) -> None:
-        self._pieces.leave(number)  # what follows is not read: the part of another rank, or padding behind the end
+        self._pieces.leave(number)  # what follows is not read: the part of another rank, or padding after the end
         self._shard = None
         self._segments.pop(number - 1, None)
         self.at = At(number + 1)

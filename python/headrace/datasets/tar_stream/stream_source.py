@@ -31,7 +31,7 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The name of a sample's image, where it lies, and the bytes of the labels."""
+    """The name of a sample's image, where it is stored, and the bytes of the labels."""
 
     key: str
     extension: str
@@ -106,7 +106,7 @@ class StreamSource(BlobDataset):
         return found
 
     def found(self, number: int) -> Found:
-        """Returns where a sample's image lies, from its shard if it was read long ago. Raises OSError, ValueError."""
+        """Returns where a sample's image is, from its shard if it was read long ago. Raises OSError, ValueError."""
         known = self._found.get(number)
         return self._note(self.looked_up(number)) if known is None else known
 
@@ -128,7 +128,7 @@ class StreamSource(BlobDataset):
         return sample
 
     def stamp(self, shard: int) -> Stamp:
-        """Returns the stamp of a shard, which is asked for once."""
+        """Returns the stamp of a shard, which is requested once."""
         if shard not in self.stamps:
             fetcher, files = self._fetcher, self.files
             self.stamps[shard] = fetcher.wait(fetcher.stamp(files.urls[shard], files.options))

@@ -17,7 +17,7 @@ class Sample:
 
     Attributes:
         number: see Place.
-        end: offset behind its last member.
+        end: offset after its last member.
         key, extension: the name of its image.
         offset: of the image's bytes in the shard.
         data: the image, encoded.

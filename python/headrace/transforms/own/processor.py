@@ -21,7 +21,7 @@ class ProcessorTransform(Transform):
     in one case: a transparent colour that an image of mode RGB or L names in its ``info`` is not composited on white.
 
     Args:
-        processor: the image processor. Its settings are read anew for each epoch.
+        processor: the image processor. Its settings are read again for each epoch.
 
     Raises:
         TypeError, ValueError: as `from_processor`.

@@ -39,7 +39,7 @@ class TextureChannels(Transform):
 
     Everything is computed in float64 and rounded once. The order of operations is fixed: results depend neither on the
     processor's instructions nor on threads. In a `DataLoader` it is native as the last step; if other steps or
-    ``dtype=`` come behind it, it is called in Python.
+    ``dtype=`` come after it, it is called in Python.
 
     Args:
         layout: ``"CHW"`` or ``"HWC"``.

@@ -22,7 +22,7 @@ def source(**options) -> Blobs:
 
 
 def altered(folder: Path, change) -> None:
-    """Writes a pack's only shard anew, with other members and a description that fits it."""
+    """Writes a pack's only shard again, with other members and a description that fits it."""
     (shard,) = folder.glob("*.tar")
     parts = change(members(folder))
     write_tar(shard, parts)

@@ -59,7 +59,7 @@ def test_keys_of_shards_stay_or_are_numbers(tmp_path):
     parts = [("./a.b/1.jpg", pictures(1)[0]), ("./2.jpg", pictures(1)[0])]
     write_tar(tmp_path / "a.tar", parts)
     assert keys_of(TarShards(tmp_path / "a.tar", label=None)) == ["a.b/1", "2"]
-    write_tar(tmp_path / "b.tar", parts)  # keys that begin anew in each shard
+    write_tar(tmp_path / "b.tar", parts)  # keys that start over in each shard
     source = TarShards(str(tmp_path / "?.tar"), label=None)
     assert keys_of(source) == [f"{i:06}" for i in range(4)]
 

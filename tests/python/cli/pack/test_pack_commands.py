@@ -101,7 +101,7 @@ def test_wrong_sources_are_one_sentence(images, tmp_path, capsys):
     assert "nothing does not exist" in capsys.readouterr().err
     for inside in (images, images / "class_0", images / "new"):
         assert run("pack", images, inside) == 1
-        assert f"{inside} lies in {images} and would be a part of the dataset" in capsys.readouterr().err
+        assert f"{inside} is in {images} and would be a part of the dataset" in capsys.readouterr().err
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     assert run("pack", images, tmp_path / "other") == 1

@@ -1,4 +1,4 @@
-"""Packing: what lies in the shards, runs that go on with earlier ones, shares of machines, and what is never lost."""
+"""Packing: what the shards hold, runs that go on with earlier ones, shares of machines, and what is never lost."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_a_sample_fails_if_any_field_does(on_error, workers, device):
 
 
 def test_pinned_rows_are_replaced(monkeypatch):
-    """As on a machine with an accelerator, where gathered rows lie in one block of memory."""
+    """As on a machine with an accelerator, where gathered rows are in one block of memory."""
     real = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *size, pin_memory=False, **options: real(*size, **options))
     monkeypatch.setattr(Relied, "why_not", lambda _: None)  # a program's own torch.empty would be torch's to call

@@ -88,7 +88,7 @@ def test_what_litdata_writes(tmp_path):
     in_rows = LitData(tmp_path / "rows", "raw", ["label", "text"], SMALL)
     assert [in_rows.read(i) for i in range(len(in_rows))] == files
     assert in_rows.target(20) == {"label": 17, "text": "é20"}
-    # litdata writes images that Pillow has opened anew; these are what its reader gets.
+    # litdata encodes images that Pillow has opened again; these are what its reader gets.
     again = LitData(tmp_path, "image", "label", SMALL)
     loader = DataLoader(again, 4, num_workers=1, seed=0)
     assert loader.native

@@ -96,7 +96,7 @@ def test_damage(tmp_path):
     larger = bytearray(data)
     struct.pack_into("<II", larger, entry + 20, 1 << 30, 1 << 30)
     path.write_bytes(larger)
-    with pytest.raises(ValueError, match=r"sample 0 does not lie in .*b.zip; the file is damaged"):
+    with pytest.raises(ValueError, match=r"sample 0 is not within .*b.zip; the file is damaged"):
         Zip(path)
 
 

@@ -1,4 +1,4 @@
-"""Indexes of DALI and Energon beside a shard: read where they fit, noticed where they lie."""
+"""Indexes of DALI and Energon beside a shard: read where they fit, noticed where they are false."""
 
 from __future__ import annotations
 

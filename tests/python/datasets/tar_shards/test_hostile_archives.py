@@ -1,4 +1,4 @@
-"""Archives that lie or are made to exhaust a reader: one clear error, or WebDataset's samples."""
+"""Archives that are false or are made to exhaust a reader: one clear error, or WebDataset's samples."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_bomb_of_pixels_in_a_shard_is_an_error_of_its_sample(tmp_path):
 
 
 def test_every_cut_and_any_byte(tmp_path):
-    """An error of the archive, or samples that lie in it."""
+    """An error of the archive, or samples that are within it."""
     with tarfile.open(tmp_path / "whole.tar", "w", format=tarfile.PAX_FORMAT) as tar:
         for i in range(4):
             info = tarfile.TarInfo(f"{'long/' * 40 if i % 2 else ''}{i}.jpg")

@@ -1,4 +1,4 @@
-"""The samples of many shards, kept as mapped arrays: they serve until a shard changes, and lies are noticed."""
+"""The samples of many shards, kept as mapped arrays: they serve until a shard changes, and false ones are noticed."""
 
 from __future__ import annotations
 

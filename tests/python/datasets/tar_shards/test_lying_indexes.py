@@ -1,5 +1,5 @@
-"""An index beside a shard that says something else than the shard: an error of the samples that it lies about, whoever
-reads them, or the shard's own samples; never another sample's image or label."""
+"""An index beside a shard that says something else than the shard: an error of the samples that it is wrong about,
+whoever reads them, or the shard's own samples; never another sample's image or label."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def samples(path: Path, how: str, label: str, cache: str | None = None) -> list[
 
 @pytest.fixture
 def believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some headers are compared when an index is read: a lie that they find is made good, so it would test nothing."""
+    """Some headers are compared when an index is read: what they find is corrected, so it would test nothing."""
     monkeypatch.setattr(tar_index, "_fits", lambda *_: True)
 
 

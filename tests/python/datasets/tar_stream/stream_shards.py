@@ -1,4 +1,4 @@
-"""Shards behind a server on this machine, what they hold, and the order of a stream computed another way."""
+"""Shards on a server on this machine, what they hold, and the order of a stream computed another way."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_requests_for_small_shards_are_made_side_by_side(folder: Path) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_first_batch_waits_for_no_other(folder: Path, workers: int) -> None:
-    """16 samples a shard: with batches of 8 and two ahead, the third batch lies in the second shard."""
+    """16 samples a shard: with batches of 8 and two ahead, the third batch is in the second shard."""
     with Gate(folder) as server:
         server.closed = tuple(f"/{shard:03}.tar" for shard in range(1, SHARDS))
         made = loader(stream(server, PATTERN, label="__key__", network=Network(timeout=2 * WATCHDOG_S)), workers)

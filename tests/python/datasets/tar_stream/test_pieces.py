@@ -23,7 +23,7 @@ LARGEST = 8 << 10
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A member lies in one piece or in several."""
+    """A member is in one piece or in several."""
     monkeypatch.setattr(read_ahead, "_SMALLEST", 3 << 10)
     monkeypatch.setattr(read_ahead, "_LARGEST", LARGEST)
 

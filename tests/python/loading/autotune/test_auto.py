@@ -109,7 +109,7 @@ def test_the_number_is_an_int_and_what_was_given_is_kept() -> None:
     assert type(loader.num_workers) is int
     assert loader.num_workers >= 1
     assert loader.prefetch_factor == 2
-    assert vars(loader)["num_workers"] == Auto()  # Lightning makes loaders anew from these
+    assert vars(loader)["num_workers"] == Auto()  # Lightning makes new loaders from these
     again = DataLoader(blobs(8), 2, num_workers=vars(loader)["num_workers"])
     assert again.tuner is not None
     loader.num_workers = 3

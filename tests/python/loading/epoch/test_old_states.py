@@ -1,6 +1,6 @@
 """States that earlier versions saved go on with the batches that those versions would have delivered.
 
-The files in ``states/`` are frozen: never write one anew. A version with another format adds a file, made with
+The files in ``states/`` are frozen: never write one again. A version with another format adds a file, made with
 
     python tests/python/loading/epoch/test_old_states.py NAME
 """

@@ -125,7 +125,7 @@ def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch):
         iterator: Any = iter(loader)
         workers = iterator._workers
         queues = [end for queue in iterator._index_queues for end in (queue._reader, queue._writer)]
-        # A collection moves what it reaches from a container behind it, and the next one finalizes in that order.
+        # A collection moves what it reaches from a container after it, and the next one finalizes in that order.
         held = [[queues], [iterator]] if queues_first else [[iterator], [queues]]
         iterator.itself = iterator
         del queues, iterator

@@ -26,7 +26,7 @@ pytestmark = [
 
 
 def epochs(loader: DataLoader, count: int = 2) -> list[Any]:
-    """The batches of some epochs, and what the process's generators yield behind each."""
+    """The batches of some epochs, and what the process's generators yield after each."""
     torch.manual_seed(7)
     random.seed(8)
     np.random.seed(9)  # noqa: NPY002

@@ -33,7 +33,7 @@ class Own(torch.utils.data.Sampler):
 
 
 def on_two_ranks(folder: Path, tmp_path: Path, program: str) -> None:
-    """Runs TOLD followed by `program` on two ranks."""
+    """Runs `TOLD` followed by `program` on two ranks."""
     run(folder, tmp_path, TOLD + textwrap.dedent(program) + "dist.barrier()\ndist.destroy_process_group()\n", ranks=2)
 
 

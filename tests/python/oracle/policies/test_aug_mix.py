@@ -73,7 +73,7 @@ def test_images_are_torchvisions(T, drawings, monkeypatch, arguments):
 
 @pytest.mark.parametrize("all_ops", [True, False])
 def test_in_a_recipe(T, imagenet_dev, all_ops):
-    """With steps around it, and in two fields, whose columns lie one behind the other; metadata is lost."""
+    """With steps around it, and in two fields, whose columns are adjacent; metadata is lost."""
     steps = [T.RandomResizedCrop(64), T.AugMix(all_ops=all_ops), T.RandomHorizontalFlip(), T.PILToTensor()]
     pixels = np.random.default_rng(1).integers(0, 256, (48, 60, 72, 3), np.uint8)
     fields = {name: Arrays(pixels, list(range(48)), transform=T.Compose(steps)) for name in "ab"}

@@ -119,7 +119,7 @@ def test_gray_images_and_half_turns(policies, images):
 
 @pytest.mark.pixels
 def test_in_a_recipe(policies):
-    """create_transform's, with the steps around it; two fields, whose columns lie one behind the other."""
+    """create_transform's, with the steps around it; two fields, whose columns are adjacent."""
     timm = pytest.importorskip("timm.data")
     pixels = np.random.default_rng(1).integers(0, 256, (48, 60, 72, 3), np.uint8)
     made = [

@@ -127,7 +127,7 @@ def test_choices_by_weight_are_numpys(timm):
 
 @pytest.mark.pixels
 def test_fields_draw_their_own_magnitudes(timm):
-    """Two image fields of a sample: the columns of the second are moved behind those of the first."""
+    """Two image fields of a sample: the columns of the second are moved after those of the first."""
     policies = importlib.import_module("timm.data.auto_augment")
     pixels = np.random.default_rng(4).integers(0, 256, (32, 20, 24, 3), np.uint8)
     fields = {}

@@ -17,7 +17,7 @@ class Pipeline:
     """One pipeline.
 
     Attributes:
-        make: returns the arguments of the loader, `dataset` among them; called anew for each loader.
+        make: returns the arguments of the loader, `dataset` among them; called again for each loader.
         needs: a package or module; the pipeline is skipped where it is not installed.
         deterministic: its transforms draw no random numbers, so headrace's threads may deliver it. All others are
             torch's to deliver: headrace's threads have random numbers of their own.

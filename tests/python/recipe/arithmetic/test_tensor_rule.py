@@ -27,7 +27,7 @@ MATRIX = (0.95, 0.31, 1.3, -0.31, 0.95, -2.6)
 
 @pytest.fixture
 def forgotten():
-    """The rule is found anew, before and after."""
+    """The rule is found again, before and after."""
     found = (tensor_rule.rounding, tensor_rule._sums, tensor_rule._samples, tensor_rule._places)
     for one in found:
         one.cache_clear()

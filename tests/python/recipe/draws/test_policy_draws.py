@@ -79,7 +79,7 @@ def chosen(step: S.OneOf, draws: np.ndarray) -> np.ndarray:
 
 
 def theirs(T: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> Counter[Done]:
-    """What torchvision's own code does to so many samples; the operations themselves are left out."""
+    """What torchvision's own code does to `DRAWS` samples; the operations themselves are left out."""
     buffer_torchvision(monkeypatch)
     done: list[tuple[str, str]] = []
 

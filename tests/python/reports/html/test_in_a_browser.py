@@ -73,7 +73,7 @@ def test_the_page_fits_and_its_script_runs(browser: Any, page: Path, width: str,
     )
     assert drawn > 5  # colours
     hidden = "const e = document.querySelector('.slowest .scroll'); return e.scrollWidth - e.clientWidth"
-    assert browser.execute_script(hidden) <= 0  # no figure of the slowest files lies outside
+    assert browser.execute_script(hidden) <= 0  # no figure of the slowest files is outside
     assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
 
 

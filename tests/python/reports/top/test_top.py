@@ -221,9 +221,9 @@ def test_a_launcher_shows_the_ranks_that_it_started(tmp_path: Path) -> None:
     stranger = subprocess.Popen(["sleep", "60"])
     try:
         write(tmp_path, told(stranger.pid))
-        assert [one.told.pid for one in find([os.getpid()], tmp_path)] == sorted([os.getpid(), stranger.pid])
-        assert [one.told.pid for one in find([stranger.pid], tmp_path)] == [stranger.pid]
-        assert os.getpid() in [one.told.pid for one in find([parent], tmp_path)]
+        assert [one.figures.pid for one in find([os.getpid()], tmp_path)] == sorted([os.getpid(), stranger.pid])
+        assert [one.figures.pid for one in find([stranger.pid], tmp_path)] == [stranger.pid]
+        assert os.getpid() in [one.figures.pid for one in find([parent], tmp_path)]
         assert len(find([], tmp_path)) == 2
     finally:
         stranger.kill()

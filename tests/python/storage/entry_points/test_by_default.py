@@ -60,7 +60,7 @@ def test_the_loaders_of_a_process_share_one_table_which_ends_with_the_last() -> 
     second.close()
     gc.collect()
     assert known() == 0
-    assert_same(epochs(second, 1), epochs(loader(None), 1))  # a closed loader begins anew
+    assert_same(epochs(second, 1), epochs(loader(None), 1))  # a closed loader begins again
     assert known() > 0
 
 

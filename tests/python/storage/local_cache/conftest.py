@@ -1,4 +1,4 @@
-"""Caches live as long as their datasets; those that a failed test leaves behind must not serve the next test."""
+"""Caches live as long as their datasets; those that a failed test leaves must not serve the next test."""
 
 from __future__ import annotations
 

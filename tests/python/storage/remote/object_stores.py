@@ -1,4 +1,4 @@
-"""Tar shards behind a server on this machine, and the batches of datasets of them."""
+"""Tar shards on a server on this machine, and the batches of datasets of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexes of DALI, Energon and wids beside shards in other machines: read where they fit, a warning where they lie."""
+"""Indexes of DALI, Energon and wids beside shards in other machines: read where they fit, else a warning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bucket(local: Path, tmp_path: Path) -> Path:
 
 
 def write_indexes(bucket: Path, kind: str, wrong: str = "") -> None:
-    """Writes the index of each shard; `wrong`: how that of the first one lies."""
+    """Writes the index of each shard; `wrong`: what is false in that of the first one."""
     for number, path in enumerate(sorted((bucket / "shards").glob("*.tar"))[: SHARDS if kind == "dali" else 1]):
         samples = rows(path)
         if number == 0:

@@ -87,7 +87,7 @@ def test_shards_that_it_does_not_know_are_indexed(folder: Path) -> None:
 def test_what_is_no_joined_index(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / BESIDE).write_bytes(b"no index")
     with ObjectServer(folder) as server:
-        assert len(far(server)) == COUNT * 16  # one that lies there is not asked for
+        assert len(far(server)) == COUNT * 16  # one that is there is not requested
         for index, said in ((f"{server.url}/{BESIDE}", "is no joined index"), (str(folder / BESIDE), "is no joined")):
             with pytest.raises(ValueError, match=said):
                 far(server, index=index)

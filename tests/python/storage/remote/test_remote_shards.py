@@ -1,4 +1,4 @@
-"""Tar shards behind HTTP: the batches of the same shards on a disk, or one error that says what to do."""
+"""Tar shards over HTTP: the batches of the same shards on a disk, or one error that says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables behind HTTP: the batches of the same files on a disk, or one sentence about what cannot be done."""
+"""Tables over HTTP: the batches of the same files on a disk, or one sentence about what cannot be done."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def driver() -> Finding:
         found = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", _DRIVER.read_text())
     except OSError:
         return Finding("ok", "GPU driver", "none of NVIDIA's is loaded")
-    return Finding("ok", "GPU driver", f"NVIDIA {found[1] if found else '(version not told)'}")
+    return Finding("ok", "GPU driver", f"NVIDIA {found[1] if found else '(version unknown)'}")
 
 
 @means("Decodes JPEGs on the GPU, a few grey levels off; decoder='cpu' is exact.")

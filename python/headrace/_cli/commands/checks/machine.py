@@ -80,7 +80,7 @@ def control_groups() -> Finding:
         return Finding("ok", "control group", "none")
     cpus = control_group.cpu_set()
     quota = base_cores.cpu_quota()
-    parts = [f"version {version}", f"CPUs {cpus}" if cpus else "CPUs not told"]
+    parts = [f"version {version}", f"CPUs {cpus}" if cpus else "CPUs unknown"]
     parts.append("no CPU quota" if quota is None else f"CPU quota {quota:g}")
     return Finding("ok", "control group", ", ".join(parts))
 

@@ -1,4 +1,4 @@
-"""Reads objects over HTTP, in the session of fsspec's file system: every answer names the object that it is of."""
+"""Reads objects over HTTP, in the session of fsspec's file system: every answer names the object that it belongs to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HttpDoor:
     """Reads through the session, with the headers and the credentials, of fsspec's HTTP file system.
 
     Args:
-        fs: it.
+        fs: the file system.
         plain: whether nothing was said about how it reads.
     """
 
@@ -57,7 +57,7 @@ class HttpDoor:
         options = self._options({"Range": f"bytes=0-{length - 1}"})
         session = await self._fs.set_session()
         async with _Answers(), session.get(self._fs.encode_url(url), **options) as one:
-            empty = one.status == 416  # no range lies in an empty object
+            empty = one.status == 416  # an empty object holds no range
             if one.status >= 300 and not empty:
                 raise error_of(one.status, one.headers.get("Retry-After"), one.reason or "")
             found = Stamp(0, "") if empty else _stamp(one, 0, length, or_less=True)
@@ -102,8 +102,8 @@ def _tag(headers: Any) -> str:
 
 
 def _stamp(answer: Any, begin: int, end: int | None, *, or_less: bool = False) -> Stamp:
-    """Returns the stamp of the object that an answer is of, after a check that it holds the range; `or_less`: the part
-    of it that the object has."""
+    """Returns the stamp of the object that an answer belongs to, after a check that it holds the range; `or_less`: the
+    part of it that the object has."""
     headers = answer.headers
     if end is None:
         length = headers.get("Content-Length")

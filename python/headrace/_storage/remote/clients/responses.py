@@ -58,7 +58,7 @@ class ChangedError(OSError):
     def __init__(self, what: str, where: str = "") -> None:
         self.what = what
         changed = (
-            f"the object was changed after it was indexed ({what}): make the dataset anew; if an index lies beside it, "
+            f"the object was changed after it was indexed ({what}): make the dataset again; if an index is beside it, "
             "write that again first"
         )
         super().__init__(errno.ESTALE, f"{where}: {changed}" if where else changed)

@@ -1,4 +1,4 @@
-"""Reads objects of S3, through s3fs: every answer names the object that it is of."""
+"""Reads objects of S3, through s3fs: every answer names the object that it belongs to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headrace._storage.remote.clients.responses import (
 )
 
 _LASTS_S = 3600  # of a signature
-_USED_S = 1800.0  # it is made anew after
+_USED_S = 1800.0  # age at which it is replaced
 _SIGNATURES = 4096  # that are kept
 # Options under which a signed URL reads what s3fs would read. Others change the requests.
 _SIGNED = frozenset(("key", "secret", "token", "anon", "endpoint_url", "profile", "client_kwargs"))
@@ -75,7 +75,7 @@ class S3Door:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
         try:
             data, found = await self._answer(url, {"Range": f"bytes=0-{length - 1}"}, whole=False, stamp=None)
-        except ChangedError:  # no range lies in an empty object
+        except ChangedError:  # an empty object holds no range
             found = await self.stamp(url)
             if found.size:
                 raise
@@ -137,7 +137,7 @@ class S3Door:
 
 
 def _failure(error: Exception) -> BaseException:
-    """What an error of s3fs, or of the client behind it, means."""
+    """What an error of s3fs, or of the client that it uses, means."""
     found = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
     response: dict[str, Any] = found if isinstance(found, dict) else {}
     said = response.get("ResponseMetadata", {})

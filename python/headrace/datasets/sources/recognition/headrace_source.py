@@ -18,7 +18,7 @@ from headrace.datasets.sources.override_checks import mro_index, refuse_override
 METHOD = "headrace_source"
 
 _WATCHED = ("transform", "target_transform", "transforms")  # also where they are properties
-_MOST_BYTES = 1 << 24  # of an array whose values are compared when an epoch begins; of a larger one, where they lie
+_MOST_BYTES = 1 << 24  # of an array whose values are compared when an epoch begins; of a larger one, their place
 
 
 class _Seen(Exception):

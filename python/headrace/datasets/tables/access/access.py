@@ -53,8 +53,8 @@ class Access:
         return None
 
     def files(self, urls: list[str], lead: int = 0, check: Callable[[bytes, int], str] | None = None) -> RemoteFiles:
-        """Returns objects, whose stamps are asked for: from now on a change is an error. `lead`, `check`: see
-        RemoteObject. Raises OSError."""
+        """Opens the URLs and fetches size and ETag; a later change raises OSError. `lead`, `check`: see RemoteObject.
+        Raises OSError."""
         files = RemoteFiles(urls, self.options, self.cache, self.network, lead=lead, check=check)
         files.take_stamps()
         return files
@@ -129,7 +129,7 @@ class RangeFile(io.RawIOBase):
         return self._at
 
     def size(self) -> int:
-        """Returns the object's bytes; pyarrow asks for them."""
+        """Returns the object's bytes; called by pyarrow."""
         return self._size
 
     def read(self, size: int | None = -1) -> bytes:

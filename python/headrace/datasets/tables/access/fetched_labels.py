@@ -18,7 +18,7 @@ class FarLabels:
     """The values of columns. Can be pickled.
 
     Args:
-        tables: where each column's values lie, by name.
+        tables: where each column's values are stored, by name.
         decoders: of the columns, by name.
         several: whether a label is a dict of the columns' values; otherwise it is the value of the only one.
     """

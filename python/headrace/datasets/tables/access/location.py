@@ -1,4 +1,4 @@
-"""Where a file of a table lies: on this machine, or in another one."""
+"""Where a file of a table is stored: on this machine, or in another one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Place:
 
     @property
     def far(self) -> bool:
-        """Whether it lies in another machine."""
+        """Whether it is in another machine."""
         return self.files is not None
 
     @property
@@ -59,6 +59,6 @@ class Place:
 
 
 def far_places(urls: list[str], options: Mapping[str, Any] | None, network: Network | None) -> list[Place]:
-    """Returns where objects lie, after a look at each: from now on a change is an error. Raises OSError."""
+    """Returns the places of the URLs, with size and ETag fetched; a later change raises OSError. Raises OSError."""
     files = Access(options, None, network).files(urls)
     return [Place(named(url, files.options), files, number) for number, url in enumerate(urls)]

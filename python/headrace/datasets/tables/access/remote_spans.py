@@ -22,7 +22,7 @@ class FarSpans:
         which, begins, sizes: int64 (n,).
 
     Raises:
-        ValueError: a span does not lie in its object.
+        ValueError: a span is not within its object.
     """
 
     name = "image"
@@ -33,7 +33,7 @@ class FarSpans:
         outside = np.flatnonzero((begins < 0) | (sizes < 0) | (begins > ends) | (sizes > ends - begins))
         if len(outside):
             raise ValueError(
-                f"sample {outside[0]} does not lie in {files.shown[int(which[outside[0]])]}; the object is damaged"
+                f"sample {outside[0]} is not within {files.shown[int(which[outside[0]])]}; the object is damaged"
             )
         self._files, self._shown = files, files.shown
         self._which, self._begins, self._sizes = (

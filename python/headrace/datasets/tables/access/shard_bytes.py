@@ -1,4 +1,4 @@
-"""The bytes of a shard that say where its samples lie: of a mapped file, or fetched."""
+"""The bytes of a shard that say where its samples are stored: of a mapped file, or fetched."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ShardBytes(Protocol):
     size: int
 
     def head(self, length: int) -> Any:
-        """Returns the first bytes, fewer if there are not so many. Raises OSError."""
+        """Returns the first `length` bytes, or all if there are fewer. Raises OSError."""
 
     def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
         """Returns `length` bytes from each of `begins` on, all in the shard: uint8 (n, length). Raises OSError."""

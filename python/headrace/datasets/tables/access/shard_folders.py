@@ -59,7 +59,7 @@ class Folder:
         return self.access.files([self.path(name)]).read(0, 0, None)
 
     def path(self, name: str) -> str:
-        """Returns the path or the URL of a file. Raises ValueError if it does not lie in the folder."""
+        """Returns the path or the URL of a file. Raises ValueError if it is not in the folder."""
         parts = PurePosixPath(name).parts
         if PurePosixPath(name).is_absolute() or ".." in parts or (self.access and any(one in name for one in "?#\\")):
             raise ValueError(f"the index of {self} names {name!r}, which is not in the folder")
@@ -79,5 +79,5 @@ class Folder:
         return far_places([self.path(name)], self.access.options, self.access.network)[0].here(self.kept)
 
     def decompressed(self, name: str, compression: str, size: int) -> str:
-        """Returns the path of a decompressed copy of a file; see `cached.decompressed`."""
+        """Returns the path of a decompressed copy of a file; see `converted_files.decompressed`."""
         return decompressed(self.here(name), compression, size, self.kept)
