@@ -20,8 +20,8 @@ from bench.gpu.turns import spread
 from headrace import transforms
 from headrace._base.native import core
 from headrace._engine import destination
-from headrace._engine.memory_format import Layout
 from headrace._recipe.arithmetic import boxes, pillow_rule
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.byte_table import Pointwise, table
 from headrace._recipe.steps.steps import FILTERS
 from headrace.ops.device_ops import Job, Plan

@@ -11,8 +11,8 @@ from PIL import Image
 from headrace._base.native import core
 from headrace._engine import destination, device_engine
 from headrace._engine.image_engine import ImageEngine
-from headrace._engine.memory_format import Layout
 from headrace._oracle.reference import reference_sample
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 from headrace.datasets.sources.arrays import Arrays
 from support import in_host_memory

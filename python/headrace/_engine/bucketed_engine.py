@@ -14,7 +14,7 @@ from headrace._engine.destination import Destination, current_stream
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.lanes.worker_info import WorkerValues
-from headrace._engine.memory_format import Layout
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
 _SLOTS_KEPT = 2  # per engine; small, because the memory of all sizes adds up

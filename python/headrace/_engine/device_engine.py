@@ -15,7 +15,7 @@ from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination, current_stream
 from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.image_engine import ImageEngine
-from headrace._engine.memory_format import Layout
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
 

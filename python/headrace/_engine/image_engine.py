@@ -13,10 +13,10 @@ from headrace._engine.engine import Flight
 from headrace._engine.lanes.call_lane import CallLane
 from headrace._engine.lanes.pillow_lane import PillowLane
 from headrace._engine.lanes.python_lane import PythonLane
-from headrace._engine.memory_format import Layout
 from headrace._engine.pipeline_engine import PipelineEngine
 from headrace._engine.storage_pool import StoragePool
 from headrace._recipe.arithmetic import pillow_rule
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
 #: The DLPack type code of a dtype.

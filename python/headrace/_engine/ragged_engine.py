@@ -12,7 +12,7 @@ from headrace._engine.destination import Destination
 from headrace._engine.device_engine import moved
 from headrace._engine.engine import Flight
 from headrace._engine.image_engine import DLPACK_CODE, ImageEngine
-from headrace._engine.memory_format import Layout
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
 

@@ -16,14 +16,14 @@ from headrace._engine.destination import Destination
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine, Flight
 from headrace._engine.image_engine import ImageEngine, byte_table
-from headrace._engine.memory_format import Layout
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
 
 class ViewsEngine(ImageEngine):
     """Decodes each file once, the smallest box that holds what all views need, and makes every view of its rows.
 
-    A batch lies in one piece of memory, one view after the other, as the columns of a ColumnsEngine do; if they are
+    A batch is one piece of memory, one view after the other, as the columns of a ColumnsEngine are; if they are
     stacked, one sample after the other, with all its views.
 
     Args:
@@ -109,7 +109,7 @@ class SeparateViews(PartsEngine[int]):
 
 
 def _selected(values: torch.Tensor, places: list[int] | None) -> torch.Tensor:
-    """Returns the samples at `places`, moved to the front: the result lies in the same memory, in the same order."""
+    """Returns the samples at `places`, moved to the front: the result is in the same memory and order."""
     if places is None:
         return values
     values[: len(places)] = values[places]

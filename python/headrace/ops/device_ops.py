@@ -12,7 +12,7 @@ import torch
 from headrace._base.native import core
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination
-from headrace._engine.memory_format import Layout
+from headrace._recipe.images.memory_format import Layout
 
 Plan = dict[str, Any]  # plan of one image: see csrc/bind/plan.h
 

@@ -19,7 +19,7 @@ import torch
 from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
 from headrace._base.native import core
 from headrace._engine.image_engine import ImageEngine
-from headrace._engine.memory_format import Layout
+from headrace._recipe.images.memory_format import Layout
 from support import (
     assert_same,
     blobs,

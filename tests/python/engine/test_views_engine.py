@@ -12,10 +12,10 @@ import torch
 from headrace import Blobs, DataLoader, SampleError
 from headrace import transforms as T
 from headrace._engine.destination import resolve
-from headrace._engine.memory_format import Layout
 from headrace._engine.views_engine import SeparateViews, ViewsEngine, make_views_engine
 from headrace._lowering import lower
 from headrace._recipe.draws.draws import Draws
+from headrace._recipe.images.memory_format import Layout
 from support import TENSOR, assert_same, blobs, evaluation, eventually, pictures, same, train, truncated
 
 VIEWS = T.Views([train(32), T.Compose([T.RandomResizedCrop(9), T.Grayscale(), T.PILToTensor()])])

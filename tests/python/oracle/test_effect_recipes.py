@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 
 from headrace._engine.image_engine import ImageEngine
-from headrace._engine.memory_format import Layout
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe

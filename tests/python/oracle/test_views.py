@@ -17,11 +17,11 @@ from headrace import Arrays, Blobs, DataLoader, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._engine.image_engine import ImageEngine
-from headrace._engine.memory_format import Layout
 from headrace._engine.views_engine import ViewsEngine
 from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import DTYPES
 from support import MEAN, STD, TENSOR, assert_same, blobs, evaluation, pictures, same, silent_pillow, train
 

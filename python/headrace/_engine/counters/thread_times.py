@@ -62,7 +62,7 @@ def _summed(paths: list[str]) -> Scheduled:
 
 
 def _summed_of(asked: Sequence[Sequence[str]], count: int) -> Scheduled:
-    """Returns the sum of groups of files, which stand for so many groups."""
+    """Returns the sum over some groups of files, scaled to `count` groups."""
     ran = delayed = 0
     for path in itertools.chain.from_iterable(asked):
         try:

@@ -18,11 +18,11 @@ from headrace._base.exceptions import set_traceback, shown, traceback_of, words_
 from headrace._base.native import core
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._engine.lanes.worker_info import WorkerValues, as_worker
-from headrace._engine.memory_format import Layout
 from headrace._lowering.python_steps.step_copies import copied
 from headrace._recipe.draws.own_generators import bare
 from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace._recipe.images.file_image import Metadata
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.calls import CallFunction
 from headrace._recipe.steps.steps import Call
 

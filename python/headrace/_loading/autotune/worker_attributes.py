@@ -19,7 +19,7 @@ def _is_auto(given: Any) -> bool:
 class Chosen:
     """Descriptor of an attribute that the loader may choose.
 
-    The instance's dictionary holds what was given, so a copy of the loader, or one that is made anew from its
+    The instance's dictionary holds what was given, so a copy of the loader, or one that is recreated from its
     attributes, chooses again. Reading the attribute gives the number that is in force.
 
     Args:

@@ -104,7 +104,7 @@ def _prefetch(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
 
 
 def making_of(load: Load) -> float:
-    """Returns the seconds per batch of the slowest part behind the consumer."""
+    """Returns the seconds per batch of the slowest part other than the consumer."""
     return max((seconds for name, seconds in terms(load).items() if name != "consumer"), default=0.0)
 
 

@@ -16,7 +16,7 @@ from headrace._loading.bottleneck.verdict_text import reasons
 #: Fewer batches, or fewer windows of them, give no verdict.
 BATCHES, WINDOWS = 12, 3
 NOTHING_YET = "nothing yet"
-#: Up to it, a gain is told as a number. What remains of a batch after a larger one is too short to be foretold.
+#: Larger gains are shown as "more than 10x": the model is not accurate there.
 MANY = 10
 _WORTH, _MUCH = 1.05, 1.15  # gains below the first are not advised
 _EXPLAINS = 0.85  # share of the period that an explanation has to cover

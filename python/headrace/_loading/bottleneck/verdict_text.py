@@ -1,4 +1,4 @@
-"""The figures behind a verdict, in words."""
+"""The figures that a verdict follows from, in words."""
 
 from __future__ import annotations
 

@@ -273,8 +273,8 @@ class Epochs:
         progress, asked = self._progress, requested_epoch(self._followers)
         if self._resume is not None and asked in (None, self._resume.start.epoch):
             return self._resume
-        told = progress is not None and progress.position == progress.first and asked not in (None, progress.epoch)
-        if self._resume is not None or progress is None or progress.finished or told:  # told: `renew` would restart
+        late = progress is not None and progress.position == progress.first and asked not in (None, progress.epoch)
+        if self._resume is not None or progress is None or progress.finished or late:  # late: `renew` would restart
             return Resume(self._upcoming(), sampler=SamplerState.before(self.order().items))
         state = self._sampler_state if self._newest is None else self._newest.state_at(progress.position)
         start = self._start_now(progress.start)

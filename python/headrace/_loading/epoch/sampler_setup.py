@@ -194,7 +194,7 @@ def sizes_known_to(sampler: Any, batch_sampler: Any, source: BlobDataset) -> npt
 
 
 def begin_with(samplers: Iterable[Any], epoch: int) -> None:
-    """Sets the epoch of all samplers that have ``set_epoch``, without leaving a request of their own behind."""
+    """Sets the epoch of all samplers that have ``set_epoch``, and leaves no request of their own."""
     samplers = list(samplers)
     tell(samplers, epoch)
     for one in followers(samplers):

@@ -25,7 +25,7 @@ from headrace._loading.fallback.worker_wrappers import Carried
 _torchs: Any = reductions  # without type annotations
 LEAST = 1 << 18  # bytes; below this, reuse saves nothing
 _MOST = 64  # blocks of a worker
-_BATCHES = 8  # for so many of them a worker keeps a block that it does not need
+_MAX_IDLE_BATCHES = 8  # a worker frees a block that is unused for this many batches
 NUMBERS = 4096  # for these; a block that the main process never gives back costs one
 
 
@@ -124,8 +124,8 @@ class SharedBlocks:
         """Called with the leaves of the batch that collate_fn has returned.
 
         Returns:
-            For each block in the batch, the number of a leaf that lies in it, and the number of the block. These are
-            used until the main process frees them. A block that is not found in the batch is free if collate_fn has
+            For each block in the batch, the number of a leaf that is stored in it, and the number of the block. These
+            are used until the main process frees them. A block that is not found in the batch is free if collate_fn has
             dropped it, and torch's from now on otherwise.
         """
         if not self._given and not self._blocks and not any(map(_is_large, found)):
@@ -147,7 +147,7 @@ class SharedBlocks:
         self._blocks = [one for one in self._blocks if (one.number in fresh) is (one.number in stays)]
         most = min(_MOST, (self._ahead + 3) * max(1, len(fresh) - len(dropped)) + len(dropped))
         del self._blocks[: max(0, len(self._blocks) - most)]
-        self._blocks = [one for one in self._blocks if one.last > self._batch - _BATCHES or self._is_used(one)]
+        self._blocks = [one for one in self._blocks if one.last > self._batch - _MAX_IDLE_BATCHES or self._is_used(one)]
         sent = [(leaf, number) for number, leaf in places.items() if number in fresh]
         for _, number in sent:
             self._flags[self._first + number] = 1

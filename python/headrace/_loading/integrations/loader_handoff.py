@@ -13,7 +13,7 @@ from typing import Any
 
 
 class LoopPosition:
-    """Position of a loop over a loader. Accelerate's loops are one batch behind what the loader has handed out.
+    """Position of a loop over a loader. Accelerate's loops have taken one batch less than the loader has handed out.
 
     Args:
         keeps_states: whether states will be requested.

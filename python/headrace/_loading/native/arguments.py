@@ -12,9 +12,9 @@ from torch.utils.data import get_worker_info
 
 from headrace._base.checks import whole_number
 from headrace._base.ranks import World
-from headrace._engine.memory_format import Layout
 from headrace._loading.autotune.budget import Auto
 from headrace._loading.native import sample_errors
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 
 

@@ -58,7 +58,7 @@ class Line:
     All methods except `leave` and `cancel` must be called under the iterator's lock.
 
     Args:
-        table: where the samples lie; what the engine's `submit` takes.
+        table: where the samples are; what the engine's `submit` takes.
         ahead: number of batches to begin beyond the one that is due; may be changed.
         submitted: called with the results, yet to be awaited, of each batch that is submitted.
         holds: tells whether the dataset has the samples of a batch as when the epoch began; None: it is not asked.
@@ -79,7 +79,7 @@ class Line:
         self._table, self._engine, self._progress, self.ahead = table, engine, progress, ahead
         self._submitted = submitted
         # Most batches that `fill` begins beyond the one that is due; None: `ahead`. The sampler of a stream waits for
-        # the bytes of each batch that it names, and the first batch is not to wait for those behind it.
+        # the bytes of each batch that it names, and the first batch must not wait for later ones.
         self._reach = 0 if isinstance(table, StreamTable) else None
         self._line: tuple[Begun, ...] = ()
         self._begin(order, draws)

@@ -46,7 +46,7 @@ class NativeIterator(Ending):
     `close`, or dropping it, discards the batches in flight.
 
     Args:
-        table: where the samples lie; what the engine's `submit` takes.
+        table: where the samples are; what the engine's `submit` takes.
         owns_engine: whether closing the iterator closes the engine.
         renew: restarts the epoch if a sampler was set to another one before the first batch; see `Epochs.renew`.
         collation: calls the user's collate_fn; None without one.
@@ -204,7 +204,7 @@ class NativeIterator(Ending):
         results = begun.results or self._line.submit(begun)
         before = time.perf_counter_ns()
         if self._settings.num_workers == 0 and self._source.ahead_bytes:
-            self._source.expect(results.indices, wait=True)  # this thread reads natively, without heeding signals
+            self._source.expect(results.indices, wait=True)  # Ctrl-C cannot interrupt native reads in this thread
         self._wait(results.flight)
         timeout = self._timeout()
         if not results.claim.for_consumer(timeout or -1):  # a thread is collating it

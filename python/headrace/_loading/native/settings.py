@@ -13,11 +13,11 @@ from torch.utils.data import IterableDataset
 from headrace._base.ranks import World
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination
-from headrace._engine.memory_format import Layout
 from headrace._loading.autotune import affinity
 from headrace._loading.epoch.sampler_setup import Samplers
 from headrace._loading.native import arguments
 from headrace._loading.native.loader_attributes import OnError, OutTransform
+from headrace._recipe.images.memory_format import Layout
 from headrace._storage.entry_points.entry_points import EntryPoints, checked_entry_points
 
 if TYPE_CHECKING:

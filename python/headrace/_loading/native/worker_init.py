@@ -292,7 +292,7 @@ def _is_seeding(called: Any) -> bool:
     """Whether an object is one of the functions that seed, limit threads, or have no effect."""
     for module, names in _CALLABLE.items():
         held = sys.modules.get(module)
-        # Methods of the process's generators are made anew at each look-up.
+        # Methods of the process's generators are new objects at each look-up.
         if held is not None and any(called is one or _is_method(called, one) for one in _members(held, names)):
             return True
     return False

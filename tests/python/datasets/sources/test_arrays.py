@@ -142,8 +142,8 @@ def test_dtypes_and_layouts(dtype, memory_format):
 @pytest.mark.parametrize("isa", core.isas())
 def test_every_instruction_set(isa, monkeypatch):
     from headrace._engine.image_engine import ImageEngine
-    from headrace._engine.memory_format import Layout
     from headrace._recipe.draws.draws import Draws
+    from headrace._recipe.images.memory_format import Layout
 
     data = Arrays(COLOUR, None, CIFAR)
     recipe = DataLoader(data).recipe()
