@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 import headrace
 from bench.contenders._common import import_torchvision
 from bench.machine import describe, options_of
-from headrace import Arrays, transforms
+from headrace import ImageArray, transforms
 
 MEAN, STD = [0.4914, 0.4822, 0.4465], [0.247, 0.2435, 0.2616]
 
@@ -51,7 +51,7 @@ def main() -> None:
     labels = random.integers(0, 10, options.images)
 
     def ours(workers: int) -> Callable[[], Iterable[Any]]:
-        data = Arrays(images, labels, recipe(transforms))
+        data = ImageArray(images, labels, recipe(transforms))
         loader = headrace.DataLoader(
             data, options.batch, shuffle=True, num_workers=workers, persistent_workers=workers > 0
         )
@@ -59,7 +59,7 @@ def main() -> None:
         return lambda: loader
 
     def torchs(workers: int) -> Callable[[], Iterable[Any]]:
-        data = Arrays(images, labels, recipe(theirs))
+        data = ImageArray(images, labels, recipe(theirs))
         loader: Any = TorchDataLoader(
             data, options.batch, shuffle=True, num_workers=workers, persistent_workers=workers > 0
         )

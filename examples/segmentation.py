@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from headrace import DataLoader, ImageFiles, Samples, transforms
+from headrace import DataLoader, Fields, ImageFiles, transforms
 from headrace._cli.demo.photo_folder import lay_out
 
 CLASSES = 3
@@ -51,7 +51,7 @@ def main() -> None:
         masks = [Path(temporary) / f"{number}.png" for number in range(len(images))]
         for image, mask in zip(images, masks, strict=True):
             draw_mask(image, mask)
-        dataset = Samples(
+        dataset = Fields(
             {
                 "image": ImageFiles(images, transform=transforms.ToTensor()),
                 "mask": ImageFiles(masks, transform=transforms.PILToTensor(), mode="P"),

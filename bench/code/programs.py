@@ -117,9 +117,9 @@ class _ByteMasks(_Masks):
         return {"image": image, "mask": mask.to(torch.uint8)[None]}
 
 
-def _samples(masks: _Masks) -> headrace.Samples:
+def _samples(masks: _Masks) -> headrace.Fields:
     geometry = T.Compose([T.RandomResizedCrop(SIZE, (0.5, 2.0)), T.RandomHorizontalFlip()])
-    return headrace.Samples(
+    return headrace.Fields(
         {
             "image": headrace.ImageFiles(masks.paths, transform=T.Compose(END)),
             "mask": headrace.ImageFiles(masks.masks, transform=T.PILToTensor(), mode="L"),
@@ -223,7 +223,7 @@ PROGRAMS = {
     "SimCLR's recipe": Program(_own(_Views(SIMCLR))),
     "DINOv2's recipe": Program(_own(_Views(DINOV2))),
     "image and mask": Program(_Masks),
-    "image and mask, as Samples": Program(_ByteMasks, native=_samples),
+    "image and mask, as Fields": Program(_ByteMasks, native=_samples),
     "table": Program(lambda paths, folder: _Rows(paths, TRAIN)),
     "tar, CLIP": Program(lambda paths, folder: _Tar(paths, folder, CLIP), shuffle=False),
     "MixUp, CutMix": Program(_own(TRAIN), collate_fn=_MixUpOrCutMix()),

@@ -24,12 +24,12 @@ LEARNING_EPOCHS = 2  # of small sets, which are repeated: by then each image has
 def _loader(job: Job) -> Any:
     from torchvision.datasets import ImageFolder
 
-    from headrace import Arrays, DataLoader
+    from headrace import DataLoader, ImageArray
 
     dataset: Any = ImageFolder(str(job.root), torchvision_transform(job.recipe))
     if job.variant == "raw":
         images = np.load(raw_images(job), mmap_mode="r")
-        dataset = Arrays(images, np.array(dataset.targets), dataset.transform)
+        dataset = ImageArray(images, np.array(dataset.targets), dataset.transform)
     return DataLoader(
         dataset,
         batch_size=job.batch_size,

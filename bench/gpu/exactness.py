@@ -21,7 +21,7 @@ import torch
 from PIL import Image
 
 from bench.datasets import PHOTOS
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._engine import destination
 
@@ -75,7 +75,7 @@ def taken(data: bytes) -> bool:
         return False
 
 
-def reference(data: Blobs, options: dict[str, Any]) -> dict[int, torch.Tensor]:
+def reference(data: EncodedImages, options: dict[str, Any]) -> dict[int, torch.Tensor]:
     """The oracle's images by number; for more than FEW files those of the CPU path, whose equality the tests check."""
     loader = DataLoader(data, 64, **options)
     batches = loader.reference() if len(data) <= FEW else loader
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Compares every corpus with every decoder."""
     recipe = T.Compose([T.CenterCrop(EDGE), T.ToImage()])
     for corpus, files in corpora(options.images, options.hard).items():
-        data = Blobs(files, list(range(len(files))), recipe)
+        data = EncodedImages(files, list(range(len(files))), recipe)
         how: dict[str, Any] = {"num_workers": options.threads, "on_error": "skip", "max_errors": len(files)}
         how["persistent_workers"] = True  # keeps the engine, whose counts are read
         exact = reference(data, how)

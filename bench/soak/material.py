@@ -91,7 +91,7 @@ def _files(material: Material, transform: Any) -> Any:
 
 
 def _memory(material: Material, transform: Any) -> Any:
-    return headrace.Blobs(material.images, material.labels, transform)
+    return headrace.EncodedImages(material.images, material.labels, transform)
 
 
 def _shards(material: Material, transform: Any) -> Any:
@@ -104,7 +104,7 @@ def _indexed_shards(material: Material, transform: Any) -> Any:
 
 def _damaged(material: Material, transform: Any) -> Any:
     images = [one[: len(one) // 2] if material.damaged(i) else one for i, one in enumerate(material.images)]
-    return headrace.Blobs(images, material.labels, transform)
+    return headrace.EncodedImages(images, material.labels, transform)
 
 
 _SOURCES: dict[str, Callable[[Material, Any], Any]] = {

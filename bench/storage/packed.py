@@ -86,7 +86,7 @@ def measure(images: list[bytes], rounds: int) -> dict[str, Any]:
     transform = torchvision_transform("train")
 
     def loader(data: list[bytes], **options: Any) -> headrace.DataLoader:
-        blobs = headrace.Blobs(data, [0] * len(data), transform)
+        blobs = headrace.EncodedImages(data, [0] * len(data), transform)
         return headrace.DataLoader(blobs, BATCH, True, num_workers=1, seed=0, **options)
 
     points = headrace.EntryPoints(LIMIT)

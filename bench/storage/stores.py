@@ -131,13 +131,13 @@ def _write_mds(paths: Paths, folder: Path) -> None:
 def _streaming(folder: Path, transform: Any, workers: int) -> Iterable[Any]:
     from streaming import StreamingDataset
 
-    class Samples(StreamingDataset):  # type: ignore[misc]
+    class Fields(StreamingDataset):  # type: ignore[misc]
         def __getitem__(self, index: int) -> Any:
             row = super().__getitem__(index)
             with Image.open(io.BytesIO(row["image"])) as image:
                 return transform(image.convert("RGB")), int(row["label"])
 
-    return _torch(Samples(local=str(folder), shuffle=True, batch_size=BATCH), workers)
+    return _torch(Fields(local=str(folder), shuffle=True, batch_size=BATCH), workers)
 
 
 def _write_litdata(paths: Paths, folder: Path) -> None:
@@ -159,13 +159,13 @@ def _write_litdata(paths: Paths, folder: Path) -> None:
 def _litdata(folder: Path, transform: Any, workers: int) -> Iterable[Any]:
     from litdata import StreamingDataLoader, StreamingDataset
 
-    class Samples(StreamingDataset):  # type: ignore[misc]
+    class Fields(StreamingDataset):  # type: ignore[misc]
         def __getitem__(self, index: Any) -> Any:
             row = super().__getitem__(index)
             with Image.open(io.BytesIO(row["image"])) as image:
                 return transform(image.convert("RGB")), int(row["label"])
 
-    dataset = Samples(str(folder / "bytes"), shuffle=True, drop_last=True)
+    dataset = Fields(str(folder / "bytes"), shuffle=True, drop_last=True)
     loader: Iterable[Any] = StreamingDataLoader(
         dataset, batch_size=BATCH, num_workers=workers, drop_last=True, persistent_workers=True
     )

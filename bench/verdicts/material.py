@@ -36,10 +36,10 @@ def recipe(size: int, *more: Any) -> T.Compose:
     return T.Compose([T.Resize((size, size)), *more, T.ToTensor()])
 
 
-def memory(edge: int, size: int, *more: Any, kind: str = "JPEG") -> headrace.Blobs:
+def memory(edge: int, size: int, *more: Any, kind: str = "JPEG") -> headrace.EncodedImages:
     """Images in memory."""
     images = encoded(edge, kind)
-    return headrace.Blobs([images[i % len(images)] for i in range(_SAMPLES)], None, recipe(size, *more))
+    return headrace.EncodedImages([images[i % len(images)] for i in range(_SAMPLES)], None, recipe(size, *more))
 
 
 def files(folder: Path, edge: int, size: int) -> headrace.ImageFiles:
@@ -119,11 +119,11 @@ def slow_label(label: int) -> int:
     return label
 
 
-def labelled(target_transform: Any = None) -> headrace.Blobs:
+def labelled(target_transform: Any = None) -> headrace.EncodedImages:
     """Small images in memory, with labels."""
     images = encoded(64)
     blobs = [images[i % len(images)] for i in range(_SAMPLES)]
-    return headrace.Blobs(blobs, list(range(_SAMPLES)), recipe(64), target_transform)
+    return headrace.EncodedImages(blobs, list(range(_SAMPLES)), recipe(64), target_transform)
 
 
 def columns() -> headrace.Columns:

@@ -85,7 +85,7 @@ Source = Callable[[tuple[int, ...], Any], Any]
 
 def _encoded_source(blobs: Callable[[], tuple[bytes, ...]], mode: str = "RGB") -> tuple[Callable[[], int], Source]:
     def source(picked: tuple[int, ...], transform: Any) -> Any:
-        return headrace.Blobs([blobs()[number] for number in picked], None, transform, mode=mode)
+        return headrace.EncodedImages([blobs()[number] for number in picked], None, transform, mode=mode)
 
     return lambda: len(blobs()), source
 
@@ -93,7 +93,7 @@ def _encoded_source(blobs: Callable[[], tuple[bytes, ...]], mode: str = "RGB") -
 def _array_source(channels: int, sizes: int = 8) -> tuple[Callable[[], int], Source]:
     def source(picked: tuple[int, ...], transform: Any) -> Any:
         of_one_size = _pixels(channels, sizes)[picked[0] % sizes]
-        return headrace.Arrays(of_one_size[[number // sizes for number in picked]], None, transform)
+        return headrace.ImageArray(of_one_size[[number // sizes for number in picked]], None, transform)
 
     return lambda: 40 * sizes, source
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from fuzz.chains.trial import instruction_set
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 
 #: The whole image, a small crop of which most is not decoded, and rows as they are.
@@ -43,7 +43,7 @@ class Oracle:
     """
 
     def __init__(self, files: Sequence[bytes], recipe: str, seed: int) -> None:
-        self._dataset = Blobs(list(files), range(len(files)), RECIPES[recipe])
+        self._dataset = EncodedImages(list(files), range(len(files)), RECIPES[recipe])
         self._seed = seed
         self.samples: dict[int, torch.Tensor] = {}
         self.errors: dict[int, Exception] = {}

@@ -58,7 +58,7 @@ def _again(program: Program | Statements, theirs: Entry | None, ours: Entry | No
 def _in_place(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
     if not program.workers or not _delivered(theirs, ours):
         return False
-    fields = any("headrace.Samples(" in line or "headrace.Columns(" in line for line in program.lines)
+    fields = any("headrace.Fields(" in line or "headrace.Columns(" in line for line in program.lines)
     arrays = r"labels|base\.data|(base\.)?columns\[.*\]" if fields else r"base\.data"
     return any(re.match(rf"({arrays})\[.*\] = ", line) for line in program.lines)
 

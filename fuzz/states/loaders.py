@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset, WeightedRandomSampler
 
-from headrace import Arrays, DataLoader
+from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace.sampler import PermutationSampler
 
@@ -34,7 +34,7 @@ def loader(kind: str) -> Any:
         if kind == "torch":
             return DataLoader(Numbers(), 4, shuffle=True, seed=5)
         pixels = np.arange(COUNT * 8 * 8 * 3, dtype=np.uint32).reshape(COUNT, 8, 8, 3).astype(np.uint8)
-        data = Arrays(pixels, list(range(COUNT)), transform=T.Compose([T.RandomCrop(4), T.ToTensor()]))
+        data = ImageArray(pixels, list(range(COUNT)), transform=T.Compose([T.RandomCrop(4), T.ToTensor()]))
         if kind == "seed":
             return DataLoader(data, 4, shuffle=True, seed=5)
         if kind == "permutation":

@@ -28,7 +28,7 @@ if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments
 if TYPE_CHECKING:
     from headrace._base.errors import SampleError
     from headrace._engine.engine import Engine
-    from headrace._loading.autotune.budget import Auto
+    from headrace._loading.autotune.budget import AutoWorkers
     from headrace._loading.epoch import checkpoint
     from headrace._loading.epoch.order import OrderedBatch
     from headrace._loading.fallback.torch_epochs import TorchEpochs
@@ -51,14 +51,14 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     (int64 for ints). The tensors belong to the caller: their memory is not reused while anything refers to them.
 
     Args:
-        dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles``, ``Blobs``, ``Arrays``, ``Columns``,
-            ``TarStream``, torchvision's image folders, CIFAR and MNIST datasets, their ``Subset`` and
-            ``ConcatDataset``, ``Samples`` and ``StackDataset``, with transforms of ``headrace.transforms`` or
-            torchvision's of the same names.
+        dataset: natively supported are ``headrace.ImageFolder``, ``ImageFiles`` and the other datasets of
+            ``headrace.datasets``, torchvision's image folders, CIFAR and MNIST datasets, their ``Subset`` and
+            ``ConcatDataset``, and ``StackDataset``, with transforms of ``headrace.transforms`` or torchvision's of the
+            same names.
         batch_size, shuffle, sampler, batch_sampler, drop_last, timeout, generator, persistent_workers: as in torch.
         num_workers: number of native threads. 0: the caller's thread makes each batch when it is requested. ``"auto"``:
             the loader finds the number while it works, within the cores and the memory of this rank, or those of a
-            ``headrace.Auto``; the attribute is the number of now.
+            ``headrace.AutoWorkers``; the attribute is the number of now.
         prefetch_factor: batches in flight beyond the one in use (default 2, or as ``"auto"`` finds). All threads work
             on one batch, so memory is bounded by ``prefetch_factor + 1`` batches and those that the caller keeps.
         pin_memory: makes batches in pinned memory if there is an accelerator.
@@ -116,7 +116,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
         batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
-        num_workers: int | str | Auto = 0,
+        num_workers: int | str | AutoWorkers = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,

@@ -14,7 +14,7 @@ from headrace._engine.image_engine import ImageEngine
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
-from headrace.datasets.sources.arrays import Arrays
+from headrace.datasets.sources.arrays import ImageArray
 from support import in_host_memory
 
 
@@ -31,7 +31,9 @@ def assert_made(recipe: Recipe, image: Image.Image, rows: list[list[float]], exp
     """Asserts that the native core, in each instruction set and on the emulated device, and the oracle make these
     pixels of these draws."""
     for name, engine in engines(recipe):
-        flight = engine.submit(Arrays(np.asarray(image)[None]).blob_table(), np.zeros(len(rows), int), np.array(rows))
+        flight = engine.submit(
+            ImageArray(np.asarray(image)[None]).blob_table(), np.zeros(len(rows), int), np.array(rows)
+        )
         assert engine.wait(flight, 60) and engine.failures(flight) == []
         made = in_host_memory(engine.tensor(flight))
         for row, native, want in zip(rows, made, expected, strict=True):

@@ -75,9 +75,9 @@ def pictures(count: int = 24, edge: int = 90) -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def blobs(count: int = 24, transform: Any = None, **options: Any) -> headrace.Blobs:
+def blobs(count: int = 24, transform: Any = None, **options: Any) -> headrace.EncodedImages:
     """`pictures` as a dataset, with their numbers as labels."""
-    return headrace.Blobs(pictures(count), list(range(count)), transform or train(32), **options)
+    return headrace.EncodedImages(pictures(count), list(range(count)), transform or train(32), **options)
 
 
 def write_folder(root: Path, count: int = 24, classes: int = 3) -> Path:

@@ -198,9 +198,9 @@ FAMILIES = (
     Family(f"headrace.ImageFolder(folder('plain'), {_T})", _OWN_SOURCE, weight=4),
     Family(f"headrace.ImageFiles(paths('plain'), labels, {_T})", _OWN_SOURCE, LABELS, weight=4),
     Family(f"headrace.ImageFiles(paths_of(copied('same')), labels, {_T})", _FILES, LABELS, weight=1),
-    Family(f"headrace.Blobs(blobs('odd'), labels, {_T})", _OWN_SOURCE, LABELS, weight=3),
-    Family(f"headrace.Blobs(blobs('broken'), None, {_T})", _OWN_SOURCE, weight=1),
-    Family(f"headrace.Arrays(pixels(), labels, {_T})", _OWN_SOURCE, LABELS, weight=3),
+    Family(f"headrace.EncodedImages(blobs('odd'), labels, {_T})", _OWN_SOURCE, LABELS, weight=3),
+    Family(f"headrace.EncodedImages(blobs('broken'), None, {_T})", _OWN_SOURCE, weight=1),
+    Family(f"headrace.ImageArray(pixels(), labels, {_T})", _OWN_SOURCE, LABELS, weight=3),
     Family("headrace.Columns({'x': np.arange(12), 'y': np.eye(12, dtype=np.float32)})", (), recipe="none"),
     Family(
         "headrace.Columns(columns)",
@@ -209,7 +209,7 @@ FAMILIES = (
         "none",
     ),
     Family(
-        "headrace.Samples({'image': headrace.ImageFiles(paths('same'), None, {transform}), 'n': labels})",
+        "headrace.Fields({'image': headrace.ImageFiles(paths('same'), None, {transform}), 'n': labels})",
         ("labels[2] = labels[0]",),
         LABELS[:21],
     ),
@@ -222,7 +222,9 @@ FAMILIES = (
         ),
         LABELS[:4],
     ),
-    Family("StackDataset(headrace.Blobs(blobs('odd'), None, {transform}), labels)", ("labels[2] = 5",), LABELS[:4]),
+    Family(
+        "StackDataset(headrace.EncodedImages(blobs('odd'), None, {transform}), labels)", ("labels[2] = 5",), LABELS[:4]
+    ),
     Family(
         "TensorDataset(torch.arange(12.0), torch.arange(24).reshape(12, 2))",
         ("base.tensors[0][1] = 9", "base.tensors = (base.tensors[0][:5],)", "base.tensors[1].add_(1)"),

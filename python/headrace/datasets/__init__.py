@@ -1,4 +1,69 @@
-"""Datasets that locate their samples' bytes or rows.
+"""Datasets that locate their samples' bytes or rows, so that native threads read and decode them.
+
+Each is a map-style torch dataset, except `TarStream`, which is iterable. A class is imported at its first use.
 
 Decisions: 0031, 0032, 0076.
 """
+
+from typing import TYPE_CHECKING
+
+from headrace._base.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from headrace.datasets.columns.columns_dataset import Columns
+    from headrace.datasets.columns.tokens import token_columns
+    from headrace.datasets.fields.fields_dataset import Fields
+    from headrace.datasets.lmdb.lmdb_dataset import LMDB
+    from headrace.datasets.sources.arrays import ImageArray
+    from headrace.datasets.sources.blobs import EncodedImages
+    from headrace.datasets.sources.image_files import ImageFiles
+    from headrace.datasets.sources.image_folder import ImageFolder
+    from headrace.datasets.tables.arrow import Arrow
+    from headrace.datasets.tables.hugging_face_source import from_hf
+    from headrace.datasets.tables.litdata import LitData
+    from headrace.datasets.tables.mds import MDS
+    from headrace.datasets.tables.parquet import Parquet
+    from headrace.datasets.tables.zip_archive import Zip
+    from headrace.datasets.tar_shards.tar_dataset import TarShards
+    from headrace.datasets.tar_stream.stream_dataset import TarStream
+
+__all__ = [
+    "LMDB",
+    "MDS",
+    "Arrow",
+    "Columns",
+    "EncodedImages",
+    "Fields",
+    "ImageArray",
+    "ImageFiles",
+    "ImageFolder",
+    "LitData",
+    "Parquet",
+    "TarShards",
+    "TarStream",
+    "Zip",
+    "from_hf",
+    "token_columns",
+]
+
+_HOMES = {
+    "LMDB": "lmdb.lmdb_dataset",
+    "MDS": "tables.mds",
+    "Arrow": "tables.arrow",
+    "Columns": "columns.columns_dataset",
+    "EncodedImages": "sources.blobs",
+    "Fields": "fields.fields_dataset",
+    "ImageArray": "sources.arrays",
+    "ImageFiles": "sources.image_files",
+    "ImageFolder": "sources.image_folder",
+    "LitData": "tables.litdata",
+    "Parquet": "tables.parquet",
+    "TarShards": "tar_shards.tar_dataset",
+    "TarStream": "tar_stream.stream_dataset",
+    "Zip": "tables.zip_archive",
+    "from_hf": "tables.hugging_face_source",
+    "token_columns": "columns.tokens",
+}
+
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
+    __getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._base import system
 from headrace._loading.autotune import affinity
 from support import assert_same, pictures, train
@@ -88,6 +88,6 @@ def test_elsewhere_a_request_for_cores_is_refused() -> None:
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("workers", [2, "auto"])
 def test_elsewhere_a_loader_delivers_the_same(workers: int | str) -> None:
-    dataset = Blobs(pictures(12), transform=train(16))
+    dataset = EncodedImages(pictures(12), transform=train(16))
     loader = DataLoader(dataset, batch_size=4, shuffle=True, num_workers=workers, seed=1)
     assert assert_same(loader, list(loader.reference())) == len(loader) == 3

@@ -8,7 +8,7 @@ from torch.utils.data import BatchSampler, Dataset, RandomSampler, SequentialSam
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._base import ranks as world
 from headrace.sampler import DistributedSampler, RepeatedAugment, ShardedSampler
 from rank_loaders import FEW, interleaved, ranks
@@ -219,7 +219,7 @@ def test_an_index_out_of_range_is_one_sentence_on_every_rank():
 def test_a_rank_does_not_leave_out_a_batch():
     """Batches may shrink, but if a rank skipped a whole batch, the other ranks would wait in their next step."""
     files = [truncated(one) if n in (4, 6) else one for n, one in enumerate(pictures(12))]
-    dataset = Blobs(files, range(12), train(16))
+    dataset = EncodedImages(files, range(12), train(16))
     for rank in range(2):
         loader = DataLoader(dataset, 2, rank=rank, world_size=2, on_error="skip")
         if rank:

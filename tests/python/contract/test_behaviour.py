@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace import Blobs, DataLoader, ImageFiles, SampleError
+from headrace import DataLoader, EncodedImages, ImageFiles, SampleError
 from support import assert_same, blobs, pictures, silent_pillow, train, truncated
 
 
@@ -90,7 +90,7 @@ def test_a_corrupt_file_costs_only_itself(place):
     damaged = bytearray(data[8])
     damaged[len(damaged) // 2 : len(damaged) // 2 + 40] = bytes(40)  # Pillow conceals it
     data[8] = bytes(damaged)
-    loader = place.loader(Blobs(data, list(range(24)), train(32)), batch_size=24, on_error="skip")
+    loader = place.loader(EncodedImages(data, list(range(24)), train(32)), batch_size=24, on_error="skip")
     with silent_pillow():
         (expected,) = loader.reference()
         (batch,) = place.fetched(loader)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader, sampler
+from headrace import DataLoader, EncodedImages, sampler
 from headrace import transforms as T
 from headrace.ops import functions as ops
 from support import MEAN, STD, pictures
@@ -56,7 +56,9 @@ def test_a_loader_under_another_default_device(name, workers):
 
     def make() -> DataLoader:
         options = {"num_workers": workers, "out_transform": lambda batch: batch}
-        return DataLoader(Blobs(pictures(COUNT), list(range(COUNT)), TRANSFORMS[name]()), 4, True, seed=3, **options)
+        return DataLoader(
+            EncodedImages(pictures(COUNT), list(range(COUNT)), TRANSFORMS[name]()), 4, True, seed=3, **options
+        )
 
     want = list(make())
     with default_device("meta"):
@@ -88,7 +90,7 @@ def test_a_loader_under_another_default_device(name, workers):
 @pytest.mark.parametrize("batch_size", [4, None])
 def test_targets_are_where_torchs_are(workers, labels, batch_size):
     """The device is set after the iterators are made, as a training loop may do: torch's workers do not see it."""
-    data = Blobs(pictures(COUNT), labels, TRANSFORMS["plain"]())
+    data = EncodedImages(pictures(COUNT), labels, TRANSFORMS["plain"]())
     theirs, ours = (iter(kind(data, batch_size, num_workers=workers)) for kind in (TorchDataLoader, DataLoader))
     with default_device("meta"):
         batches = [(next(theirs), next(ours)) for _ in range(3)]
@@ -117,7 +119,7 @@ def test_a_step_draws_on_the_device_that_it_names():
         torch.empty(2, device="meta").normal_()
         return torch.rand(1, 1, 3)
 
-    data = Blobs(pictures(COUNT), None, T.Compose([step]))
+    data = EncodedImages(pictures(COUNT), None, T.Compose([step]))
     assert DataLoader(data).native
     one, two = (torch.cat(list(DataLoader(data, 4, seed=1, num_workers=workers))) for workers in (0, 2))
     assert torch.equal(one, two)

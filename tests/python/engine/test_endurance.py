@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._engine import destination
@@ -39,8 +39,8 @@ def gpu_if_demanded() -> None:
 
 
 @pytest.fixture(scope="module")
-def data() -> Blobs:
-    return Blobs(list(pictures(24)) * 10, list(range(240)), train(SIZE))
+def data() -> EncodedImages:
+    return EncodedImages(list(pictures(24)) * 10, list(range(240)), train(SIZE))
 
 
 @pytest.fixture(params=["cpu", "hardware", "cuda"])
@@ -53,7 +53,7 @@ def decoder(request) -> str:
     return request.param
 
 
-def loader_of(data: Blobs, decoder: str, **options: Any) -> DataLoader:
+def loader_of(data: EncodedImages, decoder: str, **options: Any) -> DataLoader:
     """A loader with reproducible epochs: it is seeded, and the decoder of each file is fixed."""
     fixed = {"seed": 3, "num_workers": 4, "deterministic": True, "persistent_workers": True}
     return DataLoader(data, device=DEVICE, decoder=decoder, **{"batch_size": BATCH} | fixed | options)
@@ -191,10 +191,10 @@ def test_fuzzed_files_cost_only_themselves(decoder):
         options: dict[str, Any] = {"on_error": "skip", "max_errors": count, "num_workers": 4}
         exact = {
             int(label): image
-            for images, labels_of in DataLoader(Blobs(files, labels, recipe), BATCH, **options)
+            for images, labels_of in DataLoader(EncodedImages(files, labels, recipe), BATCH, **options)
             for image, label in zip(images, labels_of, strict=True)
         }
-        ours = loader_of(Blobs(files, labels, recipe), decoder, on_error="skip", max_errors=count)
+        ours = loader_of(EncodedImages(files, labels, recipe), decoder, on_error="skip", max_errors=count)
         seen = set()
         for images, labels_of in ours:
             for image, label in zip(images.cpu(), labels_of.tolist(), strict=True):
@@ -230,10 +230,10 @@ def test_memory_is_flat_over_twenty_epochs(data, decoder, persistent):
 
 
 SCRIPT = """
-from headrace import Blobs, DataLoader
+from headrace import EncodedImages, DataLoader
 from support import pictures, train
-loader = DataLoader(Blobs(list(pictures(24)) * 10, list(range(240)), train(64)), 8, num_workers=4, device={device!r},
-                    decoder={decoder!r}, persistent_workers={persistent})
+data = EncodedImages(list(pictures(24)) * 10, list(range(240)), train(64))
+loader = DataLoader(data, 8, num_workers=4, device={device!r}, decoder={decoder!r}, persistent_workers={persistent})
 iterator = iter(loader)
 for _ in range(3):
     images, labels = next(iterator)

@@ -13,12 +13,12 @@ pytestmark = pytest.mark.processes
 CODE = """
 import hashlib, os, random, signal, sys, tempfile
 import torch
-from headrace import Blobs, DataLoader
+from headrace import EncodedImages, DataLoader
 from support import pictures, train
 
 torch.set_num_threads(1)
 KILLS, EPOCHS, OPTIONS = 100, {epochs}, {options}
-DATA = Blobs(pictures() * 12, range(288), train(24))
+DATA = EncodedImages(pictures() * 12, range(288), train(24))
 CHECKPOINT = os.path.join(tempfile.mkdtemp(), "run.pt")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
+from headrace import DataLoader, EncodedImages, ImageFiles, ImageFolder
 from headrace._base.native import core
 from headrace._engine.image_engine import ImageEngine
 from headrace._recipe.images.memory_format import Layout
@@ -96,7 +96,7 @@ def test_what_is_dropped_is_collected(persistent, pillow):
     before = threads_without_ours()
     gc.disable()
     try:
-        data = Blobs([pictures()[3]] * 24, None, train(16)) if pillow else blobs()
+        data = EncodedImages([pictures()[3]] * 24, None, train(16)) if pillow else blobs()
         loader = DataLoader(data, 3, num_workers=2, persistent_workers=persistent)
         iterator = iter(loader)
         batch = next(iterator)
@@ -124,7 +124,7 @@ def test_threads_end_with_the_epoch():
 
 
 def test_a_dropped_iterator_does_not_finish_what_is_in_flight():
-    many = Blobs(pictures() * 40, None, train(64))
+    many = EncodedImages(pictures() * 40, None, train(64))
     loader = DataLoader(many, 240, num_workers=1, prefetch_factor=4)
     iterator = iter(loader)
     next(iterator)
@@ -216,7 +216,7 @@ def test_copies(copied, options, tmp_path):
     datasets = [
         blobs(),
         ImageFolder(write_folder(tmp_path), train(16)),
-        Blobs([memoryview(picture) for picture in pictures()], None, train(16)),
+        EncodedImages([memoryview(picture) for picture in pictures()], None, train(16)),
     ]
     for data in datasets:
         loader = DataLoader(data, 5, True, num_workers=2, **options)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, ImageFolder
+from headrace import DataLoader, EncodedImages, ImageFolder
 from support import assert_same, blobs, evaluation, eventually, pictures, resident_mb, train, write_folder
 
 pytestmark = pytest.mark.slow
@@ -96,7 +96,7 @@ def test_slots_come_back_when_the_last_tensor_on_them_dies():
 
 @pytest.mark.parametrize("prefetch", [1, 2, 5])
 def test_slots_are_bounded_by_the_prefetch(prefetch):
-    loader = DataLoader(Blobs(pictures() * 5, None, train(32)), 2, num_workers=2, prefetch_factor=prefetch)
+    loader = DataLoader(EncodedImages(pictures() * 5, None, train(32)), 2, num_workers=2, prefetch_factor=prefetch)
     most = 0
     for images in loader:
         most = max(most, engine_of(loader).slots)
@@ -105,7 +105,7 @@ def test_slots_are_bounded_by_the_prefetch(prefetch):
 
 
 def test_inline_needs_no_more_than_what_is_held():
-    loader = DataLoader(Blobs(pictures() * 2, None, train(32)), 2)
+    loader = DataLoader(EncodedImages(pictures() * 2, None, train(32)), 2)
     for _images in loader:
         assert engine_of(loader).slots <= 2
 

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader, ImageFiles
+from headrace import DataLoader, EncodedImages, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
 
@@ -75,7 +75,7 @@ def outcome(kind: Any, data: Any, action: str) -> tuple[Any, list[tuple[str, str
 @pytest.mark.parametrize("name", SEGMENTS)
 @pytest.mark.parametrize("action", ["always", "error"])
 def test_exif(name, unit, action):
-    data = Blobs([jpeg(SEGMENTS[name], unit)], None, TRANSFORM)
+    data = EncodedImages([jpeg(SEGMENTS[name], unit)], None, TRANSFORM)
     theirs, ours = outcome(TorchDataLoader, data, action), outcome(DataLoader, data, action)
     assert ours[1] == theirs[1]
     if isinstance(theirs[0], torch.Tensor):

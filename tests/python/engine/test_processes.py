@@ -11,7 +11,7 @@ import time
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from support import (
     WATCHDOG_S,
     assert_same,
@@ -33,7 +33,7 @@ from support import *
 import itertools
 def loader(workers, pillow, **options):
     one = [pictures()[3]] if pillow else list(pictures())
-    data = headrace.Blobs(one * (2000 // len(one)), None, train(128))
+    data = headrace.EncodedImages(one * (2000 // len(one)), None, train(128))
     return headrace.DataLoader(data, 64, num_workers=workers, **options)
 """
 CASES = pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_dataset_of_ours_under_torchs_loader():
 def test_a_keyboard_interrupt_in_the_middle_leaves_the_batch_the_next_one(monkeypatch):
     """A signal interrupts next(): the iterator then returns that batch, which the state had not counted."""
     before = threads_without_ours()
-    many = Blobs(pictures() * 2000, None, train(8))  # a batch takes far longer than the timer
+    many = EncodedImages(pictures() * 2000, None, train(8))  # a batch takes far longer than the timer
     for workers in (0, 2):
         loader = DataLoader(many, 24_000, num_workers=workers, seed=1)
         iterator = iter(loader)

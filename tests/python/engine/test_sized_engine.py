@@ -12,7 +12,7 @@ from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from support import TENSOR, pictures, same
 
@@ -28,8 +28,8 @@ def image_file(width: int, height: int) -> bytes:
     return file.getvalue()
 
 
-def photos(transform: Any = WHOLE) -> Blobs:
-    return Blobs([image_file(*size) for size in SIZES], range(len(SIZES)), transform)
+def photos(transform: Any = WHOLE) -> EncodedImages:
+    return EncodedImages([image_file(*size) for size in SIZES], range(len(SIZES)), transform)
 
 
 def listed(samples: list[Any]) -> Any:
@@ -67,7 +67,7 @@ def test_random_steps_and_resuming(collate):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_failed_samples(workers):
-    data = Blobs([image_file(20, 30), b"broken", image_file(8, 9), b"", image_file(7, 3)], range(5), WHOLE)
+    data = EncodedImages([image_file(20, 30), b"broken", image_file(8, 9), b"", image_file(7, 3)], range(5), WHOLE)
     for on_error, labels in (("skip", [0, 2, 4]), ("replace", [0, 2, 2, 4, 4])):
         for size, collate in ((1, None), (3, listed)):
             loader = DataLoader(data, size, collate_fn=collate, on_error=on_error, num_workers=workers)
@@ -115,6 +115,8 @@ def test_batches_that_are_stacked_need_one_size():
 
 
 def test_images_of_one_size_are_views_of_one_batch():
-    loader = DataLoader(Blobs(pictures(4), range(4), T.Compose([T.Resize((8, 8)), *TENSOR])), 2, collate_fn=listed)
+    loader = DataLoader(
+        EncodedImages(pictures(4), range(4), T.Compose([T.Resize((8, 8)), *TENSOR])), 2, collate_fn=listed
+    )
     (images, _), *_ = loader
     assert images[0].untyped_storage().data_ptr() == images[1].untyped_storage().data_ptr()

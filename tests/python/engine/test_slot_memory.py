@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._base.native import core
 from support import assert_same, eventually, pictures, train
 
 
 def loader_of(**arguments: Any) -> DataLoader:
-    return DataLoader(Blobs(pictures() * 2, None, train(32)), 4, num_workers=1, prefetch_factor=2, **arguments)
+    return DataLoader(EncodedImages(pictures() * 2, None, train(32)), 4, num_workers=1, prefetch_factor=2, **arguments)
 
 
 @pytest.fixture(autouse=True)

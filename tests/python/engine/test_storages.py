@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._engine.storage_pool import StoragePool
 from support import pictures, train
 
@@ -29,7 +29,7 @@ ATTEMPTS = {
 @pytest.mark.parametrize("workers", [0, 2])
 def test_what_can_be_done_with_a_batch(name, workers):
     """A tensor over a slot cannot grow in place: torch raises the error that it raises for tensors from its workers."""
-    data = Blobs(pictures(4), None, train(8))
+    data = EncodedImages(pictures(4), None, train(8))
     torchs = next(iter(TorchDataLoader(data, 4, num_workers=workers)))
     images = next(iter(DataLoader(data, 4, num_workers=workers, seed=1)))
     torchs.copy_(images)
@@ -51,7 +51,7 @@ HOLDERS = {
 @pytest.mark.parametrize("name", HOLDERS)
 def test_what_still_holds_a_batch_keeps_it_as_it_was(name):
     """Without workers, memory is reused, but not while anything refers to it."""
-    loader = DataLoader(Blobs(pictures(24), None, train(8)), 4, num_workers=0, seed=1)
+    loader = DataLoader(EncodedImages(pictures(24), None, train(8)), 4, num_workers=0, seed=1)
     held, copies = [], []
     for images in loader:
         copies.append(images.clone())

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from support import assert_same, pictures
 
@@ -55,7 +55,7 @@ def changed() -> Iterator[None]:
 def test_steps_see_what_they_see_in_torchs_workers(when: str, setting: Any, workers: int) -> None:
     seen = []
     for kind in (DataLoader, TorchDataLoader):
-        loader = kind(Blobs(pictures(8), None, T.Compose([Tells()])), 2, num_workers=workers)
+        loader = kind(EncodedImages(pictures(8), None, T.Compose([Tells()])), 2, num_workers=workers)
         with setting() if when == "begin" else nullcontext():
             iterator = iter(loader)
         with setting() if when == "next" else nullcontext():

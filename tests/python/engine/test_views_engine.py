@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, SampleError
+from headrace import DataLoader, EncodedImages, SampleError
 from headrace import transforms as T
 from headrace._engine.destination import resolve
 from headrace._engine.views_engine import SeparateViews, ViewsEngine, make_views_engine
@@ -22,10 +22,10 @@ VIEWS = T.Views([train(32), T.Compose([T.RandomResizedCrop(9), T.Grayscale(), T.
 NAMED = T.Views({"one": train(32), "other": evaluation(40, 16)})
 
 
-def broken(*places: int, count: int = 24, transform: Any = VIEWS) -> Blobs:
+def broken(*places: int, count: int = 24, transform: Any = VIEWS) -> EncodedImages:
     """`pictures`, those at `places` broken."""
     files = [truncated(data) if number in places else data for number, data in enumerate(pictures(count))]
-    return Blobs(files, range(count), transform)
+    return EncodedImages(files, range(count), transform)
 
 
 def loaders(dataset: Any, **options: Any) -> list[DataLoader[Any]]:

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import get_worker_info  # by name, as programs do, before a loader is made
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from support import WATCHDOG_S, pictures
 
@@ -36,7 +36,7 @@ class Drawing(Told):
 
 def told(kind: type, step: Any, workers: int) -> torch.Tensor:
     torch.manual_seed(5)
-    loader = kind(Blobs(pictures(COUNT), None, T.Compose([step])), 4, num_workers=workers)
+    loader = kind(EncodedImages(pictures(COUNT), None, T.Compose([step])), 4, num_workers=workers)
     assert kind is TorchDataLoader or loader.native
     return torch.cat(list(loader)).view(torch.int64).reshape(-1, 4)
 
@@ -71,7 +71,9 @@ def test_other_threads_are_told_nothing():
             return super().__call__(image)
 
     go_on.set()
-    loader = DataLoader(Blobs(pictures(4), None, T.Compose([Waiting()])), 4, num_workers=1)  # runs the step on trial
+    loader = DataLoader(
+        EncodedImages(pictures(4), None, T.Compose([Waiting()])), 4, num_workers=1
+    )  # runs the step on trial
     assert loader.native
     go_on.clear(), inside.clear()
     iterator = iter(loader)

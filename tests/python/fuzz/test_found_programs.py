@@ -94,7 +94,7 @@ PROGRAMS = {
     "whole batches whose size changes": loaded(
         "2, drop_last=True", _HALVES.format("loader.batch_sampler.batch_size = 5")
     ),
-    "a step of a field that reads the metadata of a Subset's images": "base = data = headrace.Samples({'image': "
+    "a step of a field that reads the metadata of a Subset's images": "base = data = headrace.Fields({'image': "
     "headrace.ImageFiles(paths('same'), None, V.Compose([lambda x: copy.deepcopy(x), V.Resize((8, 8)), V.ToTensor()])),"
     " 'n': torch.arange(12)})\ndata = Subset(data, [6, 3, 3, 1])\n" + _LOADER + _EPOCH,
     "a step that counts, and a file that fails": "step = Counter()\n"
@@ -179,10 +179,10 @@ PROGRAMS = {
     "see.patch(Image, 'MAX_IMAGE_PIXELS', 50)\nsee.take(batches)\nsee.epoch(loader)",
     "a transform's class within an epoch": f"{_FOLDER}loader = Loader(data)\nbatches = iter(loader)\n"
     "see.take(batches, 1)\nbase.transform.__class__ = Twice\nsee.take(batches)",
-    "functional.normalize below Samples": "base = data = headrace.Samples({'image': "
+    "functional.normalize below Fields": "base = data = headrace.Fields({'image': "
     f"headrace.ImageFiles(paths('same'), None, {_NORMALISED}), 'n': np.arange(12)}})\n"
     f"{_LOADER}see.around(F, 'normalize', halved)\n{_EPOCH}",
-    "functional.resize in a geometry": "base = data = headrace.Samples({'image': "
+    "functional.resize in a geometry": "base = data = headrace.Fields({'image': "
     "headrace.ImageFiles(paths('same'), None, V.ToTensor())}, geometry=V.Resize((8, 8)))\n"
     f"{_LOADER}see.around(F, 'resize', negated)\n{_EPOCH}",
     "functional.normalize below a headrace_source": "class Named(torch.utils.data.Dataset):\n"

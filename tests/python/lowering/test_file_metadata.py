@@ -13,7 +13,7 @@ from PIL import ExifTags, Image, ImageOps
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Subset
 
-from headrace import Blobs, DataLoader, ImageFiles
+from headrace import DataLoader, EncodedImages, ImageFiles
 from headrace import transforms as T
 from headrace._recipe.images.file_image import FileImage
 from headrace.datasets.sources import BlobDataset
@@ -71,7 +71,7 @@ STEPS = [by_profile, by_orientation, by_resolution, by_comment, ImageOps.exif_tr
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("step", STEPS)
 def test_equal_to_torch(step, workers):
-    dataset = Blobs(FILES, range(len(FILES)), T.Compose([step, T.Resize((24, 24)), T.ToTensor()]))
+    dataset = EncodedImages(FILES, range(len(FILES)), T.Compose([step, T.Resize((24, 24)), T.ToTensor()]))
     for data in (dataset, Subset(dataset, [5, 4, 4, 3, 2])):
         loader = DataLoader(data, 4, num_workers=workers)
         assert loader.native
@@ -108,7 +108,7 @@ def test_metadata_goes_through_the_steps_that_keep_it(name, options, torchvision
         with Image.open(BytesIO(FILES[4])) as image:
             carried.append("dpi" in step(image.convert("RGB")).info)
     tail = [by_resolution, T.Resize((24, 24)), T.ToTensor()]
-    dataset = Blobs(FILES, None, T.Compose([before, *tail]))
+    dataset = EncodedImages(FILES, None, T.Compose([before, *tail]))
     loader = DataLoader(dataset, 4, seed=1)
     assert loader.native
     (call,) = loader.recipe().calls
@@ -120,7 +120,7 @@ def test_metadata_goes_through_the_steps_that_keep_it(name, options, torchvision
     "before", [T.CenterCrop(40), T.RandomApply([T.ColorJitter(0.5)], p=0.5), T.RandomGrayscale(0.5), by_comment]
 )
 def test_what_may_or_may_not_carry_metadata_is_left_to_torch(before):
-    dataset = Blobs(FILES, None, T.Compose([before, by_resolution, T.Resize((24, 24)), T.ToTensor()]))
+    dataset = EncodedImages(FILES, None, T.Compose([before, by_resolution, T.Resize((24, 24)), T.ToTensor()]))
     loader = DataLoader(dataset, 4)
     assert not loader.native
     assert "by_resolution" in str(loader.explain()) and "may look at metadata" in str(loader.explain())
@@ -137,10 +137,10 @@ def test_nothing_is_read_that_is_not_asked_for(monkeypatch):
     monkeypatch.setattr(BlobDataset, "metadata", counted)
     tail = [T.Resize((24, 24)), T.ToTensor()]
     quarter = lambda image: image.crop((0, 0, 30, 30)).rotate(90).resize((20, 20))  # noqa: E731
-    unread = Blobs(FILES, None, T.Compose([quarter, *tail]))
+    unread = EncodedImages(FILES, None, T.Compose([quarter, *tail]))
     list(DataLoader(unread, 4))
     assert [index for data, index in read if data is unread] == []
-    asked = Blobs(FILES[:3], None, T.Compose([by_orientation, *tail]))
+    asked = EncodedImages(FILES[:3], None, T.Compose([by_orientation, *tail]))
     list(DataLoader(asked, 4))
     assert [index for data, index in read if data is asked] == [0, 1, 2]
 

@@ -20,7 +20,7 @@ import torch
 from PIL import ExifTags, Image, ImageOps
 
 import headrace
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
 from support import MEAN, STD, TENSOR, WATCHDOG_S, assert_same, output_of, pictures
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.processes
 def loader_of(*steps: Callable[[Any], Any], **options: Any) -> DataLoader:
     if options.get("num_workers"):
         options = {"timeout": WATCHDOG_S} | options
-    return DataLoader(Blobs(pictures(8), None, T.Compose(steps)), 4, seed=0, **options)
+    return DataLoader(EncodedImages(pictures(8), None, T.Compose(steps)), 4, seed=0, **options)
 
 
 SIZE = (104, 72)  # of the third picture, and of no synthetic image
@@ -98,7 +98,7 @@ def test_a_program_ends_though_a_step_is_stuck():
 import threading
 import traceback
 import weakref
-from headrace import Blobs, DataLoader, transforms as T
+from headrace import EncodedImages, DataLoader, transforms as T
 from headrace._engine.lanes import python_lane
 from support import WATCHDOG_S, pictures
 inside = threading.Event()
@@ -110,7 +110,8 @@ def stuck(image):
         threading.Event().wait(2 * WATCHDOG_S)
     return image
 
-loader = DataLoader(Blobs(pictures(8), None, T.Compose([stuck, T.Resize((9, 9)), T.ToTensor()])), 4, num_workers=2)
+data = EncodedImages(pictures(8), None, T.Compose([stuck, T.Resize((9, 9)), T.ToTensor()]))
+loader = DataLoader(data, 4, num_workers=2)
 iterator = iter(loader)
 assert inside.wait(WATCHDOG_S)
 print("end")
@@ -133,7 +134,7 @@ def transposed(image: Image.Image) -> torch.Tensor:
 
 @pytest.mark.parametrize("steps", [[ImageOps.exif_transpose, T.Resize((20, 20)), T.ToTensor()], [transposed]])
 def test_a_step_that_looks_at_the_orientation_is_shown_it(steps):
-    dataset = Blobs([_turned_file(6), _turned_file(1)], None, T.Compose(steps))
+    dataset = EncodedImages([_turned_file(6), _turned_file(1)], None, T.Compose(steps))
     loader = DataLoader(dataset, 1)
     assert loader.native
     assert_same(loader, list(torch.utils.data.DataLoader(dataset, 1)))
@@ -189,7 +190,9 @@ def test_a_step_whose_tensors_are_elsewhere_is_left_to_torch():
 def test_a_transform_changed_in_place_is_lowered_anew(home, torchvision):
     M = {"ours": T, "v1": torchvision.transforms, "v2": torchvision.transforms.v2}[home]
     resize, flip, normalize = M.Resize((30, 20)), M.RandomHorizontalFlip(1.0), M.Normalize(MEAN, STD)
-    dataset = Blobs(pictures(4), None, M.Compose([resize, M.RandomApply([flip], p=1.0), T.ToTensor(), normalize]))
+    dataset = EncodedImages(
+        pictures(4), None, M.Compose([resize, M.RandomApply([flip], p=1.0), T.ToTensor(), normalize])
+    )
     loader = DataLoader(dataset, 4, num_workers=2, seed=0)
     first = loader.recipe()
     assert list(loader) and loader.recipe() is first
@@ -261,7 +264,7 @@ def test_skipped_samples_do_not_keep_what_the_step_held():
 
 
 def test_loaders_of_several_threads_share_the_process_generators():
-    dataset = Blobs(pictures(), None, T.Compose([T.Resize((20, 20)), rarely, waits, *TENSOR]))
+    dataset = EncodedImages(pictures(), None, T.Compose([T.Resize((20, 20)), rarely, waits, *TENSOR]))
     expected = list(DataLoader(dataset, 6, seed=1))
     before, same = random.getstate(), []
 

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 import headrace
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.draws.python_randomness import draws_process_wide, sample_randomness
@@ -92,8 +92,8 @@ RECIPES: dict[str, list[Callable[[Any], Any]]] = {
 }
 
 
-def data(name: str) -> Blobs:
-    return Blobs(pictures(), range(24), T.Compose(RECIPES[name]))
+def data(name: str) -> EncodedImages:
+    return EncodedImages(pictures(), range(24), T.Compose(RECIPES[name]))
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -200,7 +200,9 @@ class Stateful:
 
 
 def test_each_thread_has_a_copy_of_its_own():
-    loader = DataLoader(Blobs(pictures() * 4, None, T.Compose([CROP, Stateful(), *TENSOR])), 16, num_workers=4, seed=0)
+    loader = DataLoader(
+        EncodedImages(pictures() * 4, None, T.Compose([CROP, Stateful(), *TENSOR])), 16, num_workers=4, seed=0
+    )
     for _ in range(3):
         assert len(list(loader)) == 6
 
@@ -218,7 +220,7 @@ class Picky:
 def test_a_step_that_raises_shows_its_own_traceback_and_the_sample(threads):
     blobs = list(pictures())
     blobs[9] = _png(33)
-    loader = DataLoader(Blobs(blobs, None, T.Compose([Picky(), CROP, *TENSOR])), 4, num_workers=threads)
+    loader = DataLoader(EncodedImages(blobs, None, T.Compose([Picky(), CROP, *TENSOR])), 4, num_workers=threads)
     iterator = iter(loader)
     next(iterator), next(iterator)
     with pytest.raises(ZeroDivisionError) as raised:
@@ -230,7 +232,7 @@ def test_a_step_that_raises_shows_its_own_traceback_and_the_sample(threads):
     assert 'raise ZeroDivisionError("no light")' in "".join(traceback.format_exception(error))
     assert len(list(iterator)) == 3  # the remaining batches follow
     skipping = DataLoader(
-        Blobs(blobs, None, T.Compose([Picky(), CROP, *TENSOR])), 4, num_workers=threads, on_error="skip"
+        EncodedImages(blobs, None, T.Compose([Picky(), CROP, *TENSOR])), 4, num_workers=threads, on_error="skip"
     )
     with pytest.warns(UserWarning, match="1 samples could not be made"):
         assert sum(len(images) for images in skipping) == 23
@@ -241,7 +243,7 @@ def test_a_step_that_changes_its_mind_about_the_size():
         return image[:, :-1] if image.float().mean() < 0.2 else image
 
     blobs = [*pictures(2), _png(64)]
-    loader = DataLoader(Blobs(blobs, None, T.Compose([T.Resize((30, 30)), T.ToTensor(), odd])), 1)
+    loader = DataLoader(EncodedImages(blobs, None, T.Compose([T.Resize((30, 30)), T.ToTensor(), odd])), 1)
     iterator = iter(loader)
     next(iterator), next(iterator)
     with pytest.raises(TypeError, match=r"float32 \(3, 29, 30\), but the batch holds torch.float32 \(3, 30, 30\)"):
@@ -290,7 +292,7 @@ def test_albumentations_draws_alike_in_any_thread():
     albumentations = pytest.importorskip("albumentations")
     augment = albumentations.Compose([albumentations.HorizontalFlip(), albumentations.RandomBrightnessContrast(p=1)])
     steps = [CROP, lambda image: Image.fromarray(augment(image=np.array(image))["image"]), *TENSOR]
-    dataset = Blobs(pictures(), None, T.Compose(steps))
+    dataset = EncodedImages(pictures(), None, T.Compose(steps))
     alone = list(DataLoader(dataset, 6, seed=2))
     for threads in (2, 7):
         loader = DataLoader(dataset, 6, seed=2, num_workers=threads)

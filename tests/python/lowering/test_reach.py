@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image, ImageOps
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from support import pictures
@@ -183,7 +183,7 @@ def test_what_reaches_itself_or_very_much_ends():
 def test_what_shares_an_object_that_it_changes_is_torchs(step):
     """A trial would change the object, and threads would see each other's values in it."""
     SEEN.clear()
-    dataset = Blobs(pictures(4), None, T.Compose([step, T.Resize((4, 4)), T.ToTensor()]))
+    dataset = EncodedImages(pictures(4), None, T.Compose([step, T.Resize((4, 4)), T.ToTensor()]))
     loader = DataLoader(dataset, 2)
     assert not loader.native and SEEN == []
     assert "may change an object that it shares with other code" in str(loader.explain())

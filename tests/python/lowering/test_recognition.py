@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, ImageFolder
+from headrace import DataLoader, EncodedImages, ImageFolder
 from headrace import transforms as T
 from headrace.datasets.sources import BlobDataset, NotNative, as_source
 from support import TENSOR, assert_same, pictures, train, write_folder
@@ -65,7 +65,7 @@ def test_what_overrides_what_would_not_be_called_is_handed_to_torch(torchvision,
         def __getitem__(self, index: int) -> Any:
             return super().__getitem__(index), index
 
-    class Batched(Blobs):
+    class Batched(EncodedImages):
         def __getitems__(self, indices: list[int]) -> Any:
             return [self[i] for i in indices]
 
@@ -92,12 +92,12 @@ def test_what_overrides_what_would_not_be_called_is_handed_to_torch(torchvision,
 
 
 def test_a_dataset_of_ones_own_that_says_both(root):
-    class Decrypted(Blobs):
+    class Decrypted(EncodedImages):
         def read(self, index: int) -> bytes:
             return super().read(index)[::-1]
 
         def blob_table(self) -> Any:
-            return Blobs([self.read(i) for i in range(len(self))]).blob_table()
+            return EncodedImages([self.read(i) for i in range(len(self))]).blob_table()
 
     loader = DataLoader(Decrypted([picture[::-1] for picture in pictures()], range(24), TINY), 5)
     assert_same(loader, loader.reference())

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
 from support import TENSOR, assert_same, pictures
@@ -39,7 +39,7 @@ def strict(image: Image.Image) -> Image.Image:
     ],
 )
 def test_a_step_is_tried_at_sizes_that_occur(before):
-    dataset = Blobs(pictures(4, edge=300), None, T.Compose([*before, own_crop, *TENSOR]))
+    dataset = EncodedImages(pictures(4, edge=300), None, T.Compose([*before, own_crop, *TENSOR]))
     loader = DataLoader(dataset, 2, seed=0, num_workers=2)
     assert loader.native, loader.explain()
     assert_same(loader, list(loader.reference()))
@@ -65,9 +65,9 @@ class Counting:
 
 def test_the_users_own_object_is_not_called_before_the_first_batch():
     ours, theirs = Counting(), Counting()
-    loader = DataLoader(Blobs(pictures(8), None, ours), 4, seed=0)
+    loader = DataLoader(EncodedImages(pictures(8), None, ours), 4, seed=0)
     assert loader.native and ours.calls == 0 and ours.seen == []
-    assert_same(loader, list(TorchDataLoader(Blobs(pictures(8), None, theirs), 4)))
+    assert_same(loader, list(TorchDataLoader(EncodedImages(pictures(8), None, theirs), 4)))
     assert ours.seen == theirs.seen
 
 
@@ -78,10 +78,10 @@ class Uncopied(Counting):
 
 def test_what_cannot_be_copied_is_left_to_torch():
     step = Uncopied()
-    loader = DataLoader(Blobs(pictures(8), None, step), 4)
+    loader = DataLoader(EncodedImages(pictures(8), None, step), 4)
     assert not loader.native and step.calls == 0
     assert "cannot be copied, but each thread needs a copy of its own: a handle of the system" in str(loader.explain())
-    assert_same(loader, list(TorchDataLoader(Blobs(pictures(8), None, Uncopied()), 4)))
+    assert_same(loader, list(TorchDataLoader(EncodedImages(pictures(8), None, Uncopied()), 4)))
 
 
 class Progressive:
@@ -105,7 +105,7 @@ def test_an_output_size_that_changes_between_epochs(workers, monkeypatch):
         (step, lambda: setattr(step, "size", 24)),
         (edge_of_a_global, lambda: monkeypatch.setitem(globals(), "EDGE", 24)),
     ):
-        dataset = Blobs(pictures(8), None, transform)
+        dataset = EncodedImages(pictures(8), None, transform)
         loader = DataLoader(dataset, 4, num_workers=workers)
         for edge in (16, 24):
             assert next(iter(loader)).shape == (4, 3, edge, edge)
@@ -115,7 +115,7 @@ def test_an_output_size_that_changes_between_epochs(workers, monkeypatch):
 
 def test_workers_that_stay_keep_their_copies():
     step = Progressive()
-    loader = DataLoader(Blobs(pictures(8), None, step), 4, num_workers=1, persistent_workers=True)
+    loader = DataLoader(EncodedImages(pictures(8), None, step), 4, num_workers=1, persistent_workers=True)
     for _ in range(2):
         assert {images.shape[-1] for images in loader} == {16}
         step.size = 24
@@ -136,13 +136,13 @@ class Flaky:
 
 
 def test_the_constructor_raises_nothing_of_a_step():
-    loader = DataLoader(Blobs(pictures(4), None, T.Compose([Flaky(), T.Resize((8, 8)), T.ToTensor()])), 2)
+    loader = DataLoader(EncodedImages(pictures(4), None, T.Compose([Flaky(), T.Resize((8, 8)), T.ToTensor()])), 2)
     assert len(list(loader)) == 2
 
 
 def test_the_constructor_raises_nothing_of_a_resize_to_nothing():
     steps = [T.CenterCrop((3, 394)), T.Resize(7, max_size=8), T.Resize(1), T.CenterCrop(4), T.ToTensor()]
-    dataset = Blobs(pictures(4), None, T.Compose(steps))
+    dataset = EncodedImages(pictures(4), None, T.Compose(steps))
     errors = []
     for kind in (TorchDataLoader, DataLoader):
         loader = kind(dataset, 2)

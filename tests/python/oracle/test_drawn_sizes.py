@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace import Arrays, Blobs, DataLoader
+from headrace import DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import reference_sample
@@ -54,7 +54,7 @@ def test_batches_equal_the_oracle(name, device):
         pytest.importorskip("headrace._gpu")
     steps = [T.RandomHorizontalFlip(), T.ColorJitter(0.3), *drawn_sizes(T)[name], T.RandomCrop(36, pad_if_needed=True)]
     transform = T.Compose([*steps, T.RandomAutocontrast(), *TENSOR])
-    loader = DataLoader(Blobs(PHOTOGRAPHS, None, transform), 5, True, seed=5, num_workers=2, device=device)
+    loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, transform), 5, True, seed=5, num_workers=2, device=device)
     assert not loader.recipe().calls
     for _ in range(2):
         assert assert_same(loader, list(loader.reference())) == 3
@@ -67,7 +67,7 @@ def test_gray_images_of_one_size_equal_the_oracle(name):
         pytest.skip("a gray image has no colour")
     digits = np.random.default_rng(2).integers(0, 256, (30, 28, 28), dtype=np.uint8)
     transform = T.Compose([*drawn_sizes(T)[name], T.CenterCrop(30), T.ToTensor()])
-    loader = DataLoader(Arrays(digits, None, transform), 7, seed=1)
+    loader = DataLoader(ImageArray(digits, None, transform), 7, seed=1)
     assert not loader.recipe().calls
     assert_same(loader, list(loader.reference()))
 
@@ -75,7 +75,7 @@ def test_gray_images_of_one_size_equal_the_oracle(name):
 def test_images_of_several_sizes():
     """Without a step that makes one size, a collate_fn gets images of their own sizes."""
     transform = T.Compose([T.RandomResize(8, 20), T.RandomZoomOut(), T.ToTensor()])
-    loader = DataLoader(Blobs(PHOTOGRAPHS, None, transform), 6, seed=3, num_workers=2, collate_fn=list)
+    loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, transform), 6, seed=3, num_workers=2, collate_fn=list)
     assert loader.native
     for made, expected in zip(loader, loader.reference(), strict=True):
         assert all(torch.equal(a, b) for a, b in zip(made, expected, strict=True))
@@ -97,7 +97,7 @@ def test_files_of_odd_shapes_equal_the_oracle(images, name):
         image.save(out, "JPEG", quality=92, subsampling=number % 3)
         files.append(out.getvalue())
     transform = T.Compose([*drawn_sizes(T)[name], T.RandomCrop(20, pad_if_needed=True), T.ToTensor()])
-    loader = DataLoader(Blobs(files, None, transform), 8, seed=4, num_workers=2)
+    loader = DataLoader(EncodedImages(files, None, transform), 8, seed=4, num_workers=2)
     assert not loader.recipe().calls
     assert assert_same(loader, list(loader.reference())) > 1
 

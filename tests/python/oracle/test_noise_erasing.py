@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace import Arrays, DataLoader
+from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import reference_sample
@@ -39,9 +39,9 @@ def timm_erasing(torchvision) -> ModuleType:
         return importlib.import_module("timm.data.random_erasing")
 
 
-def images(count: int = 24, height: int = 30, width: int = 37, channels: int = 3) -> Arrays:
+def images(count: int = 24, height: int = 30, width: int = 37, channels: int = 3) -> ImageArray:
     pixels = np.random.default_rng(3).integers(0, 256, (count, height, width, channels), np.uint8)
-    return Arrays(pixels if channels == 3 else pixels[..., 0], list(range(count)))
+    return ImageArray(pixels if channels == 3 else pixels[..., 0], list(range(count)))
 
 
 def steps_of(erasing: Any, *after: Any) -> T.Compose:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace import Arrays, Blobs, DataLoader
+from headrace import DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
 from support import MEAN, STD, TENSOR, assert_same, pictures
 
@@ -20,8 +20,8 @@ SMALL = np.random.default_rng(1).integers(0, 256, (50, 32, 32, 3), dtype=np.uint
 DIGITS = np.random.default_rng(2).integers(0, 256, (50, 28, 28), dtype=np.uint8)
 
 
-def photographs(*steps: Callable[[Any], Any]) -> Blobs:
-    return Blobs(pictures(48), range(48), T.Compose([*steps]))
+def photographs(*steps: Callable[[Any], Any]) -> EncodedImages:
+    return EncodedImages(pictures(48), range(48), T.Compose([*steps]))
 
 
 def of_torchvision(torchvision: Any) -> dict[str, Any]:
@@ -54,13 +54,13 @@ DATASETS = {
     "views": photographs(
         T.Views([T.Compose([CROP, FLIP, JITTER, *TENSOR]), T.Compose([T.RandomResizedCrop(20), *TENSOR])])
     ),
-    "views of CIFAR": Arrays(
+    "views of CIFAR": ImageArray(
         SMALL,
         range(50),
         T.Views({"padded": T.Compose([T.RandomCrop(32, padding=4), *TENSOR]), "bytes": T.PILToTensor()}),
     ),
-    "CIFAR": Arrays(SMALL, range(50), T.Compose([T.RandomCrop(32, padding=4), FLIP, *TENSOR])),
-    "digits": Arrays(DIGITS, range(50), T.Compose([T.RandomCrop(28, padding=2), T.RandomInvert(), T.ToTensor()])),
+    "CIFAR": ImageArray(SMALL, range(50), T.Compose([T.RandomCrop(32, padding=4), FLIP, *TENSOR])),
+    "digits": ImageArray(DIGITS, range(50), T.Compose([T.RandomCrop(28, padding=2), T.RandomInvert(), T.ToTensor()])),
 }
 NAMES = ["reference, v1", "reference, v2", "tensor order", "with a policy", "policy on bytes", *DATASETS]
 

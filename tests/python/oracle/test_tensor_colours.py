@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._lowering import lower
 from headrace._recipe.arithmetic import tensor_rule
 from headrace._recipe.draws.draws import Draws
@@ -119,7 +119,7 @@ def test_a_loader_with_jitter_of_tensors(torchvision, device):
     T = torchvision.transforms.v2
     steps = [T.RandomResizedCrop(48), T.ToImage(), T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomPhotometricDistort()]
     steps += [T.ToDtype(torch.float32, scale=True), T.Normalize(MEAN, STD)]
-    dataset = Blobs(pictures(40), range(40), T.Compose(steps))
+    dataset = EncodedImages(pictures(40), range(40), T.Compose(steps))
     loader = DataLoader(dataset, 8, shuffle=True, seed=5, num_workers=2, device=device)
     assert loader.native and "called in" not in str(loader.explain())
     assert loader.verify(5)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrays, Blobs, DataLoader, ImageFiles
+from headrace import DataLoader, EncodedImages, ImageArray, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._engine import device_engine
@@ -95,7 +95,7 @@ def test_torchs_own_loader():
     images = RNG.integers(0, 256, (9, 64, 48, 3), dtype=np.uint8)
     for data in (images, images[..., 0]):
         for layout in ("CHW", "HWC"):
-            dataset = Arrays(data, range(9), T.Compose([T.Resize((32, 40)), T.TextureChannels(layout)]))
+            dataset = ImageArray(data, range(9), T.Compose([T.Resize((32, 40)), T.TextureChannels(layout)]))
             loader = DataLoader(dataset, 4, num_workers=2)
             assert all_native(loader)
             assert_same(loader, TorchDataLoader(dataset, 4))
@@ -142,7 +142,9 @@ def test_a_size_for_each_aspect_ratio():
 def test_broken_files_are_replaced_or_left_out(policy, workers, layout):
     data = list(pictures(12))
     data[2], data[7] = truncated(data[2]), b"no image"
-    loader = DataLoader(Blobs(data, range(12), recipe(24, layout)), 6, seed=4, on_error=policy, num_workers=workers)
+    loader = DataLoader(
+        EncodedImages(data, range(12), recipe(24, layout)), 6, seed=4, on_error=policy, num_workers=workers
+    )
     expected = list(loader.reference())
     with pytest.warns(UserWarning, match="2 samples could not be made"):
         batches = list(loader)

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrays, Blobs, DataLoader, ImageFiles
+from headrace import DataLoader, EncodedImages, ImageArray, ImageFiles
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._engine.image_engine import ImageEngine
@@ -117,7 +117,7 @@ def test_random_views_of_odd_shapes(images, seed):
         files.append(out.getvalue())
     members = pool()
     views = T.Views([members[i] for i in random.integers(len(members), size=random.integers(1, 12))])
-    loader = DataLoader(Blobs(files, range(len(files)), views), 4, seed=seed, num_workers=2)
+    loader = DataLoader(EncodedImages(files, range(len(files)), views), 4, seed=seed, num_workers=2)
     for _ in range(3):
         assert assert_same(loader, list(loader.reference())) == 3
 
@@ -206,7 +206,7 @@ def test_without_targets_and_without_batches():
     common = T.Compose([T.Resize(50), T.RandomHorizontalFlip(1.0), T.Views(views)])
     for transform in (T.Views(views), T.Views(dict(zip("ab", views, strict=True))), common):
         for labels in (range(5), None):
-            dataset = Blobs(pictures(5), labels, transform)
+            dataset = EncodedImages(pictures(5), labels, transform)
             for batch_size in (2, None):
                 loader = DataLoader(dataset, batch_size)
                 assert loader.native
@@ -222,7 +222,7 @@ def test_arrays():
         T.Compose([T.RandomCrop(28, padding=4), *TENSOR]),
         T.Compose([T.CenterCrop(9), T.ToImage()]),
     ]
-    loader = DataLoader(Arrays(pixels, range(20), T.Views(crops)), 6, True, seed=3, num_workers=2)
+    loader = DataLoader(ImageArray(pixels, range(20), T.Views(crops)), 6, True, seed=3, num_workers=2)
     assert loader.native
     assert assert_same(loader, list(loader.reference())) == 4
 
@@ -241,7 +241,7 @@ def test_torchvisions_objects(torchvision):
 def test_single_samples_are_of_torchvisions_class(torchvision):
     v2 = torchvision.transforms.v2
     crop = v2.Compose([v2.ToImage(), v2.CenterCrop(20)])
-    dataset = Blobs(pictures(5), range(5), T.Views([crop, evaluation(30, 20)]))
+    dataset = EncodedImages(pictures(5), range(5), T.Views([crop, evaluation(30, 20)]))
     loader = DataLoader(dataset, None)
     assert loader.native and type(next(iter(loader))[0][0]) is torchvision.tv_tensors.Image
     assert_same(loader, list(TorchDataLoader(dataset, None)))

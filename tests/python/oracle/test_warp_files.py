@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from test_warp_recipes import by_torchvision
 
-from headrace import Arrays
+from headrace import ImageArray
 from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
@@ -48,7 +48,7 @@ def test_files(T, files: list[Path], filter):
         row = Draws(recipe.columns, number).batch(0, [3], [0])
         expected = pil_to_tensor(by_torchvision(T, transform, recipe.steps[0], row[0].tolist(), image))
         assert torch.equal(reference_sample(image, recipe, row[0].tolist()), expected), file
-        table = Arrays(np.asarray(image)[None]).blob_table()
+        table = ImageArray(np.asarray(image)[None]).blob_table()
         for name, engine in engines(recipe):
             flight = engine.submit(table, np.zeros(1, int), row)
             assert engine.wait(flight, 60) and engine.failures(flight) == []

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace import Arrays, Blobs, DataLoader
+from headrace import DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
 from headrace._oracle.containers import apply_all
@@ -56,7 +56,7 @@ def test_batches_equal_the_oracle(name, filter, device):
         pytest.importorskip("headrace._gpu")
     steps = [T.RandomResizedCrop(40), T.RandomHorizontalFlip(), T.ColorJitter(0.3), warps(T, filter)[name]]
     loader = DataLoader(
-        Blobs(PHOTOGRAPHS, None, T.Compose([*steps, T.RandomAutocontrast(), *TENSOR])),
+        EncodedImages(PHOTOGRAPHS, None, T.Compose([*steps, T.RandomAutocontrast(), *TENSOR])),
         *(9, True),
         seed=5,
         num_workers=2,
@@ -73,7 +73,9 @@ def test_gray_images_equal_the_oracle(name, filter):
     transform = warps(T, filter)[name]
     if np.ndim(getattr(transform, "fill", 0)) and len(transform.fill) == 3:
         transform.fill, transform._fill = 90, {"others": 90}
-    loader = DataLoader(Arrays(DIGITS, None, T.Compose([T.RandomVerticalFlip(), transform, T.ToTensor()])), 7, seed=1)
+    loader = DataLoader(
+        ImageArray(DIGITS, None, T.Compose([T.RandomVerticalFlip(), transform, T.ToTensor()])), 7, seed=1
+    )
     assert not loader.recipe().calls
     assert_same(loader, list(loader.reference()))
 
@@ -88,7 +90,7 @@ def test_warps_of_decoded_images_before_a_crop_equal_the_oracle(name, filter, de
     first = [T.RandomCrop(40, pad_if_needed=True)] if "perspective" in name else []  # which needs one size
     for crop in (T.RandomResizedCrop(24), T.CenterCrop(30)):
         steps = T.Compose([*first, warps(T, filter)[name], crop, T.RandomHorizontalFlip(), *TENSOR])
-        loader = DataLoader(Blobs(PHOTOGRAPHS, None, steps), 9, True, seed=6, num_workers=2, device=device)
+        loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, steps), 9, True, seed=6, num_workers=2, device=device)
         assert not loader.recipe().calls
         assert assert_same(loader, list(loader.reference())) == 3
 
@@ -99,7 +101,7 @@ def test_expanded_rotations_equal_the_oracle(filter, center):
     for degrees, then in (((-180, 180), T.CenterCrop(50)), ((90, 90), T.Resize((33, 20))), ((0, 270), T.CenterCrop(9))):
         rotation = T.RandomRotation(degrees, filter, expand=True, center=center, fill=COLOUR)
         steps = [T.Resize(48), T.RandomHorizontalFlip(), rotation, T.RandomInvert(), T.RandomHorizontalFlip(), then]
-        loader = DataLoader(Blobs(PHOTOGRAPHS, None, T.Compose([*steps, *TENSOR])), 8, seed=3, num_workers=2)
+        loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, T.Compose([*steps, *TENSOR])), 8, seed=3, num_workers=2)
         assert not loader.recipe().calls
         assert_same(loader, list(loader.reference()))
 
@@ -109,7 +111,7 @@ def test_a_second_quarter_turn_gives_back_the_size_that_the_first_one_changed(de
     if device:
         pytest.importorskip("headrace._gpu")
     turn = T.RandomRotation((90, 90), expand=True)
-    dataset = Blobs(PHOTOGRAPHS, None, T.Compose([T.Resize((60, 40)), turn, turn, T.RandomCrop(30), *TENSOR]))
+    dataset = EncodedImages(PHOTOGRAPHS, None, T.Compose([T.Resize((60, 40)), turn, turn, T.RandomCrop(30), *TENSOR]))
     loader = DataLoader(dataset, 8, seed=3, num_workers=2, device=device)
     assert assert_same(loader, list(loader.reference())) == 3
 
@@ -117,7 +119,7 @@ def test_a_second_quarter_turn_gives_back_the_size_that_the_first_one_changed(de
 @each_filter
 def test_expanded_rotations_of_several_sizes(filter):
     steps = [T.Resize(20), T.RandomRotation(180, filter, expand=True), T.RandomAffine(9, scale=(0.5, 1)), T.ToTensor()]
-    dataset = Blobs(PHOTOGRAPHS, None, T.Compose(steps))
+    dataset = EncodedImages(PHOTOGRAPHS, None, T.Compose(steps))
     loader = DataLoader(dataset, 6, seed=3, num_workers=2, collate_fn=list)
     for made, expected in zip(loader, loader.reference(), strict=True):
         assert all(torch.equal(a, b) for a, b in zip(made, expected, strict=True))
@@ -192,7 +194,7 @@ def test_views_draw_warps_of_their_own():
     first = T.Compose([T.RandomRotation(40, "bilinear"), T.RandomPerspective(0.4), T.ToTensor()])
     second = T.Compose([T.RandomAffine(10, (0.2, 0.2), shear=9), T.RandomHorizontalFlip(), T.ToTensor()])
     steps = T.Compose([T.RandomResizedCrop(32), T.RandomRotation(5), T.Views([first, second, second])])
-    loader = DataLoader(Blobs(PHOTOGRAPHS, None, steps), 8, seed=2, num_workers=2)
+    loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, steps), 8, seed=2, num_workers=2)
     assert loader.native
     for made, expected in zip(loader, loader.reference(), strict=True):
         assert all(torch.equal(a, b) for a, b in zip(made, expected, strict=True))
@@ -215,11 +217,11 @@ def test_what_is_not_native_says_why():
 
 def test_corners_on_one_line_are_an_error_of_the_sample():
     steps = [T.Resize((2, 2)), T.RandomPerspective(1.0, 1.0), T.ToTensor()]
-    loader = DataLoader(Blobs(PHOTOGRAPHS, None, T.Compose(steps)), 8, seed=2)
+    loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, T.Compose(steps)), 8, seed=2)
     with pytest.raises(ValueError, match=r"plan: sample \d+.*three corners onto one line"):
         next(iter(loader))
     with pytest.raises(ValueError, match="full rank"):
         next(iter(loader.reference()))
     steps[1] = T.RandomPerspective(1.0, 0.0)
-    loader = DataLoader(Blobs(PHOTOGRAPHS, None, T.Compose(steps)), 8, seed=2)
+    loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, T.Compose(steps)), 8, seed=2)
     assert_same(loader, list(loader.reference()))

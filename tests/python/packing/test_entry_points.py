@@ -19,7 +19,7 @@ def photographs() -> list[bytes]:
 
 
 def loader(images: list[bytes], **options: object) -> headrace.DataLoader:
-    blobs = headrace.Blobs(images, list(range(len(images))), train(48))
+    blobs = headrace.EncodedImages(images, list(range(len(images))), train(48))
     return headrace.DataLoader(blobs, 5, shuffle=True, seed=3, **options)  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._recipe.arithmetic.pillow_ops import open_rgb
 from support import TENSOR, let_go, pictures, same
@@ -31,9 +31,9 @@ class Foreign(Dataset[Any]):
         return TINY(open_rgb(pictures(COUNT)[index])), 3 * index
 
 
-def native() -> Blobs:
+def native() -> EncodedImages:
     """Pictures that headrace reads, with a transform that draws no random numbers."""
-    return Blobs(pictures(COUNT), [3 * i for i in range(COUNT)], TINY)
+    return EncodedImages(pictures(COUNT), [3 * i for i in range(COUNT)], TINY)
 
 
 MAKERS: dict[str, Callable[[], Any]] = {"native": native, "foreign": Foreign}

@@ -11,7 +11,7 @@ from both import COUNT, TINY, assert_parity, seen
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from support import TENSOR, let_go, pictures, truncated
 
@@ -113,7 +113,7 @@ BROKEN = (*pictures(4), truncated(pictures(1)[0]), b"no image", *pictures(COUNT)
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_broken_picture_of_a_native_dataset_raises_torchs_type(workers):
     """headrace raises a subclass of torch's type, whose message names the sample. Later batches follow in both."""
-    data = Blobs(BROKEN, list(range(COUNT)), TINY)
+    data = EncodedImages(BROKEN, list(range(COUNT)), TINY)
     met: list[list[Any]] = []
     for kind in (TorchDataLoader, DataLoader):
         iterator, seen_here = iter(kind(data, 3, num_workers=workers)), []
@@ -130,7 +130,7 @@ def test_a_broken_picture_of_a_native_dataset_raises_torchs_type(workers):
 
 
 def test_a_picture_too_small_raises_torchs_type():
-    data = Blobs(pictures(3), None, T.Compose([T.RandomCrop(500), *TENSOR]))
+    data = EncodedImages(pictures(3), None, T.Compose([T.RandomCrop(500), *TENSOR]))
     for kind in (TorchDataLoader, DataLoader):
         with pytest.raises(ValueError, match=r"Required crop size \(500, 500\) is larger than input image size"):
             next(iter(kind(data)))
@@ -143,7 +143,7 @@ def test_a_sampler_that_fails():
         raise LookupError("no third")
 
     for make in (
-        lambda: Blobs(pictures(4), [0, 1, 2, 3], TINY),
+        lambda: EncodedImages(pictures(4), [0, 1, 2, 3], TINY),
         lambda: torch.utils.data.TensorDataset(torch.arange(4)),
     ):
         for workers in (0, 1):

@@ -29,6 +29,23 @@ def test_each_public_name_is_there(name: str) -> None:
     assert home.startswith("headrace.") and home.endswith(f".{name}")
 
 
+@pytest.mark.parametrize("name", headrace.datasets.__all__)
+def test_datasets_have_a_namespace(name: str) -> None:
+    assert getattr(headrace.datasets, name) is getattr(headrace, name)
+    assert name in dir(headrace.datasets)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Samples", "Fields"), ("Blobs", "EncodedImages"), ("Arrays", "ImageArray"), ("Auto", "AutoWorkers")],
+)
+def test_an_old_name_names_the_new_one(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=rf"headrace\.{old} is headrace\.{new} now; .* version 0\.3") as caught:
+        assert getattr(headrace, old) is getattr(headrace, new)
+    assert caught[0].filename == __file__
+    assert old not in dir(headrace)
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'headrace' has no attribute 'Dataloader'"):
         _ = headrace.Dataloader

@@ -17,6 +17,7 @@ from support import WATCHDOG_S
 FOR_THE_CLASS = {
     "headrace",
     "headrace._base",
+    "headrace._base.lazy_names",
     "headrace._base.version",
     "headrace._base.checks",
     "headrace._loading",
@@ -64,11 +65,11 @@ print(sorted(set(sys.modules) - before))
 EPOCH = """
 import io, sys, torch
 from PIL import Image
-from headrace import Blobs, DataLoader, transforms
+from headrace import EncodedImages, DataLoader, transforms
 file = io.BytesIO()
 Image.new("RGB", (40, 30)).save(file, "JPEG")
 transform = transforms.Compose([transforms.RandomResizedCrop(16), transforms.ToTensor()])
-loader = DataLoader(Blobs([file.getvalue()] * 4, transform=transform), 2, shuffle=True, num_workers=1)
+loader = DataLoader(EncodedImages([file.getvalue()] * 4, transform=transform), 2, shuffle=True, num_workers=1)
 assert loader.native and len(list(loader)) == 2
 loader.close()
 print(sorted(sys.modules))

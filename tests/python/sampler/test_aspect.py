@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace import Arrays, Blobs, DataLoader, ImageFolder
+from headrace import DataLoader, EncodedImages, ImageArray, ImageFolder
 from headrace import transforms as T
 from headrace._recipe.steps.aspect_sizes import cut_off, nearest, nearest_of
 from headrace.sampler import AspectRatioBatchSampler
@@ -42,8 +42,8 @@ def shapes(count: int = COUNT) -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def data(make: Any = crops) -> Blobs:
-    return Blobs(shapes(), range(COUNT), T.ByAspectRatio({size: make(size) for size in SIZES}))
+def data(make: Any = crops) -> EncodedImages:
+    return EncodedImages(shapes(), range(COUNT), T.ByAspectRatio({size: make(size) for size in SIZES}))
 
 
 def test_the_nearest_ratio() -> None:
@@ -125,7 +125,7 @@ def test_what_each_size_makes_is_what_its_transform_makes():
 
 def test_steps_behind_it_are_applied_to_every_size():
     steps = [T.ByAspectRatio({size: T.ResizedCenterCrop(size) for size in SIZES}), T.RandomHorizontalFlip(), *TENSOR]
-    dataset = Blobs(shapes(), range(COUNT), T.Compose(steps))
+    dataset = EncodedImages(shapes(), range(COUNT), T.Compose(steps))
     loader = DataLoader(dataset, batch_sampler=AspectRatioBatchSampler(dataset, 8), seed=1, num_workers=2)
     assert loader.native and "0 differ" in str(loader.verify(len(loader)))
 
@@ -137,7 +137,7 @@ def test_a_folder_arrays_and_a_device(tmp_path):
     emulated = DataLoader(folder, batch_sampler=AspectRatioBatchSampler(folder, 4), seed=1, device="emulated")
     assert "0 differ" in str(emulated.verify(len(emulated)))
     emulated.close()
-    arrays = Arrays(torch.zeros(6, 30, 60, 3, dtype=torch.uint8), range(6), folder.transform)
+    arrays = ImageArray(torch.zeros(6, 30, 60, 3, dtype=torch.uint8), range(6), folder.transform)
     sampler = AspectRatioBatchSampler(arrays, 4)
     assert sampler.image_sizes.tolist() == [[30, 60]] * 6
     assert [len(images) for images, _ in DataLoader(arrays, batch_sampler=sampler)] in ([4, 2], [2, 4])
@@ -168,7 +168,7 @@ def test_persistent_workers_state_and_ranks():
 def test_a_broken_file_costs_its_own_place_only():
     files = list(shapes())
     files[7], files[11] = truncated(files[7]), b"nothing"
-    dataset = Blobs(files, range(COUNT), data().transform)
+    dataset = EncodedImages(files, range(COUNT), data().transform)
     sampler = AspectRatioBatchSampler(dataset, 4, seed=3)
     assert sampler.image_sizes[11].tolist() == [0, 0]
     loader = DataLoader(dataset, batch_sampler=sampler, seed=3, on_error="skip")
@@ -221,7 +221,7 @@ def test_sizes_of_the_same_steps_draw_the_same_numbers():
     columns = len(DataLoader(blobs(4, crops((32, 32)))).recipe().columns)
     assert len(DataLoader(data()).recipe().columns) == columns
     mixed = {(32, 32): crops((32, 32)), (32, 64): T.Compose([T.RandomCrop((32, 64), pad_if_needed=True), *TENSOR])}
-    dataset = Blobs(shapes(), range(COUNT), T.ByAspectRatio(mixed))
+    dataset = EncodedImages(shapes(), range(COUNT), T.ByAspectRatio(mixed))
     loader = DataLoader(dataset, batch_sampler=AspectRatioBatchSampler(dataset, 4), seed=1)
     assert loader.native and len(loader.recipe().columns) == columns + 2
     assert "0 differ" in str(loader.verify(len(loader)))

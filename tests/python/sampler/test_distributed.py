@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import BatchSampler, RandomSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from headrace import Arrays, DataLoader
+from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace.sampler import DistributedSampler, PermutationSampler, RepeatedAugment
 from rank_loaders import FEW, ranks, steps, whole
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 PRIME = 10_007
 TINY = T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])
-MANY = Arrays(
+MANY = ImageArray(
     torch.randint(0, 256, (PRIME, 2, 2, 3), dtype=torch.uint8, generator=torch.Generator()), range(PRIME), TINY
 )
 
@@ -267,7 +267,7 @@ def test_chains_of_jobs_of_any_size_deliver_what_is_left():
     chance = random.Random(5)
     for number in range(60):
         count = chance.randrange(1, 60)
-        data = Arrays(torch.zeros(count, 2, 2, 3, dtype=torch.uint8), range(count), TINY)
+        data = ImageArray(torch.zeros(count, 2, 2, 3, dtype=torch.uint8), range(count), TINY)
         seen, state, left, size, batch_size = [], None, True, 0, 0
         while left:
             if (now := chance.randrange(1, 5)) != size:  # only then may the batch size change

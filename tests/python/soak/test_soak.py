@@ -198,8 +198,8 @@ def test_a_thread_that_cannot_start_is_one_clear_error(tmp_path):
 from pathlib import Path
 import torch
 from bench.soak.board import Board
-from headrace import Arrays, DataLoader, transforms as T
-data = Arrays(torch.zeros((8, 4, 4, 3), dtype=torch.uint8), None, T.ToTensor())
+from headrace import ImageArray, DataLoader, transforms as T
+data = ImageArray(torch.zeros((8, 4, 4, 3), dtype=torch.uint8), None, T.ToTensor())
 board, loader = Board(Path("board")), DataLoader(data, 4, num_workers=3)
 board.arm({"no thread": 1.0})
 try:

@@ -13,7 +13,7 @@ from PIL import Image
 from test_transforms import CALLS
 
 import headrace.transforms as H
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._lowering import LoweringError, lower
 from support import assert_same, pictures
 
@@ -145,10 +145,10 @@ def test_a_dict_of_dtypes_warns_as_torchvisions(torchvision):
 def batches(torchvision, call: str) -> tuple[torch.Tensor, torch.Tensor, bool]:
     """(a batch of the loader, the stacked samples of torchvision's transform, whether all steps are native)."""
     ours, theirs = both(torchvision, f"Compose([CenterCrop(40), {call}])")
-    loader = DataLoader(Blobs(pictures(6), None, ours), 6, num_workers=1)
+    loader = DataLoader(EncodedImages(pictures(6), None, ours), 6, num_workers=1)
     assert loader.native
     assert_same(loader, list(loader.reference()))
-    plain = Blobs(pictures(6), None, None)
+    plain = EncodedImages(pictures(6), None, None)
     expected = torch.stack([theirs(plain[i]).as_subclass(torch.Tensor) for i in range(6)])
     return next(iter(loader)), expected, not loader.recipe().calls
 
@@ -193,7 +193,7 @@ def test_what_is_erased_is_an_image_too(torchvision):
     tv = torchvision.tv_tensors
     dtypes = {tv.Image: torch.float32, "others": None}
     steps = [H.Resize((8, 8)), H.ToImage(), H.RandomErasing(1.0, value=7.5), H.ToDtype(dtypes, scale=True)]
-    loader = DataLoader(Blobs(pictures(6), None, H.Compose(steps)), 6, num_workers=1)
+    loader = DataLoader(EncodedImages(pictures(6), None, H.Compose(steps)), 6, num_workers=1)
     assert loader.native and not loader.recipe().calls
     assert float(next(iter(loader)).max()) <= 1.0
     assert_same(loader, list(loader.reference()))
@@ -214,7 +214,7 @@ def test_a_step_of_ones_own_sees_the_tensor_that_it_would_have_seen(torchvision)
     to_float = v2.ToDtype(torch.float32, scale=True)
     for convert, most in ((v2.ToImage(), 101.0), (v2.PILToTensor(), 1.0)):
         transform = v2.Compose([v2.CenterCrop(20), convert, to_float, Kinds(tv.Image)])
-        loader = DataLoader(Blobs(pictures(6), None, transform), 6, num_workers=1)
+        loader = DataLoader(EncodedImages(pictures(6), None, transform), 6, num_workers=1)
         assert loader.native
         values = next(iter(loader))
         assert most - 1 <= float(values.min()) and float(values.max()) <= most
@@ -233,6 +233,6 @@ def test_a_headrace_image_stays_one_on_the_native_path(torchvision):
         warnings.simplefilter("ignore")
         last = H.ToDtype(dtypes)
     steps = [H.CenterCrop(20), H.ToImage(), H.ToDtype(torch.float32, scale=True), Touched(), last]
-    loader = DataLoader(Blobs(pictures(6), None, H.Compose(steps)), 6, num_workers=1)
+    loader = DataLoader(EncodedImages(pictures(6), None, H.Compose(steps)), 6, num_workers=1)
     assert loader.native and next(iter(loader)).dtype == torch.float16
     assert_same(loader, list(loader.reference()))

@@ -18,9 +18,23 @@ import torch
 from headrace._base.originals.code_files import bound
 from headrace._base.originals.originality import ABSENT, TOOLS, code_of, function_in, is_followed, is_own
 
-#: Special methods that no name in code calls; all others are left out.
-_CALLED = frozenset(
-    ("__call__", "__getitem__", "__getitems__", "__iter__", "__array_interface__", "__enter__", "__exit__")
+#: Special methods that operators and builtins call, without a name in the code; all others are left out.
+SPECIAL = (
+    "__array__",
+    "__array_interface__",
+    "__bool__",
+    "__call__",
+    "__contains__",
+    "__enter__",
+    "__exit__",
+    "__getattr__",
+    "__getattribute__",
+    "__getitem__",
+    "__getitems__",
+    "__index__",
+    "__iter__",
+    "__len__",
+    "__next__",
 )
 _PLAIN = (tuple, enum.Enum, BaseException)  # classes that have no methods of their own to speak of
 _DATA = (str, bytes, int, float, complex, tuple, list, dict, set, frozenset, type(None))  # of values without functions
@@ -129,7 +143,7 @@ class Reached:
             self._reach_method(cls, name)
 
     def _reach_name(self, name: str) -> None:
-        if name not in self._names and (name in _CALLED or not name.startswith("__")):
+        if name not in self._names and (name in SPECIAL or not name.startswith("__")):
             self._names[name] = None
             for cls in list(self._bases):
                 self._reach_method(cls, name)

@@ -15,20 +15,11 @@ from torch import nn
 from torch.utils.data import _utils
 
 from headrace._base.originals.call_roots import Held, Roots
-from headrace._base.originals.called_functions import Place, Reached
+from headrace._base.originals.called_functions import SPECIAL, Place, Reached
 from headrace._base.originals.originality import ABSENT, function_in, is_own
 
 _JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01"  # how a file begins
-_CALLED = (
-    "__call__",
-    "forward",
-    "__getitem__",
-    "__getitems__",
-    "__iter__",
-    "__array_interface__",
-    "__enter__",
-    "__exit__",
-)
+_CALLED = (*SPECIAL, "forward")
 _OF_MODULES = ("__call__", "_wrapped_call_impl", "_call_impl")
 #: What torch collates batches with: the first two, and the functions that its table names.
 _COLLATING = (

@@ -105,7 +105,7 @@ def samples_bar(total: int, done: int) -> Iterator[Callable[[int], None]]:
 def _report_raw(source: BlobDataset, folder: Path, side: int) -> None:
     labels = f', numpy.load("{folder / LABELS}")' if source.has_targets else ""
     print(f"{len(source):,} images of {side} x {side} pixels: {folder / IMAGES}")
-    print(f'Read it with headrace.Arrays(numpy.load("{folder / IMAGES}", mmap_mode="r"){labels}).')
+    print(f'Read it with headrace.ImageArray(numpy.load("{folder / IMAGES}", mmap_mode="r"){labels}).')
 
 
 def _report(packed: Packed, folder: Path, conversion: Conversion, why_numbers: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from headrace._base.exceptions import name_of, words_of
 from headrace._cli.commands.inputs import GivenError, check_writable, dataset_of, set_recipe
 from headrace._cli.tune.measurement import Point, Sweep
-from headrace._loading.autotune.budget import Auto, Budget, budget_of
+from headrace._loading.autotune.budget import AutoWorkers, Budget, budget_of
 from headrace._loading.autotune.tuner import Choice
 from headrace._reports.loader import machine
 
@@ -49,7 +49,7 @@ def run(text: str, plan: Plan, path: Path | None) -> int:
     except GivenError as error:
         print(f"headrace tune: {error}", file=sys.stderr)
         return 2
-    budget = budget_of(Auto(plan.cores, plan.memory))
+    budget = budget_of(AutoWorkers(plan.cores, plan.memory))
     sweep = Sweep(dataset, min(plan.batch_size, len(dataset)), budget, plan.seconds, _shown)
     try:
         with warnings.catch_warnings():

@@ -24,10 +24,10 @@ _MOST_A_CORE, _LEAST, _MOST = 16, 32, 64  # threads that wait for storage need n
 
 
 @dataclass(frozen=True)
-class Auto:
-    """``num_workers=Auto(...)``: the loader chooses the number of threads, and the prefetch if that is not given.
+class AutoWorkers:
+    """``num_workers=AutoWorkers(...)``: the loader chooses the number of threads, and the prefetch if it is not given.
 
-    ``num_workers="auto"`` is ``Auto()``.
+    ``num_workers="auto"`` is ``AutoWorkers()``.
 
     Args:
         cores: CPU cores that the loader's threads may keep busy, above 0, in this process. None: those of the affinity
@@ -48,12 +48,12 @@ class Auto:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, kind):
-                raise TypeError(f"Auto: {name} must be a number or None, not {value!r}")
+                raise TypeError(f"AutoWorkers: {name} must be a number or None, not {value!r}")
             if not 0 < value < math.inf:
-                raise ValueError(f"Auto: {name} must be above 0, not {value!r}")
+                raise ValueError(f"AutoWorkers: {name} must be above 0, not {value!r}")
 
     @classmethod
-    def of(cls, num_workers: Any) -> Auto | None:
+    def of(cls, num_workers: Any) -> AutoWorkers | None:
         """Returns what the argument ``num_workers`` asks for; None if it is no such thing.
 
         Raises:
@@ -63,7 +63,9 @@ class Auto:
             return num_workers
         if isinstance(num_workers, str):
             if num_workers != "auto":
-                raise ValueError(f"num_workers must be a number, 'auto' or headrace.Auto(...), not {num_workers!r}")
+                raise ValueError(
+                    f"num_workers must be a number, 'auto' or headrace.AutoWorkers(...), not {num_workers!r}"
+                )
             return cls()
         return None
 
@@ -95,7 +97,7 @@ class Budget:
         return max(1, self.memory // max(1, batch_bytes) - 1)
 
 
-def budget_of(auto: Auto, cpus: Collection[int] = (), root: Path = _ROOT) -> Budget:
+def budget_of(auto: AutoWorkers, cpus: Collection[int] = (), root: Path = _ROOT) -> Budget:
     """Returns the budget of a loader in this process.
 
     Args:

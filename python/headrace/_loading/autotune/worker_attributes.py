@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def _is_auto(given: Any) -> bool:
-    from headrace._loading.autotune.budget import Auto
+    from headrace._loading.autotune.budget import AutoWorkers
 
-    return isinstance(given, Auto)
+    return isinstance(given, AutoWorkers)
 
 
 class Chosen:
@@ -64,9 +64,9 @@ class ChosenNumbers:
     def _remember(self, num_workers: Any, prefetch_factor: int | None) -> None:
         """Stores the arguments where the loader chooses; torch's constructor has stored numbers."""
         if self._tuner is not None:
-            from headrace._loading.autotune.budget import Auto
+            from headrace._loading.autotune.budget import AutoWorkers
 
-            vars(self).update(num_workers=Auto.of(num_workers), prefetch_factor=prefetch_factor)
+            vars(self).update(num_workers=AutoWorkers.of(num_workers), prefetch_factor=prefetch_factor)
 
     @property
     def tuner(self) -> Tuner | None:
@@ -84,10 +84,10 @@ def tuner_of(num_workers: Any, prefetch_factor: int | None, cores: Collection[in
     """
     if type(num_workers) is int:
         return None
-    from headrace._loading.autotune.budget import Auto, budget_of
+    from headrace._loading.autotune.budget import AutoWorkers, budget_of
     from headrace._loading.autotune.tuner import FIRST_DEPTH, Tuner
 
-    auto = Auto.of(num_workers)
+    auto = AutoWorkers.of(num_workers)
     if auto is None:
         return None
     fixed = FIRST_DEPTH if way == "fused" and prefetch_factor is None else prefetch_factor

@@ -12,7 +12,7 @@ from torch.utils.data import get_worker_info
 
 from headrace._base.checks import whole_number
 from headrace._base.ranks import World
-from headrace._loading.autotune.budget import Auto
+from headrace._loading.autotune.budget import AutoWorkers
 from headrace._loading.native import sample_errors
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import DTYPES, Recipe
@@ -61,7 +61,7 @@ def check_types(
     Raises:
         TypeError: an argument has the wrong type.
     """
-    number = None if Auto.of(num_workers) is not None else num_workers
+    number = None if AutoWorkers.of(num_workers) is not None else num_workers
     for name, value in (("num_workers", number), ("prefetch_factor", prefetch_factor)):
         if value is not None and not isinstance(value, bool):  # torch accepts bools as 0 and 1
             whole_number(name, value)

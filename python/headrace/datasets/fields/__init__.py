@@ -1,4 +1,4 @@
-"""Datasets of several fields: `Samples`, torch's StackDataset, and a geometry that their images share.
+"""Datasets of several fields: `Fields`, torch's StackDataset, and a geometry that their images share.
 
 Decision: 0020.
 """

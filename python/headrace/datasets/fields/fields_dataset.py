@@ -12,7 +12,7 @@ from headrace.datasets.fields.field_kinds import Field, as_field, check_lengths,
 from headrace.datasets.fields.shared_geometry import Geometry
 
 
-class Samples(torch.utils.data.Dataset[dict[str, Any]]):
+class Fields(torch.utils.data.Dataset[dict[str, Any]]):
     """Samples of several fields: images, masks, arrays, labels, texts.
 
     ``dataset[i]`` is ``{name: field[i] for name, field in fields.items()}``, and a batch is what torch's
@@ -124,7 +124,7 @@ class Samples(torch.utils.data.Dataset[dict[str, Any]]):
         self._fields = self._described()
 
     def __repr__(self) -> str:
-        return f"Samples({len(self)} of {', '.join(self._given)})"
+        return f"Fields({len(self)} of {', '.join(self._given)})"
 
 
 def _finished(field: Field, images: dict[str, Any], index: int) -> Any:

@@ -1,4 +1,4 @@
-"""Where the native path finds the fields of samples: `Samples`, torch's StackDataset, and Subset of these."""
+"""Where the native path finds the fields of samples: `Fields`, torch's StackDataset, and Subset of these."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace._base.native import core
 from headrace.datasets.columns.columns_dataset import Columns
 from headrace.datasets.columns.columns_source import ColumnSource, as_columns
 from headrace.datasets.fields.field_kinds import Field, as_field, check_equal
-from headrace.datasets.fields.fields_dataset import Samples
+from headrace.datasets.fields.fields_dataset import Fields
 from headrace.datasets.fields.shared_geometry import Geometry, Shaped
 from headrace.datasets.sources import BlobDataset, NotNative, checked_table
 from headrace.datasets.sources.labels import collate
@@ -235,8 +235,8 @@ def as_stacked(dataset: Any, before: StackedSource | None = None) -> StackedSour
         NotNative: a class overrides how its samples are made, or a field is a dataset that headrace does not know.
     """
     known = {} if before is None else {id(one.values): one for one in before.fields}
-    if isinstance(dataset, Samples):
-        check_samples(dataset, Samples)
+    if isinstance(dataset, Fields):
+        check_samples(dataset, Fields)
         check_length(dataset)
         return StackedSource(dataset, dataset.described, dataset.geometry, positional=False)
     if isinstance(dataset, StackDataset):
@@ -258,18 +258,18 @@ def as_stacked(dataset: Any, before: StackedSource | None = None) -> StackedSour
 
 
 class _Given:
-    """A Samples or StackDataset, and the fields that it had."""
+    """A Fields or StackDataset, and the fields that it had."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
         self._fields = self._now()
 
     def _now(self) -> list[Any]:
-        given = self._dataset.fields if isinstance(self._dataset, Samples) else self._dataset.datasets
+        given = self._dataset.fields if isinstance(self._dataset, Fields) else self._dataset.datasets
         return [type(given), *(given.items() if isinstance(given, dict) else enumerate(given))]
 
     def is_current(self) -> bool:
-        now, kind = self._now(), Samples if isinstance(self._dataset, Samples) else StackDataset
+        now, kind = self._now(), Fields if isinstance(self._dataset, Fields) else StackDataset
         (now_kind, *fields), (then_kind, *before) = now, self._fields
         same = now_kind is then_kind and len(fields) == len(before) and makes_samples_as(self._dataset, kind)
         return same and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(fields, before, strict=True))

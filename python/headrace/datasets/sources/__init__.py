@@ -3,8 +3,8 @@
 Decisions: 0007, 0031, 0075, 0076.
 """
 
-from headrace.datasets.sources.arrays import Arrays
-from headrace.datasets.sources.blobs import Blobs
+from headrace.datasets.sources.arrays import ImageArray
+from headrace.datasets.sources.blobs import EncodedImages
 from headrace.datasets.sources.dataset import BlobDataset, Variant, checked_table
 from headrace.datasets.sources.image_files import ImageFiles
 from headrace.datasets.sources.image_folder import ImageFolder
@@ -13,9 +13,9 @@ from headrace.datasets.sources.override_checks import NotNative
 from headrace.datasets.sources.recognition.recognise import as_counted, as_source
 
 __all__ = [
-    "Arrays",
     "BlobDataset",
-    "Blobs",
+    "EncodedImages",
+    "ImageArray",
     "ImageFiles",
     "ImageFolder",
     "NotNative",

@@ -17,7 +17,7 @@ from headrace.datasets.sources.dataset import BlobDataset
 _LOOKED_AT = 32  # rows of each image that `identity` hashes
 
 
-class Arrays(BlobDataset):
+class ImageArray(BlobDataset):
     """Decoded images in one uint8 array, with their labels. Nothing is decoded or copied.
 
     ``dataset[i]`` passes `transform` the same PIL image that torchvision's CIFAR10 and MNIST make from such an array.
@@ -84,8 +84,8 @@ class Arrays(BlobDataset):
     def blob_table(self) -> core.BlobTable:
         if tuple(self._images.shape) != self._pixels.shape:
             raise RuntimeError(
-                f"the images' array was {self._pixels.shape} and is {tuple(self._images.shape)} now; make a new Arrays "
-                "of it"
+                f"the images' array was {self._pixels.shape} and is {tuple(self._images.shape)} now; make a new "
+                "ImageArray of it"
             )
         return core.BlobTable.of_pixels(self._pixels)
 
@@ -97,7 +97,7 @@ class Arrays(BlobDataset):
         self.__dict__.update(kept, _pixels=_checked(kept["_images"]))
 
     def __repr__(self) -> str:
-        return f"Arrays({len(self)} images of {' x '.join(map(str, self._pixels.shape[1:]))})"
+        return f"ImageArray({len(self)} images of {' x '.join(map(str, self._pixels.shape[1:]))})"
 
 
 def _checked(images: Any) -> npt.NDArray[np.uint8]:

@@ -15,7 +15,7 @@ from headrace.datasets.sources.held_values import Held
 _LOOKED_AT = 4096  # bytes of each blob that `identity` hashes
 
 
-class Blobs(BlobDataset):
+class EncodedImages(BlobDataset):
     """Encoded images (JPEG, PNG, ...) in memory, with their labels.
 
     Args:
@@ -87,4 +87,4 @@ class Blobs(BlobDataset):
         return {**self.__dict__, "blobs": blobs, "_held": None}
 
     def __repr__(self) -> str:
-        return f"Blobs({len(self)} in memory)"
+        return f"EncodedImages({len(self)} in memory)"

@@ -37,7 +37,7 @@ class Arrow(TableSource):
         image: the column of images: bytes, or structs of `bytes` and `path`.
         label: the column of labels, as Python values. A list of names: dicts of the columns' values. None: samples are
             images without labels.
-        transform, target_transform, mode: as in `Blobs`.
+        transform, target_transform, mode: as in `EncodedImages`.
         upright: whether to rotate or mirror images as their EXIF orientation says, as Hugging Face's datasets do.
         cache: ``"memory:8 GB"`` or a `Cache`: as in `ImageFiles`; the images are read then, not mapped, and a file that
             changes is an error. A folder: for copies of URLs, as in `Parquet`.

@@ -36,7 +36,7 @@ def from_hf(
         label: the column of labels: their Python values, as ``dataset[i][label]``. A list of names: dicts of the
             columns' values. None: samples are images without labels.
         transform, target_transform: as in torchvision's datasets.
-        mode: as in `Blobs`.
+        mode: as in `EncodedImages`.
 
     Raises:
         TypeError: `dataset` is not a ``datasets.Dataset``, or the column holds no images, or several a row.

@@ -51,7 +51,7 @@ class LitData(ShardSource):
         image: the key of the images, written as JPEG, as an image file, or as bytes.
         label: the key of the labels: numbers, text or bytes, as Python values. A list of keys: dicts of their values.
             None: samples are images without labels.
-        transform, target_transform, mode: as in `Blobs`.
+        transform, target_transform, mode: as in `EncodedImages`.
         cache: ``"memory:8 GB"`` or a `Cache`: as in `ImageFiles`. A folder: for decompressed copies, as in `Parquet`,
             and of a URL for the samples as well.
         storage_options, network: of a URL, as in `ImageFiles`.

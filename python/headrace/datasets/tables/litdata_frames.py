@@ -25,7 +25,7 @@ _MOST = 2**32 - 1  # bytes of a chunk without compression: its places are uint32
 _PIECE = 1 << 20
 
 #: What a chunk holds: the sizes of its samples, and their bytes, in pieces.
-Samples = tuple[npt.NDArray[np.int64], Iterator[bytes]]
+Fields = tuple[npt.NDArray[np.int64], Iterator[bytes]]
 
 
 def inflated(path: str, level: str, samples: int, cache: Path) -> str:
@@ -40,7 +40,7 @@ def inflated(path: str, level: str, samples: int, cache: Path) -> str:
         OSError: the chunk cannot be read, or the cache cannot be written.
         ValueError: the chunk is damaged, or of another layout.
     """
-    read: Callable[[Any, int], Samples] = {"batch": _of_frames, "sample": _of_samples}[level]
+    read: Callable[[Any, int], Fields] = {"batch": _of_frames, "sample": _of_samples}[level]
     pyarrow()
 
     def make(target: str) -> None:
@@ -64,7 +64,7 @@ def inflated(path: str, level: str, samples: int, cache: Path) -> str:
     return made_once(path, (level, samples), ".bin", cache, make)
 
 
-def _of_frames(data: Any, samples: int) -> Samples:
+def _of_frames(data: Any, samples: int) -> Fields:
     """Returns the samples of a chunk with a table of frames."""
     if len(data) < _PREFIX.itemsize or bytes(data[:8]) != _MAGIC:
         raise ValueError("it does not begin as a chunk with frames")
@@ -97,7 +97,7 @@ def _decompressed(data: Any, frames: Any) -> Iterator[bytes]:
         yield codec.decompress(data[at : at + packed], decompressed_size=size, asbytes=True) if size else b""
 
 
-def _of_samples(data: Any, samples: int) -> Samples:
+def _of_samples(data: Any, samples: int) -> Fields:
     """Returns the samples of a chunk in which each one is a frame."""
     table = 4 * (samples + 2)
     count = int(np.frombuffer(data, "<u4", 1)[0]) if len(data) >= table else -1

@@ -40,7 +40,7 @@ class MDS(ShardSource):
         image: the column of images, of the encodings jpeg, png or bytes.
         label: the column of labels: numbers, text or JSON, as Python values. A list of names: dicts of the columns'
             values. None: samples are images without labels.
-        transform, target_transform, mode: as in `Blobs`.
+        transform, target_transform, mode: as in `EncodedImages`.
         cache: ``"memory:8 GB"`` or a `Cache`: as in `ImageFiles`. A folder: for decompressed copies, as in `Parquet`,
             and of a URL for the samples as well.
         storage_options, network: of a URL, as in `ImageFiles`.

@@ -33,7 +33,7 @@ class Parquet(Arrow):
         image: the column of images: bytes, or structs of `bytes` and `path`.
         label: the column of labels, as Python values. A list of names: dicts of the columns' values. None: samples are
             images without labels.
-        transform, target_transform, mode: as in `Blobs`.
+        transform, target_transform, mode: as in `EncodedImages`.
         upright: whether to rotate or mirror images as their EXIF orientation says, as Hugging Face's datasets do.
         cache: ``"memory:8 GB"`` or a `Cache`: as in `Arrow`. A folder, or that of a `Cache`: for the Arrow files. None:
             ``headrace/tables`` in ``$XDG_CACHE_HOME``, or in ``~/.cache``. Several processes may share it.

@@ -39,7 +39,7 @@ class TableSource(BlobDataset):
 
     Args:
         labels: an int64 array, or the labels of the rows; None: samples are images without labels.
-        transform, target_transform, mode: as in `Blobs`.
+        transform, target_transform, mode: as in `EncodedImages`.
     """
 
     def __init__(

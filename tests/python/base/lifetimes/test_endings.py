@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import headrace
-from headrace import Arrays, Blobs, Columns, DataLoader
+from headrace import Columns, DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
 from headrace._base.lifetimes.finalizers import Ending, call_all, call_elsewhere
 from support import blobs, eventually, output_of, pictures, threads, threads_of_ours, threads_without_ours
@@ -78,11 +78,11 @@ LOADERS: dict[str, Callable[[], Any]] = {
     "in this thread": lambda: DataLoader(blobs(), 3),
     "persistent": lambda: DataLoader(blobs(), 3, num_workers=2, persistent_workers=True),
     "columns": lambda: DataLoader(Columns({"x": TENSORS.numpy()}), 3, num_workers=1),
-    "samples": lambda: DataLoader(headrace.Samples({"image": blobs(), "label": list(range(24))}), 3, num_workers=1),
+    "samples": lambda: DataLoader(headrace.Fields({"image": blobs(), "label": list(range(24))}), 3, num_workers=1),
     "Pillow": lambda: DataLoader(
-        Blobs([pictures()[3]] * 24, None, T.Compose([T.Resize((8, 8)), T.ToTensor()])), 3, num_workers=2
+        EncodedImages([pictures()[3]] * 24, None, T.Compose([T.Resize((8, 8)), T.ToTensor()])), 3, num_workers=2
     ),
-    "a step": lambda: DataLoader(Arrays(TENSORS, range(24), T.Compose([step, T.ToTensor()])), 3, num_workers=2),
+    "a step": lambda: DataLoader(ImageArray(TENSORS, range(24), T.Compose([step, T.ToTensor()])), 3, num_workers=2),
     "collate_fn": lambda: DataLoader(
         blobs(), 3, num_workers=2, collate_fn=lambda samples: list(zip(*samples, strict=True))
     ),
@@ -145,7 +145,7 @@ def test_an_error_of_iter_leaves_no_threads_though_it_is_kept(kept: bool) -> Non
         yield from range(2)
         raise KeyError("no more")
 
-    data = Blobs(pictures(8), range(8), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
+    data = EncodedImages(pictures(8), range(8), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
     loader = DataLoader(data, 2, sampler=order(), num_workers=2, persistent_workers=kept)
     with pytest.raises(KeyError) as raised:
         iter(loader)

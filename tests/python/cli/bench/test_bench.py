@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._cli.bench import loaders, plot, rounds, sample_choice
 from headrace._cli.bench.equality import DifferentError, check, difference
 from headrace._cli.commands import bench as command
@@ -144,7 +144,7 @@ class Own(torch.utils.data.Dataset[Any]):
     """A dataset that headrace does not know: torch delivers."""
 
     def __init__(self) -> None:
-        self.blobs = Blobs(pictures(8), list(range(8)), train(16))
+        self.blobs = EncodedImages(pictures(8), list(range(8)), train(16))
 
     def __len__(self) -> int:
         return len(self.blobs)
@@ -254,7 +254,7 @@ def test_the_samples_of_an_epoch():
 
 def test_an_empty_dataset(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "nothing_benched.py").write_text("from headrace import Blobs\nmade = Blobs([])\n")
+    (tmp_path / "nothing_benched.py").write_text("from headrace import EncodedImages\nmade = EncodedImages([])\n")
     assert main(["bench", "nothing_benched:made"]) == 1
     assert said(capsys) == "headrace bench: the dataset is empty\n"
 

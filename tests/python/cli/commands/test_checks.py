@@ -16,7 +16,7 @@ from headrace._base.cores import cpu_quota
 from headrace._cli.commands.checks import gpu, machine
 from headrace._cli.commands.doctor import findings
 from headrace._engine.counters.thread_times import NEVER, of_threads
-from headrace._loading.autotune.budget import Auto, budget_of
+from headrace._loading.autotune.budget import AutoWorkers, budget_of
 from headrace._reports.loader.machine import describe
 
 GIB = 2**30
@@ -62,7 +62,7 @@ def test_facts_that_may_not_be_read(monkeypatch):
     told = describe()
     cpu_quota.cache_clear()
     assert told["cpu"] and told["usable_cores"] >= 1 and told["quota"] is None
-    assert budget_of(Auto()).most >= 1
+    assert budget_of(AutoWorkers()).most >= 1
     assert of_threads((threading.get_native_id(),)) == NEVER
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from headrace import Blobs, ImageFiles
+from headrace import EncodedImages, ImageFiles
 from headrace._cli.doctor import scan as scanning
 from headrace._cli.doctor import scan_summary
 from headrace._cli.doctor.disk import DiskSpeed, cold_speed, files_of
@@ -39,10 +39,10 @@ def test_headers():
         assert file_header(data).bytes == len(data)
 
 
-def mixed() -> Blobs:
+def mixed() -> EncodedImages:
     plain = [encoded("JPEG", (40 + i, 30)) for i in range(60)]
     turned = [encoded("JPEG", orientation=8), encoded("PNG", orientation=6)]
-    return Blobs([*plain, encoded("JPEG", progressive=True), *turned, b"no image", truncated(pictures()[0])])
+    return EncodedImages([*plain, encoded("JPEG", progressive=True), *turned, b"no image", truncated(pictures()[0])])
 
 
 def test_what_is_found():
@@ -50,7 +50,7 @@ def test_what_is_found():
     assert found.scanned == found.samples == 65
     assert found.formats == {"JPEG": 63, "PNG": 1, "?": 1}
     assert (found.progressive, found.turned, len(found.broken)) == (1, 2, 2)
-    assert [place for place, _ in found.broken] == [Blobs.location(mixed(), i) for i in (63, 64)]
+    assert [place for place, _ in found.broken] == [EncodedImages.location(mixed(), i) for i in (63, 64)]
     assert "cannot identify image file" in found.broken[0][1] and "truncated" in found.broken[1][1]
     assert found.edges.shape == (64, 2) and found.sizes.shape == (65,)
     lines = [*scan_summary.lines(found, DiskSpeed(10**6, 10, 0.01, 0))]
@@ -72,7 +72,7 @@ def test_a_sample_of_a_large_dataset():
 
 
 def test_a_scan_does_not_touch_the_dataset():
-    class Marked(Blobs):
+    class Marked(EncodedImages):
         pass
 
     source = Marked(pictures(4), [1, 2, 3, 4], transform := (lambda image: image))
@@ -111,9 +111,9 @@ def test_recommendations_have_numbers():
     fast = said(found, DiskSpeed(10**12, 10, 1.0, 0), 1e3)
     assert "enough for decoding" in fast
     assert "do not fit" not in said(found, DiskSpeed(10**6, 10, 1.0, 10), 1e3)  # read from memory: nothing is known
-    large = scan(Blobs([encoded("JPEG", (2000, 1000))]), 1)
+    large = scan(EncodedImages([encoded("JPEG", (2000, 1000))]), 1)
     assert "copies with a shorter edge of 512 would have 26% of the pixels" in said(large, None, 1e12)
-    progressive = scan(Blobs([encoded("JPEG", progressive=True), encoded("PNG"), encoded("JPEG")]), 1)
+    progressive = scan(EncodedImages([encoded("JPEG", progressive=True), encoded("PNG"), encoded("JPEG")]), 1)
     assert "33% are progressive JPEGs" in said(progressive, None, 1e12)
     assert "33% are no JPEGs" in said(progressive, None, 1e12)
     for line in scan_summary.wrapped(text).splitlines():
@@ -124,7 +124,7 @@ def test_the_disk(tmp_path):
     root = write_folder(tmp_path, 6)
     paths = sorted(str(path) for path in root.rglob("*.jpg"))
     assert [*files_of(ImageFiles(paths))] == paths
-    assert [*files_of(Blobs(pictures(2)))] == []
+    assert [*files_of(EncodedImages(pictures(2)))] == []
     speed = cold_speed(paths, 0.01)
     assert speed is not None and speed.bytes > 0 and speed.mb_per_s > 0
     assert cold_speed([]) is None and cold_speed([str(tmp_path / "missing")], 0.01) is None
@@ -162,8 +162,8 @@ def test_what_cannot_be_scanned_is_one_sentence(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     Path("mine_scanned.py").write_text(
-        "import numpy as np\nfrom headrace import Arrays\nnumbers = [1, 2]\n"
-        "def pixels():\n    return Arrays(np.zeros((3, 8, 8, 3), np.uint8))\n"
+        "import numpy as np\nfrom headrace import ImageArray\nnumbers = [1, 2]\n"
+        "def pixels():\n    return ImageArray(np.zeros((3, 8, 8, 3), np.uint8))\n"
     )
     for text, message in {
         str(tmp_path / "missing"): "missing does not exist",

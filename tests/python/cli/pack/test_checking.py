@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packs import checked, members, packed, write_tar
 
-from headrace import Blobs
+from headrace import EncodedImages
 from headrace._cli.pack.conversion import COPY, LOSSLESS, SMALLER, Conversion
 from headrace._cli.pack.manifest import load, sha256_of, store
 from headrace._cli.pack.pack_verification import Difference
@@ -17,8 +17,8 @@ from support import pictures, truncated
 COUNT = 6
 
 
-def source(**options) -> Blobs:
-    return Blobs(pictures(COUNT), [10 * i for i in range(COUNT)], **options)
+def source(**options) -> EncodedImages:
+    return EncodedImages(pictures(COUNT), [10 * i for i in range(COUNT)], **options)
 
 
 def altered(folder: Path, change) -> None:
@@ -81,9 +81,9 @@ def test_lossless_packs_may_have_other_bytes_but_no_other_pixels(tmp_path):
 def test_damaged_shards_and_other_sources_differ(tmp_path):
     packed(source(), tmp_path)
     with pytest.raises(Difference, match="the source has 5 samples, the pack 6"):
-        checked(Blobs(pictures(5), range(5)), tmp_path)
+        checked(EncodedImages(pictures(5), range(5)), tmp_path)
     with pytest.raises(Difference, match="the source is not the one that was packed"):
-        checked(Blobs(pictures(COUNT), range(COUNT)), tmp_path)
+        checked(EncodedImages(pictures(COUNT), range(COUNT)), tmp_path)
     shard = tmp_path / "shard-000000.tar"
     shard.write_bytes(shard.read_bytes()[:-1] + b"x")
     with pytest.raises(Difference, match=r"1 of \d shards are missing or damaged, first shard-000000\.tar"):

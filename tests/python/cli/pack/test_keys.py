@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packs import write_tar
 
-from headrace import Blobs, ImageFiles, ImageFolder, TarShards
+from headrace import EncodedImages, ImageFiles, ImageFolder, TarShards
 from headrace._cli.pack.keys import Keys
 from support import pictures, write_folder
 
@@ -50,7 +50,7 @@ def test_numbers_where_a_name_cannot_be_a_key(names, why, tmp_path):
 
 
 def test_names_that_leave_the_folder_are_numbers():
-    source = Blobs(pictures(2))
+    source = EncodedImages(pictures(2))
     source.keys = ["a", "../../etc/passwd"]
     assert keys_of(source) == ["000000", "000001"]
 
@@ -65,5 +65,5 @@ def test_keys_of_shards_stay_or_are_numbers(tmp_path):
 
 
 def test_sources_without_names_have_numbers():
-    keys = Keys(Blobs(pictures(2)))
+    keys = Keys(EncodedImages(pictures(2)))
     assert (keys[1], keys.are_numbers, keys.why_numbers) == ("000001", True, None)

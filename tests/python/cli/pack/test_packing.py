@@ -13,7 +13,7 @@ import pytest
 from packs import checked, content, members, packed, turned, write_tar
 from PIL import ExifTags, Image
 
-from headrace import Arrays, Blobs, ImageFiles, ImageFolder, TarShards
+from headrace import EncodedImages, ImageArray, ImageFiles, ImageFolder, TarShards
 from headrace import transforms as T
 from headrace._cli.pack import shard_file
 from headrace._cli.pack.conversion import COPY, SMALLER, Conversion
@@ -51,7 +51,7 @@ def test_extensions_are_those_of_files_or_of_contents(tmp_path):
     packed(ImageFiles([tmp_path / name for name in names]), tmp_path / "files")
     assert [name for name, _ in members(tmp_path / "files")] == ["a.jpg", "b.png", "c.tif", "d_bin.png", "e.png"]
     encoded = [b"\xff\xd8\xff", b"RIFF....WEBP", b"GIF89a", b"BM", b"MM\0*", b"P6 1 1", b"?"]
-    packed(Blobs(encoded), tmp_path / "blobs")
+    packed(EncodedImages(encoded), tmp_path / "blobs")
     found = [name.partition(".")[2] for name, _ in members(tmp_path / "blobs")]
     assert found == ["jpg", "webp", "gif", "bmp", "tif", "ppm", "jpg"]
     assert len(TarShards(str(tmp_path / "blobs" / "*.tar"), label=None)) == len(encoded)
@@ -82,7 +82,7 @@ def test_smaller_images_are_torchvisions_resize(source, tmp_path):
 
 @pytest.mark.parametrize("how", [COPY, Conversion(SMALLER, 30)])
 def test_orientations_are_kept_for_the_reader(how, tmp_path):
-    source = Blobs([turned(orientation) for orientation in range(1, 9)], range(8))
+    source = EncodedImages([turned(orientation) for orientation in range(1, 9)], range(8))
     packed(source, tmp_path / "pack", how)
     images = [data for name, data in members(tmp_path / "pack") if name.endswith("jpg")]
     kept = [Image.open(BytesIO(data)).getexif().get(ExifTags.Base.Orientation, 1) for data in images]
@@ -91,7 +91,7 @@ def test_orientations_are_kept_for_the_reader(how, tmp_path):
 
 def test_broken_images_are_kept_and_counted(tmp_path):
     broken = [truncated(pictures(1)[0]), b"", b"no image"]
-    source = Blobs([*pictures(3), *broken], range(6))
+    source = EncodedImages([*pictures(3), *broken], range(6))
     done = packed(source, tmp_path / "pack", Conversion(SMALLER, 30), shard_size=1_000_000)
     assert [data for name, data in members(tmp_path / "pack") if name.endswith("jpg")][3:] == broken
     (record,) = done.records.values()
@@ -101,18 +101,18 @@ def test_broken_images_are_kept_and_counted(tmp_path):
 
 def test_labels_of_all_kinds(tmp_path):
     labels = [{"a": [1, 2.5, None]}, {"a": "é"}, {"a": True}]
-    packed(Blobs(pictures(3), labels), tmp_path / "json")
+    packed(EncodedImages(pictures(3), labels), tmp_path / "json")
     assert list(TarShards(str(tmp_path / "json" / "*.tar"), label="json")._labels) == labels
-    packed(Blobs(pictures(2), ["one", "zwölf"]), tmp_path / "txt")
+    packed(EncodedImages(pictures(2), ["one", "zwölf"]), tmp_path / "txt")
     assert [TarShards(str(tmp_path / "txt/*.tar"), label="txt").target(i) for i in range(2)] == ["one", "zwölf"]
-    packed(Blobs(pictures(2)), tmp_path / "none")
+    packed(EncodedImages(pictures(2)), tmp_path / "none")
     assert [name for name, _ in members(tmp_path / "none")] == ["000000.jpg", "000001.jpg"]
     with pytest.raises(ValueError, match=r"the label of sample 1, blob 1 in memory, \d+ bytes, cannot be written: J"):
-        packed(Blobs(pictures(2), [{"a": 1}, {"a": object()}]), tmp_path / "none of these")
+        packed(EncodedImages(pictures(2), [{"a": 1}, {"a": object()}]), tmp_path / "none of these")
 
 
 def test_all_members_of_shards_are_kept(tmp_path):
-    packed(Blobs(pictures(6), range(6)), tmp_path / "a")
+    packed(EncodedImages(pictures(6), range(6)), tmp_path / "a")
     first, parts = tmp_path / "more.tar", []
     for i, (name, data) in enumerate(members(tmp_path / "a")):
         parts += [(name, data), (f"{name[:-4]}.m{i % 2}.TXT", b"x")]
@@ -136,7 +136,7 @@ def test_smaller_images_of_shards_keep_their_names(tmp_path):
 
 def test_decoded_pixels_are_refused(tmp_path):
     with pytest.raises(ValueError, match="holds decoded pixels"):
-        packed(Arrays(np.zeros((2, 4, 4, 3), np.uint8)), tmp_path / "pack")
+        packed(ImageArray(np.zeros((2, 4, 4, 3), np.uint8)), tmp_path / "pack")
 
 
 # ---- runs that go on
@@ -198,10 +198,10 @@ def test_other_terms_are_refused(source, tmp_path):
     with pytest.raises(ValueError, match=r"other terms .kind copy instead of smaller, max_size N"):
         packed(source, folder, Conversion(SMALLER, 9))
     with pytest.raises(ValueError, match=r"source .* instead of"):
-        packed(Blobs(pictures(COUNT), range(COUNT)), folder)
+        packed(EncodedImages(pictures(COUNT), range(COUNT)), folder)
     assert content(folder) == before
     (folder / "notes.txt").write_text("mine")
-    packed(Blobs(pictures(3), range(3)), folder, overwrite=True)
+    packed(EncodedImages(pictures(3), range(3)), folder, overwrite=True)
     assert len(members(folder)) == 6 and (folder / "notes.txt").read_text() == "mine"
     assert load(folder).complete
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from packs import no_bar
 
-from headrace import Arrays, Blobs, DataLoader
+from headrace import DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
 from headrace._cli.main import main
 from headrace._cli.pack import array_pack
@@ -23,8 +23,8 @@ from support import assert_same, pictures, train, truncated, write_folder
 COUNT, SIDE = 24, 40
 
 
-def source(**options) -> Blobs:
-    return Blobs(pictures(COUNT), [7 * i for i in range(COUNT)], **options)
+def source(**options) -> EncodedImages:
+    return EncodedImages(pictures(COUNT), [7 * i for i in range(COUNT)], **options)
 
 
 def packed(images, folder: Path, side: int = SIDE, **options) -> Packed:
@@ -35,8 +35,8 @@ def checked(images, folder: Path, limit: int | None = None) -> int:
     return check_raw(images, loaded(folder), folder, workers=1, limit=limit, bar=no_bar)
 
 
-def read(folder: Path, transform=None) -> Arrays:
-    return Arrays(np.load(folder / "images.npy", mmap_mode="r"), np.load(folder / "labels.npy"), transform)
+def read(folder: Path, transform=None) -> ImageArray:
+    return ImageArray(np.load(folder / "images.npy", mmap_mode="r"), np.load(folder / "labels.npy"), transform)
 
 
 @pytest.fixture(autouse=True)
@@ -65,10 +65,10 @@ def test_batches_are_those_of_the_resized_source(tmp_path):
 
 
 def test_sources_without_labels_and_of_arrays(tmp_path):
-    packed(Blobs(pictures(3)), tmp_path / "a")
+    packed(EncodedImages(pictures(3)), tmp_path / "a")
     assert not (tmp_path / "a" / "labels.npy").exists()
     pixels = np.random.default_rng(0).integers(0, 256, (3, SIDE, SIDE, 3), dtype=np.uint8)
-    packed(Arrays(pixels, range(3)), tmp_path / "b")
+    packed(ImageArray(pixels, range(3)), tmp_path / "b")
     assert np.array_equal(np.load(tmp_path / "b" / "images.npy"), pixels)
 
 
@@ -106,11 +106,11 @@ def test_rows_that_were_changed_are_written_again(tmp_path, monkeypatch):
 
 def test_what_cannot_be_packed_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"sample 1, blob 1 in memory, \d+ bytes, cannot be decoded: .*; leave it out"):
-        packed(Blobs([pictures(1)[0], truncated(pictures(1)[0])]), tmp_path / "a")
+        packed(EncodedImages([pictures(1)[0], truncated(pictures(1)[0])]), tmp_path / "a")
     with pytest.raises(ValueError, match="the label of sample 0 is str; raw packs hold whole numbers"):
-        packed(Blobs(pictures(2), ["a", "b"]), tmp_path / "b")
+        packed(EncodedImages(pictures(2), ["a", "b"]), tmp_path / "b")
     with pytest.raises(ValueError, match="has no RGB images"):
-        packed(Blobs(pictures(2), mode="L"), tmp_path / "c")
+        packed(EncodedImages(pictures(2), mode="L"), tmp_path / "c")
     packed(source(), tmp_path / "d")
     with pytest.raises(ValueError, match=r"a pack with other terms .max_size 40 instead of 50"):
         packed(source(), tmp_path / "d", side=50)
@@ -127,7 +127,7 @@ def test_differences_are_named(tmp_path):
     np.save(tmp_path / "labels.npy", labels)
     other = list(pictures(COUNT))
     other[9] = pictures(1)[0]
-    fingerprinted = Blobs(other, [7 * i for i in range(COUNT)])
+    fingerprinted = EncodedImages(other, [7 * i for i in range(COUNT)])
     fingerprinted.fingerprint = source().fingerprint
     with pytest.raises(Difference, match=r"sample 9, .*, differs from row 9 of"):
         checked(fingerprinted, tmp_path)
@@ -148,7 +148,9 @@ def test_commands(tmp_path, capsys):
     images, folder = write_folder(tmp_path / "images", COUNT), tmp_path / "pack"
     assert main(["pack", str(images), str(folder), "--raw", str(SIDE), "--workers", "2"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"24 images of 40 x 40 pixels: {folder}/images.npy\nRead it with headrace.Arrays(numpy.load(")
+    assert out.startswith(
+        f"24 images of 40 x 40 pixels: {folder}/images.npy\nRead it with headrace.ImageArray(numpy.load("
+    )
     assert main(["verify", str(folder), str(images), "--workers", "1"]) == 0
     assert capsys.readouterr().out == f"24 samples compared with {images}: 0 differ\n"
     assert main(["index", str(folder)]) == 1

@@ -13,7 +13,7 @@ import pytest
 from packs import checked, packed, turned
 from PIL import Image
 
-from headrace import Blobs, DataLoader, ImageFiles, TarShards
+from headrace import DataLoader, EncodedImages, ImageFiles, TarShards
 from headrace._cli.pack.conversion import COPY, LOSSLESS
 from headrace.datasets.opening.dataset_opening import opened
 from support import assert_same, data_folder, hard_files, pictures, train, write_folder
@@ -27,7 +27,7 @@ def jpegs(count: int) -> list[bytes]:
 
 @pytest.mark.parametrize("how", [COPY, LOSSLESS])
 def test_batches_are_those_of_the_source(how, tmp_path):
-    source = Blobs(pictures(COUNT), range(COUNT), train(32))
+    source = EncodedImages(pictures(COUNT), range(COUNT), train(32))
     packed(source, tmp_path / "pack", how)
     read = TarShards(str(tmp_path / "pack" / "*.tar"), transform=train(32))
     assert_same(DataLoader(read, 6, shuffle=True, seed=1), list(DataLoader(source, 6, shuffle=True, seed=1)))
@@ -43,7 +43,7 @@ def test_lossless_packs_of_hard_files_have_their_pixels(tmp_path):
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # its files
 def test_webdataset_reads_packs(tmp_path):
     webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
-    source = Blobs(pictures(COUNT), range(COUNT))
+    source = EncodedImages(pictures(COUNT), range(COUNT))
     done = packed(source, tmp_path / "pack", LOSSLESS)
     urls = str(tmp_path / "pack" / f"shard-{{000000..{done.terms.shards - 1:06}}}.tar")
     stream = webdataset.WebDataset(urls, shardshuffle=False, empty_check=False)
@@ -57,7 +57,7 @@ def test_webdataset_reads_packs(tmp_path):
 
 def test_hugging_faces_datasets_read_packs(tmp_path):
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    source = Blobs([*jpegs(12), *(turned(orientation) for orientation in (3, 6))], range(14))
+    source = EncodedImages([*jpegs(12), *(turned(orientation) for orientation in (3, 6))], range(14))
     packed(source, tmp_path / "pack", LOSSLESS)
     files = {"train": str(tmp_path / "pack" / "*.tar")}
     read = datasets.load_dataset("webdataset", data_files=files, cache_dir=str(tmp_path / "cache"), split="train")
@@ -69,7 +69,9 @@ def test_hugging_faces_datasets_read_packs(tmp_path):
 
 
 def test_upright_shards_load_as_they_open(tmp_path):
-    packed(Blobs([turned(orientation, 40) for orientation in range(1, 9)], range(8)), tmp_path / "pack", LOSSLESS)
+    packed(
+        EncodedImages([turned(orientation, 40) for orientation in range(1, 9)], range(8)), tmp_path / "pack", LOSSLESS
+    )
     loader = DataLoader(TarShards(str(tmp_path / "pack" / "*.tar"), transform=train(24), upright=True), 4, seed=1)
     assert loader.native
     assert loader.verify(2).samples == 8

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import ConcatDataset, Subset, default_collate, random_split
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrays, Columns, DataLoader, VerificationError
+from headrace import Columns, DataLoader, ImageArray, VerificationError
 from headrace._engine.columns_engine import ColumnsEngine
 from headrace.datasets.columns.row_layout import Column
 from support import eventually, same
@@ -285,7 +285,7 @@ class Labelled(Columns):
         (lambda: DataLoader(Subset(mixed(), [99]), 4), "names index 99 of a dataset of 37"),
         (lambda: DataLoader(ConcatDataset([mixed(), Columns({"x": FLOATS})]), 4), "joins columns of different layouts"),
         (
-            lambda: DataLoader(ConcatDataset([mixed(), Arrays(np.zeros((3, 4, 4), np.uint8))]), 4),
+            lambda: DataLoader(ConcatDataset([mixed(), ImageArray(np.zeros((3, 4, 4), np.uint8))]), 4),
             "columns with another",
         ),
     ],

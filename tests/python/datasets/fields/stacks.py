@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from headrace import Blobs, Samples
+from headrace import EncodedImages, Fields
 from headrace import transforms as T
 from support import TENSOR, pictures, same
 
@@ -49,23 +49,23 @@ def png(image: Image.Image) -> bytes:
     return out.getvalue()
 
 
-def everything(**changed: Any) -> Samples:
+def everything(**changed: Any) -> Fields:
     """Images with labels, masks of both kinds, another image with a transform of its own, rows, columns and values."""
     files = encoded()
     jitter = T.Compose([T.ColorJitter(0.3, 0.3), *TENSOR, T.RandomErasing(0.5)])
     blurred = T.Compose([T.RandomGrayscale(0.5), T.GaussianBlur(3), T.RandomAffine(20, (0.1, 0.2)), T.ToTensor()])
     rng = np.random.default_rng(1)
     fields = {
-        "image": Blobs(files.images, [*range(COUNT)], jitter),
-        "mask": Blobs(files.gray, transform=MASK, mode="L"),
-        "indices": Blobs(files.palette, transform=MASK, mode="P"),
-        "other": Blobs(files.images, transform=blurred),
+        "image": EncodedImages(files.images, [*range(COUNT)], jitter),
+        "mask": EncodedImages(files.gray, transform=MASK, mode="L"),
+        "indices": EncodedImages(files.palette, transform=MASK, mode="P"),
+        "other": EncodedImages(files.images, transform=blurred),
         "tokens": rng.integers(0, 999, (COUNT, 7)),
         "text": [f"number {i}" for i in range(COUNT)],
         "number": [i / 3 for i in range(COUNT)],
     }
     options = {"geometry": GEOMETRY, "masks": ["mask", "indices"]}
-    return Samples({**fields, **changed}, **options)
+    return Fields({**fields, **changed}, **options)
 
 
 def plain(size: int = 32) -> T.Compose:

@@ -12,7 +12,7 @@ from stacks import COUNT, assert_equal, encoded, everything, plain
 from torch.utils.data import ConcatDataset, StackDataset, Subset, TensorDataset
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader, Samples
+from headrace import DataLoader, EncodedImages, Fields
 from headrace import transforms as T
 from support import same, write_folder
 
@@ -20,15 +20,18 @@ UNKNOWN = TensorDataset(torch.arange(COUNT))
 BY_RATIO = T.Compose([T.ByAspectRatio({size: T.Resize(size) for size in ((8, 8), (8, 16))}), T.ToTensor()])
 INT64 = T.Compose([T.Resize((8, 8)), T.PILToTensor(), T.ToDtype(torch.int64)])
 HANDED_ON = {
-    "a dataset": (Samples({"image": UNKNOWN}), "field 'image': headrace does not know .*TensorDataset"),
+    "a dataset": (Fields({"image": UNKNOWN}), "field 'image': headrace does not know .*TensorDataset"),
     "a stack's dataset": (StackDataset(x=[0] * COUNT, y=UNKNOWN), "field 'y': headrace does not know"),
     "no common size": (
-        Samples({"image": Blobs(encoded().images, transform=T.ToTensor())}),
+        Fields({"image": EncodedImages(encoded().images, transform=T.ToTensor())}),
         "field 'image': the images' sizes vary",
     ),
-    "int64": (Samples({"mask": Blobs(encoded().gray, transform=INT64, mode="L")}), "field 'mask': the transforms make"),
+    "int64": (
+        Fields({"mask": EncodedImages(encoded().gray, transform=INT64, mode="L")}),
+        "field 'mask': the transforms make",
+    ),
     "several sizes": (
-        Samples({"image": Blobs(encoded().images, transform=BY_RATIO)}),
+        Fields({"image": EncodedImages(encoded().images, transform=BY_RATIO)}),
         "field 'image': ByAspectRatio gives",
     ),
 }
@@ -63,7 +66,7 @@ def test_torch_delivers_the_same_samples_from_deferred_images(workers):
     assert same(batches(DataLoader), batches(TorchDataLoader))
 
 
-class Changed(Samples):
+class Changed(Fields):
     def __getitem__(self, index: int) -> dict[str, Any]:
         return {"x": super().__getitem__(index)["x"] + 1}
 
@@ -89,39 +92,39 @@ class Odd(list[int]):
 
 
 def test_lists_that_override_are_torchs():
-    data = Samples({"x": Odd(range(9))})
+    data = Fields({"x": Odd(range(9))})
     loader = DataLoader(data, 4)
     assert not loader.native and "field 'x': Odd overrides __getitem__" in str(loader.explain())
     assert_equal(loader, TorchDataLoader(data, 4))
 
 
 def test_a_concatenation_is_torchs():
-    data = ConcatDataset([Samples({"x": [1, 2]}), Samples({"x": [3]})])
+    data = ConcatDataset([Fields({"x": [1, 2]}), Fields({"x": [3]})])
     loader = DataLoader(data, 2)
     assert not loader.native
     assert_equal(loader, TorchDataLoader(data, 2))
 
 
 def test_changes_take_effect_with_the_next_epoch():
-    images = Blobs(encoded().images, transform=plain())
+    images = EncodedImages(encoded().images, transform=plain())
     values = [*range(COUNT)]
-    data = Samples({"image": images, "x": values})
+    data = Fields({"image": images, "x": values})
     loader = DataLoader(data, 6, num_workers=1)
     assert next(iter(loader))["image"].shape == (6, 3, 32, 32)
     images.transform = plain(20)
     assert next(iter(loader))["image"].shape == (6, 3, 20, 20)
     assert_equal(loader, TorchDataLoader(data, 6))
-    data = Samples({"x": values})
+    data = Fields({"x": values})
     loader = DataLoader(data, 6)
     values.append(0)
     assert_equal(loader, TorchDataLoader(data, 6))
 
 
 def test_persistent_workers_keep_the_dataset_of_the_first_epoch():
-    images = Blobs(encoded().images, transform=plain())
+    images = EncodedImages(encoded().images, transform=plain())
     values = [*range(COUNT)]
     loaders = [
-        kind(Samples({"image": images, "x": values}), 6, num_workers=1, persistent_workers=True)
+        kind(Fields({"image": images, "x": values}), 6, num_workers=1, persistent_workers=True)
         for kind in (DataLoader, TorchDataLoader)
     ]
     first = [next(iter(loader)) for loader in loaders]
@@ -135,8 +138,8 @@ def test_persistent_workers_keep_the_dataset_of_the_first_epoch():
 
 
 def test_a_field_that_stops_being_native_is_handed_to_torch():
-    images = Blobs(encoded().images, transform=plain())
-    loader = DataLoader(Samples({"image": images}), 1)
+    images = EncodedImages(encoded().images, transform=plain())
+    loader = DataLoader(Fields({"image": images}), 1)
     assert loader.native
     images.transform = T.ToTensor()
     assert next(iter(loader))["image"].shape[0] == 1 and not loader.native
@@ -144,7 +147,7 @@ def test_a_field_that_stops_being_native_is_handed_to_torch():
 
 def test_torchvisions_datasets_are_fields(torchvision, tmp_path):
     data = torchvision.datasets.ImageFolder(write_folder(tmp_path), plain())
-    samples = Samples({"image": data, "again": Subset(data, range(len(data)))}, T.CenterCrop(40))
+    samples = Fields({"image": data, "again": Subset(data, range(len(data)))}, T.CenterCrop(40))
     loader = DataLoader(samples, 5, num_workers=1)
     assert loader.native
     assert_equal(loader, TorchDataLoader(samples, 5))

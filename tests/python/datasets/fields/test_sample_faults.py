@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from stacks import COUNT, GEOMETRY, MASK, encoded, plain, png
 
-from headrace import Arrays, Blobs, DataLoader, ImageFiles, SampleError, Samples
+from headrace import DataLoader, EncodedImages, Fields, ImageArray, ImageFiles, SampleError
 from headrace import transforms as T
 from headrace._base.originals.relied_functions import Relied
 from support import hard_files, judge, same, silent_pillow, truncated
@@ -19,19 +19,21 @@ from support import hard_files, judge, same, silent_pillow, truncated
 BAD_IMAGES, BAD_MASKS = (4, 9), (9, 13, 14)
 
 
-def damaged(geometry: Any = GEOMETRY) -> Samples:
+def damaged(geometry: Any = GEOMETRY) -> Fields:
     files = encoded()
     images = [truncated(data) if i in BAD_IMAGES else data for i, data in enumerate(files.images)]
     masks = [truncated(data) if i in BAD_MASKS else data for i, data in enumerate(files.palette)]
     rng = np.random.default_rng(0)
     fields = {
-        "image": Blobs(images, [*range(COUNT)], T.Compose([T.Resize((32, 32)), T.ToTensor()])),
-        "mask": Blobs(masks, transform=T.Compose([T.Resize((32, 32), T.InterpolationMode.NEAREST), MASK]), mode="P"),
+        "image": EncodedImages(images, [*range(COUNT)], T.Compose([T.Resize((32, 32)), T.ToTensor()])),
+        "mask": EncodedImages(
+            masks, transform=T.Compose([T.Resize((32, 32), T.InterpolationMode.NEAREST), MASK]), mode="P"
+        ),
         "row": rng.random((COUNT, 5)),
         "large": rng.integers(0, 256, (COUNT, 3000), np.uint8),
         "text": [f"text {i}" for i in range(COUNT)],
     }
-    return Samples(fields, geometry, ["mask"] if geometry else [])
+    return Fields(fields, geometry, ["mask"] if geometry else [])
 
 
 def assert_equal(loader: DataLoader[Any], expected: list[Any]) -> None:
@@ -89,11 +91,11 @@ def test_images_of_different_sizes_do_not_share_a_geometry(workers):
         png(Image.open(BytesIO(one)).rotate(90, expand=True)) if i in odd else one for i, one in enumerate(files.gray)
     ]
     fields = {
-        "image": Blobs(files.images, transform=T.ToTensor()),
-        "mask": Blobs(turned, transform=MASK, mode="L"),
+        "image": EncodedImages(files.images, transform=T.ToTensor()),
+        "mask": EncodedImages(turned, transform=MASK, mode="L"),
         "x": [*range(COUNT)],
     }
-    data = Samples(fields, GEOMETRY, ["mask"])
+    data = Fields(fields, GEOMETRY, ["mask"])
     loader = DataLoader(data, 6, seed=1, num_workers=workers, on_error="skip")
     expected = list(loader.reference())
     with pytest.warns(UserWarning, match="2 samples could not be made"):
@@ -126,9 +128,9 @@ def test_sizes_are_known_of_every_kind_of_image(step, device):
         width, height = first.size
     sizes = {"equal": (height, width), "other": (height + 1, width)}
     for name, size in sizes.items():
-        pixels = Arrays(rng.integers(0, 256, (1, *size, 3), np.uint8), transform=end)
+        pixels = ImageArray(rng.integers(0, 256, (1, *size, 3), np.uint8), transform=end)
         for data in (encoded().images[0], png(Image.new("RGB", (width, height)))):
-            samples = Samples({"a": Blobs([data], transform=end), "b": pixels}, T.RandomHorizontalFlip())
+            samples = Fields({"a": EncodedImages([data], transform=end), "b": pixels}, T.RandomHorizontalFlip())
             loader = DataLoader(samples, 1, num_workers=1, device=device, seed=0)
             if name == "equal":
                 assert next(iter(loader))["a"].shape == (1, 3, 8, 8)
@@ -138,14 +140,18 @@ def test_sizes_are_known_of_every_kind_of_image(step, device):
 
 
 def test_without_a_geometry_sizes_may_differ():
-    pixels = Arrays(np.zeros((COUNT, 9, 7), np.uint8), transform=plain())
-    loader = DataLoader(Samples({"a": Blobs(encoded().images, transform=plain()), "b": pixels}), 6, num_workers=1)
+    pixels = ImageArray(np.zeros((COUNT, 9, 7), np.uint8), transform=plain())
+    loader = DataLoader(
+        Fields({"a": EncodedImages(encoded().images, transform=plain()), "b": pixels}), 6, num_workers=1
+    )
     assert_equal(loader, list(loader.reference()))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_mask_without_indices_fails(workers):
-    loader = DataLoader(Samples({"mask": Blobs(encoded().images, transform=plain(), mode="P")}), 1, num_workers=workers)
+    loader = DataLoader(
+        Fields({"mask": EncodedImages(encoded().images, transform=plain(), mode="P")}), 1, num_workers=workers
+    )
     assert loader.native
     with pytest.raises(ValueError, match=r"sample 0 \(mask: blob 0 .*an image of mode RGB has no palette indices"):
         next(iter(loader))
@@ -162,7 +168,7 @@ def test_odd_files_in_every_mode(hard_dev, mode):
     paths = [path for path in hard_files(hard_dev) if path.stat().st_size < 300_000]
     good = {*judge(paths)[0]}
     end = T.Compose([T.Resize((24, 24)), T.PILToTensor()])
-    data = Samples({"image": ImageFiles(paths, transform=end, mode=mode), "name": [path.name for path in paths]})
+    data = Fields({"image": ImageFiles(paths, transform=end, mode=mode), "name": [path.name for path in paths]})
     loader = DataLoader(data, 4, num_workers=2, on_error="skip", max_errors=None)
     with pytest.warns(UserWarning, match="could not be made"), silent_pillow():
         expected = list(loader.reference())

@@ -9,7 +9,7 @@ import pytest
 import torch
 from stacks import COUNT, assert_equal, encoded, everything, plain
 
-from headrace import Blobs, DataLoader, Samples, VerificationError
+from headrace import DataLoader, EncodedImages, Fields, VerificationError
 from headrace._engine.columns_engine import ColumnsEngine
 from support import eventually, same, threads_without_ours
 
@@ -52,13 +52,13 @@ def test_reports():
 
 
 def test_verify_finds_a_difference(monkeypatch):
-    loader = DataLoader(Samples({"image": Blobs(encoded().images, transform=plain())}), 6)
+    loader = DataLoader(Fields({"image": EncodedImages(encoded().images, transform=plain())}), 6)
     loader.recipe()["image"].lut[0, 7:] += 1
     with pytest.raises(VerificationError, match="batch 0: field 'image' differs in"):
         loader.verify()
     files = encoded()
     values = [*range(COUNT)]
-    loader = DataLoader(Samples({"x": values, "image": Blobs(files.images, transform=plain())}), 6)
+    loader = DataLoader(Fields({"x": values, "image": EncodedImages(files.images, transform=plain())}), 6)
     monkeypatch.setattr(type(loader.source), "targets_of", lambda self, indices: {"x": torch.zeros(len(indices))})
     with pytest.raises(VerificationError, match=r"batch 0: field 'x': torch\.float32"):
         loader.verify()
@@ -78,13 +78,13 @@ def test_threads_end_and_tensors_stay():
 
 
 def test_statistics_count_images_alone():
-    data = Samples({"image": Blobs(encoded().images, transform=plain()), "x": np.arange(COUNT)})
+    data = Fields({"image": EncodedImages(encoded().images, transform=plain()), "x": np.arange(COUNT)})
     loader = DataLoader(data, 6, num_workers=1)
     list(loader)
     assert {one.name: one.items for one in loader.stats().stages}["read"] == COUNT
 
 
 def test_values_that_do_not_stack_name_the_field():
-    data = Samples({"x": [[1, 2], [3]]})
+    data = Fields({"x": [[1, 2], [3]]})
     with pytest.raises(RuntimeError, match="field 'x'"):
         list(DataLoader(data, 2))

@@ -1,4 +1,4 @@
-"""`Samples` by plain Python: what ``dataset[i]`` is, what its geometry does, and which arguments it refuses."""
+"""`Fields` by plain Python: what ``dataset[i]`` is, what its geometry does, and which arguments it refuses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PIL import Image
 from stacks import COUNT, GEOMETRY, MASK, encoded, everything, plain, png
 from torch.utils.data import StackDataset, TensorDataset, default_collate
 
-from headrace import Arrays, Blobs, Columns, Samples
+from headrace import Columns, EncodedImages, Fields, ImageArray
 from headrace import transforms as T
 from support import same
 
@@ -24,7 +24,7 @@ GRAY, RGB = "L", "RGB"
 def without_geometry():
     files = encoded()
     return {
-        "image": Blobs(files.images, [*range(COUNT)], plain()),
+        "image": EncodedImages(files.images, [*range(COUNT)], plain()),
         "columns": Columns({"a": np.arange(COUNT), "b": torch.rand(COUNT, 2)}),
         "row": np.random.default_rng(0).random((COUNT, 3)),
         "text": [str(i) for i in range(COUNT)],
@@ -33,7 +33,7 @@ def without_geometry():
 
 def test_a_sample_is_a_dict_of_the_fields_samples():
     fields = without_geometry()
-    data = Samples(fields)
+    data = Fields(fields)
     assert len(data) == COUNT and list(data[3]) == list(fields) == list(data.fields)
     for i in (0, 5, -1):
         assert same(data[i], {name: values[i] for name, values in fields.items()})
@@ -77,8 +77,10 @@ def test_masks_take_nearest_pixels_and_pad_with_0(library, request):
         lib = vision if library == "v1" else vision.v2
     levels = Image.fromarray(np.kron(np.arange(12, dtype=np.uint8).reshape(3, 4) + 100, np.ones((7, 5), np.uint8)))
     filled = lib.Compose([lib.Pad(4, fill=9), lib.RandomCrop(24, padding=8, fill=7), lib.RandomResizedCrop(40)])
-    data = Samples(
-        {"image": Blobs([png(levels)] * 9, mode=GRAY), "mask": Blobs([png(levels)] * 9, mode="P")}, filled, ["mask"]
+    data = Fields(
+        {"image": EncodedImages([png(levels)] * 9, mode=GRAY), "mask": EncodedImages([png(levels)] * 9, mode="P")},
+        filled,
+        ["mask"],
     )
     values = {name: set() for name in ("image", "mask")}
     for i in range(9):
@@ -91,7 +93,7 @@ def test_masks_take_nearest_pixels_and_pad_with_0(library, request):
 
 def test_a_later_change_of_the_geometry_has_no_effect():
     geometry = T.Compose([T.RandomHorizontalFlip(1.0)])
-    data = Samples({"image": Blobs(encoded().images, transform=T.PILToTensor())}, geometry)
+    data = Fields({"image": EncodedImages(encoded().images, transform=T.PILToTensor())}, geometry)
     before = data[0]
     geometry.transforms[0].p = 0.0
     assert torch.equal(data[0], before["image"]) if isinstance(before, torch.Tensor) else same(data[0], before)
@@ -102,17 +104,17 @@ def test_palettes_keep_their_indices_and_other_modes_are_converted_or_refused():
     for gray, palette in zip(files.gray, files.palette, strict=True):
         levels = np.asarray(Image.open(BytesIO(gray)))
         assert np.array_equal(levels, np.asarray(Image.open(BytesIO(palette))))
-        assert np.array_equal(levels, np.asarray(Blobs([palette], mode="P")[0]))
-        assert np.array_equal(levels, np.asarray(Blobs([gray], mode="P")[0]))
-        assert np.array_equal(levels, np.asarray(Blobs([gray], mode="L")[0]))
+        assert np.array_equal(levels, np.asarray(EncodedImages([palette], mode="P")[0]))
+        assert np.array_equal(levels, np.asarray(EncodedImages([gray], mode="P")[0]))
+        assert np.array_equal(levels, np.asarray(EncodedImages([gray], mode="L")[0]))
         converted = np.asarray(Image.open(BytesIO(palette)).convert("L"))
-        assert np.array_equal(converted, np.asarray(Blobs([palette], mode="L")[0]))
+        assert np.array_equal(converted, np.asarray(EncodedImages([palette], mode="L")[0]))
     with pytest.raises(ValueError, match="image of mode RGB has no palette indices"):
-        Blobs([files.images[0]], mode="P")[0]
+        EncodedImages([files.images[0]], mode="P")[0]
     with pytest.raises(
         ValueError, match=r"mode must be 'RGB', 'L' \(gray levels\) or 'P' \(palette indices\), not 'I;16'"
     ):
-        Blobs([files.images[0]], mode="I;16")
+        EncodedImages([files.images[0]], mode="I;16")
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda data: pickle.loads(pickle.dumps(data))])
@@ -126,7 +128,7 @@ def test_copies(duplicate):
         assert same(twin[i], sample)
 
 
-IMAGES = Blobs(encoded().images, transform=plain())
+IMAGES = EncodedImages(encoded().images, transform=plain())
 REFUSED = {
     "no dict": (([IMAGES],), TypeError, "fields must be a dict of datasets and values by name, not list"),
     "nothing": (({},), ValueError, "fields is empty: there is nothing to make samples from"),
@@ -168,21 +170,24 @@ REFUSED = {
 def test_what_is_refused(case):
     arguments, kind, words = REFUSED[case]
     with pytest.raises(kind, match=words):
-        Samples(*arguments)
+        Fields(*arguments)
 
 
 def test_datasets_with_transforms_of_their_own_cannot_follow_a_geometry():
-    first, second = Blobs(encoded().images, transform=plain()), Blobs(encoded().images, transform=plain(16))
+    first, second = (
+        EncodedImages(encoded().images, transform=plain()),
+        EncodedImages(encoded().images, transform=plain(16)),
+    )
     joined = torch.utils.data.ConcatDataset([first, second])
     with pytest.raises(TypeError, match="field 'image' joins datasets with transforms of their own"):
-        Samples({"image": joined}, GEOMETRY)
-    assert len(Samples({"image": joined})) == 2 * COUNT
+        Fields({"image": joined}, GEOMETRY)
+    assert len(Fields({"image": joined})) == 2 * COUNT
 
 
 def test_images_of_different_sizes_are_an_error_of_the_sample():
-    images = Arrays(np.zeros((3, 375, 500, 3), np.uint8), transform=MASK)
-    masks = Arrays(np.zeros((3, 500, 375), np.uint8), transform=MASK)
-    data = Samples({"image": images, "mask": masks}, GEOMETRY, ["mask"])
+    images = ImageArray(np.zeros((3, 375, 500, 3), np.uint8), transform=MASK)
+    masks = ImageArray(np.zeros((3, 500, 375), np.uint8), transform=MASK)
+    data = Fields({"image": images, "mask": masks}, GEOMETRY, ["mask"])
     with pytest.raises(ValueError, match="image is 500x375, but mask is 375x500; a shared geometry needs equal sizes"):
         data[1]
 

@@ -14,7 +14,7 @@ from stacks import COUNT, GEOMETRY, MASK, assert_equal, encoded, everything, pla
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import StackDataset, Subset, random_split
 
-from headrace import Arrays, Blobs, Columns, DataLoader, ImageFiles, Samples
+from headrace import Columns, DataLoader, EncodedImages, Fields, ImageArray, ImageFiles
 from headrace import transforms as T
 from support import TENSOR, same, write_folder
 
@@ -62,10 +62,10 @@ def test_on_a_device(layout):
 def fields_of_all_kinds() -> dict[str, Any]:
     files = encoded()
     return {
-        "image": Blobs(files.images, [f"label {i}" for i in range(COUNT)], plain()),
-        "gray": Blobs(files.images, transform=plain(16), mode="L"),
-        "mask": Blobs(files.palette, transform=T.Compose([T.Resize((8, 8)), T.PILToTensor()]), mode="P"),
-        "pixels": Arrays(RNG.integers(0, 256, (COUNT, 9, 8, 3), np.uint8), range(COUNT), T.ToTensor()),
+        "image": EncodedImages(files.images, [f"label {i}" for i in range(COUNT)], plain()),
+        "gray": EncodedImages(files.images, transform=plain(16), mode="L"),
+        "mask": EncodedImages(files.palette, transform=T.Compose([T.Resize((8, 8)), T.PILToTensor()]), mode="P"),
+        "pixels": ImageArray(RNG.integers(0, 256, (COUNT, 9, 8, 3), np.uint8), range(COUNT), T.ToTensor()),
         "tokens": Columns({"a": RNG.integers(0, 99, (COUNT, 5)), "b": torch.rand(COUNT)}),
         "row": RNG.random((COUNT, 2, 3)).astype(np.float32),
         "scalar": RNG.random(COUNT),
@@ -86,7 +86,7 @@ def positional(fields: dict[str, Any]) -> StackDataset[Any]:
     return StackDataset(*fields.values())
 
 
-KINDS = {"samples": Samples, "stack of names": lambda fields: StackDataset(**fields), "stack": positional}
+KINDS = {"samples": Fields, "stack of names": lambda fields: StackDataset(**fields), "stack": positional}
 
 
 @pytest.mark.parametrize("batch_size", [5, None])
@@ -103,12 +103,14 @@ def test_without_random_numbers_batches_are_torchs(kind, workers, batch_size):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_still_geometry_makes_torchs_batches(workers):
     files = encoded()
-    data = Samples(
+    data = Fields(
         {
-            "image": Blobs(files.images, [*range(COUNT)], T.Compose([*TENSOR])),
-            "mask": Blobs(files.gray, transform=MASK, mode="L"),
-            "indices": Blobs(files.palette, transform=T.Compose([T.PILToTensor(), T.ToDtype(torch.float32)]), mode="P"),
-            "gray": Blobs(files.images, transform=T.ToTensor(), mode="L"),
+            "image": EncodedImages(files.images, [*range(COUNT)], T.Compose([*TENSOR])),
+            "mask": EncodedImages(files.gray, transform=MASK, mode="L"),
+            "indices": EncodedImages(
+                files.palette, transform=T.Compose([T.PILToTensor(), T.ToDtype(torch.float32)]), mode="P"
+            ),
+            "gray": EncodedImages(files.images, transform=T.ToTensor(), mode="L"),
         },
         STILL,
         ["mask", "indices"],
@@ -122,7 +124,7 @@ def test_a_still_geometry_makes_torchs_batches(workers):
 def test_torchvisions_geometry_is_native(T):
     data = everything()
     same_steps = T.Compose([T.RandomResizedCrop(32, antialias=True), T.RandomHorizontalFlip()])
-    theirs = Samples(data.fields, same_steps, ["mask", "indices"])
+    theirs = Fields(data.fields, same_steps, ["mask", "indices"])
     options = {"batch_size": 6, "shuffle": True, "seed": 9, "num_workers": 2}
     loader = DataLoader(theirs, **options)
     assert loader.native
@@ -134,10 +136,10 @@ def test_random_choices_are_shared():
     flips = T.RandomChoice([T.RandomHorizontalFlip(1.0), T.RandomVerticalFlip(1.0)])
     geometry = T.Compose([T.RandomApply([T.RandomCrop(40, pad_if_needed=True)], 0.5), T.Resize((24, 24)), flips])
     fields = {
-        name: Blobs(files.gray, transform=T.Compose([T.RandomErasing(0.0), T.PILToTensor()][1:]), mode=mode)
+        name: EncodedImages(files.gray, transform=T.Compose([T.RandomErasing(0.0), T.PILToTensor()][1:]), mode=mode)
         for name, mode in (("a", "L"), ("b", "P"))
     }
-    loader = DataLoader(Samples(fields, geometry, ["a", "b"]), 6, True, seed=2, num_workers=1)
+    loader = DataLoader(Fields(fields, geometry, ["a", "b"]), 6, True, seed=2, num_workers=1)
     assert loader.native
     batches = list(loader)
     assert all(torch.equal(one["a"], one["b"]) for one in batches)
@@ -157,7 +159,7 @@ def test_files_resume_in_the_middle(tmp_path):
         "mask": ImageFiles(masks, transform=MASK, mode="L"),
         "label": [*range(len(paths))],
     }
-    data = Samples(fields, GEOMETRY, ["mask"])
+    data = Fields(fields, GEOMETRY, ["mask"])
     options = {"batch_size": 5, "shuffle": True, "seed": 4}
     whole = list(DataLoader(data, **options, num_workers=2))
     loader = DataLoader(data, **options, num_workers=1)
@@ -169,17 +171,17 @@ def test_files_resume_in_the_middle(tmp_path):
     assert_equal(again, whole[2:])
     fields["mask"] = ImageFiles(masks[::-1], transform=MASK, mode="L")
     with pytest.raises(ValueError, match="dataset"):
-        DataLoader(Samples(fields, GEOMETRY, ["mask"]), **options).load_state_dict(state)
+        DataLoader(Fields(fields, GEOMETRY, ["mask"]), **options).load_state_dict(state)
     fields["mask"] = ImageFiles(masks, transform=T.Compose([T.PILToTensor(), T.ToDtype(torch.float32)]), mode="L")
     with pytest.raises(ValueError, match="transforms"):
-        DataLoader(Samples(fields, GEOMETRY, ["mask"]), **options).load_state_dict(state)
+        DataLoader(Fields(fields, GEOMETRY, ["mask"]), **options).load_state_dict(state)
 
 
 def test_plain_values_are_part_of_the_state():
     data, options = [*range(COUNT)], {"batch_size": 4}
-    state = DataLoader(Samples({"x": data}), **options).state_dict()
-    DataLoader(Samples({"x": data}), **options).load_state_dict(state)
-    for other in (Samples({"x": data[::-1]}), Samples({"y": data}), StackDataset(data)):
+    state = DataLoader(Fields({"x": data}), **options).state_dict()
+    DataLoader(Fields({"x": data}), **options).load_state_dict(state)
+    for other in (Fields({"x": data[::-1]}), Fields({"y": data}), StackDataset(data)):
         with pytest.raises(ValueError, match="dataset"):
             DataLoader(other, **options).load_state_dict(state)
 
@@ -192,7 +194,7 @@ def test_subsets_are_native():
         assert loader.native and len(loader.source) == len(part)
         assert_equal(loader, list(loader.reference()))
         loader.load_state_dict(loader.state_dict())
-    still = Subset(Samples(fields_of_all_kinds()), [7, 3, 3])
+    still = Subset(Fields(fields_of_all_kinds()), [7, 3, 3])
     assert_equal(DataLoader(still, 2, num_workers=1), TorchDataLoader(still, 2))
 
 
@@ -203,7 +205,7 @@ def test_ranks_share_the_samples():
 
 
 def test_values_alone_need_no_threads():
-    data = Samples({"x": [*range(COUNT)], "y": ["a"] * COUNT})
+    data = Fields({"x": [*range(COUNT)], "y": ["a"] * COUNT})
     loader = DataLoader(data, 7, num_workers=2)
     assert loader.native and "nothing yet" in str(loader.stats())
     assert_equal(loader, TorchDataLoader(data, 7))
@@ -217,17 +219,19 @@ def square(image: Image.Image) -> Image.Image:
 def test_steps_in_python(workers):
     files = encoded()
     fields = {
-        "image": Blobs(files.images, transform=T.Compose([square, *TENSOR])),
-        "mask": Blobs(files.gray, transform=T.Compose([square, T.PILToTensor()]), mode="L"),
+        "image": EncodedImages(files.images, transform=T.Compose([square, *TENSOR])),
+        "mask": EncodedImages(files.gray, transform=T.Compose([square, T.PILToTensor()]), mode="L"),
     }
-    loader = DataLoader(Samples(fields, GEOMETRY, ["mask"]), 5, True, seed=1, num_workers=workers)
+    loader = DataLoader(Fields(fields, GEOMETRY, ["mask"]), 5, True, seed=1, num_workers=workers)
     assert loader.native and "square" in str(loader.explain())
     assert_equal(loader, list(loader.reference()))
 
 
 def test_masks_of_jpegs_in_gray():
     files = [data for data in encoded().images if Image.open(BytesIO(data)).mode == "L"]
-    data = Samples({"a": Blobs(files, transform=plain(), mode="L"), "b": Blobs(files, transform=plain(), mode="P")})
+    data = Fields(
+        {"a": EncodedImages(files, transform=plain(), mode="L"), "b": EncodedImages(files, transform=plain(), mode="P")}
+    )
     loader = DataLoader(data, 2, num_workers=1)
     assert loader.native and len(data) == 2
     assert_equal(loader, TorchDataLoader(data, 2))

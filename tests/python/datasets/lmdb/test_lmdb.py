@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace import LMDB, Blobs, DataLoader
+from headrace import LMDB, DataLoader, EncodedImages
 from headrace.datasets.lmdb.btree_pages import entries_of
 from support import assert_same, pictures, train
 
@@ -56,7 +56,7 @@ def test_batches_equal_the_oracle(tmp_path, device):
     options = {"batch_size": 5, "shuffle": True, "seed": 1, "num_workers": 2, "device": device}
     loader = DataLoader(data, **options)
     assert loader.native
-    blobs = Blobs(pictures(24), [i % 5 for i in range(24)], train(24))
+    blobs = EncodedImages(pictures(24), [i % 5 for i in range(24)], train(24))
     assert assert_same(loader, list(DataLoader(blobs, **options))) == 5
     assert_same(loader, list(loader.reference()))
     again = pickle.loads(pickle.dumps(data))

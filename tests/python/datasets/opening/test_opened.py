@@ -12,15 +12,15 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
+from headrace import DataLoader, EncodedImages, ImageFiles, ImageFolder
 from headrace.datasets.opening.dataset_opening import opened
 from support import assert_same, pictures, train, write_folder
 
 COUNT = 12
 
 
-def expected(labels: bool = True) -> Blobs:
-    return Blobs(pictures(COUNT), [i % 5 for i in range(COUNT)] if labels else None, train(24))
+def expected(labels: bool = True) -> EncodedImages:
+    return EncodedImages(pictures(COUNT), [i % 5 for i in range(COUNT)] if labels else None, train(24))
 
 
 def assert_opens(text: str, kind: str, labels: bool = True) -> None:
@@ -144,12 +144,12 @@ def test_objects(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])  # the current folder is added to it
     (tmp_path / "mine_opened.py").write_text(
-        "from headrace import Blobs\nfrom support import pictures, train\n"
-        "def make():\n    return Blobs(pictures(12), [i % 5 for i in range(12)], train(24))\n"
+        "from headrace import EncodedImages\nfrom support import pictures, train\n"
+        "def make():\n    return EncodedImages(pictures(12), [i % 5 for i in range(12)], train(24))\n"
         "made = make()\nnumber = 5\ndef broken():\n    raise RuntimeError('no disk')\n"
     )
     for text in ("mine_opened:make", "mine_opened:made", "mine_opened.py:make", f"{tmp_path}/mine_opened.py:made"):
-        assert_opens(text, "Blobs")
+        assert_opens(text, "EncodedImages")
     for text, message in {
         "mine_opened:number": "is no map-style dataset but int",
         "mine_opened:missing": "mine_opened has no missing",

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.utils.data import ConcatDataset, StackDataset, Subset
 
-from headrace import Arrays, Blobs, Columns, ImageFiles, Samples
+from headrace import Columns, EncodedImages, Fields, ImageArray, ImageFiles
 from headrace import transforms as T
 from support import TENSOR, pictures
 from torchvision_shim import import_torchvision
@@ -80,21 +80,21 @@ def pets(root: Path) -> Any:
     return _made("oxford_iiit_pet", "OxfordIIITPet", _target_types=["category"], **lists)
 
 
-def arrays(root: Path, labels: Any = None) -> Arrays:
+def arrays(root: Path, labels: Any = None) -> ImageArray:
     data = np.random.default_rng(2).integers(0, 256, (COUNT, 8, 8, 3), dtype=np.uint8)
-    return Arrays(data, np.arange(COUNT) if labels is None else labels, SMALL)
+    return ImageArray(data, np.arange(COUNT) if labels is None else labels, SMALL)
 
 
-def blobs(root: Path, labels: Any = None) -> Blobs:
-    return Blobs(pictures(COUNT), [f"name {i}" for i in range(COUNT)] if labels is None else labels, SMALL)
+def blobs(root: Path, labels: Any = None) -> EncodedImages:
+    return EncodedImages(pictures(COUNT), [f"name {i}" for i in range(COUNT)] if labels is None else labels, SMALL)
 
 
 def columns(root: Path) -> Columns:
     return Columns({"x": np.arange(COUNT * 2.0).reshape(COUNT, 2), "y": torch.arange(COUNT)})
 
 
-def samples(root: Path) -> Samples:
-    return Samples({"image": folder(root), "word": [f"w{i}" for i in range(COUNT)], "x": np.arange(COUNT)})
+def samples(root: Path) -> Fields:
+    return Fields({"image": folder(root), "word": [f"w{i}" for i in range(COUNT)], "x": np.arange(COUNT)})
 
 
 def stack(root: Path) -> StackDataset[Any]:
@@ -208,14 +208,18 @@ CHANGES: dict[str, Changed] = {
     "pets: other target": Changed(pets, lambda d: setattr(d, "_target_types", ["binary-category"])),
     "Arrays: labels in place": Changed(arrays, lambda d: put(d._labels, 0, 50)),
     "Arrays: pixels in place": Changed(arrays, lambda d: put(d.images, 0, 255), seen_live=True),
-    "Blobs: labels in place": Changed(
+    "EncodedImages: labels in place": Changed(
         lambda r: blobs(r, [f"n{i}" for i in range(COUNT)]), lambda d: put(d._labels, 0, "z")
     ),
-    "Blobs: label tensor in place": Changed(lambda r: blobs(r, torch.arange(COUNT)), lambda d: put(d._labels, 0, 50)),
-    "Blobs: a blob replaced": Changed(blobs, lambda d: put(d.blobs, 0, d.blobs[5])),
-    "Blobs: grows": Changed(lambda r: Blobs(pictures(COUNT), None, SMALL), lambda d: d.blobs.extend(d.blobs[:2])),
-    "Blobs: target_transform": Changed(blobs, lambda d: setattr(d, "target_transform", len)),
-    "Blobs: __getitems__ of the instance": Changed(blobs, lambda d: setattr(d, "__getitems__", one_by_one(d))),
+    "EncodedImages: label tensor in place": Changed(
+        lambda r: blobs(r, torch.arange(COUNT)), lambda d: put(d._labels, 0, 50)
+    ),
+    "EncodedImages: a blob replaced": Changed(blobs, lambda d: put(d.blobs, 0, d.blobs[5])),
+    "EncodedImages: grows": Changed(
+        lambda r: EncodedImages(pictures(COUNT), None, SMALL), lambda d: d.blobs.extend(d.blobs[:2])
+    ),
+    "EncodedImages: target_transform": Changed(blobs, lambda d: setattr(d, "target_transform", len)),
+    "EncodedImages: __getitems__ of the instance": Changed(blobs, lambda d: setattr(d, "__getitems__", one_by_one(d))),
     "ImageFiles: labels in place": Changed(
         lambda r: ImageFiles(files(r), np.arange(COUNT), SMALL), lambda d: put(d._labels, 0, 50)
     ),
@@ -245,7 +249,7 @@ CHANGES: dict[str, Changed] = {
     "Subset: an index out of range": Changed(subset, lambda d: d.indices.append(99)),
     "Subset: an index of True": Changed(subset, lambda d: put(d.indices, 1, True)),
     "Subset: another dataset": Changed(
-        subset, lambda d: setattr(d, "dataset", Blobs(pictures(COUNT), [3.5] * COUNT, SMALL))
+        subset, lambda d: setattr(d, "dataset", EncodedImages(pictures(COUNT), [3.5] * COUNT, SMALL))
     ),
     "Subset: label inside": Changed(subset, lambda d: relabel(d.dataset)),
     "Subset: __getitems__ of the instance": Changed(subset, lambda d: setattr(d, "__getitems__", one_by_one(d))),

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrays, DataLoader
+from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace._base.native import core
 from support import TENSOR, assert_same, evaluation, eventually, resident_mb, train
@@ -45,7 +45,7 @@ GRAY_RECIPES = {
 @pytest.mark.parametrize("images", [COLOUR, WIDE], ids=["32x32", "47x130"])
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_colours_equal_the_oracle(recipe, images, device):
-    data = Arrays(images, range(len(images)), RECIPES[recipe])
+    data = ImageArray(images, range(len(images)), RECIPES[recipe])
     loader = DataLoader(data, 5, True, seed=3, num_workers=2, device=device)
     assert loader.native
     assert assert_same(loader, list(loader.reference())) == len(loader)
@@ -56,7 +56,7 @@ def test_colours_equal_the_oracle(recipe, images, device):
 @pytest.mark.parametrize("axes", [3, 4])
 def test_gray_equals_the_oracle(recipe, axes, device):
     images = GRAY if axes == 3 else GRAY[..., None]
-    data = Arrays(images, None, GRAY_RECIPES[recipe])
+    data = ImageArray(images, None, GRAY_RECIPES[recipe])
     loader = DataLoader(data, 5, True, seed=3, num_workers=1, device=device)
     assert loader.native and loader.source.channels == 1
     assert_same(loader, list(loader.reference()))
@@ -64,7 +64,7 @@ def test_gray_equals_the_oracle(recipe, axes, device):
 
 
 def test_a_gray_recipe_that_makes_colours_by_broadcasting_does_so_in_python():
-    data = Arrays(GRAY, None, T.Compose(TENSOR))
+    data = ImageArray(GRAY, None, T.Compose(TENSOR))
     loader = DataLoader(data, 2)
     assert loader.native and "channels" in str(loader.explain())
     assert_same(loader, TorchDataLoader(data, 2))
@@ -79,7 +79,7 @@ def turned(image: Image.Image) -> Image.Image:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_steps_that_python_does(images, device, workers):
     for steps in ([turned, T.Resize((9, 8)), T.ToTensor()], [T.Resize((9, 8)), T.ToTensor(), torch.square]):
-        data = Arrays(images, range(23), T.Compose(steps))
+        data = ImageArray(images, range(23), T.Compose(steps))
         loader = DataLoader(data, 5, num_workers=workers, device=device)
         assert loader.native
         assert_same(loader, TorchDataLoader(data, 5))
@@ -104,11 +104,11 @@ STRIDED = {
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("images", STRIDED.values(), ids=STRIDED)
 def test_any_strides(images, device):
-    data = Arrays(images, None, T.Compose([T.Resize((8, 9)), T.ToImage()]))
+    data = ImageArray(images, None, T.Compose([T.Resize((8, 9)), T.ToImage()]))
     loader = DataLoader(data, 4, device=device)
     assert loader.native
     assert_same(loader, list(loader.reference()))
-    plain = DataLoader(Arrays(images, None, T.Compose([T.CenterCrop(images.shape[1:3]), T.ToImage()])), len(images))
+    plain = DataLoader(ImageArray(images, None, T.Compose([T.CenterCrop(images.shape[1:3]), T.ToImage()])), len(images))
     wanted = torch.from_numpy(np.array(images).reshape(*images.shape[:3], -1)).permute(0, 3, 1, 2)
     assert torch.equal(next(iter(plain)), wanted)
 
@@ -119,23 +119,23 @@ def test_tensors_and_mapped_files(tmp_path, channels):
     np.save(tmp_path / "images.npy", images)
     transform = T.Compose([T.Resize((8, 8)), T.ToImage()])
     kinds = [images, torch.tensor(images), np.load(tmp_path / "images.npy", mmap_mode="r")]
-    batches = [next(iter(DataLoader(Arrays(kind, None, transform), 23, num_workers=1))) for kind in kinds]
+    batches = [next(iter(DataLoader(ImageArray(kind, None, transform), 23, num_workers=1))) for kind in kinds]
     assert all(torch.equal(one, batches[0]) for one in batches)
 
 
 def test_a_sample_is_torchvisions_pil_image():
-    data = Arrays(COLOUR, range(23))
+    data = ImageArray(COLOUR, range(23))
     image, label = data[-1]
     assert (image.mode, label) == ("RGB", 22) and image.tobytes() == Image.fromarray(COLOUR[22]).tobytes()
-    gray = Arrays(GRAY)[3]
+    gray = ImageArray(GRAY)[3]
     assert gray.mode == "L" and gray.tobytes() == GRAY[3].tobytes()
-    assert Arrays(GRAY[..., None])[3].tobytes() == gray.tobytes()
+    assert ImageArray(GRAY[..., None])[3].tobytes() == gray.tobytes()
 
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_dtypes_and_layouts(dtype, memory_format):
-    loader = DataLoader(Arrays(COLOUR, None, CIFAR), 7, seed=1, dtype=dtype, memory_format=memory_format)
+    loader = DataLoader(ImageArray(COLOUR, None, CIFAR), 7, seed=1, dtype=dtype, memory_format=memory_format)
     assert_same(loader, list(loader.reference()))
 
 
@@ -145,7 +145,7 @@ def test_every_instruction_set(isa, monkeypatch):
     from headrace._recipe.draws.draws import Draws
     from headrace._recipe.images.memory_format import Layout
 
-    data = Arrays(COLOUR, None, CIFAR)
+    data = ImageArray(COLOUR, None, CIFAR)
     recipe = DataLoader(data).recipe()
     engine = ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
     rows = np.arange(23)
@@ -157,7 +157,7 @@ def test_every_instruction_set(isa, monkeypatch):
 
 
 def test_an_image_too_small_is_named():
-    loader = DataLoader(Arrays(COLOUR, None, T.Compose([T.RandomCrop(40), T.ToTensor()])), 4, num_workers=1)
+    loader = DataLoader(ImageArray(COLOUR, None, T.Compose([T.RandomCrop(40), T.ToTensor()])), 4, num_workers=1)
     with pytest.raises(
         ValueError, match=r"^plan: sample 0 \(image 0 of an array \(23, 32, 32, 3\)\): Required crop size"
     ):
@@ -167,13 +167,13 @@ def test_an_image_too_small_is_named():
 def test_a_table_costs_nothing_an_image():
     many = np.broadcast_to(COLOUR[0], (50_000_000, 32, 32, 3))
     before = resident_mb()
-    loader = DataLoader(Arrays(many, None, CIFAR), batch_sampler=[[49_999_999, 3], [17]])
+    loader = DataLoader(ImageArray(many, None, CIFAR), batch_sampler=[[49_999_999, 3], [17]])
     assert [len(batch) for batch in loader] == [2, 1]
     assert resident_mb() - before < 250  # the counts of a sampler that may repeat: 4 bytes a sample
 
 
 def test_stats_and_explain():
-    loader = DataLoader(Arrays(np.repeat(COLOUR, 20, axis=0), None, CIFAR), 64, num_workers=1)
+    loader = DataLoader(ImageArray(np.repeat(COLOUR, 20, axis=0), None, CIFAR), 64, num_workers=1)
     list(loader)
     stages = {one.name: one for one in loader.stats().stages}
     assert stages["read"].items == stages["resize"].items == 460
@@ -184,7 +184,7 @@ def test_stats_and_explain():
 
 def test_the_memory_lives_as_long_as_batches_need_it():
     def loader() -> Any:
-        return iter(DataLoader(Arrays(COLOUR.copy(), None, CIFAR), 4, num_workers=1))
+        return iter(DataLoader(ImageArray(COLOUR.copy(), None, CIFAR), 4, num_workers=1))
 
     iterator = loader()
     assert eventually(lambda: len(list(iterator)) == 6)
@@ -209,7 +209,7 @@ def test_the_memory_lives_as_long_as_batches_need_it():
 )
 def test_what_is_no_array_of_images_is_refused(images, error, words):
     with pytest.raises(error, match=words) as raised:
-        Arrays(images)
+        ImageArray(images)
     assert "\n" not in str(raised.value)
 
 
@@ -221,21 +221,21 @@ def test_an_edge_that_no_int_holds_is_not_cut_to_one_that_it_does(shape):
 
 def test_labels_and_lengths():
     with pytest.raises(ValueError, match="there are 23 images but 22 labels"):
-        Arrays(COLOUR, range(22))
-    assert list(DataLoader(Arrays(COLOUR[:0], None, CIFAR))) == []
+        ImageArray(COLOUR, range(22))
+    assert list(DataLoader(ImageArray(COLOUR[:0], None, CIFAR))) == []
     with pytest.raises(TypeError, match="an array's images are not encoded"):
-        Arrays(COLOUR).read(0)
+        ImageArray(COLOUR).read(0)
 
 
 def test_an_array_that_changes_its_size_is_noticed():
     images = COLOUR.copy()
-    data = Arrays(images, None, CIFAR)
+    data = ImageArray(images, None, CIFAR)
     with pytest.raises(ValueError, match="cannot resize"):
         images.resize((3, 32, 32, 3))
     with warnings.catch_warnings():  # NumPy 2.5 deprecates it
         warnings.simplefilter("ignore", DeprecationWarning)
         images.shape = (46, 16, 32, 3)
     with pytest.raises(
-        RuntimeError, match=r"array was \(23, 32, 32, 3\) and is \(46, 16, 32, 3\) now; make a new Arrays"
+        RuntimeError, match=r"array was \(23, 32, 32, 3\) and is \(46, 16, 32, 3\) now; make a new ImageArray"
     ):
         next(iter(DataLoader(data)))

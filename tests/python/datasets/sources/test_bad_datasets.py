@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrays, Blobs, DataLoader, ImageFiles
+from headrace import DataLoader, EncodedImages, ImageArray, ImageFiles
 from headrace import transforms as T
 from support import TENSOR, pictures
 
@@ -38,7 +38,7 @@ IMAGES = np.zeros((4, 4, 4, 3), dtype=np.uint8)
     ],
 )
 def test_labels_that_make_no_batch_are_named(labels, words):
-    data = Blobs(pictures(4), labels, FIXED)
+    data = EncodedImages(pictures(4), labels, FIXED)
     loader = DataLoader(data, 4)
     assert loader.native
     with pytest.raises(Exception) as theirs:
@@ -50,7 +50,7 @@ def test_labels_that_make_no_batch_are_named(labels, words):
 
 
 def test_batches_behind_such_labels_can_be_had():
-    iterator = iter(DataLoader(Blobs(pictures(4), [[1], [1, 2], [3], [4]], FIXED), 2, num_workers=1))
+    iterator = iter(DataLoader(EncodedImages(pictures(4), [[1], [1, 2], [3], [4]], FIXED), 2, num_workers=1))
     with pytest.raises(RuntimeError, match="do not stack"):
         next(iterator)
     assert next(iterator)[1][0].tolist() == [3, 4]
@@ -61,20 +61,20 @@ def test_what_target_transform_raises_is_raised():
         raise LookupError(f"no class {label}")
 
     with pytest.raises(LookupError, match="no class 0"):
-        next(iter(DataLoader(Blobs(pictures(1), [0], FIXED, refuse))))
+        next(iter(DataLoader(EncodedImages(pictures(1), [0], FIXED, refuse))))
 
 
 def test_labels_may_be_unhashable():
     labels = [np.array([1, 2]), np.array([3, 4])]
-    assert next(iter(DataLoader(Blobs(pictures(2), labels, FIXED), 2)))[1].tolist() == [[1, 2], [3, 4]]
+    assert next(iter(DataLoader(EncodedImages(pictures(2), labels, FIXED), 2)))[1].tolist() == [[1, 2], [3, 4]]
 
 
-class Long(Blobs):
+class Long(EncodedImages):
     def __len__(self) -> int:
         return 30
 
 
-class LongArrays(Arrays):
+class LongArrays(ImageArray):
     def __len__(self) -> int:
         return 30
 

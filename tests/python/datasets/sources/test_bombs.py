@@ -11,7 +11,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from headrace import Blobs, DataLoader, SampleError
+from headrace import DataLoader, EncodedImages, SampleError
 from support import assert_same, output_of, pictures, train
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1e3
 def first(data, workers):
     try:
-        next(iter(headrace.DataLoader(headrace.Blobs([data] * 4, None, train(64)), 4, num_workers=workers)))
+        next(iter(headrace.DataLoader(headrace.EncodedImages([data] * 4, None, train(64)), 4, num_workers=workers)))
     except Exception as error:
         return error
 for workers in (0, 2):
@@ -85,7 +85,7 @@ def low_limit(monkeypatch) -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_pillows_warning_comes_and_the_batch_too(low_limit, workers):
-    loader = DataLoader(Blobs(LARGE, None, train(32)), 4, num_workers=workers, seed=1)
+    loader = DataLoader(EncodedImages(LARGE, None, train(32)), 4, num_workers=workers, seed=1)
     with pytest.warns(Image.DecompressionBombWarning, match="exceeds limit of 7000 pixels"):
         expected = list(loader.reference())
     with pytest.warns(Image.DecompressionBombWarning, match="exceeds limit of 7000 pixels"):
@@ -99,31 +99,33 @@ def test_where_warnings_are_errors_it_is_the_samples_error(low_limit, workers):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(Image.DecompressionBombWarning, match=r"decode: sample 0 .*exceeds limit of 7000") as raised:
-            next(iter(DataLoader(Blobs(LARGE[:1], None, train(32)), num_workers=workers)))
+            next(iter(DataLoader(EncodedImages(LARGE[:1], None, train(32)), num_workers=workers)))
     assert isinstance(raised.value, SampleError)
 
 
 def test_at_the_limit_there_is_no_warning(low_limit):
     assert SMALL and LARGE
-    assert_same(loader := DataLoader(Blobs(SMALL, None, train(32)), 4, seed=1), list(loader.reference()))
+    assert_same(loader := DataLoader(EncodedImages(SMALL, None, train(32)), 4, seed=1), list(loader.reference()))
 
 
 def test_above_twice_the_limit_pillow_refuses(monkeypatch):
     data = pictures(1)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     with pytest.raises(Image.DecompressionBombError, match=r"sample 0 .*exceeds limit of 200 pixels"):
-        next(iter(DataLoader(Blobs(data, None, train(32)))))
+        next(iter(DataLoader(EncodedImages(data, None, train(32)))))
 
 
 def test_without_a_limit_nothing_is_refused(monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
-    assert_same(loader := DataLoader(Blobs(pictures(4), None, train(32)), 4, seed=1), list(loader.reference()))
+    assert_same(loader := DataLoader(EncodedImages(pictures(4), None, train(32)), 4, seed=1), list(loader.reference()))
 
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_the_limit_is_the_one_that_torchs_workers_would_have(monkeypatch, persistent):
     """New workers take over the limit of the moment; persistent ones keep the one that they began with."""
-    loader = DataLoader(Blobs(pictures(1), None, train(32)), num_workers=1, persistent_workers=persistent, seed=1)
+    loader = DataLoader(
+        EncodedImages(pictures(1), None, train(32)), num_workers=1, persistent_workers=persistent, seed=1
+    )
     next(iter(loader))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     if persistent:
@@ -139,7 +141,7 @@ def test_load_truncated_images(monkeypatch):
     files = [pictures(1)[0][:900]]
     monkeypatch.setattr("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", True)
     for workers in (0, 1):
-        loader = DataLoader(Blobs(files, None, train(32)), num_workers=workers, seed=1)
+        loader = DataLoader(EncodedImages(files, None, train(32)), num_workers=workers, seed=1)
         assert_same(loader, list(loader.reference()))
     monkeypatch.setattr("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", False)
     with pytest.raises(OSError, match="truncated"):

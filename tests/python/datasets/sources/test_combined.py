@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset, random_split
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrays, Blobs, DataLoader, ImageFolder
+from headrace import DataLoader, EncodedImages, ImageArray, ImageFolder
 from headrace import transforms as T
 from support import TENSOR, assert_same, blobs, pictures, train, write_folder
 
@@ -26,8 +26,8 @@ def twice(label: Any) -> Any:
 
 def some() -> dict[str, Any]:
     """Combinations by name, all with a deterministic transform."""
-    pictures_, arrays = blobs(10, FIXED), Arrays(IMAGES, range(100, 109), FIXED)
-    doubled = Blobs(pictures(4), [7, 8, 9, 10], FIXED, twice)
+    pictures_, arrays = blobs(10, FIXED), ImageArray(IMAGES, range(100, 109), FIXED)
+    doubled = EncodedImages(pictures(4), [7, 8, 9, 10], FIXED, twice)
     joined = ConcatDataset([pictures_, arrays, doubled])
     split = random_split(pictures_, [7, 3], generator=torch.Generator().manual_seed(1))
     return {
@@ -43,9 +43,11 @@ def some() -> dict[str, Any]:
         "joined with itself": ConcatDataset([arrays, arrays]),
         "a subset of joined": Subset(joined, [22, 0, 10, 9, 18, 19]),
         "joined subsets": ConcatDataset([Subset(pictures_, [1]), Subset(arrays, []), Subset(doubled, [3, 0])]),
-        "floats": ConcatDataset([Blobs(pictures(3), [0.5, 1.5, 2.5], FIXED), Blobs(pictures(2), [3.5, 4.5], FIXED)]),
-        "dicts": Subset(Blobs(pictures(3), [{"a": i, "b": "x"} for i in range(3)], FIXED), [2, 1]),
-        "without labels": ConcatDataset([Blobs(pictures(3), None, FIXED), Arrays(IMAGES, None, FIXED)]),
+        "floats": ConcatDataset(
+            [EncodedImages(pictures(3), [0.5, 1.5, 2.5], FIXED), EncodedImages(pictures(2), [3.5, 4.5], FIXED)]
+        ),
+        "dicts": Subset(EncodedImages(pictures(3), [{"a": i, "b": "x"} for i in range(3)], FIXED), [2, 1]),
+        "without labels": ConcatDataset([EncodedImages(pictures(3), None, FIXED), ImageArray(IMAGES, None, FIXED)]),
     }
 
 
@@ -125,7 +127,7 @@ def test_an_exchanged_list_of_indices_is_seen():
 
 def test_locations_are_those_of_the_files(tmp_path):
     folder = ImageFolder(write_folder(tmp_path), FIXED)
-    loader = DataLoader(ConcatDataset([Arrays(IMAGES, range(9), FIXED), Subset(folder, [5])]), 10)
+    loader = DataLoader(ConcatDataset([ImageArray(IMAGES, range(9), FIXED), Subset(folder, [5])]), 10)
     assert loader.source.location(9) == folder.location(5) and "array" in loader.source.location(8)
     (tmp_path / "class_0" / "0015.jpg").unlink()
     subset = Subset(folder, [folder.paths.index(str(tmp_path / "class_0" / "0015.jpg"))])
@@ -134,7 +136,7 @@ def test_locations_are_those_of_the_files(tmp_path):
 
 
 def test_policies_hold():
-    data = Subset(Blobs([pictures(1)[0], b"no image", pictures(2)[1]], [0, 1, 2], FIXED), [2, 1, 0])
+    data = Subset(EncodedImages([pictures(1)[0], b"no image", pictures(2)[1]], [0, 1, 2], FIXED), [2, 1, 0])
     with pytest.warns(UserWarning, match="1 samples could not be made and were skipped"):
         assert [labels.tolist() for _, labels in DataLoader(data, 3, on_error="skip")] == [[2, 0]]
     with pytest.warns(UserWarning, match="replaced by their neighbours"):
@@ -167,7 +169,10 @@ class Foreign(Dataset[Any]):
             lambda: ConcatDataset([blobs(2, FIXED), TensorDataset(torch.zeros(2, 3))]),
             "does not know torch.utils.data.dataset.TensorDataset",
         ),
-        (lambda: ConcatDataset([blobs(2, FIXED), Blobs(pictures(2), None, FIXED)]), "have labels and others have none"),
+        (
+            lambda: ConcatDataset([blobs(2, FIXED), EncodedImages(pictures(2), None, FIXED)]),
+            "have labels and others have none",
+        ),
         (lambda: Subset(blobs(4, FIXED), [4]), "names index 4 of a dataset of 4 samples"),
         (lambda: Subset(blobs(4, FIXED), ["0"]), "indices are not whole numbers"),
     ],
@@ -201,6 +206,6 @@ def test_copies_of_loaders(name, duplicate):
 
 
 def test_an_array_is_pickled_once():
-    data = Arrays(np.zeros((4, 500, 500, 3), dtype=np.uint8), None, FIXED)
+    data = ImageArray(np.zeros((4, 500, 500, 3), dtype=np.uint8), None, FIXED)
     assert len(pickle.dumps(data)) < 3_100_000
     assert pickle.loads(pickle.dumps(data))[3].shape == (3, 12, 10)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._lowering.transform_library import attributes
 from support import assert_same, pictures, write_folder
@@ -18,7 +18,7 @@ def test_a_tensor_changed_by_less_than_its_repr_shows(home, torchvision):
     normalize = M.Normalize(torch.full((3,), 0.5), torch.full((3,), 0.25))
     if home != "v1":  # v1 keeps the tensor that it was given
         normalize.mean = torch.full((3,), 0.5)
-    dataset = Blobs(pictures(4), None, M.Compose([M.Resize((8, 8)), T.ToTensor(), normalize]))
+    dataset = EncodedImages(pictures(4), None, M.Compose([M.Resize((8, 8)), T.ToTensor(), normalize]))
     loader = DataLoader(dataset, 4)
     before = next(iter(loader))
     normalize.mean += 3e-5
@@ -39,7 +39,7 @@ def test_another_loader_of_files(torchvision, tmp_path):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
 def test_another_default_dtype(dtype, torchvision):
     transforms = torchvision.transforms
-    dataset = Blobs(pictures(4), None, transforms.Compose([transforms.Resize((8, 8)), transforms.ToTensor()]))
+    dataset = EncodedImages(pictures(4), None, transforms.Compose([transforms.Resize((8, 8)), transforms.ToTensor()]))
     loader = DataLoader(dataset, 4)
     next(iter(loader))
     torch.set_default_dtype(dtype)

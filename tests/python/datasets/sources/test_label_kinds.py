@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import ConcatDataset, StackDataset, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import DataLoader, Samples
+from headrace import DataLoader, Fields
 from support import same
 
 pytestmark = [
@@ -79,11 +79,11 @@ MAKES = {
     "folder": changing.folder,
     "cifar": changing.cifar,
     "mnist": changing.mnist,
-    "Arrays": changing.arrays,
-    "Blobs": changing.blobs,
+    "ImageArray": changing.arrays,
+    "EncodedImages": changing.blobs,
     "Subset": lambda root, labels: Subset(changing.folder(root, labels), [3, 1, 0, 7]),
     "Concat": lambda root, labels: ConcatDataset([changing.cifar(root), changing.folder(root, labels)]),
-    "Samples": lambda root, labels: Samples({"image": changing.folder(root), "label": labels}),
+    "Fields": lambda root, labels: Fields({"image": changing.folder(root), "label": labels}),
     "Stack": lambda root, labels: StackDataset(changing.folder(root, labels), labels),
 }
 TRANSFORMS = {
@@ -124,7 +124,7 @@ def test_labels_are_torchs(source, labels, tmp_path):
 
 @pytest.mark.parametrize("how", TRANSFORMS)
 @pytest.mark.parametrize("labels", ["ints", "array of int16", "array of int64", "bools", "tensors", "floats"])
-@pytest.mark.parametrize("source", ["folder", "cifar", "mnist", "Arrays", "Blobs"])
+@pytest.mark.parametrize("source", ["folder", "cifar", "mnist", "ImageArray", "EncodedImages"])
 def test_a_target_transform_gets_torchs_labels(source, labels, how, tmp_path):
     data = MAKES[source](tmp_path, LABELS[labels])
     data.target_transform = TRANSFORMS[how]
@@ -133,6 +133,6 @@ def test_a_target_transform_gets_torchs_labels(source, labels, how, tmp_path):
         assert same(theirs, ours), f"batch_size={batch_size}\n{changing.short(theirs)}\n{changing.short(ours)}"
 
 
-@pytest.mark.parametrize("source", ["folder", "cifar", "mnist", "Arrays", "Samples", "Stack"])
+@pytest.mark.parametrize("source", ["folder", "cifar", "mnist", "ImageArray", "Fields", "Stack"])
 def test_usual_labels_stay_native(source, tmp_path):
     assert DataLoader(MAKES[source](tmp_path, LABELS["ints"]), 4).native

@@ -12,7 +12,7 @@ from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import headrace
-from headrace import Blobs, DataLoader, VerificationError
+from headrace import DataLoader, EncodedImages, VerificationError
 from headrace import transforms as T
 from headrace._recipe.arithmetic.pillow_ops import open_rgb
 from support import TENSOR, assert_same, pictures, same, train
@@ -35,7 +35,7 @@ class Own(Dataset[Any]):
 
     def headrace_source(self) -> Any:
         self.asked += 1
-        return Blobs(self.pictures, self.labels, self.transform)
+        return EncodedImages(self.pictures, self.labels, self.transform)
 
 
 LABELS: dict[str, list[Any]] = {
@@ -77,7 +77,7 @@ def test_draws_order_and_state_are_those_of_its_source():
     ours, source = (DataLoader(one, 3, True, seed=4) for one in (own, own.headrace_source()))
     assert_same(ours, list(source))
     assert ours.state_dict().keys() == source.state_dict().keys()
-    assert "Blobs" in str(ours.explain()) and "Own" in str(ours.explain())
+    assert "EncodedImages" in str(ours.explain()) and "Own" in str(ours.explain())
 
 
 def test_it_is_asked_once_unless_its_transform_is_another():
@@ -97,7 +97,7 @@ def test_a_subclass_with_samples_of_its_own_is_torchs_until_it_says_so():
 
     class Again(Doubled):
         def headrace_source(self) -> Any:
-            return Blobs(self.pictures, [2 * label for label in self.labels], self.transform)
+            return EncodedImages(self.pictures, [2 * label for label in self.labels], self.transform)
 
     loader = DataLoader(Doubled(), 8)
     assert not loader.native and "Doubled overrides __getitem__, which" in str(loader.explain())
@@ -150,7 +150,7 @@ class Odd(Own):
         ([1, 2], TypeError, r"Odd.headrace_source\(\) must return one of headrace's datasets \(.*\), not list"),
         (None, TypeError, "headrace's datasets .*, not NoneType"),
         (
-            Blobs(pictures(7), None, FIXED),
+            EncodedImages(pictures(7), None, FIXED),
             ValueError,
             r"Odd has 8 samples, but its headrace_source\(\) has 7; both must",
         ),
@@ -185,7 +185,7 @@ def test_a_file_that_does_not_exist_is_named(tmp_path):
 
 
 def test_a_source_that_changes_what_is_not_called_is_torchs():
-    class Decrypted(Blobs):
+    class Decrypted(EncodedImages):
         def read(self, index: int) -> bytes:
             return super().read(index)[::-1]
 
@@ -208,8 +208,8 @@ class ByArray(Dataset):
         image = open_rgb(pictures(6)[index])
         return self.transform(image.rotate(180) if index == self.turned else image)
 
-    def headrace_source(self) -> Blobs:
-        return Blobs(pictures(6), None, self.transform)
+    def headrace_source(self) -> EncodedImages:
+        return EncodedImages(pictures(6), None, self.transform)
 
 
 def test_verify_opens_samples_as_the_dataset_does():

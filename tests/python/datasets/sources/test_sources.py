@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, ImageFiles, ImageFolder
+from headrace import DataLoader, EncodedImages, ImageFiles, ImageFolder
 from headrace import transforms as T
 from support import TENSOR, assert_same, pictures
 
@@ -161,7 +161,7 @@ def test_getitem_is_torchvisions(torchvision, tmp_path, index):
 
 
 def test_indices_out_of_range():
-    data = Blobs(pictures(2), [3, 4], TINY)
+    data = EncodedImages(pictures(2), [3, 4], TINY)
     assert data[-2][1] == data[0][1] == 3
     for index in (2, -3):
         with pytest.raises(IndexError, match=f"index {index} is out of range for a dataset of 2 samples"):
@@ -203,7 +203,7 @@ def assert_same_targets(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize(("labels", "expected"), LABELS.values(), ids=LABELS)
 def test_labels_of_every_kind_are_collated_as_torch_does(labels, expected):
-    data = Blobs(pictures(len(labels)), labels, TINY)
+    data = EncodedImages(pictures(len(labels)), labels, TINY)
     made = next(iter(DataLoader(data, 3)))[1]
     assert_same_targets(made, expected)
     assert_same_targets(next(iter(DataLoader(data, 3).reference()))[1], made)
@@ -212,31 +212,31 @@ def test_labels_of_every_kind_are_collated_as_torch_does(labels, expected):
 
 
 def test_labels_that_do_not_fit_into_64_bits_are_refused_as_torch_does():
-    for loader in (one := DataLoader(Blobs(pictures(1), [2**63], TINY)), one.reference()):
+    for loader in (one := DataLoader(EncodedImages(pictures(1), [2**63], TINY)), one.reference()):
         with pytest.raises((RuntimeError, ValueError), match=r"[Oo]verflow"):
             next(iter(loader))
 
 
 def test_no_labels():
-    images = next(iter(DataLoader(Blobs(pictures(3), None, TINY), 3)))
+    images = next(iter(DataLoader(EncodedImages(pictures(3), None, TINY), 3)))
     assert images.shape == (3, 3, 8, 8)
-    assert next(iter(DataLoader(Blobs(pictures(3), None, TINY), None))).shape == (3, 8, 8)
+    assert next(iter(DataLoader(EncodedImages(pictures(3), None, TINY), None))).shape == (3, 8, 8)
 
 
 def test_blobs_of_every_buffer():
     data = pictures(1)[0]
     kinds = [data, bytearray(data), memoryview(data), memoryview(bytearray(b"xx" + data))[2:]]
-    batch = next(iter(DataLoader(Blobs(kinds, None, TINY), 4, num_workers=1)))
+    batch = next(iter(DataLoader(EncodedImages(kinds, None, TINY), 4, num_workers=1)))
     assert all(torch.equal(image, batch[0]) for image in batch)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: Blobs(PICTURE), TypeError, "a list of bytes-like objects, not one"),
-        (lambda: Blobs([PICTURE, "a.jpg"]), TypeError, "blob 1 is str; a bytes-like object is needed"),
-        (lambda: Blobs([PICTURE], [1, 2]), ValueError, "there are 1 blobs but 2 labels"),
-        (lambda: Blobs([PICTURE], None, None, lambda label: label), ValueError, "but there are no labels"),
+        (lambda: EncodedImages(PICTURE), TypeError, "a list of bytes-like objects, not one"),
+        (lambda: EncodedImages([PICTURE, "a.jpg"]), TypeError, "blob 1 is str; a bytes-like object is needed"),
+        (lambda: EncodedImages([PICTURE], [1, 2]), ValueError, "there are 1 blobs but 2 labels"),
+        (lambda: EncodedImages([PICTURE], None, None, lambda label: label), ValueError, "but there are no labels"),
         (lambda: ImageFiles("a.jpg"), TypeError, "a list of paths, not one path: 'a.jpg'"),
         (lambda: ImageFiles(Path("a.jpg")), TypeError, "a list of paths, not one path"),
         (lambda: ImageFiles(["a.jpg"], [1, 2]), ValueError, "there are 1 paths but 2 labels"),

@@ -40,7 +40,7 @@ def test_batches_equal_the_oracle(tmp_path, stream):
     ]
     data = headrace.Arrow(files, transform=train(24))
     assert len(data) == 24
-    blobs = headrace.Blobs(pictures(24), [i % 7 for i in range(24)], train(24))
+    blobs = headrace.EncodedImages(pictures(24), [i % 7 for i in range(24)], train(24))
     loader = DataLoader(data, 5, True, seed=1, num_workers=2)
     assert loader.native
     assert_same(loader, list(DataLoader(blobs, 5, True, seed=1)))

@@ -10,7 +10,7 @@ import torch
 from table_samples import SMALL, hugging_face, turned
 
 import datasets
-from headrace import DataLoader, Samples, from_hf
+from headrace import DataLoader, Fields, from_hf
 from support import assert_same, pictures
 
 
@@ -50,7 +50,7 @@ def test_without_a_function_the_remedy_is_named():
 def test_dicts_by_samples():
     data = hugging_face(12).shuffle(seed=1, keep_in_memory=True)
     fields = {"pixel_values": from_hf(data, label=None, transform=SMALL), "label": data["label"][:]}
-    loader = DataLoader(Samples(fields), 5, num_workers=1)
+    loader = DataLoader(Fields(fields), 5, num_workers=1)
     assert loader.native
     wanted = list(torch.utils.data.DataLoader(data.with_transform(pixel_values), 5))
     assert_same(({**batch} for batch in loader), [{key: one[key] for key in fields} for one in wanted])

@@ -15,7 +15,7 @@ from PIL import Image
 from table_samples import SMALL
 
 import headrace
-from headrace import Blobs, DataLoader, LitData
+from headrace import DataLoader, EncodedImages, LitData
 from support import assert_same, pictures, train
 from torchvision_shim import import_torchvision
 
@@ -51,7 +51,7 @@ def write(folder: Path, each: int = 10, **config: Any) -> Path:
 
 def test_batches_equal_the_oracle(tmp_path):
     data = LitData(write(tmp_path), "image", "label", train(24))
-    blobs = Blobs(pictures(24), [i % 5 - 1 for i in range(24)], train(24))
+    blobs = EncodedImages(pictures(24), [i % 5 - 1 for i in range(24)], train(24))
     loader = DataLoader(data, 5, True, seed=1, num_workers=2)
     assert loader.native
     assert_same(loader, list(DataLoader(blobs, 5, True, seed=1)))
@@ -155,7 +155,7 @@ def test_samples_in_tables_of_arrow(tmp_path, stream):
     data = LitData(tmp_path / "a", "image", "label", train(24))
     loader = DataLoader(data, 5, True, seed=1, num_workers=2)
     assert loader.native
-    blobs = Blobs(pictures(24), [i % 5 for i in range(24)], train(24))
+    blobs = EncodedImages(pictures(24), [i % 5 for i in range(24)], train(24))
     assert_same(loader, list(DataLoader(blobs, 5, True, seed=1)))
     assert_same(loader, list(loader.reference()))
     again = pickle.loads(pickle.dumps(LitData(tmp_path / "a", "image", ["label", "text"])))

@@ -17,7 +17,7 @@ from PIL import Image
 from table_samples import SMALL
 
 import headrace
-from headrace import MDS, Blobs, DataLoader
+from headrace import MDS, DataLoader, EncodedImages
 from support import assert_same, pictures, train
 from torchvision_shim import import_torchvision
 
@@ -79,7 +79,7 @@ ENCODINGS = {"image": "bytes", "label": "int", "weight": "float32", "text": "str
 def test_batches_equal_the_oracle(tmp_path, names):
     write(tmp_path, samples(), {name: ENCODINGS[name] for name in names})
     data = MDS(tmp_path, "image", "label", train(24))
-    blobs = Blobs(pictures(24), [i % 5 - 1 for i in range(24)], train(24))
+    blobs = EncodedImages(pictures(24), [i % 5 - 1 for i in range(24)], train(24))
     loader = DataLoader(data, 5, True, seed=1, num_workers=2)
     assert loader.native
     assert_same(loader, list(DataLoader(blobs, 5, True, seed=1)))
@@ -223,7 +223,7 @@ def test_compressed_shards_are_decompressed_once(tmp_path, how, codec):
     data = MDS(folder, "image", "label", SMALL, cache=cache)
     assert [(data.read(i), data.target(i)) for i in range(24)] == expected
     loader = DataLoader(data, 5, num_workers=1)
-    assert_same(loader, list(DataLoader(Blobs(pictures(24), list(range(24)), SMALL), 5)))
+    assert_same(loader, list(DataLoader(EncodedImages(pictures(24), list(range(24)), SMALL), 5)))
     made = {one.name: one.stat().st_mtime_ns for one in cache.iterdir()}
     again = pickle.loads(pickle.dumps(MDS(folder, "image", "label", SMALL, cache=cache)))
     assert again.read(3) == expected[3][0] and len(made) == 3

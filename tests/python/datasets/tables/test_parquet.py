@@ -38,7 +38,7 @@ def test_batches_equal_the_oracle(tmp_path, options):
     pq.write_table(table().slice(0, 20), paths[0], **OPTIONS[options])
     pq.write_table(table().slice(20), paths[1], **OPTIONS[options])
     data = Parquet(paths, transform=train(24), cache=tmp_path / "cache")
-    blobs = headrace.Blobs(pictures(24), [i % 5 for i in range(24)], train(24))
+    blobs = headrace.EncodedImages(pictures(24), [i % 5 for i in range(24)], train(24))
     loader = DataLoader(data, 5, True, seed=1, num_workers=2)
     assert loader.native
     assert_same(loader, list(DataLoader(blobs, 5, True, seed=1)))
@@ -148,7 +148,7 @@ def test_layouts_of_the_hub(tmp_path, options, paths):
     data = Parquet(tmp_path / "train-00000-of-00001.parquet", transform=train(24), cache=tmp_path / "cache")
     loader = DataLoader(data, 5, num_workers=1, seed=1)
     assert loader.native
-    assert_same(loader, list(DataLoader(headrace.Blobs(pictures(24), list(range(24)), train(24)), 5, seed=1)))
+    assert_same(loader, list(DataLoader(headrace.EncodedImages(pictures(24), list(range(24)), train(24)), 5, seed=1)))
     assert (paths is None) == ("1.jpg" not in data.location(1))
 
 

@@ -16,7 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace import DataLoader, Samples, TarShards
+from headrace import DataLoader, Fields, TarShards
 from headrace import transforms as T
 from headrace.datasets.sources.byte_ranges import Ranges
 from support import assert_same, blobs, pictures, train
@@ -226,7 +226,7 @@ def test_images_and_masks_of_one_sample(tmp_path):
         "image": TarShards(shards, label=None, transform=T.PILToTensor()),
         "mask": TarShards(shards, "seg.png", None, transform=T.PILToTensor(), mode="P"),
     }
-    loader = DataLoader(Samples(fields, geometry=T.Resize((8, 8)), masks=["mask"]), 3, num_workers=1)
+    loader = DataLoader(Fields(fields, geometry=T.Resize((8, 8)), masks=["mask"]), 3, num_workers=1)
     assert loader.native
     batch = next(iter(loader))
     assert batch["mask"][2, 0].flatten().tolist() == list(range(64)) and batch["image"].shape == (3, 3, 8, 8)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, ImageFiles, SampleError
+from headrace import DataLoader, EncodedImages, ImageFiles, SampleError
 from headrace import transforms as T
 from support import assert_same, blobs, pictures, silent_pillow, train
 
@@ -101,7 +101,7 @@ def test_a_corrupt_file_costs_only_itself(decoder):
     damaged = bytearray(data[8])
     damaged[len(damaged) // 2 : len(damaged) // 2 + 40] = bytes(40)
     data[8] = bytes(damaged)
-    broken = Blobs(data, list(range(24)), train(32))
+    broken = EncodedImages(data, list(range(24)), train(32))
     exact = DataLoader(broken, 24, seed=3, on_error="skip")
     with pytest.warns(UserWarning), silent_pillow():
         (want,) = exact

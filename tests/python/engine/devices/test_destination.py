@@ -87,7 +87,7 @@ def test_the_way_to_a_gpu(monkeypatch):
 @pytest.mark.processes
 def test_who_has_no_gpu_pays_nothing():
     code = (
-        "import sys, torch; from headrace import DataLoader, Blobs; "
+        "import sys, torch; from headrace import DataLoader, EncodedImages; "
         "assert 'headrace._gpu' not in sys.modules; print(torch.cuda.is_initialized())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, VerificationError
+from headrace import DataLoader, EncodedImages, VerificationError
 from headrace import transforms as T
 from headrace._lowering import lower
 from headrace._reports.loader import verification
@@ -41,7 +41,7 @@ def test_a_damaged_file_costs_only_itself_on_the_devices_decoder(num_workers):
     damaged = bytearray(data[8])
     damaged[len(damaged) // 2 : len(damaged) // 2 + 60] = bytes(60)
     data[8] = bytes(damaged)
-    broken = Blobs(data, list(range(24)), train(32))
+    broken = EncodedImages(data, list(range(24)), train(32))
     with silent_pillow():
         ours = list(emulated(broken, decoder="hardware", num_workers=num_workers, batch_size=6))
         assert_same(ours, list(DataLoader(broken, 6, seed=3)))  # Pillow conceals the damage, and so does headrace

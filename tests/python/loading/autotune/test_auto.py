@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset
 
 import headrace
-from headrace import Auto, DataLoader
+from headrace import AutoWorkers, DataLoader
 from headrace import transforms as T
 from headrace._engine.counters.epoch_timing import Pace, Seen
 from headrace._loading.autotune import epoch_tuner, worker_tuner
@@ -109,7 +109,7 @@ def test_the_number_is_an_int_and_what_was_given_is_kept() -> None:
     assert type(loader.num_workers) is int
     assert loader.num_workers >= 1
     assert loader.prefetch_factor == 2
-    assert vars(loader)["num_workers"] == Auto()  # Lightning makes new loaders from these
+    assert vars(loader)["num_workers"] == AutoWorkers()  # Lightning makes new loaders from these
     again = DataLoader(blobs(8), 2, num_workers=vars(loader)["num_workers"])
     assert again.tuner is not None
     loader.num_workers = 3
@@ -119,7 +119,7 @@ def test_the_number_is_an_int_and_what_was_given_is_kept() -> None:
 
 
 def test_a_prefetch_that_is_given_stays() -> None:
-    loader = DataLoader(blobs(8), 2, num_workers=Auto(cores=3), prefetch_factor=5)
+    loader = DataLoader(blobs(8), 2, num_workers=AutoWorkers(cores=3), prefetch_factor=5)
     assert (loader.num_workers, loader.prefetch_factor) == (3, 5)
     assert loader.tuner.fixed_depth
     with pytest.raises(ValueError, match="num_workers must be a number, 'auto'"):
@@ -128,7 +128,7 @@ def test_a_prefetch_that_is_given_stays() -> None:
 
 @pytest.mark.parametrize("copied", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_a_copy_chooses_for_itself(copied: Any) -> None:
-    loader = DataLoader(blobs(20), 2, num_workers=Auto(cores=2), seed=1)
+    loader = DataLoader(blobs(20), 2, num_workers=AutoWorkers(cores=2), seed=1)
     loader.tuner.choose(Choice(4, 3))
     other = copied(loader)
     assert (other.num_workers, other.prefetch_factor) == (4, 3)
@@ -138,7 +138,9 @@ def test_a_copy_chooses_for_itself(copied: Any) -> None:
 
 
 def test_memory_bounds_the_prefetch_of_a_running_epoch() -> None:
-    loader = DataLoader(blobs(40, T.Compose([T.Resize((64, 64)), *TENSOR])), 4, num_workers=Auto(cores=1, memory=1))
+    loader = DataLoader(
+        blobs(40, T.Compose([T.Resize((64, 64)), *TENSOR])), 4, num_workers=AutoWorkers(cores=1, memory=1)
+    )
     next(iter(loader))
     assert loader.prefetch_factor == 1
     loader.close()
@@ -164,7 +166,7 @@ def batches_of(loader: Any) -> list[list[int]]:
 def test_torchs_workers_change_between_epochs_and_samples_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = iter([3, 2])
     monkeypatch.setattr(worker_tuner, "best", lambda load, most: next(numbers))
-    loader = DataLoader(Slow(), 4, num_workers=Auto(cores=1), seed=9)
+    loader = DataLoader(Slow(), 4, num_workers=AutoWorkers(cores=1), seed=9)
     fixed = DataLoader(Slow(), 4, num_workers=1, seed=9)
     for expected in (1, 3):
         assert batches_of(loader) == batches_of(fixed)
@@ -175,7 +177,7 @@ def test_torchs_workers_change_between_epochs_and_samples_do_not(monkeypatch: py
 @pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_without_a_seed_torchs_workers_stay_what_they_were() -> None:
-    loader = DataLoader(Slow(), 4, num_workers=Auto(cores=2))
+    loader = DataLoader(Slow(), 4, num_workers=AutoWorkers(cores=2))
     stock = TorchDataLoader(Slow(), 4, num_workers=2)
     for _ in range(2):
         torch.manual_seed(4)
@@ -230,7 +232,7 @@ def test_an_epoch_of_workers_that_was_no_better_is_taken_back() -> None:
 
 
 def test_the_reports_say_what_was_chosen_and_why(tmp_path: Path) -> None:
-    loader = DataLoader(blobs(48, T.Compose(STEPS["images"])), 4, num_workers=Auto(cores=2), seed=1)
+    loader = DataLoader(blobs(48, T.Compose(STEPS["images"])), 4, num_workers=AutoWorkers(cores=2), seed=1)
     for _ in loader:
         pass
     tuned = loader.stats().tuned

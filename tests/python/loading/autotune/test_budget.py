@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace._loading.autotune import budget
-from headrace._loading.autotune.budget import Auto, Budget, budget_of, local_ranks, sharing
+from headrace._loading.autotune.budget import AutoWorkers, Budget, budget_of, local_ranks, sharing
 
 GIB = 2**30
 
@@ -39,14 +39,14 @@ def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_thread_a_core(tmp_path: Path) -> None:
-    found = budget_of(Auto(), root=machine(tmp_path))
+    found = budget_of(AutoWorkers(), root=machine(tmp_path))
     assert (found.cores, found.first, found.most) == (8.0, 8, 64)
     assert found.memory == 2 * GIB
 
 
 @pytest.mark.parametrize(("quota", "cores", "first"), [("100000 100000", 1.0, 1), ("150000 100000", 1.5, 2)])
 def test_a_quota_below_the_cores(tmp_path: Path, quota: str, cores: float, first: int) -> None:
-    found = budget_of(Auto(), root=machine(tmp_path, quota=quota))
+    found = budget_of(AutoWorkers(), root=machine(tmp_path, quota=quota))
     assert (found.cores, found.first) == (cores, first)
     assert "quota" in found.why
 
@@ -59,14 +59,14 @@ def test_a_quota_of_version_1(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert budget_of(Auto(), root=tmp_path).cores == 2.5
+    assert budget_of(AutoWorkers(), root=tmp_path).cores == 2.5
 
 
 def test_ranks_share_the_cores_the_quota_and_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
-    assert budget_of(Auto(), root=machine(tmp_path / "a")).cores == 2.0
-    assert budget_of(Auto(), root=machine(tmp_path / "a")).memory == GIB // 2
-    assert budget_of(Auto(), root=machine(tmp_path / "b", quota="400000 100000")).cores == 1.0
+    assert budget_of(AutoWorkers(), root=machine(tmp_path / "a")).cores == 2.0
+    assert budget_of(AutoWorkers(), root=machine(tmp_path / "a")).memory == GIB // 2
+    assert budget_of(AutoWorkers(), root=machine(tmp_path / "b", quota="400000 100000")).cores == 1.0
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_the_ranks_on_this_machine(environment: dict[str, str], ranks: int) -> N
 
 def test_memory_of_the_control_group_without_its_page_cache(tmp_path: Path) -> None:
     root = machine(tmp_path, memory=str(4 * GIB), used=str(3 * GIB))
-    assert budget_of(Auto(), root=root).memory == 2 * GIB // 8  # 4 - (3 - 1 of inactive files)
+    assert budget_of(AutoWorkers(), root=root).memory == 2 * GIB // 8  # 4 - (3 - 1 of inactive files)
 
 
 def test_what_is_given_counts(tmp_path: Path) -> None:
-    found = budget_of(Auto(cores=1.5, memory=1000), root=machine(tmp_path))
+    found = budget_of(AutoWorkers(cores=1.5, memory=1000), root=machine(tmp_path))
     assert (found.cores, found.memory, found.first) == (1.5, 1000, 2)
-    assert budget_of(Auto(), (0, 1, 2), machine(tmp_path)).cores == 3.0
+    assert budget_of(AutoWorkers(), (0, 1, 2), machine(tmp_path)).cores == 3.0
 
 
 def test_the_depth_is_bounded_by_bytes() -> None:
@@ -114,14 +114,14 @@ def test_the_depth_is_bounded_by_bytes() -> None:
 
 
 def test_the_argument() -> None:
-    assert Auto.of("auto") == Auto()
-    assert Auto.of(Auto(cores=2)) == Auto(cores=2)
-    assert Auto.of(4) is None
+    assert AutoWorkers.of("auto") == AutoWorkers()
+    assert AutoWorkers.of(AutoWorkers(cores=2)) == AutoWorkers(cores=2)
+    assert AutoWorkers.of(4) is None
     with pytest.raises(ValueError, match="num_workers must be a number, 'auto' or headrace"):
-        Auto.of("all")
+        AutoWorkers.of("all")
     for wrong in ({"cores": 0}, {"cores": float("inf")}, {"memory": -1}, {"cores": float("nan")}):
-        with pytest.raises(ValueError, match=r"Auto: \w+ must be above 0"):
-            Auto(**wrong)
+        with pytest.raises(ValueError, match=r"AutoWorkers: \w+ must be above 0"):
+            AutoWorkers(**wrong)
     for odd in ({"cores": True}, {"memory": 1.5}, {"cores": "2"}):
-        with pytest.raises(TypeError, match=r"Auto: \w+ must be a number"):
-            Auto(**odd)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"AutoWorkers: \w+ must be a number"):
+            AutoWorkers(**odd)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate, get_worker_info
 
-from headrace import Blobs, Columns, DataLoader, Samples
+from headrace import Columns, DataLoader, EncodedImages, Fields
 from headrace import transforms as T
 from headrace._base.errors import SampleError
 from support import TENSOR, WATCHDOG_S, pictures, same
@@ -22,8 +22,8 @@ CROPS = T.Compose([T.RandomResizedCrop(8), *TENSOR])
 FIXED = T.Compose([T.Resize((8, 8)), *TENSOR])
 
 
-def photos(count: int = 10, transform: Any = CROPS) -> Blobs:
-    return Blobs(pictures(count), range(count), transform)
+def photos(count: int = 10, transform: Any = CROPS) -> EncodedImages:
+    return EncodedImages(pictures(count), range(count), transform)
 
 
 def named(samples: list[Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def test_single_samples(collate):
 
 
 def test_images_without_labels_and_rows_of_columns():
-    images = Blobs(pictures(5), None, FIXED)
+    images = EncodedImages(pictures(5), None, FIXED)
     columns = Columns({"x": torch.arange(10.0).view(5, 2), "y": torch.arange(5)})
     for data in (images, columns):
         expected = list(TorchDataLoader(data, 2, collate_fn=lambda samples: [samples[0], default_collate(samples)]))
@@ -140,7 +140,7 @@ def test_an_error_is_raised_with_its_batch_and_the_next_one_follows(workers):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_failed_samples(workers):
-    data = Blobs([*pictures(4), b"broken", *pictures(3)], range(8), FIXED)
+    data = EncodedImages([*pictures(4), b"broken", *pictures(3)], range(8), FIXED)
     options: dict[str, Any] = {"collate_fn": named, "num_workers": workers}
     with pytest.raises(SampleError, match="sample 4"):
         list(DataLoader(data, 4, **options))
@@ -257,7 +257,7 @@ def test_a_slow_collate_fn_is_bound_by_the_timeout():
 
 def test_views_and_fields():
     views = T.Views([CROPS, T.Compose([T.Resize((6, 6)), *TENSOR])])
-    seen = Samples({"image": photos(8, FIXED), "views": photos(8, views), "x": np.arange(16.0).reshape(8, 2)})
+    seen = Fields({"image": photos(8, FIXED), "views": photos(8, views), "x": np.arange(16.0).reshape(8, 2)})
     for data in (photos(8, views), seen):
 
         def collate(samples: list[Any]) -> Any:
@@ -271,7 +271,7 @@ def test_views_and_fields():
 
 
 def test_samples_of_fields_are_the_datasets_own():
-    data = Samples({"image": photos(4, FIXED), "x": np.arange(8.0).reshape(4, 2), "name": list("abcd")})
+    data = Fields({"image": photos(4, FIXED), "x": np.arange(8.0).reshape(4, 2), "name": list("abcd")})
     expected = list(TorchDataLoader(data, 2, collate_fn=list))
     loader = DataLoader(data, 2, collate_fn=list, num_workers=1)
     assert loader.native and same(list(loader), expected)

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
-from headrace import Arrays, DataLoader
+from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace._loading.epoch import checkpoint
 from headrace._loading.fallback import checkpoint_format
@@ -46,7 +46,7 @@ def loader(kind: str) -> DataLoader[Any]:
     if kind == "torch":
         return DataLoader(Numbers(), 4, shuffle=True, seed=5)
     pixels = np.arange(COUNT * 8 * 8 * 3, dtype=np.uint32).reshape(COUNT, 8, 8, 3).astype(np.uint8)
-    data = Arrays(pixels, list(range(COUNT)), transform=T.Compose([T.RandomHorizontalFlip(), T.ToTensor()]))
+    data = ImageArray(pixels, list(range(COUNT)), transform=T.Compose([T.RandomHorizontalFlip(), T.ToTensor()]))
     if kind == "seed":
         return DataLoader(data, 4, shuffle=True, seed=5)
     return DataLoader(data, 4, shuffle=True, generator=torch.Generator().manual_seed(6))

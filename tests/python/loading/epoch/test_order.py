@@ -17,7 +17,7 @@ from torch.utils.data import (
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from support import assert_same, blobs, pictures, train
 
@@ -188,7 +188,7 @@ def test_a_sampler_is_read_as_far_as_its_batches_are_in_flight():
     class Lazy(SequentialSampler):
         __iter__ = lambda self: order()  # noqa: E731
 
-    data = Blobs(pictures(COUNT), None, TINY)
+    data = EncodedImages(pictures(COUNT), None, TINY)
     next(iter(DataLoader(data, 2, sampler=Lazy(data))))
     assert len(read) == 2
     read.clear()

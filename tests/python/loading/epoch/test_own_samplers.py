@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, Dataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
-from headrace import Arrays, DataLoader
+from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace._loading.epoch import order
 from headrace.sampler import (
@@ -23,7 +23,7 @@ from headrace.sampler import (
 from support import assert_same
 
 COUNT = 30
-DATA = Arrays(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), range(COUNT), T.ToTensor())
+DATA = ImageArray(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), range(COUNT), T.ToTensor())
 LENGTHS = [1 + n * n % 17 for n in range(COUNT)]
 
 INDICES = {
@@ -72,7 +72,7 @@ def test_each_epoch_is_another_one_and_can_be_resumed_anywhere(name):
 def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle, workers):
     """As in torch's loader, which first reads its sampler then: Lightning makes iterators before it sets the epoch."""
     steps = T.Compose([T.ToTensor(), T.RandomErasing(1.0, value=1)])
-    data = Arrays(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), range(COUNT), steps)
+    data = ImageArray(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), range(COUNT), steps)
     whole, late = (DataLoader(data, 4, shuffle, seed=4, num_workers=workers) for _ in range(2))
     epochs = [list(whole) for _ in range(5)]
     iterator = iter(late)

@@ -12,12 +12,12 @@ import torch
 from torch.utils.data import BatchSampler, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrays, Columns, DataLoader
+from headrace import Columns, DataLoader, ImageArray
 from headrace import transforms as T
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 COUNT = 23
-IMAGES = Arrays(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), torch.arange(COUNT), T.ToTensor())
+IMAGES = ImageArray(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), torch.arange(COUNT), T.ToTensor())
 COLUMNS = Columns({"label": np.arange(COUNT)})
 WORKERS = [(0, None, False), (1, 1, False), (1, 2, True), (2, 2, False), (3, 1, True)]
 

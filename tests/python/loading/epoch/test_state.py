@@ -17,7 +17,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from headrace import Arrays, Blobs, DataLoader, ImageFolder, SampleError
+from headrace import DataLoader, EncodedImages, ImageArray, ImageFolder, SampleError
 from headrace import transforms as T
 from support import assert_same, blobs, pictures, train, truncated, write_folder
 
@@ -197,7 +197,7 @@ def test_batches_in_flight_do_not_count():
 def test_a_batch_that_raised_is_still_to_come():
     files = list(pictures(8))
     files[5] = truncated(files[4])
-    loader = DataLoader(Blobs(files, range(8), train(16)), 2, num_workers=1)
+    loader = DataLoader(EncodedImages(files, range(8), train(16)), 2, num_workers=1)
     iterator = iter(loader)
     next(iterator), next(iterator)
     with pytest.raises(SampleError):
@@ -209,14 +209,14 @@ def test_a_batch_that_raised_is_still_to_come():
 
 def test_skipped_batches_are_behind():
     files = [truncated(pictures()[0]), truncated(pictures()[1]), *pictures(4)]
-    loader = DataLoader(Blobs(files, range(6), train(16)), 2, on_error="skip")
+    loader = DataLoader(EncodedImages(files, range(6), train(16)), 2, on_error="skip")
     with pytest.warns(UserWarning, match="2 samples could not be made and were skipped"):
         iterator = iter(loader)
         assert next(iterator)[1].tolist() == [2, 3]
         state = loader.state_dict()
         assert state["position"] == 2
         rest = list(iterator)
-    other = DataLoader(Blobs(files, range(6), train(16)), 2, on_error="skip")
+    other = DataLoader(EncodedImages(files, range(6), train(16)), 2, on_error="skip")
     other.load_state_dict(state)
     assert_same(other, rest)
 
@@ -228,8 +228,16 @@ BASE = {"batch_size": 4, "shuffle": True, "seed": 5}
     ("data", "options", "words"),
     [
         (blobs(COUNT + 1, train(24)), BASE, "another number of samples .saved 22, now 23"),
-        (Blobs(pictures(COUNT)[::-1], range(COUNT), train(24)), BASE, "the dataset holds other samples, labels, or"),
-        (Blobs(pictures(COUNT), range(1, COUNT + 1), train(24)), BASE, "the dataset holds other samples, labels, or"),
+        (
+            EncodedImages(pictures(COUNT)[::-1], range(COUNT), train(24)),
+            BASE,
+            "the dataset holds other samples, labels, or",
+        ),
+        (
+            EncodedImages(pictures(COUNT), range(1, COUNT + 1), train(24)),
+            BASE,
+            "the dataset holds other samples, labels, or",
+        ),
         (Subset(blobs(44, train(24)), range(3, 25)), BASE, "the dataset holds other samples, labels, or"),
         (DATA, {**BASE, "batch_size": 5}, "another batch_size .saved 4, now 5"),
         (DATA, {**BASE, "drop_last": True}, "another drop_last"),
@@ -274,7 +282,7 @@ def test_arrays_are_told_apart_by_their_pixels():
     for number in range(2):
         pixels = pixels.clone()
         pixels[4, 0, 0, 0] += number
-        loaders.append(DataLoader(Arrays(pixels, range(9), T.ToTensor()), 3, seed=1))
+        loaders.append(DataLoader(ImageArray(pixels, range(9), T.ToTensor()), 3, seed=1))
     with pytest.raises(ValueError, match="the dataset holds other samples"):
         loaders[1].load_state_dict(loaders[0].state_dict())
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, Sampler
 
-from headrace import Arrays, DataLoader
+from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace.sampler import ShardedSampler
 
 COUNT = 24
-DATA = Arrays(np.random.default_rng(0).integers(0, 256, (COUNT, 9, 9, 3), dtype=np.uint8), list(range(COUNT)))
+DATA = ImageArray(np.random.default_rng(0).integers(0, 256, (COUNT, 9, 9, 3), dtype=np.uint8), list(range(COUNT)))
 DATA.transform = T.Compose([T.RandomCrop(4), T.ToTensor()])
 
 

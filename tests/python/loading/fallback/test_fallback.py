@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset, TensorDataset, default_collate, default_convert, get_worker_info
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from support import TENSOR, assert_same, blobs, pictures, train
 
@@ -122,7 +122,7 @@ def test_arguments_that_need_python_hand_a_native_dataset_over(options):
 
 
 def test_single_samples_are_collated_as_asked():
-    data = Blobs(pictures(4), None, TINY)
+    data = EncodedImages(pictures(4), None, TINY)
     for batch_size, collate in ((None, default_collate), (2, default_convert)):
         results = []
         for kind in (DataLoader, TorchDataLoader):
@@ -134,7 +134,7 @@ def test_single_samples_are_collated_as_asked():
 
 
 def test_a_transform_of_ones_own_is_called_behind_the_native_decoder():
-    data = Blobs(pictures(6), range(6), custom)
+    data = EncodedImages(pictures(6), range(6), custom)
     loader = DataLoader(data, 4, num_workers=1)
     assert loader.native
     assert_same(loader, TorchDataLoader(data, 4))
@@ -149,7 +149,7 @@ def test_a_transform_of_ones_own_is_called_behind_the_native_decoder():
     ],
 )
 def test_transforms_without_a_batch_fail_as_in_torch(transform, words):
-    data = Blobs(pictures(), None, transform)
+    data = EncodedImages(pictures(), None, transform)
     ours, theirs = DataLoader(data, 9), TorchDataLoader(data, 9)
     assert words in str(ours.explain()).splitlines()[0]
     with pytest.raises((TypeError, RuntimeError)) as wanted:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, RandomSampler, WeightedRandomSampler
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import sampler as samplers
 from headrace import transforms as T
 from stateful_datasets import BatchesOfDeck, Counting, Deck, OfIterator, Plain, Resumed, Stepping, Stream, drawing, same
@@ -43,7 +43,7 @@ INDEXED: dict[str, Callable[..., DataLoader]] = {
     "a dataset with a state": lambda **more: DataLoader(Counting(), 3, True, collate_fn=same, **more),
     "both": lambda **more: DataLoader(Counting(), 3, sampler=Deck(), collate_fn=same, **more),
     "a native dataset": lambda **more: DataLoader(
-        Blobs(pictures(4) * 5, range(20), T.Compose([T.Resize((2, 2)), T.ToTensor()])),
+        EncodedImages(pictures(4) * 5, range(20), T.Compose([T.Resize((2, 2)), T.ToTensor()])),
         3,
         True,
         collate_fn=lambda batch: [label for _, label in batch],

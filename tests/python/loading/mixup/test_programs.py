@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._loading.collate.sample_views import StackedViews
 from headrace._loading.mixup import torchvision_direct
@@ -62,7 +62,7 @@ def test_values(number, dtype, layout):
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_loader(number, workers):
-    data = Blobs(pictures(10), range(10), T.Compose([T.RandomResizedCrop(8), *TENSOR]))
+    data = EncodedImages(pictures(10), range(10), T.Compose([T.RandomResizedCrop(8), *TENSOR]))
     loader = DataLoader(data, 4, True, collate_fn=collates(mixes()[number])[0], num_workers=workers, seed=4)
     assert loader.native
     for _ in range(2):
@@ -77,7 +77,7 @@ def test_a_loader(number, workers):
 
 
 def test_the_batch_is_mixed_where_it_lies():
-    data = Blobs(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
+    data = EncodedImages(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     ((images, _),) = DataLoader(data, 8, collate_fn=collates(mixes()[0])[0], num_workers=1)
     assert images.data_ptr() % 4096 == 0 and images.untyped_storage().nbytes() == images.nbytes  # a slot of the ring
 
@@ -89,7 +89,7 @@ def test_samples_are_made_only_where_their_labels_are_not_plain_ints(monkeypatch
     views_of = StackedViews.views_of
     monkeypatch.setattr(StackedViews, "views_of", lambda *given: made.append(1) or views_of(*given))
     transform = T.Compose([T.RandomCrop(8), T.ToTensor()])
-    data = Blobs(pictures(7), range(7), transform, target_transform=target_transform)
+    data = EncodedImages(pictures(7), range(7), transform, target_transform=target_transform)
     (collate, _) = collates(v2.MixUp(num_classes=CLASSES))
     loader = DataLoader(data, 4, True, seed=3, num_workers=workers, collate_fn=collate)
     assert loader.native
@@ -143,7 +143,7 @@ def test_what_may_be_noticed_is_left_to_torchvision(collate):
 
 @pytest.mark.parametrize("collate", [kept, twice])
 def test_torchvisions_own_arithmetic_on_views(collate):
-    data = Blobs(pictures(6), range(6), T.Compose([T.Resize((8, 8)), *TENSOR]))
+    data = EncodedImages(pictures(6), range(6), T.Compose([T.Resize((8, 8)), *TENSOR]))
     loader = DataLoader(data, 3, collate_fn=collate, num_workers=1, seed=2)
     assert loader.native
     plain = [[image for image, _ in batch] for batch in TorchDataLoader(data, 3, collate_fn=list)]
@@ -201,7 +201,7 @@ def test_a_loader_mixes_directly(monkeypatch):
     made = []
     mixed = torchvision_direct.mixed
     monkeypatch.setattr(torchvision_direct, "mixed", lambda *given: made.append(mixed(*given)) or made[-1])
-    data = Blobs(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
+    data = EncodedImages(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     assert len(list(DataLoader(data, 4, collate_fn=collates(mixes()[2])[1], num_workers=1))) == len(made) == 2
     assert None not in made
 

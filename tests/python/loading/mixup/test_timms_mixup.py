@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.data import default_collate
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._loading.mixup import timm_mixes
 from headrace._loading.mixup.recognition import draws_from_numpy, of_batch, of_samples
@@ -32,7 +32,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "rarely": {"prob": 0.3},
 }
 MODES = ("batch", "pair", "elem")
-DATA = Blobs(pictures(10), range(10), T.Compose([T.RandomResizedCrop(8), *TENSOR]))
+DATA = EncodedImages(pictures(10), range(10), T.Compose([T.RandomResizedCrop(8), *TENSOR]))
 
 
 def collate(mix: Any) -> Callable[[Any], Any]:
@@ -78,7 +78,7 @@ def test_a_loader_with_an_out_transform(mode):
         assert assert_same(loader, list(loader.reference())) == 2
 
 
-BYTES = Blobs(pictures(10), range(10), T.Compose([T.RandomResizedCrop(8), T.PILToTensor()]))
+BYTES = EncodedImages(pictures(10), range(10), T.Compose([T.RandomResizedCrop(8), T.PILToTensor()]))
 COLLATING_MODES = (*MODES, "half")
 
 

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import BatchSampler, SequentialSampler, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from support import TENSOR, assert_same, blobs, pictures
 
@@ -128,7 +128,7 @@ def test_collate_fn_may_be_torchs_default():
         assert_same(loader, DataLoader(DATA, batch_size))
 
 
-@pytest.mark.parametrize("make", [lambda: Blobs([], None, TINY), lambda: Subset(blobs(COUNT, TINY), [])])
+@pytest.mark.parametrize("make", [lambda: EncodedImages([], None, TINY), lambda: Subset(blobs(COUNT, TINY), [])])
 def test_an_empty_dataset_has_no_batch(make):
     assert DataLoader(make()).native
     for kind in (TorchDataLoader, DataLoader):
@@ -180,4 +180,4 @@ def test_set_epoch_takes_whole_numbers(epoch):
 def test_batches_are_lists_as_torchs_are():
     assert type(next(iter(DataLoader(DATA, 2)))) is list
     assert type(next(iter(DataLoader(DATA, None)))) is list
-    assert type(next(iter(DataLoader(Blobs(pictures(), None, TINY), 2)))) is torch.Tensor
+    assert type(next(iter(DataLoader(EncodedImages(pictures(), None, TINY), 2)))) is torch.Tensor

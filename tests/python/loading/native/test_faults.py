@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import headrace
-from headrace import Blobs, DataLoader, ImageFiles, ImageFolder, SampleError
+from headrace import DataLoader, EncodedImages, ImageFiles, ImageFolder, SampleError
 from headrace import transforms as T
 from support import (
     TENSOR,
@@ -83,7 +83,7 @@ def faulty(count: int, *bad: int) -> list[bytes]:
 
 
 def faulty_loader(policy: str, *bad: int, size: int | None = 4, **options: Any) -> DataLoader:
-    data = Blobs(faulty(12, *bad), range(100, 112), train(24), target_transform=lambda label: label * 2)
+    data = EncodedImages(faulty(12, *bad), range(100, 112), train(24), target_transform=lambda label: label * 2)
     return DataLoader(data, size, seed=4, on_error=policy, **options)
 
 
@@ -154,7 +154,7 @@ def test_an_error_is_pillows_and_carries_no_frames():
     with pytest.raises(
         PIL.UnidentifiedImageError, match=r"(header|decode): sample 0 .*cannot identify image file; on_error"
     ):
-        next(iter(DataLoader(Blobs([b"not an image"], None, FULL))))
+        next(iter(DataLoader(EncodedImages([b"not an image"], None, FULL))))
     with pytest.raises(SampleError) as raised:
         next(iter(faulty_loader("raise", 0, num_workers=1)))
     assert raised.value.__cause__.__traceback__ is None

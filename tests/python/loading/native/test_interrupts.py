@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._engine.image_engine import ImageEngine
 from headrace._loading.native.iterator import NativeIterator
@@ -21,7 +21,7 @@ from support import assert_same, output_of, pictures, train
 pytestmark = pytest.mark.processes
 
 SAMPLES, BATCH = 48, 4
-DATA = Blobs(list(pictures(24)) * 2, list(range(SAMPLES)), train(16))
+DATA = EncodedImages(list(pictures(24)) * 2, list(range(SAMPLES)), train(16))
 
 
 def loader(**options: Any) -> DataLoader:
@@ -145,7 +145,7 @@ def test_a_step_that_is_interrupted_is_done_again(process_wide):
     again = lambda image: image  # noqa: E731
     steps = T.Compose([T.Resize((16, 16)), step, T.ToTensor()])
     make = lambda: DataLoader(  # noqa: E731
-        Blobs(list(pictures(24)) * 2, list(range(SAMPLES)), steps), BATCH, seed=1, num_workers=2 * process_wide
+        EncodedImages(list(pictures(24)) * 2, list(range(SAMPLES)), steps), BATCH, seed=1, num_workers=2 * process_wide
     )
     want = list(make())
     iterator, got, interrupts = iter(make()), [], 0
@@ -200,11 +200,11 @@ def test_hundreds_of_interrupts(workers, argument):
 import random, signal
 import torch
 from torch.utils.data import default_collate
-from headrace import Arrays, DataLoader, transforms as T
+from headrace import ImageArray, DataLoader, transforms as T
 
 SAMPLES, BATCH, INTERRUPTS = 160, 4, 120
 pixels = torch.randint(0, 256, (SAMPLES, 8, 8, 3), dtype=torch.uint8)
-data = Arrays(pixels, list(range(SAMPLES)), T.Compose([T.RandomCrop(4), T.ToTensor()]))
+data = ImageArray(pixels, list(range(SAMPLES)), T.Compose([T.RandomCrop(4), T.ToTensor()]))
 out = lambda batch: (batch[0].sum(), batch)[1]
 make = lambda: DataLoader(data, BATCH, shuffle=True, seed=1, num_workers={workers}, {argument})
 assert make().native

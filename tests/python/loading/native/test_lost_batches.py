@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._engine import device_engine
 from headrace._engine.device_engine import FusedEngine
 from headrace._engine.image_engine import ImageEngine
@@ -20,7 +20,7 @@ SAMPLES, BATCH = 48, 8
 
 
 def loader(**options: Any) -> DataLoader:
-    data = Blobs(list(pictures(24)) * 2, list(range(SAMPLES)), train(32))
+    data = EncodedImages(list(pictures(24)) * 2, list(range(SAMPLES)), train(32))
     return DataLoader(data, BATCH, seed=5, **{"num_workers": 2} | options)
 
 
@@ -75,7 +75,7 @@ def test_no_memory_for_random_numbers(monkeypatch):
 def test_no_memory_for_a_batch_with_bad_samples(monkeypatch, on_error):
     files = list(pictures(24)) * 2
     files[9] = files[20] = b"no image"
-    data = Blobs(files, list(range(SAMPLES)), train(32))
+    data = EncodedImages(files, list(range(SAMPLES)), train(32))
     options = {"batch_size": BATCH, "seed": 5, "num_workers": 2, "on_error": on_error, "max_errors": 2}
     with pytest.warns(UserWarning, match="2 samples"):
         want = list(DataLoader(data, **options))

@@ -16,7 +16,7 @@ from PIL import Image, ImageFile
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import headrace
-from headrace import Blobs, DataLoader, SampleError, Samples
+from headrace import DataLoader, EncodedImages, Fields, SampleError
 from headrace import transforms as T
 from nasty_exceptions import EXCEPTIONS, OTHERS, raise_named
 from support import pictures, same
@@ -83,17 +83,17 @@ Image.register_open("NASTY", NastyFile, is_nasty)
 
 
 def of_a_step(name: str) -> Any:
-    return Blobs(pictures(COUNT), range(COUNT), T.Compose([Raises(name), T.Resize((8, 8)), T.ToTensor()]))
+    return EncodedImages(pictures(COUNT), range(COUNT), T.Compose([Raises(name), T.Resize((8, 8)), T.ToTensor()]))
 
 
 def of_pillow(name: str) -> Any:
     files = list(pictures(COUNT))
     files[BAD] = b"NASTY:" + name.encode()
-    return Blobs(files, range(COUNT), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
+    return EncodedImages(files, range(COUNT), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
 
 
 def of_a_field(name: str) -> Any:
-    return Samples({"image": of_a_step(name), "row": torch.arange(COUNT)})
+    return Fields({"image": of_a_step(name), "row": torch.arange(COUNT)})
 
 
 SOURCES = {"step": of_a_step, "pillow": of_pillow, "field": of_a_field}
@@ -191,7 +191,7 @@ def collated(name: str, workers: int, **options: Any) -> DataLoader:
             raise_named(name)
         return torch.utils.data.default_collate(samples)
 
-    data = Blobs(pictures(COUNT), range(COUNT), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
+    data = EncodedImages(pictures(COUNT), range(COUNT), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
     loader = DataLoader(data, BATCH, num_workers=workers, collate_fn=collate, **options)
     assert loader.native
     return loader
@@ -232,7 +232,7 @@ def test_the_callers_thread_raises_anything_as_it_is(where, workers):
             yield from range(BATCH)
             raise_named(name)
 
-        data = Blobs(pictures(COUNT), range(COUNT), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
+        data = EncodedImages(pictures(COUNT), range(COUNT), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
         options: dict[str, Any] = {"num_workers": workers}
         if where == "target_transform":
             data.target_transform = at_bad
@@ -321,7 +321,7 @@ def test_the_transform_may_raise_anything_when_it_is_tried():
         def always(_: Any, name: str = name) -> Any:
             raise_named(name)
 
-        data = Blobs(pictures(4), range(4), T.Compose([always, T.Resize((8, 8)), T.ToTensor()]))
+        data = EncodedImages(pictures(4), range(4), T.Compose([always, T.Resize((8, 8)), T.ToTensor()]))
         loader = DataLoader(data, 2)
         assert not loader.native and str(loader.explain()), name
 

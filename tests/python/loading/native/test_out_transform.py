@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch.utils.data import TensorDataset, default_collate
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._loading.mixup import in_place_mixes
 from support import assert_same, pictures, train
 
-DATA = Blobs(pictures(), range(24), train(32))
+DATA = EncodedImages(pictures(), range(24), train(32))
 
 
 def mixed(batch: list[torch.Tensor]) -> list[torch.Tensor]:

@@ -53,6 +53,9 @@ def datasets(torchvision: Any, root: Path) -> dict[str, Callable[[], Any]]:
         "fields": lambda: StackDataset(
             image=headrace.ImageFiles(v1_folder_paths(root), transform=ours_steps()), label=list(range(8))
         ),
+        "own fields": lambda: headrace.Fields(
+            {"image": headrace.ImageFiles(v1_folder_paths(root), transform=ours_steps()), "label": list(range(8))}
+        ),
         "columns": lambda: headrace.Columns({"x": torch.arange(24.0).reshape(8, 3).numpy()}),
     }
 
@@ -216,6 +219,32 @@ def test_batches_are_torchs(torchvision, folder, kind, where, name, way):
         assert equal(list(one), plain)
         assert one.native
         assert one.verify(1).batches == 1 if kind != "columns" else True
+
+
+def outcome(loader: Any) -> Any:
+    """The batches, or the class of the error."""
+    try:
+        return list(loader)
+    except (LookupError, ValueError) as error:
+        return [type(error)]
+
+
+@pytest.mark.parametrize("kind", ["v1", "subset", "joined", "fields", "own fields", "columns", "ours"])
+def test_special_methods_of_datasets(torchvision, folder, kind):
+    """Operators and builtins call these, without a name in the code: ``__getitem__`` may ask for ``len(self)``."""
+    make = datasets(torchvision, folder)[kind]
+    items = [[0, 1], [-1], [2, 3]]
+    cls = type(make())
+    for name, value in (
+        ("__len__", lambda self: 2),
+        ("__getattribute__", lambda self, name: object.__getattribute__(self, name)),
+    ):
+        loader = DataLoader(make(), batch_sampler=items)
+        before = outcome(loader)
+        with put(cls, name, value):
+            assert equal(outcome(loader), outcome(TorchDataLoader(make(), batch_sampler=items)))
+            assert not loader.native and name in str(loader.explain())
+        assert equal(outcome(loader), before)
 
 
 def test_the_reason_names_the_function_and_who_replaced_it(torchvision, folder):

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._lowering.python_steps.step_state import Kept
 from support import assert_same, pictures
@@ -148,8 +148,8 @@ STATES: list[Callable[[], Any]] = [
 ]
 
 
-def data(step: Any, **options: Any) -> Blobs:
-    return Blobs(pictures(COUNT), range(COUNT), T.Compose([T.Resize((8, 8)), T.ToTensor(), step]), **options)
+def data(step: Any, **options: Any) -> EncodedImages:
+    return EncodedImages(pictures(COUNT), range(COUNT), T.Compose([T.Resize((8, 8)), T.ToTensor(), step]), **options)
 
 
 @pytest.fixture(autouse=True)

@@ -11,15 +11,15 @@ import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrays, Blobs, DataLoader
+from headrace import DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
 from support import WATCHDOG_S, assert_same, evaluation, output_of, pictures, train
 
 SAMPLES = 48
 
 
-def many(transform: Any) -> Blobs:
-    return Blobs(list(pictures(24)) * 2, list(range(SAMPLES)), transform)
+def many(transform: Any) -> EncodedImages:
+    return EncodedImages(list(pictures(24)) * 2, list(range(SAMPLES)), transform)
 
 
 def asked_by_threads(iterator: Iterator[Any], count: int = 4) -> list[Any]:
@@ -219,7 +219,7 @@ def met_by(loader: Iterable[Any]) -> list[Any]:
 @pytest.mark.parametrize("batch_size", [4, None])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_error_of_the_sampler_is_raised_once(goes_on, batch_size, workers):
-    data = Arrays(torch.zeros(24, 8, 8, 3, dtype=torch.uint8), torch.arange(24), T.ToTensor())
+    data = ImageArray(torch.zeros(24, 8, 8, 3, dtype=torch.uint8), torch.arange(24), T.ToTensor())
     loader = DataLoader(data, batch_size, sampler=Sampler(goes_on), num_workers=workers)
     got = met_by(loader)
     assert got == met_by(TorchDataLoader(data, batch_size, sampler=Sampler(goes_on), num_workers=workers))
@@ -239,7 +239,7 @@ def test_ctrl_c_reaches_a_thread_that_waits_for_its_turn():
     code = """
 import signal, threading
 import torch
-from headrace import Arrays, DataLoader, transforms as T
+from headrace import ImageArray, DataLoader, transforms as T
 from support import *
 inside, go_on = threading.Event(), threading.Event()
 
@@ -248,7 +248,7 @@ def slow(image):
     go_on.wait(WATCHDOG_S)
     return image
 
-data = Arrays(torch.zeros(4, 8, 8, 3, dtype=torch.uint8), list(range(4)), T.Compose([slow, T.ToTensor()]))
+data = ImageArray(torch.zeros(4, 8, 8, 3, dtype=torch.uint8), list(range(4)), T.Compose([slow, T.ToTensor()]))
 go_on.set()
 loader = DataLoader(data, 2)
 go_on.clear(), inside.clear()

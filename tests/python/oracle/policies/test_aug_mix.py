@@ -10,7 +10,7 @@ import torch
 from aug_mix_ways import fed, operated, policy_of, recipe_of, ways
 from PIL import Image
 
-from headrace import Arrays, DataLoader, Samples
+from headrace import DataLoader, Fields, ImageArray
 from headrace._lowering import lower
 from headrace._recipe.arithmetic import tensor_rule
 from headrace._recipe.draws.draw_weights import chain_weights
@@ -76,8 +76,8 @@ def test_in_a_recipe(T, imagenet_dev, all_ops):
     """With steps around it, and in two fields, whose columns are adjacent; metadata is lost."""
     steps = [T.RandomResizedCrop(64), T.AugMix(all_ops=all_ops), T.RandomHorizontalFlip(), T.PILToTensor()]
     pixels = np.random.default_rng(1).integers(0, 256, (48, 60, 72, 3), np.uint8)
-    fields = {name: Arrays(pixels, list(range(48)), transform=T.Compose(steps)) for name in "ab"}
-    for dataset in (fields["a"], Samples(fields)):
+    fields = {name: ImageArray(pixels, list(range(48)), transform=T.Compose(steps)) for name in "ab"}
+    for dataset in (fields["a"], Fields(fields)):
         loader = DataLoader(dataset, 16, shuffle=True, seed=5, num_workers=2)
         assert loader.native and "called in" not in str(loader.explain())
         assert loader.verify(3)

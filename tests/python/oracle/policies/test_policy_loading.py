@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import headrace.transforms as H
-from headrace import Arrays, Blobs, DataLoader
+from headrace import DataLoader, EncodedImages, ImageArray
 from support import MEAN, STD, TENSOR, assert_same, pictures
 
 FLIP = H.RandomHorizontalFlip()
@@ -42,7 +42,7 @@ def test_torchvisions_preset(T, policy):
     steps = [T.RandomResizedCrop(48), T.RandomHorizontalFlip(), getattr(T, policy)(), T.PILToTensor()]
     steps += [T.ConvertImageDtype(torch.float32), T.Normalize(MEAN, STD), T.RandomErasing(0.5)]
     options: dict[str, Any] = {"batch_size": 8, "shuffle": True, "seed": 5}
-    dataset = Blobs(pictures(40), range(40), T.Compose(steps))
+    dataset = EncodedImages(pictures(40), range(40), T.Compose(steps))
     loader = DataLoader(dataset, num_workers=2, **options)
     assert_native(loader)
     assert loader.verify(5)
@@ -57,7 +57,7 @@ def test_ours(name, device):
     if device:
         pytest.importorskip("headrace._gpu")
     options: dict[str, Any] = {"batch_size": 16, "shuffle": True, "seed": 9, "num_workers": 2}
-    dataset = Blobs(pictures(96), range(96), H.Compose(OURS[name]))
+    dataset = EncodedImages(pictures(96), range(96), H.Compose(OURS[name]))
     loader = DataLoader(dataset, device=device, **options)
     if device is None:
         assert loader.native
@@ -69,13 +69,13 @@ def test_ours(name, device):
 def test_gray_arrays():
     digits = torch.randint(0, 256, (60, 28, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
     steps = [H.RandAugment(2, 12), H.AutoAugment(H.AutoAugmentPolicy.SVHN), H.RandomAdjustSharpness(2), H.ToTensor()]
-    loader = DataLoader(Arrays(digits, range(60), H.Compose(steps)), 10, seed=2)
+    loader = DataLoader(ImageArray(digits, range(60), H.Compose(steps)), 10, seed=2)
     assert_native(loader)
     assert loader.verify(6)
 
 
 def test_sizes_that_vary_leave_the_policy_in_python():
-    dataset = Blobs(pictures(24), range(24), H.Compose([H.RandAugment(), H.RandomResizedCrop(32), *TENSOR]))
+    dataset = EncodedImages(pictures(24), range(24), H.Compose([H.RandAugment(), H.RandomResizedCrop(32), *TENSOR]))
     loader = DataLoader(dataset, 8, seed=2, num_workers=2)
     line = next(line for line in loader.explain().lines if "RandAugment" in line.part)
     assert line.runs == "Python" and "the size of the image is not known" in line.how

@@ -12,7 +12,7 @@ from aug_mix_ways import policy_of as mix_of
 from PIL import Image
 from policy_ways import learned_ways, space_of, ways
 
-from headrace import Arrays, Blobs, DataLoader
+from headrace import DataLoader, EncodedImages, ImageArray
 from headrace._lowering import lower
 from headrace._recipe.arithmetic import tensor_rule
 from headrace._recipe.draws.draws import Draws
@@ -151,7 +151,9 @@ def test_reference_preset_with_tensors(torchvision, policy, device, version):
     steps += [getattr(T, policy)(interpolation=mode)]
     steps += [T.ToDtype(torch.float32, scale=True)] if version == "v2" else [T.ConvertImageDtype(torch.float)]
     steps += [T.Normalize(MEAN, STD), T.RandomErasing(0.5)]
-    dataset = Blobs(pictures(40), range(40), T.Compose([*steps, T.ToPureTensor()] if version == "v2" else steps))
+    dataset = EncodedImages(
+        pictures(40), range(40), T.Compose([*steps, T.ToPureTensor()] if version == "v2" else steps)
+    )
     loader = DataLoader(dataset, 8, shuffle=True, seed=5, num_workers=2, device=device)
     assert loader.native and "called in" not in str(loader.explain())
     assert loader.verify(5)
@@ -161,7 +163,7 @@ def test_a_step_of_ones_own_behind_it(torchvision):
     T = torchvision.transforms.v2
     pixels = np.random.default_rng(1).integers(0, 256, (24, 48, 48, 3), np.uint8)
     steps = T.Compose([T.ToImage(), T.TrivialAugmentWide(), T.RandomGrayscale(0.5), lambda image: image[:, ::2]])
-    loader = DataLoader(Arrays(pixels, range(24), transform=steps), 8, seed=5, num_workers=2)
+    loader = DataLoader(ImageArray(pixels, range(24), transform=steps), 8, seed=5, num_workers=2)
     assert loader.native and str(loader.explain()).count("called in") == 1
     assert loader.verify(3)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from timm_feed import Fed
 
-from headrace import Arrays, DataLoader, Samples
+from headrace import DataLoader, Fields, ImageArray
 from headrace._lowering import lower
 from headrace._recipe.draws.draw_weights import chain_weights
 from headrace._recipe.draws.draws import Draws
@@ -108,12 +108,12 @@ def test_gray_images_and_half_turns(policies, images):
     policy = policies.augment_and_mix_transform("augmix-m3-w2-mstd0", {"img_mean": 124})
     image = images[5].convert("L")
     recipe = lower(Compose([policy, PILToTensor()]), size=image.size[::-1], channels=1, native_only=True)
-    loader = DataLoader(Arrays(np.asarray(image)[None], [0], transform=Compose([policy, PILToTensor()])), 1)
+    loader = DataLoader(ImageArray(np.asarray(image)[None], [0], transform=Compose([policy, PILToTensor()])), 1)
     assert loader.native and loader.verify(1) and recipe.channels == 1
     turn = policies.AugmentOp("Rotate", 1.0, 60, {"magnitude_max": 60, "interpolation": 2})
     policy = policies.AugMixAugment([turn], depth=1, width=2)
     pixels = np.asarray(images[5])[None]
-    loader = DataLoader(Arrays(pixels, [0], transform=Compose([policy, PILToTensor()])), 1, seed=3)
+    loader = DataLoader(ImageArray(pixels, [0], transform=Compose([policy, PILToTensor()])), 1, seed=3)
     assert loader.native and loader.verify(1)
 
 
@@ -126,8 +126,8 @@ def test_in_a_recipe(policies):
         timm.create_transform(48, is_training=True, auto_augment=spec, re_prob=0.3, interpolation=interpolation)
         for spec, interpolation in (("augmix-m5-w4-d2", "random"), ("augmix-m3-b1", "bicubic"))
     ]
-    fields = {name: Arrays(pixels, list(range(48)), transform=one) for name, one in zip("ab", made, strict=True)}
-    for dataset in (*fields.values(), Samples(fields)):
+    fields = {name: ImageArray(pixels, list(range(48)), transform=one) for name, one in zip("ab", made, strict=True)}
+    for dataset in (*fields.values(), Fields(fields)):
         loader = DataLoader(dataset, 16, shuffle=True, seed=5, num_workers=2)
         assert loader.native and "called in" not in str(loader.explain())
         assert loader.verify(3)

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from timm_feed import Fed
 
-from headrace import Arrays, DataLoader
+from headrace import DataLoader, ImageArray
 from headrace._lowering import lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
@@ -97,7 +97,7 @@ def test_posterize_to_no_bits_is_pillows_error(policies):
     policy = policies.rand_augment_transform("rand-m10-mstd0.01-p1-n1-inc1")
     policy.ops = [one for one in policy.ops if one.name == "PosterizeIncreasing"]
     pixels = np.full((32, 8, 8, 3), 200, np.uint8)
-    loader = DataLoader(Arrays(pixels, list(range(32)), transform=Compose([policy, PILToTensor()])), 1, seed=1)
+    loader = DataLoader(ImageArray(pixels, list(range(32)), transform=Compose([policy, PILToTensor()])), 1, seed=1)
     try:
         [policy(Image.fromarray(one)) for one in pixels]
     except ValueError as error:
@@ -115,7 +115,7 @@ def test_auto_augment(policies, spec):
     for some in policy.policy:
         some[:] = [one for one in some if not one.name.startswith("Posterize")]
     rng = np.random.default_rng(2)
-    dataset = Arrays(rng.integers(0, 256, (96, 40, 32, 3), np.uint8), list(range(96)))
+    dataset = ImageArray(rng.integers(0, 256, (96, 40, 32, 3), np.uint8), list(range(96)))
     dataset.transform = Compose([policy, PILToTensor()])
     loader = DataLoader(dataset, 16, seed=3)
     assert loader.native

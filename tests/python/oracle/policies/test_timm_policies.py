@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
@@ -93,7 +93,7 @@ def test_auto_augment(policies, spec):
             lower(Compose([policy, PILToTensor()]), size=(30, 40), native_only=True)
         return
     crop = importlib.import_module("headrace.transforms").CenterCrop(40)
-    loader = DataLoader(Blobs(pictures(96), range(96), Compose([crop, policy, PILToTensor()])), 16, seed=3)
+    loader = DataLoader(EncodedImages(pictures(96), range(96), Compose([crop, policy, PILToTensor()])), 16, seed=3)
     assert "native" in str(loader.explain()) and loader.native
     assert not any(line.runs == "Python" for line in loader.explain().lines if "AutoAugment" in line.part)
     assert loader.verify(6)

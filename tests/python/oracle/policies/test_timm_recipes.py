@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from headrace import Arrays, DataLoader, Samples
+from headrace import DataLoader, Fields, ImageArray
 from headrace._lowering import lower
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
@@ -50,7 +50,7 @@ def test_recipe(timm, name):
     without_pillows_error(transform)
     lower(transform, native_only=True)
     pixels = np.random.default_rng(1).integers(0, 256, (64, 60, 72, 3), np.uint8)
-    dataset = Arrays(pixels, list(range(64)), transform=transform)
+    dataset = ImageArray(pixels, list(range(64)), transform=transform)
     loader = DataLoader(dataset, 16, shuffle=True, seed=5)
     assert loader.native and not any("called" in line.part for line in loader.explain().lines)
     assert loader.verify(4)
@@ -135,7 +135,7 @@ def test_fields_draw_their_own_magnitudes(timm):
         transform = Compose([policies.rand_augment_transform(spec), PILToTensor()])
         without_pillows_error(transform)
         transform.transforms[0].ops = [one for one in transform.transforms[0].ops if one.name != "Posterize"]
-        fields[name] = Arrays(pixels, list(range(32)), transform=transform)
-    loader = DataLoader(Samples(fields), 8, seed=2)
+        fields[name] = ImageArray(pixels, list(range(32)), transform=transform)
+    loader = DataLoader(Fields(fields), 8, seed=2)
     assert loader.native
     assert loader.verify(4)

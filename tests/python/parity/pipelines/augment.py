@@ -47,7 +47,7 @@ def numpy_crop_and_flip(material: Material) -> dict[str, Any]:
 def numpy_of_the_opened_file(material: Material) -> dict[str, Any]:
     """Pillow's image goes to numpy in all the ways it can, without `convert`."""
 
-    class Arrays(Dataset[Any]):
+    class ImageArray(Dataset[Any]):
         def __len__(self) -> int:
             return 6
 
@@ -62,7 +62,7 @@ def numpy_of_the_opened_file(material: Material) -> dict[str, Any]:
             five = opened().__array_interface__
             return one, two.mean((0, 1)), three.sum(), four.sum(), five["shape"], len(five["data"]), one.flags.writeable
 
-    return {"dataset": Arrays(), "batch_size": 1, "shuffle": True}
+    return {"dataset": ImageArray(), "batch_size": 1, "shuffle": True}
 
 
 @pipeline(needs="albumentations")

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from against_torchvision import assert_equal_on
-from headrace import Arrays, Blobs, DataLoader
+from headrace import DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._lowering import LoweringError, lower
@@ -78,7 +78,7 @@ def simclr(size: int) -> T.Compose:
 def test_batches_equal_the_oracle(device):
     if device:
         pytest.importorskip("headrace._gpu")
-    loader = DataLoader(Blobs(pictures(48), None, simclr(64)), 12, True, seed=5, num_workers=2, device=device)
+    loader = DataLoader(EncodedImages(pictures(48), None, simclr(64)), 12, True, seed=5, num_workers=2, device=device)
     for _ in range(3):
         assert assert_same(loader, list(loader.reference())) == 4
 
@@ -94,14 +94,14 @@ def test_where_torch_adds_up_otherwise_python_blurs(monkeypatch):
     monkeypatch.setattr(blur_rule, "native", lambda: False)
     with pytest.raises(LoweringError, match="in another order on this processor"):
         lower(simclr(64), native_only=True)
-    loader = DataLoader(Blobs(pictures(), None, simclr(64)), 12, seed=5, num_workers=2)
+    loader = DataLoader(EncodedImages(pictures(), None, simclr(64)), 12, seed=5, num_workers=2)
     assert loader.recipe().calls
     assert_same(loader, list(loader.reference()))
 
 
 def test_gray_images_are_blurred_by_python():
     images = np.random.default_rng(0).integers(0, 256, (9, 28, 28), dtype=np.uint8)
-    loader = DataLoader(Arrays(images, None, T.Compose([T.GaussianBlur(3), T.ToTensor()])), 4)
+    loader = DataLoader(ImageArray(images, None, T.Compose([T.GaussianBlur(3), T.ToTensor()])), 4)
     assert loader.native and loader.recipe().calls
     assert_same(loader, list(loader.reference()))
 
@@ -109,7 +109,7 @@ def test_gray_images_are_blurred_by_python():
 @ordered_alike
 def test_an_image_with_fewer_pixels_than_are_mirrored_is_one_sentence():
     transform = T.Compose([T.Resize((9, 4)), T.GaussianBlur(9), T.ToTensor()])
-    loader = DataLoader(Blobs(pictures(2), None, transform), 2)
+    loader = DataLoader(EncodedImages(pictures(2), None, transform), 2)
     with pytest.raises(ValueError, match=r"plan: sample 0 .*GaussianBlur mirrors \(4, 4\) pixels .*image of \(9, 4\)"):
         next(iter(loader))
     with pytest.raises(ValueError):

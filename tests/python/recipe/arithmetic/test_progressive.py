@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from headrace import Blobs, DataLoader
+from headrace import DataLoader, EncodedImages
 from headrace._base.native import core
 from support import assert_same, train
 
@@ -107,5 +107,5 @@ def test_missing_and_truncated_scans_are_left_to_pillow(photographs: list[Path])
 def test_batches_are_the_oracles(photographs: list[Path], workers: int) -> None:
     files = [progressive(path, 260, number % 3 == 0) for number, path in enumerate(photographs[:8])]
     files.append(files[1][:-2000] + b"\xff\xd9")  # concealed by libjpeg
-    loader = DataLoader(Blobs(files, None, train(64)), 3, num_workers=workers, seed=1)
+    loader = DataLoader(EncodedImages(files, None, train(64)), 3, num_workers=workers, seed=1)
     assert_same(loader, list(loader.reference()))

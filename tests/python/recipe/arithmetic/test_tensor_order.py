@@ -17,7 +17,7 @@ from PIL import Image
 from torch.nn.functional import interpolate
 
 from against_torchvision import assert_equal_on
-from headrace import Blobs, DataLoader, ImageFiles
+from headrace import DataLoader, EncodedImages, ImageFiles
 from headrace._base.native import core
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.arithmetic import tensor_ops, tensor_rule
@@ -194,7 +194,7 @@ def test_what_v1_does_otherwise_is_left_to_python(torchvision):
     ):
         transform = v1.Compose([v1.PILToTensor(), *steps])
         assert len(lower(transform).calls) == 1
-        loader = DataLoader(Blobs(pictures(), None, transform), 8, num_workers=2)
+        loader = DataLoader(EncodedImages(pictures(), None, transform), 8, num_workers=2)
         assert_same(loader, list(loader.reference()))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace import Arrays, DataLoader
+from headrace import DataLoader, ImageArray
 from headrace._base.native import core
 from headrace._recipe.arithmetic import tensor_augment, tensor_rule
 from headrace._recipe.steps.tensor_steps import Rounding, TensorWarp
@@ -70,7 +70,7 @@ def test_another_arithmetic_is_pythons(torchvision, monkeypatch, forgotten, chan
     before = getattr(tensor_augment, changed)
     monkeypatch.setattr(tensor_augment, changed, lambda *given: before(*given) * (1 + 2**-23))
     pixels = np.zeros((2, 16, 16, 3), np.uint8)
-    loader = DataLoader(Arrays(pixels, [0, 1], transform=v2.Compose([v2.AugMix(), v2.PILToTensor()])), 2)
+    loader = DataLoader(ImageArray(pixels, [0, 1], transform=v2.Compose([v2.AugMix(), v2.PILToTensor()])), 2)
     assert "has no native twin" in str(loader.explain()) and len(list(loader)) == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace import Blobs, DataLoader, ImageFiles, Samples
+from headrace import DataLoader, EncodedImages, Fields, ImageFiles
 from headrace import transforms as T
 from own_dataset import OwnDataset
 from places import Place
@@ -87,7 +87,7 @@ def test_all_rules_on_many_shapes(backend, images, family, settings):
     """Photographs, gray and CMYK files among them, and images from 1 x 1 to 200 x 3."""
     processor = make(family, backend, **settings)
     held = [*pictures(12), *map(encoded, images)]
-    loader = DataLoader(Blobs(held, range(len(held)), T.from_processor(processor)), 5)
+    loader = DataLoader(EncodedImages(held, range(len(held)), T.from_processor(processor)), 5)
     assert assert_native(loader, processor) == len(held)
     assert_same(loader, list(loader.reference()))
 
@@ -156,7 +156,7 @@ def test_a_transparent_colour_is_not_composited(backend):
     image.putpalette([200, 10, 10, 10, 10, 200])
     out = BytesIO()
     image.save(out, "GIF", transparency=1)
-    loader = DataLoader(Blobs([out.getvalue()], [0], T.from_processor(processor)), 1)
+    loader = DataLoader(EncodedImages([out.getvalue()], [0], T.from_processor(processor)), 1)
     opened = loader.source.image(0)
     assert "transparency" in opened.info
     made = next(iter(loader))[0][0]
@@ -218,7 +218,7 @@ def test_in_a_dataset_that_opens_its_own_files(backend, photographs: list[Path])
 def test_as_a_field_of_samples(backend, photographs: list[Path]):
     processor = make("ViT", backend, size=SQUARE)
     files = ImageFiles(photographs, transform=T.from_processor(processor))
-    loader = DataLoader(Samples({"pixel_values": files, "labels": list(range(len(files)))}), 4)
+    loader = DataLoader(Fields({"pixel_values": files, "labels": list(range(len(files)))}), 4)
     assert loader.native
     images = next(iter(loader))["pixel_values"]
     for k in range(4):

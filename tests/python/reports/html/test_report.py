@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 
 import headrace
-from headrace import Blobs, DataLoader, ImageFolder
+from headrace import DataLoader, EncodedImages, ImageFolder
 from headrace import transforms as T
 from headrace._cli.main import main
 from headrace._reports.html.batch_recording import size_of
@@ -104,12 +104,12 @@ def test_the_page_of_torchs_loader(tmp_path):
 def test_failed_samples_are_named(tmp_path):
     data = [*pictures(6), truncated(pictures()[0])]
     for on_error in ("raise", "skip"):
-        loader = DataLoader(Blobs(data, None, evaluation(24, 16)), 2, num_workers=1, on_error=on_error)
+        loader = DataLoader(EncodedImages(data, None, evaluation(24, 16)), 2, num_workers=1, on_error=on_error)
         loader.report(tmp_path / "r.html")
         page = (tmp_path / "r.html").read_text()
         assert "Failed samples" in headings(page) and "image file is truncated" in page
         assert page.count("image file is truncated") == 1
-    everything = DataLoader(Blobs(data[-1:], None, evaluation(24, 16)), 1, num_workers=1)
+    everything = DataLoader(EncodedImages(data[-1:], None, evaluation(24, 16)), 1, num_workers=1)
     everything.report(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert headings(page)[-2:] == ["Failed samples", "Loader and machine"] and "Files" not in headings(page)

@@ -22,7 +22,7 @@ class Negative:
         return image.point(lambda value: 255 - value)
 
 
-def with_python_steps() -> headrace.Blobs:
+def with_python_steps() -> headrace.EncodedImages:
     return blobs(SAMPLES, T.Compose([T.RandomResizedCrop(32), Negative(), T.RandomHorizontalFlip(), *TENSOR]))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace import Blobs, DataLoader, ImageFolder, VerificationError
+from headrace import DataLoader, EncodedImages, ImageFolder, VerificationError
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._reports.loader.stats import of_torch
@@ -61,7 +61,7 @@ def test_explain_follows_the_loader():
     assert "<built-in function abs> per sample" in text
     loader.dataset.transform = evaluation(20, 16)
     assert "CenterCrop(size=(16, 16))" in str(loader.explain())
-    assert "targets" not in str(DataLoader(Blobs(pictures(), None, train(8))).explain())
+    assert "targets" not in str(DataLoader(EncodedImages(pictures(), None, train(8))).explain())
 
 
 def stages(loader: DataLoader) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def stages(loader: DataLoader) -> dict[str, Any]:
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_stats_count_the_samples_of_the_newest_epoch(workers, persistent):
-    many = Blobs(pictures() * 5, None, train(32))  # enough that some samples of each epoch are timed
+    many = EncodedImages(pictures() * 5, None, train(32))  # enough that some samples of each epoch are timed
     loader = DataLoader(many, 5, num_workers=workers, persistent_workers=persistent and workers > 0)
     assert loader.stats().bottleneck == "nothing yet" and loader.stats().stages == ()
     for _ in range(2):
@@ -108,12 +108,12 @@ def limited_by(name: str, data: Any, **options: Any) -> bool:
 
 
 def test_the_bottleneck_is_named():
-    odd = Blobs([pictures()[3]] * 512, None, T.Compose([T.Resize((8, 8)), *TENSOR]))
+    odd = EncodedImages([pictures()[3]] * 512, None, T.Compose([T.Resize((8, 8)), *TENSOR]))
     assert eventually(lambda: limited_by("pillow", odd, num_workers=2))
     large = [path.read_bytes() for path in sorted(PHOTOS.glob("*.jpg"))]
-    coarse = Blobs(large * 8, None, T.Compose([T.Resize((8, 8), T.InterpolationMode.NEAREST), *TENSOR]))
+    coarse = EncodedImages(large * 8, None, T.Compose([T.Resize((8, 8), T.InterpolationMode.NEAREST), *TENSOR]))
     assert eventually(lambda: limited_by("decode", coarse))
-    enlarged = Blobs(pictures(3)[:3] * 64, None, T.Compose([T.Resize((600, 600)), *TENSOR]))
+    enlarged = EncodedImages(pictures(3)[:3] * 64, None, T.Compose([T.Resize((600, 600)), *TENSOR]))
     assert eventually(lambda: limited_by("resize", enlarged))
 
 
@@ -163,16 +163,16 @@ def test_verify_leaves_generators_as_they_were():
 @pytest.mark.parametrize("options", [{"batch_size": None}, {"batch_size": 3, "dtype": torch.float16}])
 def test_verify_other_loaders(options):
     assert DataLoader(blobs(), **options).verify(2).batches == 2
-    assert DataLoader(Blobs(pictures(), None, train(16)), **options).verify(2).batches == 2
+    assert DataLoader(EncodedImages(pictures(), None, train(16)), **options).verify(2).batches == 2
 
 
 @pytest.mark.parametrize("policy", ["skip", "replace"])
 def test_verify_with_faults(policy):
     files = [truncated(data) if i in (1, 4) else data for i, data in enumerate(pictures(8))]
-    loader = DataLoader(Blobs(files, range(8), train(16)), 4, on_error=policy)
+    loader = DataLoader(EncodedImages(files, range(8), train(16)), 4, on_error=policy)
     assert loader.verify(9).samples == (6 if policy == "skip" else 8)
     with pytest.raises(OSError, match="truncated"):
-        DataLoader(Blobs(files, range(8), train(16)), 4).verify()
+        DataLoader(EncodedImages(files, range(8), train(16)), 4).verify()
 
 
 def planted(loader: DataLoader, place: tuple[int, int], by: float) -> DataLoader:
@@ -211,12 +211,12 @@ def test_verify_names_the_view_with_a_wrong_table(names):
 
 
 def test_verify_finds_one_wrong_sample():
-    class Exchanged(Blobs):
+    class Exchanged(EncodedImages):
         def read(self, index: int) -> bytes:
             return super().read(13 if index == 12 else index)
 
         def blob_table(self) -> Any:
-            return Blobs(self.blobs).blob_table()
+            return EncodedImages(self.blobs).blob_table()
 
     loader = DataLoader(Exchanged(pictures(), range(24), train(16)), 5)
     loader.verify(2)
@@ -225,12 +225,12 @@ def test_verify_finds_one_wrong_sample():
 
 
 def test_verify_finds_wrong_targets():
-    class Relabelled(Blobs):
+    class Relabelled(EncodedImages):
         def target(self, index: int) -> int:
             return super().target(index) + (index == 7)
 
         def targets_of(self, indices: Any) -> Any:
-            return Blobs(self.blobs, list(range(24))).targets_of(indices)
+            return EncodedImages(self.blobs, list(range(24))).targets_of(indices)
 
     with pytest.raises(VerificationError, match="batch 1: targets differ"):
         DataLoader(Relabelled(pictures(), range(24), train(16)), 5).verify()

@@ -50,7 +50,7 @@ def scraped(address: str) -> Values:
     }
 
 
-def labels(number: int = 0, dataset: str = "Blobs", **more: str) -> tuple[tuple[str, str], ...]:
+def labels(number: int = 0, dataset: str = "EncodedImages", **more: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted({"loader": str(number), "dataset": dataset, "rank": "0", **more}.items()))
 
 
@@ -94,7 +94,7 @@ def test_a_registry_of_the_program() -> None:
     with headrace.publish(top=False, prometheus=registry) as published:
         assert published.address is None and threading.active_count() == before
         list(loader)
-        name = {"loader": "0", "dataset": "Blobs", "rank": "0"}
+        name = {"loader": "0", "dataset": "EncodedImages", "rank": "0"}
         assert registry.get_sample_value("headrace_batches_total", name) == 2
     assert registry.get_sample_value("headrace_batches_total", name) is None
     published.close()

@@ -60,7 +60,7 @@ def test_the_file_tells_of_the_loader_and_goes(tmp_path: Path) -> None:
         assert [path.name for path in published.path.parent.iterdir()] == [published.path.name]
     assert not published.path.exists()
     published.close()
-    assert (one.number, one.dataset, one.samples, one.route, one.workers) == (0, "Blobs", 24, "native", 2)
+    assert (one.number, one.dataset, one.samples, one.route, one.workers) == (0, "EncodedImages", 24, "native", 2)
     assert (one.epoch, one.batch, one.batches, one.unit) == (0, 5, 5, "samples")
     stats = loader.stats()
     assert one.stats == json.loads(json.dumps(stats.as_dict()))
@@ -72,7 +72,7 @@ def test_the_file_tells_of_the_loader_and_goes(tmp_path: Path) -> None:
 
 
 def test_several_loaders_of_every_kind(tmp_path: Path) -> None:
-    bad = headrace.Blobs([*pictures(6), truncated(pictures(1)[0])], None, train(8))
+    bad = headrace.EncodedImages([*pictures(6), truncated(pictures(1)[0])], None, train(8))
     skipping = DataLoader(bad, 4, on_error="skip", shuffle=False)
     torchs = DataLoader(list(range(10)), 4)
     unsized = DataLoader(list(range(10)), batch_sampler=[[0, 1], [2]])
@@ -89,10 +89,10 @@ def test_several_loaders_of_every_kind(tmp_path: Path) -> None:
             list(one)
         found = until(published.path, lambda now: len(now.loaders) == 5 and now.loaders[4].ended).loaders
     assert [(one.number, one.dataset, one.route, one.unit) for one in found] == [
-        (0, "Blobs", "native", "samples"),  # the number of the loader that is gone
+        (0, "EncodedImages", "native", "samples"),  # the number of the loader that is gone
         (1, "list", "deferred", "samples"),
         (2, "list", "deferred", "batches"),
-        (3, "Blobs", "native", "samples"),
+        (3, "EncodedImages", "native", "samples"),
         (4, "Columns", "native", "samples"),
     ]
     assert [(one.batch, one.batches, one.ended) for one in found] == [
@@ -182,10 +182,10 @@ def test_without_publishing_an_epoch_imports_and_writes_nothing() -> None:
 import sys
 from PIL import Image
 import io
-from headrace import Blobs, DataLoader, transforms
+from headrace import EncodedImages, DataLoader, transforms
 file = io.BytesIO()
 Image.new("RGB", (9, 9)).save(file, "JPEG")
-list(DataLoader(Blobs([file.getvalue()], transform=transforms.ToTensor())))
+list(DataLoader(EncodedImages([file.getvalue()], transform=transforms.ToTensor())))
 import threading
 assert not [one for one in sys.modules if one.startswith("headrace._reports.metrics")]
 assert not [one for one in threading.enumerate() if "publish" in one.name]

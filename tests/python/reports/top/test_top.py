@@ -35,9 +35,9 @@ TESTS = str(Path(__file__).parents[2])
 WORKING = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from headrace import Blobs, DataLoader
+from headrace import EncodedImages, DataLoader
 from support import pictures, train
-for batch in DataLoader(Blobs(pictures() * 1000, None, train(32)), 4, num_workers=1):
+for batch in DataLoader(EncodedImages(pictures() * 1000, None, train(32)), 4, num_workers=1):
     time.sleep(0.01)
 """
 
@@ -149,7 +149,7 @@ def test_a_real_terminal_follows_a_process_until_it_ends(tmp_path: Path, termina
         shown = screen.lines()
         assert shown[0].startswith(f"process {running.pid}  {sys.executable} -c") and len(shown[0]) <= 80
         assert shown[1] == "─" * 80
-        assert shown[2] == "loader 0: Blobs, 24,000 samples; native, 1 thread"
+        assert shown[2] == "loader 0: EncodedImages, 24,000 samples; native, 1 thread"
         assert shown[3].startswith("epoch 0 ") and shown[3].endswith(" of 6,000 batches")
         assert [line.split()[0] for line in shown[4:9]] == ["speed", "consumer", "steps", "waits", "samples"]
         assert shown[10].split() == ["stage", "share", "ms", "a", "sample", "p50", "ms", "p99", "ms"]

@@ -43,7 +43,7 @@ def test_a_loader_learns_unless_told_otherwise() -> None:
     plain = loader(None, num_workers=2)
     assert_same(made, epochs(plain))
     assert plain.stats().entry_points is None
-    by_default = headrace.DataLoader(headrace.Blobs([], None, T.ToTensor()))
+    by_default = headrace.DataLoader(headrace.EncodedImages([], None, T.ToTensor()))
     assert by_default.entry_points == "auto"
 
 

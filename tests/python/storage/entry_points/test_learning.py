@@ -23,7 +23,7 @@ def photographs() -> list[bytes]:
 
 def loader(entry_points: Any, transform: Any = None, **options: Any) -> headrace.DataLoader:
     images = photographs()
-    blobs = headrace.Blobs(images, list(range(len(images))), transform or train(48))
+    blobs = headrace.EncodedImages(images, list(range(len(images))), transform or train(48))
     return headrace.DataLoader(blobs, 4, shuffle=True, seed=3, entry_points=entry_points, **options)
 
 
@@ -62,8 +62,8 @@ def test_every_way_to_a_batch_learns_and_enters(transform: Any, options: dict[st
 
 def test_fields_and_selections_learn() -> None:
     points = EntryPoints(1 << 22)
-    images = headrace.Blobs(photographs(), None, train(48))
-    samples = headrace.Samples({"image": images, "number": np.arange(len(images))})
+    images = headrace.EncodedImages(photographs(), None, train(48))
+    samples = headrace.Fields({"image": images, "number": np.arange(len(images))})
     for dataset in (samples, torch.utils.data.Subset(images, [3, 1, 1, 2])):
         before = points.counts().entered
         ours, plain = (headrace.DataLoader(dataset, 4, seed=1, entry_points=one) for one in (points, None))

@@ -64,7 +64,7 @@ def test_other_datasets_of_them(folder: Path) -> None:
         for make in (
             lambda one: torch.utils.data.Subset(one, range(5, 40, 3)),
             lambda one: torch.utils.data.ConcatDataset([one, torch.utils.data.Subset(one, range(9))]),
-            lambda one: headrace.Samples({"image": one, "number": np.arange(len(one))}),
+            lambda one: headrace.Fields({"image": one, "number": np.arange(len(one))}),
         ):
             assert_same(batches(make(far)), batches(make(local)))
         twice = T.Compose([T.Views([transform(), transform()])])

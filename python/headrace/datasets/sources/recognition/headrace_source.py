@@ -76,8 +76,8 @@ def named(dataset: Any) -> Joined | None:
     source = dataset.headrace_source()
     if not isinstance(source, BlobDataset):
         raise TypeError(
-            f"{cls.__qualname__}.{METHOD}() must return one of headrace's datasets (ImageFiles, ImageFolder, Blobs, "
-            f"Arrays), not {type(source).__name__}"
+            f"{cls.__qualname__}.{METHOD}() must return one of headrace's datasets (ImageFiles, ImageFolder, "
+            f"EncodedImages, ImageArray), not {type(source).__name__}"
         )
     length = _length(dataset)
     if length is not None and len(source) != length:

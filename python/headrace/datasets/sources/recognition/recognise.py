@@ -24,8 +24,8 @@ from headrace.datasets.sources.recognition.torchvision_arrays import recognise_a
 from headrace.datasets.sources.recognition.torchvision_files import recognise_folder, recognise_listed, recognise_pets
 
 KNOWN = (
-    "headrace.ImageFolder, ImageFiles, Blobs, Arrays, TarShards, Arrow, Parquet, MDS, LitData, LMDB, Zip, "
-    "Columns and Samples, what from_hf returns, torchvision's folders, ImageNet, Food101, Flowers102, OxfordIIITPet, "
+    "headrace.ImageFolder, ImageFiles, EncodedImages, ImageArray, TarShards, Arrow, Parquet, MDS, LitData, LMDB, Zip, "
+    "Columns and Fields, what from_hf returns, torchvision's folders, ImageNet, Food101, Flowers102, OxfordIIITPet, "
     "CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a headrace_source method"
 )
 

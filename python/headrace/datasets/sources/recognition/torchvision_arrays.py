@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace.datasets.sources.arrays import Arrays
+from headrace.datasets.sources.arrays import ImageArray
 from headrace.datasets.sources.dataset import BlobDataset
 from headrace.datasets.sources.held_values import Held, placed
 from headrace.datasets.sources.labels import whole_numbers
@@ -23,13 +23,13 @@ _FAMILIES = (
 )
 
 
-class _Array(Followed, Arrays):
+class _Array(Followed, ImageArray):
     def __init__(self, dataset: Any, original: type, images: Any, labels: Any) -> None:
         held = Held(labels)
         Followed.__init__(self, dataset, original, {"targets": held}, len(images), len(labels))
         self._raw: Any = _as_ints(dataset, labels) if original.__name__ == "MNIST" else held.then
         numbers = whole_numbers(self._raw, alone=True)
-        Arrays.__init__(self, images, None)
+        ImageArray.__init__(self, images, None)
         self._labels, self._plain = (self._raw if numbers is None else numbers), numbers is not None
         self._placed = placed(images)
 
@@ -68,7 +68,7 @@ def recognise_array(dataset: Any, before: Any) -> BlobDataset | None:
             original = getattr(sys.modules[f"torchvision.datasets.{module}"], name)
             try:
                 return _Array(dataset, original, images, attribute(dataset, "targets", labels))
-            except (TypeError, ValueError) as error:  # of Arrays: pixels on a device, or of another shape
+            except (TypeError, ValueError) as error:  # of ImageArray: pixels on a device, or of another shape
                 raise NotNative(f"{type(dataset).__qualname__}.data: {error}") from error
     return None
 
