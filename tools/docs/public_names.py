@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def public_names() -> dict[str, str | None]:
-    """Dotted names and their docstrings: ``headrace.__all__``, and ``__all__`` of the modules that are in it."""
+    """Dotted names and their docstrings: ``headrace.__all__``, and ``__all__`` of the modules that are in it. A name
+    that both have has one entry, as ``headrace.name``."""
     package = griffe.load("headrace", search_paths=[str(ROOT / "python")])
     found: dict[str, str | None] = {}
     for name in package.exports or ():
@@ -23,7 +24,7 @@ def public_names() -> dict[str, str | None]:
         if name in package.modules:
             module = package.modules[name]
             found[path] = _docstring(module)
-            for inner in module.exports or ():
+            for inner in set(module.exports or ()) - set(package.exports or ()):
                 found[f"{path}.{inner}"] = _docstring(module[str(inner)])
         else:
             found[path] = _docstring(package[str(name)])
