@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "bind/step_fields.h"
 #include "bind/texture.h"
 
 namespace py = pybind11;
@@ -80,11 +81,7 @@ const std::map<std::string, Step::Kind> kDrawnSizes = {
     {"RandomKeepRatio", Step::Kind::kRandomKeepRatio},
 };
 
-std::string class_of(const py::handle& step) {
-  return py::cast<std::string>(py::type::handle_of(step).attr("__name__"));
-}
-
-bool is_texture(const py::handle& step) { return class_of(step) == "Texture"; }
+bool is_texture(const py::handle& step) { return StepFields(step).kind() == "Texture"; }
 
 // Whether a parameter is a Drawn. If so, sets the step's draw to its column.
 bool read_drawn(const py::handle& parameter, Step& step) {
@@ -94,7 +91,7 @@ bool read_drawn(const py::handle& parameter, Step& step) {
 }
 
 // The number of an EraseBoxes' boxes, and what their values depend on.
-void read_boxes(const py::handle& from, Step& step) {
+void read_boxes(StepFields& from, Step& step) {
   step.boxes = {py::cast<int>(from.attr("fewest")), py::cast<int>(from.attr("most"))};
   step.values = py::cast<int>(from.attr("drawn"));
   const auto noise = py::cast<std::string>(from.attr("noise"));
@@ -108,15 +105,15 @@ void read_boxes(const py::handle& from, Step& step) {
 }
 
 // Reads the parameters of torchvision's effect on a byte tensor, and how torch rounds.
-void read_tensor_effect(const py::handle& from, Step& step) {
+void read_tensor_effect(StepFields& from, Step& step) {
   step.draw = kConstant;
   step.first_version = py::cast<int>(from.attr("version")) == 1;
-  const py::handle rounding = from.attr("rounding");
+  const py::object rounding = from.attr("rounding");
   step.fused = !step.first_version && py::cast<bool>(rounding.attr("sums"));
-  if (py::hasattr(from, "factor") && !read_drawn(from.attr("factor"), step)) {
+  if (from.has("factor") && !read_drawn(from.attr("factor"), step)) {
     step.factor = py::cast<double>(from.attr("factor"));
   }
-  if (py::hasattr(from, "channels")) step.one_channel = py::cast<int>(from.attr("channels")) == 1;
+  if (from.has("channels")) step.one_channel = py::cast<int>(from.attr("channels")) == 1;
   if (step.kind != Step::Kind::kTensorWarp) return;
   step.fused = py::cast<bool>(rounding.attr("samples"));
   step.fused_places = py::cast<bool>(rounding.attr("places"));
@@ -137,8 +134,9 @@ std::vector<Step> to_steps(const py::handle& from, int& erases) {
 }
 
 // `erases`: rows of the values that the Erase steps before this one write, in the order of the recipe.
-Step to_step(const py::handle& from, int& erases) {
-  const std::string kind = class_of(from);
+Step to_step(const py::handle& given, int& erases) {
+  StepFields from(given);
+  const std::string& kind = from.kind();
   const auto integer = [&](const char* field) { return py::cast<int>(from.attr(field)); };
   Step step;
   const auto output_size = [&] {
@@ -182,11 +180,11 @@ Step to_step(const py::handle& from, int& erases) {
     step.pad_mode = to_pad_mode(py::cast<std::string>(from.attr("padding_mode")));
   } else if (const auto drawn = kDrawnSizes.find(kind); drawn != kDrawnSizes.end()) {
     step.kind = drawn->second;
-    if (py::hasattr(from, "height")) output_size();
-    if (py::hasattr(from, "draw")) step.draw = integer("draw");
-    if (py::hasattr(from, "filter")) step.filter = to_filter(from.attr("filter"));
-    if (py::hasattr(from, "fill")) step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
-    if (py::hasattr(from, "padding_mode")) {
+    if (from.has("height")) output_size();
+    if (from.has("draw")) step.draw = integer("draw");
+    if (from.has("filter")) step.filter = to_filter(from.attr("filter"));
+    if (from.has("fill")) step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
+    if (from.has("padding_mode")) {
       step.pad_mode = to_pad_mode(py::cast<std::string>(from.attr("padding_mode")));
     }
     if (kind == "RandomResize") {
@@ -226,14 +224,14 @@ Step to_step(const py::handle& from, int& erases) {
     padding();
   } else if (const auto effect = kEffects.find(kind); effect != kEffects.end()) {
     step.kind = effect->second;
-    if (py::hasattr(from, "draw") && py::hasattr(from.attr("draw"), "value")) {
+    if (from.has("draw") && py::hasattr(from.attr("draw"), "value")) {
       step.draw = kConstant;
       step.factor = py::cast<double>(from.attr("draw").attr("value"));
-    } else if (py::hasattr(from, "draw")) {
+    } else if (from.has("draw")) {
       step.draw = integer("draw");
     }
     const char* parameter = kind == "Posterize" ? "bits" : kind == "Solarize" ? "threshold" : "add";
-    if (py::hasattr(from, parameter)) read_drawn(from.attr(parameter), step);
+    if (from.has(parameter)) read_drawn(from.attr(parameter), step);
     if (kind == "Posterize" && !step.drawn) step.bits = integer("bits");
     if (kind == "Solarize" && !step.drawn) step.threshold = py::cast<double>(from.attr("threshold"));
     if (kind == "SolarizeAdd" && !step.drawn) step.value = integer("add");
@@ -266,9 +264,9 @@ Step to_step(const py::handle& from, int& erases) {
     step.filter = to_filter(from.attr("filter"));
     step.fill = py::cast<std::array<uint8_t, 3>>(from.attr("fill"));
     step.draw = integer("draw");
-    if (py::hasattr(from, "expand")) step.expand = py::cast<bool>(from.attr("expand"));
-    if (py::hasattr(from, "version")) step.first_version = integer("version") == 1;
-    if (py::hasattr(from, "center") && !from.attr("center").is_none()) {
+    if (from.has("expand")) step.expand = py::cast<bool>(from.attr("expand"));
+    if (from.has("version")) step.first_version = integer("version") == 1;
+    if (from.has("center") && !from.attr("center").is_none()) {
       step.centered = false;
       step.center = py::cast<std::array<double, 2>>(from.attr("center"));
     }
@@ -302,6 +300,7 @@ Step to_step(const py::handle& from, int& erases) {
   } else {
     throw py::type_error("the native core does not know the step " + kind);
   }
+  from.check();
   return step;
 }
 

@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_flatten
 
 import headrace
 from headrace import transforms as T
-from headrace._recipe.arithmetic.pillow_ops import open_rgb
+from headrace._recipe.arithmetic.functional_pil import open_rgb
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 TENSOR = (T.ToTensor(), T.Normalize(MEAN, STD))

@@ -227,8 +227,9 @@ int64_t row_of(const HeldJob& held) {
   return job.batch->rows.at(static_cast<size_t>(job.sample));
 }
 
-// An image: RGBX, or gray levels.
-void finish(PyPipeline& self, HeldJob& held, const py::buffer& pixels, int width, int height, int64_t python_ns) {
+// Ends a job with the image that Pillow decoded or a Python step returned; `pixels`: RGBX, or gray levels.
+void finish_with_image(PyPipeline& self, HeldJob& held, const py::buffer& pixels, int width, int height,
+                       int64_t python_ns) {
   const py::buffer_info info = bytes_of(pixels);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
   const size_t count = static_cast<size_t>(width) * static_cast<size_t>(height);
@@ -334,7 +335,7 @@ void bind_pipeline(py::module_& module) {
                              [](const PyPipeline& self) { return self.pipeline->pillow_jobs_waiting(); })
       .def("next_call", &next_job<&Pipeline::next_call>, py::arg("seconds"))
       .def_property_readonly("calls_waiting", [](const PyPipeline& self) { return self.pipeline->calls_waiting(); })
-      .def("finish", &finish)
+      .def("finish", &finish_with_image)
       .def("finish_elements", &finish_elements)
       .def("fail", [](PyPipeline& self, HeldJob& held,
                       std::string reason) { self.pipeline->fail(held.job, std::move(reason)); })

@@ -54,8 +54,9 @@ void start(int64_t most) {
   }
 }
 
-// (name, tid, stages, stage of each span, begin, end, items), times in nanoseconds of now_ns().
-py::tuple columns(const ThreadSpans& of) {
+// The spans of a thread as arrays: (thread's name, tid, names of stages, number of each span's stage, begin, end,
+// items), times in nanoseconds of now_ns().
+py::tuple span_arrays(const ThreadSpans& of) {
   const auto count = static_cast<py::ssize_t>(of.spans.size());
   std::vector<std::string_view> stages;  // compared as text: the two modules have the same names at different addresses
   py::array_t<int64_t> stage(count), begin(count), end(count), items(count);
@@ -82,7 +83,7 @@ py::tuple stop() {
   }
   py::list threads;
   for (ThreadSpans& one : spans) {
-    threads.append(columns(one));
+    threads.append(span_arrays(one));
     one.spans.clear();  // now, so that the spans and their arrays do not all exist at once
   }
   return py::make_tuple(threads, recorder->dropped());

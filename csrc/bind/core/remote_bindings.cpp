@@ -122,7 +122,8 @@ py::bytes take(const PyRemoteRanges& self, int64_t row) {
   return to_bytes(bytes);
 }
 
-// Needs no Python object, so a pipeline does not keep it after its batch.
+// A table of only these rows, whose bytes the store holds or receives. It refers to no Python object, so a pipeline can
+// drop it as soon as its batch is done.
 PyBlobTable chosen_ranges(const Store& store, const Vector<int64_t>& rows, const Vector<uint64_t>& objects,
                           const Vector<uint64_t>& offsets, const Vector<uint64_t>& lengths) {
   const std::vector<RangeKey> keys = range_keys(objects, offsets, lengths);

@@ -80,9 +80,12 @@ void decode_fuse(const py::bytes& data, const py::dict& from, const py::array& l
   decoder.decode(bytes, header, decode_box(plan, header.size), sink);
 }
 
-py::array_t<float> blur(const py::array_t<uint8_t, py::array::c_style>& image,
-                        const py::array_t<float, py::array::c_style>& row,
-                        const py::array_t<float, py::array::c_style>& column, const std::optional<std::string>& isa) {
+// torchvision's GaussianBlur with these weights, before it is rounded: `blur_rule` compares the floats with the
+// installed torch's.
+py::array_t<float> gaussian_blur(const py::array_t<uint8_t, py::array::c_style>& image,
+                                 const py::array_t<float, py::array::c_style>& row,
+                                 const py::array_t<float, py::array::c_style>& column,
+                                 const std::optional<std::string>& isa) {
   if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
   if (row.ndim() != 1 || column.ndim() != 1 || row.size() < 1 || column.size() < 1) {
     throw py::value_error("row, column: at least one weight each");
@@ -191,7 +194,7 @@ void bind_ops(py::module_& m) {
       py::arg("layout") = "planar",
       "Runs a plan on a JPEG in one pass: decodes only what the plan needs. Raises NeedsPillow where the file is not\n"
       "plain or not clean.");
-  m.def("blur", &blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
+  m.def("blur", &gaussian_blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
         "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
   m.def("tensor_warp", &tensor_warp, py::arg("image"), py::arg("matrix"), py::arg("fused_places"), py::arg("fused"),
         "torchvision's affine map of an RGBX image by the bilinear filter, in floats: the grid (H, W, 2) of torch's\n"

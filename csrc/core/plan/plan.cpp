@@ -60,9 +60,9 @@ class Resolver {
       case Step::Kind::kResizeShorter:
         return resize(shorter_edge(step, size()), step.filter);
       case Step::Kind::kResizeKeepRatio:
-        return resize(kept_ratio(step, size()), step.filter);
+        return resize(keep_ratio_size(step, size()), step.filter);
       case Step::Kind::kRandomKeepRatio:
-        return resize(random_kept_ratio(step, draws_ + step.draw, size()), step.filter);
+        return resize(random_keep_ratio_size(step, draws_ + step.draw, size()), step.filter);
       case Step::Kind::kRandomResize:
         return resize(drawn_shorter_edge(step, draw, size()), step.filter);
       case Step::Kind::kScaleShorter:

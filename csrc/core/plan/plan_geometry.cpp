@@ -104,13 +104,13 @@ Size checked(int64_t width, int64_t height) {
 }
 
 // timm ResizeKeepRatio.get_params without its random factors.
-Size kept_ratio(const Step& step, Size image) {
+Size keep_ratio_size(const Step& step, Size image) {
   const auto edge = [ratio = excess(step, image)](int from) { return round_half_even(std::min(from / ratio, 1e9)); };
   return {edge(image.width), edge(image.height)};
 }
 
 // timm ResizeKeepRatio.get_params: chance and value of a scale, chance and value of an aspect ratio.
-Size random_kept_ratio(const Step& step, const double* draws, Size image) {
+Size random_keep_ratio_size(const Step& step, const double* draws, Size image) {
   double rows = 1, columns = 1;
   if (draws[0] < step.p) rows = columns = step.of_area ? 1 / std::sqrt(draws[1]) : draws[1];
   if (draws[2] < step.aspect_p) {

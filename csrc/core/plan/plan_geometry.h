@@ -23,10 +23,10 @@ Box random_resized_box(const Step& step, const double* draws, Size image);
 Size shorter_edge(const Step& step, Size image);
 
 /// The size to which ResizeKeepRatio resizes an image.
-Size kept_ratio(const Step& step, Size image);
+Size keep_ratio_size(const Step& step, Size image);
 
 /// The size to which RandomKeepRatio resizes an image. `draws`: the step's own.
-Size random_kept_ratio(const Step& step, const double* draws, Size image);
+Size random_keep_ratio_size(const Step& step, const double* draws, Size image);
 
 /// The size to which RandomResize resizes an image. `u`: the step's draw.
 Size drawn_shorter_edge(const Step& step, double u, Size image);

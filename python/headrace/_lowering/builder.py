@@ -12,7 +12,7 @@ import headrace._recipe.steps.steps as S
 from headrace._base.text import shortened
 from headrace._lowering.sizes import Size, one_size_after, size_after
 from headrace._lowering.transform_library import leaves
-from headrace._recipe.images.kinds import of_kind
+from headrace._recipe.images.part_kinds import of_kind
 from headrace._recipe.steps.byte_table import Pointwise, TensorStep, all_bytes, table
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import DTYPES, Recipe

@@ -10,7 +10,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import headrace._recipe.steps.steps as S
 from headrace._oracle.steps import apply, number
-from headrace._recipe.arithmetic import pillow_ops, tensor_ops
+from headrace._recipe.arithmetic import functional_pil, tensor_ops
 
 
 def _factor(draw: int | S.Constant, draws: Sequence[float]) -> float:
@@ -44,7 +44,7 @@ def _apply_permute_channels(step: S.PermuteChannels, image: Image.Image, draws: 
 
 @apply.register
 def _apply_hue(step: S.Hue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return pillow_ops.adjust_hue(image, draws[step.draw])
+    return functional_pil.adjust_hue(image, draws[step.draw])
 
 
 @apply.register

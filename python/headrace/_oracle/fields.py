@@ -12,7 +12,7 @@ from torch.utils.data import Dataset
 
 from headrace._oracle.reference import ImageSource, reference_sample
 from headrace._recipe.draws.draws import Draws
-from headrace._recipe.images.kinds import as_kinds
+from headrace._recipe.images.part_kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
 
 

@@ -9,16 +9,16 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._oracle.steps import apply
-from headrace._recipe.arithmetic import boxes, drawn_boxes, pillow_ops
+from headrace._recipe.arithmetic import boxes, drawn_boxes, functional_pil
 
 
 def _pad(image: Image.Image, padding: boxes.Padding, color: Sequence[int], mode: str = "constant") -> Image.Image:
-    return pillow_ops.pad(image, padding, color[: len(image.getbands())], mode) if any(padding) else image
+    return functional_pil.pad(image, padding, color[: len(image.getbands())], mode) if any(padding) else image
 
 
 @apply.register
 def _apply_corner_crop(step: S.CornerCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return pillow_ops.crop(
+    return functional_pil.crop(
         image, boxes.corner(image.height, image.width, step.height, step.width, step.bottom, step.right)
     )
 
@@ -26,19 +26,19 @@ def _apply_corner_crop(step: S.CornerCrop, image: Image.Image, draws: Sequence[f
 @apply.register
 def _apply_random_resize(step: S.RandomResize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     edge = step.low + boxes.place_at(draws[step.draw])(step.high - step.low)
-    return pillow_ops.resize(image, *boxes.resize_by_edge(image.height, image.width, edge, None), step.filter)
+    return functional_pil.resize(image, *boxes.resize_by_edge(image.height, image.width, edge, None), step.filter)
 
 
 @apply.register
 def _apply_scale_shorter(step: S.ScaleShorter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     size = drawn_boxes.scaled_shorter(image.height, image.width, step.size, step.max_size)
-    return pillow_ops.resize(image, *size, step.filter)
+    return functional_pil.resize(image, *size, step.filter)
 
 
 @apply.register
 def _apply_scale_jitter(step: S.ScaleJitter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     size = drawn_boxes.jittered(image.height, image.width, (step.height, step.width), draws[step.draw])
-    return pillow_ops.resize(image, *size, step.filter)
+    return functional_pil.resize(image, *size, step.filter)
 
 
 @apply.register
@@ -57,7 +57,7 @@ def _apply_random_pad(step: S.RandomPad, image: Image.Image, draws: Sequence[flo
 def _apply_random_crop_or_pad(step: S.RandomCropOrPad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     top, left = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
     padding, box = drawn_boxes.random_window(image.height, image.width, (step.height, step.width), top, left)
-    return pillow_ops.crop(_pad(image, padding, step.fill, step.padding_mode), box)
+    return functional_pil.crop(_pad(image, padding, step.fill, step.padding_mode), box)
 
 
 @apply.register
@@ -69,4 +69,4 @@ def _apply_random_keep_ratio(step: S.RandomKeepRatio, image: Image.Image, draws:
     aspect = drawn_aspect if changes < step.aspect_p else 1.0
     target = step.height, step.width
     size = drawn_boxes.random_keep_ratio(image.height, image.width, target, step.longest, scale, aspect)
-    return pillow_ops.resize(image, *size, step.filter)
+    return functional_pil.resize(image, *size, step.filter)

@@ -10,7 +10,7 @@ from typing import Any
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops, textures
+from headrace._recipe.arithmetic import boxes, functional_pil, tensor_ops, textures
 from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 
@@ -34,12 +34,12 @@ def _resize(image: Image.Image, height: int, width: int, filter: str) -> Image.I
         return tensor_ops.resize(image, height, width, S.TENSOR_FILTERS[filter])
     if filter in S.FLOAT_FILTERS:
         return tensor_ops.resize_in_floats(image, height, width, S.FLOAT_FILTERS[filter])
-    return pillow_ops.resize(image, height, width, filter)
+    return functional_pil.resize(image, height, width, filter)
 
 
 def _pad(image: Image.Image, padding: Sequence[int], color: Sequence[int], mode: str) -> Image.Image:
     """Pads with a step's colour of three bytes; an image of mode L uses the first of them."""
-    return pillow_ops.pad(image, padding, color[: len(image.getbands())], mode) if any(padding) else image
+    return functional_pil.pad(image, padding, color[: len(image.getbands())], mode) if any(padding) else image
 
 
 @apply.register
@@ -48,7 +48,7 @@ def _apply_random_resized_crop(step: S.RandomResizedCrop, image: Image.Image, dr
     tries = [(draws[i], draws[i + 1]) for i in range(step.draw, position, 2)]
     top, left = (boxes.place_at(u) for u in draws[position : position + 2])
     box = boxes.random_resized_crop(image.height, image.width, step.ratio, tries, top, left)
-    return _resize(pillow_ops.crop(image, box), step.height, step.width, step.filter)
+    return _resize(functional_pil.crop(image, box), step.height, step.width, step.filter)
 
 
 @apply.register
@@ -72,7 +72,7 @@ def _apply_resize_keep_ratio(step: S.ResizeKeepRatio, image: Image.Image, draws:
 @apply.register
 def _apply_center_crop(step: S.CenterCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     padding, box = boxes.center_crop(image.height, image.width, step.height, step.width, step.rounding)
-    return pillow_ops.crop(_pad(image, padding, step.fill, step.padding_mode), box)
+    return functional_pil.crop(_pad(image, padding, step.fill, step.padding_mode), box)
 
 
 @apply.register
@@ -81,7 +81,7 @@ def _apply_random_crop(step: S.RandomCrop, image: Image.Image, draws: Sequence[f
     padding, box = boxes.random_crop(
         image.height, image.width, step.height, step.width, step.padding, step.pad_if_needed, top, left
     )
-    return pillow_ops.crop(_pad(image, padding, step.fill, step.padding_mode), box)
+    return functional_pil.crop(_pad(image, padding, step.fill, step.padding_mode), box)
 
 
 @apply.register
@@ -91,17 +91,17 @@ def _apply_pad(step: S.Pad, image: Image.Image, draws: Sequence[float]) -> Image
 
 @apply.register
 def _apply_horizontal_flip(step: S.HorizontalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return pillow_ops.flip_horizontal(image) if draws[step.draw] < step.p else image
+    return functional_pil.flip_horizontal(image) if draws[step.draw] < step.p else image
 
 
 @apply.register
 def _apply_vertical_flip(step: S.VerticalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return pillow_ops.flip_vertical(image) if draws[step.draw] < step.p else image
+    return functional_pil.flip_vertical(image) if draws[step.draw] < step.p else image
 
 
 @apply.register
 def _apply_grayscale(step: S.Grayscale, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return pillow_ops.grayscale(image, step.channels)
+    return functional_pil.grayscale(image, step.channels)
 
 
 @apply.register

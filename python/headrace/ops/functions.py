@@ -15,7 +15,7 @@ from headrace._base.cores import usable_cores
 from headrace._base.native import core
 from headrace._engine import destination
 from headrace._recipe.arithmetic import pillow_rule
-from headrace._recipe.arithmetic.pillow_ops import open_rgb
+from headrace._recipe.arithmetic.functional_pil import open_rgb
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.byte_table import Pointwise, table
 from headrace._recipe.steps.steps import FILTERS

@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image, ImageEnhance, ImageOps
 
-from headrace._recipe.arithmetic import pillow_ops, tensor_ops
+from headrace._recipe.arithmetic import functional_pil, tensor_ops
 from headrace.pillow.lazy_core import MOST_PIXELS
 
 #: name, factor, amount; of a blur its name and two lists of weights; of a warp its name and what bind/plan.cpp reads.
@@ -126,7 +126,7 @@ EFFECTS = {
     "contrast": Effect(False, lambda image, by: ImageEnhance.Contrast(image).enhance(by), _factor("contrast")),
     "saturation": Effect(True, lambda image, by: ImageEnhance.Color(image).enhance(by), _factor("saturation")),
     "sharpness": Effect(True, lambda image, by: ImageEnhance.Sharpness(image).enhance(by), _factor("sharpness")),
-    "hue": Effect(False, pillow_ops.adjust_hue, _hue),
+    "hue": Effect(False, functional_pil.adjust_hue, _hue),
     "posterize": Effect(True, ImageOps.posterize, _posterize),
     "solarize": Effect(True, ImageOps.solarize, _solarize),
     "invert": Effect(True, lambda image, _: ImageOps.invert(image), lambda _: ("invert", 0.0, 0)),

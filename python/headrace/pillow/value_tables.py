@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from torch.nn.modules import module as nn_module
 
-from headrace._recipe.images.kinds import as_image, is_pure_tensor
+from headrace._recipe.images.part_kinds import as_image, is_pure_tensor
 from headrace.pillow.patches import Untouched
 
 _MOST = 64  # tables kept

@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any, cast
 
-from headrace._recipe.arithmetic import pillow_ops
+from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.steps import FILTERS
 
 
@@ -92,7 +92,7 @@ def check_padding(padding: Any) -> None:
 
 def check_padding_mode(mode: str) -> None:
     """Raises ValueError unless `mode` is one of torchvision's four."""
-    if mode not in pillow_ops.PADDING_MODES:
+    if mode not in functional_pil.PADDING_MODES:
         raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
 
 

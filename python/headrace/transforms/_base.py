@@ -11,7 +11,7 @@ from PIL import Image
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from headrace._recipe.images.kinds import Kind, has_image, is_pure_tensor, kind_of
+from headrace._recipe.images.part_kinds import Kind, has_image, is_pure_tensor, kind_of
 
 
 class Transform(nn.Module):

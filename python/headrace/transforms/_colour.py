@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 
-from headrace._recipe.arithmetic import pillow_ops
+from headrace._recipe.arithmetic import functional_pil
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, RandomTransform, Transform, common_shape
 
 Factor = float | Sequence[float]
@@ -101,7 +101,7 @@ _ADJUST: tuple[Callable[[Image.Image, float], Image.Image], ...] = (
     lambda image, factor: ImageEnhance.Brightness(image).enhance(factor),
     lambda image, factor: ImageEnhance.Contrast(image).enhance(factor),
     lambda image, factor: ImageEnhance.Color(image).enhance(factor),
-    lambda image, turn: pillow_ops.adjust_hue(image, turn),  # looked up at each call: deferred images replace it
+    lambda image, turn: functional_pil.adjust_hue(image, turn),  # looked up at each call: deferred images replace it
 )
 
 
@@ -214,14 +214,14 @@ class RandomGrayscale(_Recoloured):
         return {"channels": common_shape(flat_inputs)[0]}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return pillow_ops.grayscale(inpt, params["channels"])
+        return functional_pil.grayscale(inpt, params["channels"])
 
 
 class RandomInvert(_Recoloured):
     """Replaces every value x by 255 - x, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return pillow_ops.invert(inpt)
+        return functional_pil.invert(inpt)
 
 
 class RandomPosterize(_Recoloured):
@@ -232,7 +232,7 @@ class RandomPosterize(_Recoloured):
         self.bits = bits
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return pillow_ops.posterize(inpt, self.bits)
+        return functional_pil.posterize(inpt, self.bits)
 
 
 class RandomSolarize(_Recoloured):
@@ -243,7 +243,7 @@ class RandomSolarize(_Recoloured):
         self.threshold = threshold
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return pillow_ops.solarize(inpt, self.threshold)
+        return functional_pil.solarize(inpt, self.threshold)
 
 
 class RandomAdjustSharpness(_Recoloured):
@@ -266,11 +266,11 @@ class RandomAutocontrast(_Recoloured):
     """Stretches every channel to the full range 0 to 255, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return pillow_ops.autocontrast(inpt)
+        return functional_pil.autocontrast(inpt)
 
 
 class RandomEqualize(_Recoloured):
     """Equalizes every channel's histogram, with probability `p`."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return pillow_ops.equalize(inpt)
+        return functional_pil.equalize(inpt)

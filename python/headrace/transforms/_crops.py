@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace._recipe.arithmetic import boxes, pillow_ops
+from headrace._recipe.arithmetic import boxes, functional_pil
 from headrace.transforms._arguments import (
     Fills,
     Interpolation,
@@ -32,7 +32,7 @@ def _five(image: Image.Image, size: Any) -> tuple[Image.Image, ...]:
     height, width = size
     found = [boxes.corner(image.height, image.width, height, width, *corner) for corner in CORNERS]
     found.append(boxes.center_crop(image.height, image.width, height, width)[1])
-    return tuple(pillow_ops.crop(image, box) for box in found)
+    return tuple(functional_pil.crop(image, box) for box in found)
 
 
 class FiveCrop(Transform):
@@ -80,7 +80,7 @@ class TenCrop(Transform):
         self.vertical_flip = vertical_flip
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> tuple[Image.Image, ...]:
-        mirrored = pillow_ops.flip_vertical(inpt) if self.vertical_flip else pillow_ops.flip_horizontal(inpt)
+        mirrored = functional_pil.flip_vertical(inpt) if self.vertical_flip else functional_pil.flip_horizontal(inpt)
         return (*_five(inpt, self.size), *_five(mirrored, self.size))
 
 
@@ -120,7 +120,7 @@ class RandomCrop(Transform):
             check_padding_mode(padding_mode)
         self.padding: list[int] | None = None
         if padding:
-            left, top, right, bottom = pillow_ops.four_paddings(padding)
+            left, top, right, bottom = functional_pil.four_paddings(padding)
             self.padding = [left, right, top, bottom]
         self.pad_if_needed = pad_if_needed
         self._fill = fills_by_class(fill)
@@ -159,8 +159,8 @@ class RandomCrop(Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
         padding, box = params["padding"], params["box"]
         if any(padding):
-            inpt = pillow_ops.pad(inpt, padding, fill_of(self._fill, type(inpt)), self.padding_mode)
-        return inpt if (inpt.height, inpt.width) == (box.height, box.width) else pillow_ops.crop(inpt, box)
+            inpt = functional_pil.pad(inpt, padding, fill_of(self._fill, type(inpt)), self.padding_mode)
+        return inpt if (inpt.height, inpt.width) == (box.height, box.width) else functional_pil.crop(inpt, box)
 
 
 class RandomResizedCrop(Transform):
@@ -214,7 +214,9 @@ class RandomResizedCrop(Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
         warn_if_not_antialiased(self.antialias)
         height, width = self.size
-        return pillow_ops.resize(pillow_ops.crop(inpt, params["box"]), height, width, filter_name(self.interpolation))
+        return functional_pil.resize(
+            functional_pil.crop(inpt, params["box"]), height, width, filter_name(self.interpolation)
+        )
 
 
 def _random_box(height: int, width: int, scale: Sequence[float], ratio: Sequence[float]) -> boxes.Box:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from headrace._recipe.images.kinds import Kind, kind_of, on_values, tv_class
+from headrace._recipe.images.part_kinds import Kind, kind_of, on_values, tv_class
 from headrace.transforms._base import Transform
 
 
@@ -47,7 +47,7 @@ class ToDtype(Transform):
         of_pixels = kind in (Kind.PURE, Kind.IMAGE, Kind.VIDEO)
         if not isinstance(self.dtype, dict):
             return on_values(partial(converted, dtype=self.dtype, scale=self.scale), inpt) if of_pixels else inpt
-        dtype = self._named(inpt, self.dtype)
+        dtype = self._dtype_for(inpt, self.dtype)
         if dtype is None:
             if self.scale and of_pixels:
                 warnings.warn(
@@ -60,7 +60,8 @@ class ToDtype(Transform):
         return inpt if kind is Kind.OWN else inpt.to(dtype)
 
     @staticmethod
-    def _named(inpt: Any, dtypes: dict[type | str, torch.dtype | None]) -> torch.dtype | None:
+    def _dtype_for(inpt: Any, dtypes: dict[type | str, torch.dtype | None]) -> torch.dtype | None:
+        """Returns the dtype that `dtypes` gives for the type of `inpt`, or else for "others"; None: no change."""
         made_by_to_image = type(inpt) is torch.Tensor and kind_of(inpt) is Kind.IMAGE
         cls = tv_class("Image") if made_by_to_image else type(inpt)
         for key in (cls, "others"):

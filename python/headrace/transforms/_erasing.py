@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import boxes
-from headrace._recipe.images.kinds import Kind, kind_of, on_values
+from headrace._recipe.images.part_kinds import Kind, kind_of, on_values
 from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 from headrace.transforms._base import (
     BESIDE_IMAGES,

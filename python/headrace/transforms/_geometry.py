@@ -8,8 +8,8 @@ from typing import Any
 
 from PIL import Image
 
-from headrace._recipe.arithmetic import boxes, pillow_ops
-from headrace._recipe.images.kinds import Kind, on_values
+from headrace._recipe.arithmetic import boxes, functional_pil
+from headrace._recipe.images.part_kinds import Kind, on_values
 from headrace.transforms._arguments import (
     Fills,
     Interpolation,
@@ -85,7 +85,7 @@ class Resize(Transform):
         else:
             edge = None if self.size is None else self.size[0]
             height, width = boxes.resize_by_edge(inpt.height, inpt.width, edge, self.max_size)
-        return pillow_ops.resize(inpt, height, width, filter_name(self.interpolation))
+        return functional_pil.resize(inpt, height, width, filter_name(self.interpolation))
 
 
 class CenterCrop(Transform):
@@ -100,7 +100,7 @@ class CenterCrop(Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
         height, width = self.size
         padding, box = boxes.center_crop(inpt.height, inpt.width, height, width)
-        return pillow_ops.crop(pillow_ops.pad(inpt, padding, 0, "constant") if any(padding) else inpt, box)
+        return functional_pil.crop(functional_pil.pad(inpt, padding, 0, "constant") if any(padding) else inpt, box)
 
 
 class Pad(Transform):
@@ -129,8 +129,8 @@ class Pad(Transform):
         self.padding_mode = padding_mode
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        padding = pillow_ops.four_paddings(self.padding)
-        return pillow_ops.pad(inpt, padding, fill_of(self._fill, type(inpt)), self.padding_mode)
+        padding = functional_pil.four_paddings(self.padding)
+        return functional_pil.pad(inpt, padding, fill_of(self._fill, type(inpt)), self.padding_mode)
 
 
 class _Flip(RandomTransform):
@@ -142,7 +142,7 @@ class RandomHorizontalFlip(_Flip):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, Image.Image):
-            return pillow_ops.flip_horizontal(inpt)
+            return functional_pil.flip_horizontal(inpt)
         return on_values(lambda tensor: tensor.flip(-1), inpt)
 
 
@@ -151,7 +151,7 @@ class RandomVerticalFlip(_Flip):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, Image.Image):
-            return pillow_ops.flip_vertical(inpt)
+            return functional_pil.flip_vertical(inpt)
         return on_values(lambda tensor: tensor.flip(-2), inpt)
 
 
@@ -166,4 +166,4 @@ class Grayscale(Transform):
         self.num_output_channels = num_output_channels
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return pillow_ops.grayscale(inpt, self.num_output_channels)
+        return functional_pil.grayscale(inpt, self.num_output_channels)

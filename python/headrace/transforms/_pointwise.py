@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from headrace._recipe.images.kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, on_values
+from headrace._recipe.images.part_kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, on_values
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace.transforms._base import BESIDE_IMAGES, Transform
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace._recipe.arithmetic import boxes, drawn_boxes, pillow_ops
+from headrace._recipe.arithmetic import boxes, drawn_boxes, functional_pil
 from headrace.transforms._arguments import Fills, Interpolation, fill_of, fills_by_class, filter_name
 from headrace.transforms._base import PIL_ALONE, RandomTransform, Transform, common_size
 from headrace.transforms._geometry import warn_if_not_antialiased
@@ -25,7 +25,7 @@ class _DrawnResize(Transform):
         warn_if_not_antialiased(self.antialias)
         size = params["size"]
         height, width = boxes.resize_by_edge(inpt.height, inpt.width, size[0], None) if len(size) == 1 else size
-        return pillow_ops.resize(inpt, height, width, filter_name(self.interpolation))
+        return functional_pil.resize(inpt, height, width, filter_name(self.interpolation))
 
 
 class RandomResize(_DrawnResize):
@@ -166,4 +166,4 @@ class RandomZoomOut(RandomTransform):
         return {"padding": list(drawn_boxes.zoomed_out(height, width, factor, left, top))}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        return pillow_ops.pad(inpt, params["padding"], fill_of(self._fill, type(inpt)), "constant")
+        return functional_pil.pad(inpt, params["padding"], fill_of(self._fill, type(inpt)), "constant")

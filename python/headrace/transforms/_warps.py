@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from headrace._recipe.arithmetic import pillow_ops, warps
+from headrace._recipe.arithmetic import functional_pil, warps
 from headrace._recipe.steps.steps import FILTERS
 from headrace.transforms._arguments import Fills, Interpolation, fill_of, fills_by_class, filter_name
 from headrace.transforms._base import PIL_ALONE, RandomTransform, Transform, common_size, torch_place
@@ -47,7 +47,7 @@ def _uniform(low: float, high: float) -> float:
 
 def _options(transform: Any, image: Image.Image) -> dict[str, Any]:
     """Returns Pillow's arguments `resample` and `fillcolor`."""
-    fill = pillow_ops.pixel(fill_of(transform._fill, type(image)), image)
+    fill = functional_pil.pixel(fill_of(transform._fill, type(image)), image)
     return {"resample": Image.Resampling(FILTERS[filter_name(transform.interpolation)]), "fillcolor": fill}
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from against_torchvision import MEAN, STD, assert_equal_on
 from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import ReferenceDataset, reference_sample
-from headrace._recipe.arithmetic.pillow_ops import open_rgb
+from headrace._recipe.arithmetic.functional_pil import open_rgb
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps.steps import FILTERS
 from torchvision_feed import Feeder

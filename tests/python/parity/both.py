@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
-from headrace._recipe.arithmetic.pillow_ops import open_rgb
+from headrace._recipe.arithmetic.functional_pil import open_rgb
 from support import TENSOR, let_go, pictures, same
 
 TINY = T.Compose([T.Resize((3, 2)), *TENSOR])

@@ -247,7 +247,7 @@ def test_functions_are_put_back() -> None:
             T.GaussianBlur.forward,
             F.F_pil.adjust_hue,
             kernels[v2.functional.adjust_hue][Image.Image],
-            headrace._recipe.arithmetic.pillow_ops.adjust_hue,
+            headrace._recipe.arithmetic.functional_pil.adjust_hue,
         ]
 
     before = functions()

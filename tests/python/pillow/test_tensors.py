@@ -15,7 +15,7 @@ from PIL import Image
 
 import headrace
 from headrace import transforms
-from headrace._recipe.images.kinds import kind_of
+from headrace._recipe.images.part_kinds import kind_of
 from headrace.pillow import file_pixels, value_tables
 from headrace.pillow.deferred_image import is_deferred
 from torchvision_shim import import_torchvision

@@ -54,7 +54,7 @@ CachedRanges::CachedRanges(std::shared_ptr<LocalCache> cache, std::shared_ptr<co
     : cache_(std::move(cache)), ranges_(std::move(ranges)) {}
 
 FilePart CachedRanges::part(int64_t row) const {
-  return {ranges_->path(row), ranges_->state(row), ranges_->offset(row), ranges_->bytes(row), ranges_->mark(row)};
+  return {ranges_->path(row), ranges_->state(row), ranges_->offset(row), ranges_->bytes(row), ranges_->row_hash(row)};
 }
 
 std::span<const uint8_t> CachedRanges::read(int64_t row, ReadBuffer& buffer, const std::atomic<bool>& cancelled) const {

@@ -33,8 +33,8 @@ class RowCheck {
   /// `bytes`: those of the file starting at `begin`, up to the wanted end or that of the file. Throws Error(kRead) if
   /// the row is not the one that the table describes.
   virtual void check(int64_t row, const OpenFile& file, std::span<const uint8_t> bytes, uint64_t begin) const = 0;
-  /// A hash of what the table says about the row, apart from the position of its bytes.
-  virtual uint64_t mark(int64_t row) const = 0;
+  /// A hash of what the table says about the row, apart from the position of its bytes. Never 0.
+  virtual uint64_t row_hash(int64_t row) const = 0;
 };
 
 /// A table whose row i is `lengths[i]` bytes, starting at `offsets[i]`, of file number `file_of[i]`.
@@ -61,8 +61,8 @@ class FileRanges final : public ByteRanges {
   uint32_t file(int64_t row) const { return file_of_[static_cast<size_t>(row)]; }
   size_t files() const { return stamps_.size(); }
   const char* path(int64_t row) const { return paths_.data() + path_offsets_[file(row)]; }
-  /// RowCheck's mark of the row; 0 without a check.
-  uint64_t mark(int64_t row) const { return check_ == nullptr ? 0 : check_->mark(row); }
+  /// RowCheck's hash of the row; 0 without a check.
+  uint64_t row_hash(int64_t row) const { return check_ == nullptr ? 0 : check_->row_hash(row); }
   /// The current state of the row's file. Throws Error(kRead) if it cannot be opened, or differs from its stamp. Any
   /// thread.
   FileState state(int64_t row) const;

@@ -167,7 +167,7 @@ void TarCheck::check(int64_t row, const OpenFile& file, std::span<const uint8_t>
   checked_[at / 64].fetch_or(uint64_t{1} << at % 64, std::memory_order_relaxed);
 }
 
-uint64_t TarCheck::mark(int64_t row) const {
+uint64_t TarCheck::row_hash(int64_t row) const {
   const auto at = static_cast<size_t>(row);
   std::string said;
   for (const TarField& field : fields_) {

@@ -52,7 +52,7 @@ class TarCheck final : public RowCheck {
 
   std::optional<Part> wanted(int64_t row) const override;
   void check(int64_t row, const OpenFile& file, std::span<const uint8_t> bytes, uint64_t begin) const override;
-  uint64_t mark(int64_t row) const override;
+  uint64_t row_hash(int64_t row) const override;
   int64_t size() const { return static_cast<int64_t>(key_offsets_.size()); }
 
   /// Members at most this number of bytes from the first one are read with it.

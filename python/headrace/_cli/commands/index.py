@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from headrace._cli.pack.completion import join
 from headrace._cli.pack.manifest import NAME
-from headrace._cli.pack.shard_join import join
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.tar_shards.joined_index import packed

@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace._base.exceptions import words_of
 from headrace._cli.pack.keys import Keys
-from headrace._recipe.arithmetic.pillow_ops import opened
+from headrace._recipe.arithmetic.functional_pil import opened
 from headrace.datasets.sources.dataset import BlobDataset
 
 _SIGNATURES = (

@@ -14,13 +14,13 @@ from PIL import ExifTags, Image
 
 from headrace._base.exceptions import words_of
 from headrace._base.native import core
+from headrace._cli.pack.completion import finished
 from headrace._cli.pack.conversion import LOSSLESS
 from headrace._cli.pack.job_processes import run
 from headrace._cli.pack.manifest import Manifest, Terms
 from headrace._cli.pack.members import Contents, Sample
 from headrace._cli.pack.packer import Bar
 from headrace._cli.pack.shard_file import stored
-from headrace._cli.pack.shard_join import finished
 from headrace.datasets.sources.dataset import BlobDataset
 
 _SHOWN = 80  # characters of a value in a message

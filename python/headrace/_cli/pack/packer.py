@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from headrace._cli.pack.completion import finished, join, reopen
 from headrace._cli.pack.conversion import Conversion
 from headrace._cli.pack.job_processes import Work
 from headrace._cli.pack.manifest import Record, Terms
 from headrace._cli.pack.members import Contents, label_member
 from headrace._cli.pack.pack_folder import begun
 from headrace._cli.pack.shard_file import stored, write_shard
-from headrace._cli.pack.shard_join import finished, join, reopen
 
 _TRIED = 64  # samples that are converted to estimate the size of all
 _BLOCK = 512  # of a tar archive

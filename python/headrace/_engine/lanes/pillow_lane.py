@@ -11,7 +11,7 @@ from PIL import Image
 from headrace._base.exceptions import set_traceback, with_causes, words_of
 from headrace._base.native import core
 from headrace._engine.lanes.python_lane import PythonLane
-from headrace._recipe.arithmetic.pillow_ops import opened
+from headrace._recipe.arithmetic.functional_pil import opened
 
 # The name of the stream that Pillow read from: the path is printed before the reason anyway.
 _STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader name=.*)>")

@@ -59,7 +59,9 @@ def changes(load: Load, steps: Sequence[Step]) -> list[Change]:
 
 
 def _gain(load: Load, after: Load, steps: Sequence[Step] = ()) -> float:
-    """Returns the expected speed-up. What the model does not explain, other than waits for the interpreter, stays.
+    """Returns the expected speed-up of a change that turns `load` into `after`.
+
+    Time that the model does not explain is assumed to remain, except where Python threads keep the interpreter.
 
     Args:
         steps: the newest steps of the consumer, which the change leaves as they are. They count where their mean does

@@ -65,11 +65,11 @@ class Verdict:
             loop = f"the training step, not the loader: {best}"
             return loop if self.bottleneck == "consumer" else f"none is known; {best}"
         more = [one for one in self.others if one.gain >= _WORTH][:1]
-        text = f"{self.change.advice}: {_times(self.change)}"
-        return text + "".join(f"; or {one.advice}: {_times(one)}" for one in more)
+        text = f"{self.change.advice}: {_speedup_text(self.change)}"
+        return text + "".join(f"; or {one.advice}: {_speedup_text(one)}" for one in more)
 
 
-def _times(change: Change) -> str:
+def _speedup_text(change: Change) -> str:
     return f"about {change.gain:.2f}x" if change.gain < MANY else f"more than {MANY}x"
 
 

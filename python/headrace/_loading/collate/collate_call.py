@@ -15,7 +15,7 @@ from headrace._engine.ragged_engine import Ragged
 from headrace._loading.collate import collate_registry
 from headrace._loading.collate.sample_views import StackedViews
 from headrace._loading.epoch.checkpoint import Progress
-from headrace._loading.mixup import recognition, torchvision_direct
+from headrace._loading.mixup import recognition, torchvision_fast_mixes
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.step_copies import copied
 from headrace._recipe.draws.draws import BatchUse, batch_uniform
@@ -115,7 +115,7 @@ class Collation:
         if mix is not None and self._stacks(images, indices):  # nothing sees the samples, so none are made
             batch = self._source.batch_of(images, self._source.targets_of(indices))
             uniform = _uniform(self._progress, position)
-            mixed = torchvision_direct.mixed(mix, batch, seed_of(uniform))
+            mixed = torchvision_fast_mixes.mixed(mix, batch, seed_of(uniform))
             if mixed is not None:
                 return mixed
             mixing = recognition.of_stacked(function)

@@ -14,7 +14,7 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from headrace._base.native import core
 from headrace._loading.fallback.shm_pool import LEAST, SharedBlocks, is_possible, leaves, make_flags
-from headrace._loading.fallback.shm_returns import Received, ReturnedBlocks, blocks_of
+from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
 from headrace._loading.mixup.new_batches import replacements
 from headrace.pillow import batch_memory, pixel_memory
 from headrace.pillow.batch_memory import SamplePlaces
@@ -79,9 +79,9 @@ class InWorkers:
         self.start = self._install if init_fn is None else core.Composed(self._install, init_fn)
         self.collate = core.Composed(core.Composed(self._begin, collate_fn), self._finish)
 
-    def returned(self) -> ReturnedBlocks | None:
+    def returned(self) -> BlocksInUse | None:
         """Returns the main process's side of the workers' blocks."""
-        return None if self._flags is None else ReturnedBlocks(self._flags)
+        return None if self._flags is None else BlocksInUse(self._flags)
 
     def _install(self, worker: int) -> int:
         self._worker = worker

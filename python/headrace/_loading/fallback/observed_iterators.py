@@ -21,7 +21,7 @@ from torch.utils.data.dataloader import _DatasetKind
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call_deferring
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
-from headrace._loading.fallback.shm_returns import ReturnedBlocks, blocks_of
+from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._recipe.draws.python_randomness import kept_generators
 from headrace.pillow.image_counts import ImageCounts
@@ -100,7 +100,7 @@ class _Watched:
 
     held: Held
     _drawn_seed: int
-    _returned: ReturnedBlocks | None = None
+    _returned: BlocksInUse | None = None
     _defers = False  # whether images are opened deferred while this process makes a batch
 
     def _next_data(self) -> Any:
@@ -130,7 +130,7 @@ class _Watched:
             self.held.watch.images.add(data.counts)
             if self._returned is not None:
                 used = data.used
-                self._returned.received(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
+                self._returned.add(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
             data = data.batch
         return self.held.watch.batch(data)
 
@@ -210,7 +210,7 @@ def _several() -> type[Any]:
             0  # workers that get no index first, so that the first batch is made by the worker whose turn it is
         )
 
-        def __init__(self, loader: Any, held: Held, returned: ReturnedBlocks | None) -> None:
+        def __init__(self, loader: Any, held: Held, returned: BlocksInUse | None) -> None:
             self.held, self._returned = held, returned
             super().__init__(loader)
             self._number = id(self)

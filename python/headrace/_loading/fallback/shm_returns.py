@@ -56,8 +56,8 @@ class Received:
         return _torchs.shared_cache.get(self._key) is not self._entry
 
 
-class ReturnedBlocks:
-    """The blocks that the main process uses.
+class BlocksInUse:
+    """The blocks of workers that the main process still uses.
 
     Args:
         flags: see `make_flags`.
@@ -68,8 +68,8 @@ class ReturnedBlocks:
         self._used: list[Received] = []
         _all.add(self)
 
-    def received(self, used: list[Received]) -> None:
-        """Called with the blocks of a batch; gives back those that have been freed."""
+    def add(self, used: list[Received]) -> None:
+        """Adds the blocks of a batch that has arrived, and gives back the earlier blocks that have been freed since."""
         for one in used:
             one.give_back_to(self._flags)
         self._used += used
@@ -85,7 +85,7 @@ class ReturnedBlocks:
         self._used = []
 
 
-_all: Living[ReturnedBlocks] = Living()
+_all: Living[BlocksInUse] = Living()
 
 
 def _before_fork() -> None:

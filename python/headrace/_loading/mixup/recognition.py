@@ -68,7 +68,7 @@ def _nothing() -> None:
 
 
 def _numpy_drawn(function: Callable[..., Any], seed: int, *arguments: Any) -> Any:
-    with timm_mixes.numpy_seeded(seed):
+    with timm_mixes.twins_seeded(seed):
         return function(*arguments)
 
 

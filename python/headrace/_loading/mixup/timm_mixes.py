@@ -53,9 +53,9 @@ def collating_twin(collate_fn: Any) -> Any:
 
 
 @contextmanager
-def numpy_seeded(seed: int) -> Iterator[None]:
-    """While active, twins draw in this thread from a generator of their own, the numbers that numpy.random has after
-    ``numpy.random.seed(numpy_seed_of(seed))``."""
+def twins_seeded(seed: int) -> Iterator[None]:
+    """While active, twins in this thread draw from a generator of their own, seeded as
+    ``numpy.random.seed(numpy_seed_of(seed))`` would seed numpy's; numpy's own generator is not touched."""
     before = vars(_thread).get("random")
     _thread.random = np.random.RandomState(numpy_seed_of(seed))
     try:

@@ -130,7 +130,7 @@ class Runner:
     def _begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
         check_iterable(settings.num_workers, settings.timeout, settings.prefetch_factor)
         workers, read_ahead = settings.num_workers, settings.read_ahead
-        settings = one_after_another(settings, route)
+        settings = settings_in_order(settings, route)
         pin = settings.destination.way == "memory" and can_pin(settings.pin_memory)
         # A device's pinned memory and decoders are too expensive to make for each epoch.
         keeps_engine = settings.persistent_workers or settings.destination.way == "fused"
@@ -313,7 +313,7 @@ def _announcing(renew: Renew, source: AnySource) -> Renew:
     return renewed
 
 
-def one_after_another(settings: Settings, route: Threaded) -> Settings:
+def settings_in_order(settings: Settings, route: Threaded) -> Settings:
     """Returns the settings with which the caller's thread makes each sample, in order, if a Python step keeps a state;
     otherwise `settings`."""
     if settings.num_workers == 0 or not stepping(route, settings.collate_fn, batched=settings.batched).in_order:

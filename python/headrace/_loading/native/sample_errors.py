@@ -22,9 +22,11 @@ ON_ERROR: tuple[OnError, ...] = get_args(OnError)
 class Located(Protocol):
     """The part of a dataset that error messages need."""
 
-    def location(self, index: int) -> str: ...
+    def location(self, index: int) -> str:
+        """Returns where the sample is stored, as text for messages: its path, if it has one."""
 
-    def part_location(self, part: str, index: int) -> str: ...
+    def part_location(self, part: str, index: int) -> str:
+        """Returns the same for one field of the sample."""
 
 
 class EpochErrors(Protocol):

@@ -12,7 +12,7 @@ import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.families.geometry import add_one_of, image_filter
 from headrace._lowering.pil_only import Lower, on_images
-from headrace._recipe.arithmetic import pillow_ops
+from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.draw_columns import Column
 
 _MOST_EDGE = 2**31 - 1
@@ -49,7 +49,9 @@ def random_zoom_out(builder: Builder, transform: Any, library: str) -> str:
         builder.refuse(f"Invalid side range provided {transform.side_range}.")
     fill = transform._fill.get(Image.Image, transform._fill.get("others"))
     happens = builder.draw(Column())
-    step = S.ZoomOut(pillow_ops.fill_color(fill, builder.channels), builder.draw(Column(low, high), Column(), Column()))
+    step = S.ZoomOut(
+        functional_pil.fill_color(fill, builder.channels), builder.draw(Column(low, high), Column(), Column())
+    )
     return builder.add(S.When(float(transform.p), (step,), happens))
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, on_images
-from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops, tensor_rule
+from headrace._recipe.arithmetic import boxes, functional_pil, tensor_ops, tensor_rule
 from headrace._recipe.steps.draw_columns import Column
 from headrace.transforms import filter_name
 
@@ -110,13 +110,13 @@ def _padding(
     builder: Builder, given: Any, transform: Any, library: str
 ) -> tuple[tuple[int, int, int, int], tuple[int, int, int], str]:
     """Returns the padding (left, top, right, bottom), the colour of the fill, and the mode."""
-    padding = pillow_ops.four_paddings(given)
+    padding = functional_pil.four_paddings(given)
     if min(padding) < 0:
         builder.refuse("a negative padding crops; use CenterCrop or leave it out")
-    if transform.padding_mode not in pillow_ops.PADDING_MODES:
+    if transform.padding_mode not in functional_pil.PADDING_MODES:
         builder.refuse("padding_mode must be constant, edge, reflect or symmetric")
     fill = transform.fill if library == "v1" else transform._fill.get(Image.Image, transform._fill.get("others"))
-    color = pillow_ops.fill_color(fill, builder.channels)
+    color = functional_pil.fill_color(fill, builder.channels)
     if builder.values is not None:
         if transform.padding_mode not in ("constant", "edge"):
             builder.refuse("mirrors a tensor's border, which torch rejects for a small image")

@@ -11,7 +11,7 @@ from PIL import Image
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, on_images
-from headrace._recipe.arithmetic import pillow_ops, warps
+from headrace._recipe.arithmetic import functional_pil, warps
 from headrace._recipe.steps.draw_columns import Column, WarpNumber
 from headrace.transforms import filter_name
 
@@ -83,7 +83,7 @@ def _filter_and_fill(builder: Builder, transform: Any, library: str) -> tuple[st
     if filter not in warps.WARP_FILTERS:
         builder.refuse(f"Pillow cannot warp with interpolation {filter}; use nearest, bilinear or bicubic")
     fill = transform.fill if library == "v1" else transform._fill.get(Image.Image, transform._fill.get("others"))
-    return filter, pillow_ops.fill_color(fill, builder.channels)
+    return filter, functional_pil.fill_color(fill, builder.channels)
 
 
 LOWERS: dict[str, Lower] = {

@@ -12,7 +12,7 @@ from headrace._lowering.families.geometry import add_one_of, area_and_ratio, pai
 from headrace._lowering.families.pointwise import tensor_step
 from headrace._lowering.pil_only import Lower, on_images
 from headrace._lowering.policies import timm_policies
-from headrace._recipe.arithmetic import pillow_ops
+from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.draw_columns import Column
 from headrace.transforms import filter_name
 
@@ -27,7 +27,7 @@ def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
 
 def center_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
     height, width = pair(builder, transform.size)
-    fill = pillow_ops.fill_color(transform.fill, builder.channels)
+    fill = functional_pil.fill_color(transform.fill, builder.channels)
     return builder.add(S.CenterCrop(height, width, fill, padding_mode=_padding_mode(builder, transform)))
 
 
@@ -49,14 +49,14 @@ def resize_keep_ratio(builder: Builder, transform: Any, library: str) -> str:
 
 def random_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
     height, width = pair(builder, transform.size)
-    fill = pillow_ops.fill_color(transform.fill, builder.channels)
+    fill = functional_pil.fill_color(transform.fill, builder.channels)
     mode = _padding_mode(builder, transform)
     return builder.add(S.RandomCropOrPad(height, width, fill, mode, builder.draw(Column(), Column())))
 
 
 def random_pad(builder: Builder, transform: Any, library: str) -> str:
     height, width = pair(builder, transform.input_size)
-    fill = pillow_ops.fill_color(transform.fill, builder.channels)
+    fill = functional_pil.fill_color(transform.fill, builder.channels)
     return builder.add(S.RandomPad(height, width, fill, builder.draw(Column(), Column())))
 
 
@@ -81,7 +81,7 @@ def random_erasing(builder: Builder, transform: Any, library: str) -> str:
 
 
 def _padding_mode(builder: Builder, transform: Any) -> str:
-    if transform.padding_mode not in pillow_ops.PADDING_MODES:
+    if transform.padding_mode not in functional_pil.PADDING_MODES:
         builder.refuse("padding_mode must be constant, edge, reflect or symmetric")
     return str(transform.padding_mode)
 

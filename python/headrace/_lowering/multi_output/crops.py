@@ -17,7 +17,7 @@ from headrace._lowering.families.geometry import pair
 from headrace._lowering.multi_output.stacked_crops import stacked_by
 from headrace._lowering.multi_output.views import LowerSteps
 from headrace._lowering.transform_library import class_origin, has_hooks, leaves
-from headrace._recipe.images.kinds import kind_of
+from headrace._recipe.images.part_kinds import kind_of
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
 

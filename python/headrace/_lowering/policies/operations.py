@@ -10,7 +10,7 @@ from PIL import Image
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.families.colour import posterized
-from headrace._recipe.arithmetic import pillow_ops
+from headrace._recipe.arithmetic import functional_pil
 from headrace.transforms import filter_name
 from headrace.transforms.policies.operations import affine_matrix
 
@@ -82,7 +82,7 @@ class Operations:
         fill = transform.fill
         if library != "v1":
             fill = transform._fill.get(Image.Image, transform._fill.get("others"))
-        self._fill = pillow_ops.fill_color(fill, builder.channels)
+        self._fill = functional_pil.fill_color(fill, builder.channels)
 
     @property
     def names(self) -> Sequence[str]:

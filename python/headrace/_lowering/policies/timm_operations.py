@@ -12,7 +12,7 @@ from headrace._lowering.builder import Builder
 from headrace._lowering.families.colour import posterized
 from headrace._lowering.policies.operations import WARPS, Steps
 from headrace._lowering.policies.timm_arguments import Arguments
-from headrace._recipe.arithmetic import pillow_ops
+from headrace._recipe.arithmetic import functional_pil
 from headrace.transforms import filter_name
 
 #: A constant argument, or the column of a drawn one.
@@ -114,7 +114,7 @@ def _moves(builder: Builder, operation: Any, arguments: Arguments) -> list[Steps
         most = (float(operation.hparams.get("translate_pct", 0.45)), float(builder.size["Y" not in name]))
     else:
         builder.refuse(f"has an operation {name} that has no native twin")
-    fill = pillow_ops.fill_color(operation.kwargs["fillcolor"], builder.channels)
+    fill = functional_pil.fill_color(operation.kwargs["fillcolor"], builder.channels)
     filters = _filters(builder, operation)
     given = arguments.of(operation, "angle" if name == "Rotate" else "move", *most)
     if isinstance(given, list):

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._recipe.arithmetic import boxes, pillow_ops, tensor_ops
+from headrace._recipe.arithmetic import boxes, functional_pil, tensor_ops
 from headrace._recipe.hf_processors.processor_steps import Geometry, steps_of
 from headrace._recipe.hf_processors.recognition import CALL_IT
 from headrace._recipe.images.pil_tensor import pil_to_tensor
@@ -54,7 +54,7 @@ def _channels(processor: Any) -> tuple[int, ...]:
 def _applied(step: Geometry, image: Image.Image) -> Image.Image:
     if isinstance(step, S.CenterCrop):
         padding, box = boxes.center_crop(image.height, image.width, step.height, step.width, step.rounding)
-        return pillow_ops.crop(pillow_ops.pad(image, padding, 0, "constant") if any(padding) else image, box)
+        return functional_pil.crop(functional_pil.pad(image, padding, 0, "constant") if any(padding) else image, box)
     if isinstance(step, S.Resize):
         height, width = step.height, step.width
     else:
@@ -63,7 +63,7 @@ def _applied(step: Geometry, image: Image.Image) -> Image.Image:
         mode = S.TENSOR_FILTERS[step.filter]
         resize = tensor_ops.resize if tensor_ops.resizes_bytes(mode) else tensor_ops.resize_in_floats
         return resize(image, height, width, mode)
-    return pillow_ops.resize(image, height, width, step.filter)
+    return functional_pil.resize(image, height, width, step.filter)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from PIL import Image
 
 from headrace._base.native import core
 from headrace._recipe.images.file_image import FileImage, Metadata
-from headrace._recipe.images.kinds import of_kind
+from headrace._recipe.images.part_kinds import of_kind
 from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 
 Pixels = npt.NDArray[np.uint8]

@@ -27,7 +27,7 @@ from headrace._loading.native.routes import Native, Threaded
 from headrace._loading.native.settings import Settings
 from headrace._oracle.reference import ReferenceDataset, reference_sample
 from headrace._recipe.draws.draws import Draws
-from headrace._recipe.images.kinds import as_kinds
+from headrace._recipe.images.part_kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
 from headrace._storage.remote.announcements import Announced
 from headrace.datasets.sources import BlobDataset, checked_table

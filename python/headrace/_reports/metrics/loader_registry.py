@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace._reports.metrics.loader_snapshot import Look
 from headrace._reports.metrics.loader_tracker import Followed
-from headrace._reports.metrics.snapshot import LoaderFigures
+from headrace._reports.metrics.process_figures import LoaderFigures
 from headrace._reports.metrics.totals import Totals
 
 

@@ -12,8 +12,8 @@ from torch.utils.data import IterableDataset
 
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._reports.metrics.loader_snapshot import Look, look_at, pace_of
+from headrace._reports.metrics.process_figures import LoaderFigures, StageFigures
 from headrace._reports.metrics.rolling_rate import Recent
-from headrace._reports.metrics.snapshot import LoaderFigures, StageFigures
 from headrace._reports.metrics.totals import Totals
 
 

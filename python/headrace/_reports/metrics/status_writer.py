@@ -11,7 +11,7 @@ from headrace._base.exceptions import is_a, named_words_of, words_of
 from headrace._base.version import __version__
 from headrace._reports.metrics import processes, status_files
 from headrace._reports.metrics.loader_registry import Loaders
-from headrace._reports.metrics.snapshot import ProcessFigures
+from headrace._reports.metrics.process_figures import ProcessFigures
 
 #: A file is written so rarely that the thread runs for at most this share of the time.
 MOST_OF_A_CORE = 0.005

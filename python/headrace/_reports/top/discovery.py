@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace._reports.metrics import processes, status_files
-from headrace._reports.metrics.snapshot import ProcessFigures
+from headrace._reports.metrics.process_figures import ProcessFigures
 
 _HOW = "start it with HEADRACE_PUBLISH=1, or call headrace.publish() in it; a loader appears with its next epoch"
 

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from headrace._reports.metrics.snapshot import LoaderFigures
+from headrace._reports.metrics.process_figures import LoaderFigures
 from headrace._reports.top.bars import BAD, GOOD, QUIET, bar, curve, milliseconds, per_second, plain, seconds
 from headrace._reports.top.discovery import Found
 

@@ -14,7 +14,7 @@ import torch
 from PIL import ExifTags, Image
 
 from headrace._base.native import core
-from headrace._recipe.arithmetic.pillow_ops import MODES, opened
+from headrace._recipe.arithmetic.functional_pil import MODES, opened
 from headrace.datasets.sources.held_values import Held
 from headrace.datasets.sources.labels import collate, on_the_default_device, whole_numbers
 from headrace.datasets.sources.override_checks import makes_samples_as

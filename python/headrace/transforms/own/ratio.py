@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image
 from torch.utils._pytree import tree_flatten
 
-from headrace._recipe.arithmetic import boxes, pillow_ops
+from headrace._recipe.arithmetic import boxes, functional_pil
 from headrace._recipe.steps.aspect_sizes import nearest
 from headrace.transforms._arguments import Interpolation, Size, filter_name, pair
 from headrace.transforms._base import PIL_ALONE, Transform, common_size
@@ -44,7 +44,7 @@ class ResizedCenterCrop(Transform):
         height, width = self.size
         ratio = width / height
         box = boxes.random_resized_crop(inpt.height, inpt.width, (ratio, ratio), (), int, int)
-        return pillow_ops.resize(pillow_ops.crop(inpt, box), height, width, filter_name(self.interpolation))
+        return functional_pil.resize(functional_pil.crop(inpt, box), height, width, filter_name(self.interpolation))
 
 
 class ByAspectRatio(Transform):

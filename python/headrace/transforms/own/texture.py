@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import textures
-from headrace._recipe.images.kinds import Kind
+from headrace._recipe.images.part_kinds import Kind
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace.transforms._base import Transform
 

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from headrace._recipe.images.kinds import Kind, has_image, kind_of
+from headrace._recipe.images.part_kinds import Kind, has_image, kind_of
 from headrace.transforms._arguments import Fills, Interpolation, fill_of, fills_by_class
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, Transform
 from headrace.transforms.policies import magnitudes

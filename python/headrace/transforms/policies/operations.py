@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PIL import Image, ImageEnhance, ImageOps
 
-from headrace._recipe.arithmetic import pillow_ops, shears
+from headrace._recipe.arithmetic import functional_pil, shears
 from headrace._recipe.steps.steps import FILTERS
 from headrace.transforms._arguments import Fill, Interpolation, filter_name
 
@@ -51,7 +51,7 @@ def operate(image: Image.Image, name: str, magnitude: float, interpolation: Inte
     if name in _PLAIN:
         return _PLAIN[name](image, magnitude)
     filter = Image.Resampling(FILTERS[filter_name(interpolation)])
-    colour = pillow_ops.pixel(fill, image)
+    colour = functional_pil.pixel(fill, image)
     matrix = affine_matrix(name, magnitude)
     if matrix is not None:
         return image.transform(image.size, Image.Transform.AFFINE, matrix, filter, fillcolor=colour)

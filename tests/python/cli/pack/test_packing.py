@@ -16,10 +16,10 @@ from PIL import ExifTags, Image
 from headrace import EncodedImages, ImageArray, ImageFiles, ImageFolder, TarShards
 from headrace import transforms as T
 from headrace._cli.pack import shard_file
+from headrace._cli.pack.completion import join
 from headrace._cli.pack.conversion import COPY, SMALLER, Conversion
 from headrace._cli.pack.manifest import load
 from headrace._cli.pack.packer import Share
-from headrace._cli.pack.shard_join import join
 from support import pictures, truncated, write_folder
 
 COUNT = 24

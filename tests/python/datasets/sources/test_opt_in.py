@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 import headrace
 from headrace import DataLoader, EncodedImages, VerificationError
 from headrace import transforms as T
-from headrace._recipe.arithmetic.pillow_ops import open_rgb
+from headrace._recipe.arithmetic.functional_pil import open_rgb
 from support import TENSOR, assert_same, pictures, same, train
 
 FIXED = T.Compose([T.Resize((9, 11)), *TENSOR])

@@ -11,21 +11,21 @@ import pytest
 import torch
 
 from headrace._loading.fallback.shm_pool import SharedBlocks, make_flags
-from headrace._loading.fallback.shm_returns import ReturnedBlocks, blocks_of
+from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 
 
 @pytest.fixture
-def both_sides() -> Iterator[tuple[SharedBlocks, ReturnedBlocks]]:
+def both_sides() -> Iterator[tuple[SharedBlocks, BlocksInUse]]:
     """A worker's side of the blocks, and the main process's, in one process."""
     plain = torch.UntypedStorage._new_shared
     flags = make_flags(1)
-    blocks, returned = SharedBlocks(flags, 0, ahead=2), ReturnedBlocks(flags)
+    blocks, returned = SharedBlocks(flags, 0, ahead=2), BlocksInUse(flags)
     blocks.install()
     yield blocks, returned
     torch.UntypedStorage._new_shared = plain  # type: ignore[method-assign]
 
 
-def delivered(blocks: SharedBlocks, returned: ReturnedBlocks, size: int) -> torch.Tensor:
+def delivered(blocks: SharedBlocks, returned: BlocksInUse, size: int) -> torch.Tensor:
     """A batch that the worker has made and the main process has received."""
     returned.look()  # as when the batch is asked for
     blocks.begin(None)
@@ -35,7 +35,7 @@ def delivered(blocks: SharedBlocks, returned: ReturnedBlocks, size: int) -> torc
     descriptor = os.dup(batch.untyped_storage()._share_fd_cpu_()[0])
     received = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared_fd_cpu(descriptor, size))
     os.close(descriptor)
-    returned.received(blocks_of([received], 0, sent))
+    returned.add(blocks_of([received], 0, sent))
     return received
 
 
@@ -87,7 +87,7 @@ def test_a_block_whose_memory_is_referred_to_is_not_given_back(both_sides: Any, 
     gc.collect()
     assert blocks._flags[blocks._blocks[0].number] == 1
     del kept
-    returned.received([])
+    returned.add([])
     assert blocks._flags[blocks._blocks[0].number] == 0
 
 
@@ -98,5 +98,5 @@ def test_a_graph_keeps_a_block(both_sides: Any) -> None:
     del batch
     assert blocks._flags[blocks._blocks[0].number] == 1
     del graph
-    returned.received([])
+    returned.add([])
     assert blocks._flags[blocks._blocks[0].number] == 0

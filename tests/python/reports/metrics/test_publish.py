@@ -20,7 +20,7 @@ import torch
 import headrace
 from headrace import DataLoader
 from headrace._reports.metrics import processes, publish, status_files
-from headrace._reports.metrics.snapshot import ProcessFigures
+from headrace._reports.metrics.process_figures import ProcessFigures
 from support import WATCHDOG_S, blobs, pictures, train, truncated
 
 

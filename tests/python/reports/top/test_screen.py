@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("rich")
 from rich.console import Console
 
+from headrace._reports.metrics.process_figures import LoaderFigures, ProcessFigures, StageFigures
 from headrace._reports.metrics.rolling_rate import Recent
-from headrace._reports.metrics.snapshot import LoaderFigures, ProcessFigures, StageFigures
 from headrace._reports.metrics.totals import Totals
 from headrace._reports.top.bars import bar, curve, milliseconds, per_second, seconds
 from headrace._reports.top.discovery import Found

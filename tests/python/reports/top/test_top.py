@@ -25,7 +25,7 @@ import pytest
 
 from headrace._cli.main import main
 from headrace._reports.metrics import processes, status_files
-from headrace._reports.metrics.snapshot import LoaderFigures, ProcessFigures
+from headrace._reports.metrics.process_figures import LoaderFigures, ProcessFigures
 from headrace._reports.top.discovery import NothingFoundError, find
 from support import WATCHDOG_S, heed_ctrl_c
 

@@ -14,7 +14,7 @@ from headrace._base.version import __version__
 from headrace._cli.commands.checks.finding import Finding, means
 from headrace._cli.demo.photo_folder import PHOTOS
 from headrace._recipe.arithmetic import pillow_rule
-from headrace._recipe.arithmetic.pillow_ops import open_rgb
+from headrace._recipe.arithmetic.functional_pil import open_rgb
 from headrace.ops import functions as ops
 
 _PILLOW = 10  # minimum in pyproject.toml; 9.5 makes the same pixels

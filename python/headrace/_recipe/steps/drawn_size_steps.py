@@ -1,4 +1,7 @@
-"""The steps of a recipe that take a corner of an image, or choose its size or padding by draws."""
+"""The steps of a recipe that take a corner of an image, or choose its size or padding by draws.
+
+Resize, Pad and the other crops are in `steps`, which has all steps.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on PIL images, by the same Pillow and numpy calls that torchvision makes."""
+"""What torchvision's functions do to PIL images, by the same calls of Pillow and numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""torchvision's MixUp, CutMix and RandomChoice of these on a finished batch, without the code around their arithmetic.
+"""Mixes a finished batch in place as torchvision's MixUp, CutMix and RandomChoice of these do, without their
+`forward`; None where only `torchvision_mixes` can.
 
 Their `forward` flattens trees, checks, and calls some thirty functions of torch, which takes as long as mixing the
 pixels. Here the same operations of torch draw the same numbers and make the same labels.

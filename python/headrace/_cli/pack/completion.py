@@ -1,4 +1,5 @@
-"""Joins the shards of a pack: checks that all are there, and writes their records into its description."""
+"""Completes a pack whose shards several machines wrote: checks that all are there, and moves their records into
+``pack.json``; no shard is rewritten."""
 
 from __future__ import annotations
 
