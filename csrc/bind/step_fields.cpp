@@ -1,3 +1,4 @@
+// Reads the fields of steps: a field of the class that nothing reads is an error.
 #include "bind/step_fields.h"
 
 #include <map>
