@@ -29,7 +29,7 @@ _PLAIN = (type(None), int, float, str, bytes, PurePath)  # what a copy in anothe
 class _Own:
     """An attribute of SampleError, which hides one of the same name of the original exception's class."""
 
-    def __init__(self, default: Any) -> None:
+    def __init__(self, default: object) -> None:
         self._default = default
 
     def __set_name__(self, _: type[Any], name: str) -> None:
@@ -38,7 +38,7 @@ class _Own:
     def __get__(self, error: SampleError | None, kind: type[Any]) -> Any:
         return self if error is None else attributes_of(error).get(self._key, self._default)
 
-    def __set__(self, error: SampleError, value: Any) -> None:
+    def __set__(self, error: SampleError, value: object) -> None:
         attributes_of(error)[self._key] = value
 
 
@@ -90,7 +90,7 @@ class SampleError(Exception):
         kept = {name: one for name, one in _attributes(self).items() if is_a(one, _PLAIN)}
         return _rebuilt, (next(known, Exception), *where), kept
 
-    def __reduce_ex__(self, _: Any) -> tuple[Any, ...]:
+    def __reduce_ex__(self, _: object) -> tuple[Any, ...]:
         return self.__reduce__()
 
     def __setstate__(self, kept: dict[str, Any] | None) -> None:

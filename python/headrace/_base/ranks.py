@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import torch.distributed as dist
 
@@ -32,7 +31,7 @@ class World:
     given: bool = False
 
     @classmethod
-    def of(cls, rank: Any = None, size: Any = None, name: str = "world_size") -> World:
+    def of(cls, rank: object = None, size: object = None, name: str = "world_size") -> World:
         """Returns the world with the given rank and size, or the one found in this process.
 
         Args:
@@ -58,7 +57,7 @@ class World:
         return cls(rank, size, given=True)
 
     @classmethod
-    def requested(cls, rank: Any, size: Any, distributed: Any) -> World:
+    def requested(cls, rank: object, size: object, distributed: object) -> World:
         """Returns the world among whose ranks a loader splits its order; one rank, unless the caller asks for more.
 
         Args:

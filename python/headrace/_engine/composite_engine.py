@@ -107,18 +107,18 @@ class PartsEngine(CompositeEngine, Generic[Part]):
 
     @abstractmethod
     def _of_part(
-        self, part: Part, table: Any, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]
+        self, part: Part, table: object, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]
     ) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Returns the table, rows and draws of a part."""
 
-    def submit(self, table: Any, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
+    def submit(self, table: object, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         return self._begun(lambda part, engine: engine.submit(*self._of_part(part, table, rows, draws)))
 
     def repair(
         self,
         flight: Flight,
         places: list[int],
-        table: Any,
+        table: object,
         rows: npt.NDArray[np.int64],
         draws: npt.NDArray[np.float64],
     ) -> Flight:

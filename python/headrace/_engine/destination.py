@@ -40,7 +40,7 @@ class Destination:
     why: str = ""
 
 
-def resolve(device: Any, decoder: str, deterministic: bool = False) -> Destination:
+def resolve(device: object, decoder: str, deterministic: bool = False) -> Destination:
     """Returns the best way to `device` that this build and this machine support.
 
     Args:
@@ -110,7 +110,7 @@ def with_stream_of_caller(device: torch.device, function: Callable[..., Any]) ->
         return function
     stream = torch.cuda.current_stream(device)
 
-    def called(*arguments: Any) -> Any:
+    def called(*arguments: object) -> Any:
         with torch.cuda.stream(stream):
             return function(*arguments)
 

@@ -87,7 +87,7 @@ class FieldsEngine(PartsEngine[str]):
     def single(self, batch: Any) -> Any:
         return {name: self._parts[name].single(one) for name, one in batch.items()}
 
-    def move_targets(self, targets: Any) -> Any:
+    def move_targets(self, targets: object) -> Any:
         return targets if self._destination.way == "memory" else moved(targets, self._destination.device)
 
     def counters(self) -> Counters:

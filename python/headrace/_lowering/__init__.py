@@ -41,7 +41,7 @@ _LOWERS: dict[str, Lower] = {
 
 
 def lower(
-    transform: Any,
+    transform: object,
     *,
     dtype: torch.dtype | None = None,
     channels: int = 3,
@@ -97,7 +97,7 @@ def _places(steps: list[Any], name: str) -> list[int]:
 
 
 def drawn_by(
-    transform: Any, *, channels: int = 3, size: tuple[int, int] | None = None, mode: str = "RGB"
+    transform: object, *, channels: int = 3, size: tuple[int, int] | None = None, mode: str = "RGB"
 ) -> tuple[AnyColumn, ...]:
     """Returns the columns of a recipe that begins with `transform`, a transform of PIL images, as far as it draws them.
 
@@ -174,7 +174,7 @@ def _lower(
         raise LoweringError(str(error)) from error
 
 
-def _add(builder: Builder, transform: Any) -> None:
+def _add(builder: Builder, transform: object) -> None:
     builder.current = transform
     library, name = class_origin(type(transform)) or ("", "")
     lowers = timm.LOWERS if library == "timm" else _LOWERS
@@ -194,7 +194,7 @@ def _add(builder: Builder, transform: Any) -> None:
     builder.note(lowered)
 
 
-def _refuse_unknown(builder: Builder, transform: Any) -> NoReturn:
+def _refuse_unknown(builder: Builder, transform: object) -> NoReturn:
     for base in type(transform).__mro__[1:]:
         name = (class_origin(base) or ("", ""))[1]
         if name in _LOWERS:

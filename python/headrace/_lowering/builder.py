@@ -219,7 +219,7 @@ class Builder:
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Pillow's reprs use capital digits
 
 
-def shown(transform: Any) -> str:
+def shown(transform: object) -> str:
     """Returns the transform's repr without addresses, on one line of bounded length: the same in every process."""
     return shortened(_ADDRESS.sub("", repr(transform)), 200)
 

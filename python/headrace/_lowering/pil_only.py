@@ -24,7 +24,7 @@ _MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale", "RandomGrayscale", 
 def on_images(lower: Lower) -> Lower:
     """Wraps `lower` to refuse tensors, except uint8 tensors that torchvision treats like PIL images."""
 
-    def checked(builder: Builder, transform: Any, library: str) -> str:
+    def checked(builder: Builder, transform: object, library: str) -> str:
         name = type(transform).__name__
         alike = _takes_bytes(builder, library) and name in _ON_BYTES[library]
         if builder.values is not None and not alike:
@@ -41,7 +41,7 @@ def on_either(of_images: Lower, of_bytes: Lower) -> Lower:
     """Wraps two functions: `of_bytes` lowers the transform of a uint8 tensor, which torchvision's own objects take."""
     checked = on_images(of_images)
 
-    def lower(builder: Builder, transform: Any, library: str) -> str:
+    def lower(builder: Builder, transform: object, library: str) -> str:
         if _takes_bytes(builder, library):
             return of_bytes(builder, transform, library)
         return checked(builder, transform, library)

@@ -45,7 +45,7 @@ def class_origin(cls: type) -> tuple[str, str] | None:
     return None
 
 
-def has_hooks(transform: Any) -> bool:
+def has_hooks(transform: object) -> bool:
     """Whether the object has forward hooks or a replaced method, so that calling it may do more than its class."""
     cls: Any = type(transform)
     replaced = class_origin(cls) and not _methods_of(cls).isdisjoint(vars(transform))
@@ -66,7 +66,7 @@ _CODE_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR
 
 
 class _Preset:
-    def __call__(self, img: Any) -> Any:
+    def __call__(self, img: object) -> Any:
         return self.transforms(img)  # type: ignore[attr-defined]
 
 
@@ -119,7 +119,7 @@ _LARGE = 1 << 20  # bytes
 _SOME = 4096  # elements of a large array that are looked at
 
 
-def attributes(value: Any) -> str:
+def attributes(value: object) -> str:
     """Returns a string that changes when an attribute of a transform, or of an object inside it, changes.
 
     Covers the first 10,000 objects; changes beyond them go unnoticed.
@@ -132,7 +132,7 @@ class _Attributes:
         self._left = 10_000
         self._around: set[int] = set()
 
-    def of(self, value: Any) -> str:
+    def of(self, value: object) -> str:
         self._left -= 1
         if id(value) in self._around or self._left < 0:  # an object that contains itself, or too many objects
             return "..."

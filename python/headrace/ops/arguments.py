@@ -54,7 +54,7 @@ def output_size(size: Any) -> tuple[int, int]:
     return whole_number("size", sides[0], smallest=1), whole_number("size", sides[1], smallest=1)
 
 
-def check_dtype(dtype: Any) -> None:
+def check_dtype(dtype: object) -> None:
     """Raises ValueError if `dtype` is not supported."""
     if dtype not in _DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(map(str, _DTYPES))}, not {dtype!r}")
@@ -70,7 +70,7 @@ def check_counts(
         raise ValueError(f"flips must hold one value for each of {count} images")
 
 
-def checked_box(i: int, image: Any, box: Sequence[int] | torch.Tensor | None) -> tuple[int, int, int, int]:
+def checked_box(i: int, image: object, box: Sequence[int] | torch.Tensor | None) -> tuple[int, int, int, int]:
     """Returns top, left, height, width of the box in image `i`; for None, the whole image.
 
     Raises:

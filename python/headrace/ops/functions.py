@@ -26,7 +26,7 @@ __all__ = ["decode_jpeg", "resize_normalize"]
 
 
 def decode_jpeg(
-    blobs: Iterable[bytes | torch.Tensor], *, device: Any = None, num_threads: int = 0
+    blobs: Iterable[bytes | torch.Tensor], *, device: object = None, num_threads: int = 0
 ) -> list[torch.Tensor]:
     """Decodes images to the bytes that Pillow's ``convert("RGB")`` gives; EXIF orientation is not applied.
 

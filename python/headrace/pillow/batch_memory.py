@@ -112,7 +112,7 @@ class SamplePlaces:
 
     # ---- while they are collated -------------------------------------------------------------------------------------
 
-    def begin(self, samples: Any, references: int) -> None:
+    def begin(self, samples: object, references: int) -> None:
         """Called with what default_collate is going to get, and the number of the references to it.
 
         The first call, with samples to which nothing else refers, shows how many references these are.

@@ -175,7 +175,7 @@ def _grayscale(keeps_info: bool) -> Callable[[Any], Any]:
     return version
 
 
-def _is_bits(value: Any) -> bool:
+def _is_bits(value: object) -> bool:
     return type(value) is int and 1 <= value <= 8
 
 
@@ -224,11 +224,11 @@ def _own_blur(plain: Any) -> Any:
     return gaussian_blur
 
 
-def _globals_of(plain: Any, *names: str) -> Untouched:
+def _globals_of(plain: object, *names: str) -> Untouched:
     return Untouched(*((sys.modules[plain.__module__], name) for name in names))
 
 
-def _pair(value: Any, kind: type) -> Any:
+def _pair(value: object, kind: type) -> Any:
     """Returns a number of this type twice, a sequence of two as it is, and None for all else."""
     if type(value) is kind:
         return value, value
@@ -251,7 +251,7 @@ def _blurred(image: Any, sizes: Any, sigmas: Any, softmax: bool) -> Any:
 def _kernels(functional: str) -> Callable[[Any], Any]:
     """The dict in which torchvision v2 keeps a functional's kernels."""
 
-    def find(module: Any) -> Any:
+    def find(module: object) -> Any:
         registry = getattr(module, "_KERNEL_REGISTRY", {})
         return next((kernels for known, kernels in registry.items() if known.__name__ == functional), None)
 

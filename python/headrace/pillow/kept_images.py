@@ -77,7 +77,7 @@ class ReadFiles:
             count += 1
         return alive[:count]
 
-    def end_batch(self, purpose: Any, samples_are_gone: bool) -> None:
+    def end_batch(self, purpose: object, samples_are_gone: bool) -> None:
         """Called when a batch has been made.
 
         Args:

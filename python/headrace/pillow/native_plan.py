@@ -54,7 +54,7 @@ class NativePlan:
             self.last[axis] = self.last.get(axis, False) != flips
         return True
 
-    def _convert(self, mode: str, *_: Any) -> bool:
+    def _convert(self, mode: str, *_: object) -> bool:
         if mode == "L" and self.mode == "RGB":
             self.last["gray"] = True
         self.mode = mode
@@ -87,5 +87,5 @@ class NativePlan:
         return True
 
 
-def _refused(*_: Any) -> bool:
+def _refused(*_: object) -> bool:
     return False

@@ -189,7 +189,7 @@ def _put_in_place() -> None:
         _steps.replace()
 
 
-def _is_pillows(opens: Any) -> bool:
+def _is_pillows(opens: object) -> bool:
     return is_own(opens, JpegImagePlugin, "jpeg_factory") and callable(opens) and not isinstance(opens, type)
 
 

@@ -72,7 +72,7 @@ class Replacements:
             _set(holder, place.name, ours)
         return len(self._replaced) == len(self._places)
 
-    def _version(self, place: Place, before: Any) -> Any:
+    def _version(self, place: Place, before: object) -> Any:
         known, ours = self._versions.get(place, (None, None))
         if known is not before:
             ours = place.version(before)
@@ -92,7 +92,7 @@ class Replacements:
 _MARK = "_stands_for_wrapped"  # of ours: its id, because functools.wraps copies attributes to functions around it
 
 
-def _below(function: Any) -> Any:
+def _below(function: object) -> Any:
     """Returns the function that ours stands in place of; another one as it is."""
     if isinstance(function, FunctionType) and function.__dict__.get(_MARK) == id(function):
         return function.__wrapped__  # type: ignore[attr-defined]
@@ -102,7 +102,7 @@ def _below(function: Any) -> Any:
 _LIBRARIES = ("PIL", "headrace", "timm", "torch", "torchvision")
 
 
-def is_own(function: Any, holder: Any, name: Any) -> bool:
+def is_own(function: object, holder: object, name: object) -> bool:
     """Whether a function is the one that its library has put in a class, module or dict, or our version of it."""
     function = _below(function)
     if isinstance(function, type):
@@ -117,7 +117,7 @@ def is_own(function: Any, holder: Any, name: Any) -> bool:
     return isinstance(holder, dict) or function.__name__ == name
 
 
-def _library(of: Any) -> str:
+def _library(of: object) -> str:
     return str(of.__module__).split(".")[0]
 
 
@@ -180,7 +180,7 @@ class Untouched:
 _code_of = operator.attrgetter("__code__")
 
 
-def _all_below(functions: Any) -> list[Any]:
+def _all_below(functions: object) -> list[Any]:
     return [_below(one) for one in (functions if type(functions) is tuple else (functions,))]
 
 

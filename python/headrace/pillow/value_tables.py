@@ -34,7 +34,7 @@ def _dtype(step: Any) -> Hashable:
     return (step.dtype, getattr(step, "scale", None)) if isinstance(step.dtype, torch.dtype) else None
 
 
-def _nothing(step: Any) -> Hashable:
+def _nothing(step: object) -> Hashable:
     return ()
 
 
@@ -128,7 +128,7 @@ def table_of(steps: Sequence[Any], first: int, mode: str) -> ValueTable | None:
     return _tables[key_found]
 
 
-def _depends(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: Any) -> Hashable:
+def _depends(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: object) -> Hashable:
     """Returns what a transform's result depends on; None if that is unknown."""
     kind: Any = type(step)
     depends = kinds.get((kind.__module__, kind.__qualname__))

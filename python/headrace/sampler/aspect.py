@@ -49,7 +49,7 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: object,
         batch_size: int,
         sizes: Sequence[tuple[int, int]] | None = None,
         shuffle: bool = True,
@@ -85,7 +85,7 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
         return (batches[number].tolist() for number in order)
 
 
-def _output_sizes(dataset: Any, given: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]]:
+def _output_sizes(dataset: object, given: Sequence[tuple[int, int]] | None) -> list[tuple[int, int]]:
     if given is None:
         transform = getattr(dataset, "transform", None)
         first = getattr(transform, "transforms", [None])
@@ -100,7 +100,7 @@ def _output_sizes(dataset: Any, given: Sequence[tuple[int, int]] | None) -> list
     return sizes
 
 
-def _read(dataset: Any) -> npt.NDArray[np.int32]:
+def _read(dataset: object) -> npt.NDArray[np.int32]:
     try:
         return image_sizes(as_source(dataset))
     except NotNative as error:

@@ -198,7 +198,7 @@ class _Limits:
         return low
 
 
-def _checked(lengths: Any) -> Int64Array:
+def _checked(lengths: object) -> Int64Array:
     given = lengths.numpy(force=True) if isinstance(lengths, torch.Tensor) else np.asarray(lengths)
     if given.size and (given.ndim != 1 or given.dtype.kind not in "iu"):
         raise TypeError(f"lengths must be integers, one a sample, not {given.dtype} of shape {given.shape}")

@@ -55,7 +55,7 @@ class PaddingCollate:
             entries, or the dtype cannot represent the padding value. The message names the sample and the entry.
     """
 
-    def __init__(self, padding_value: Any = 0) -> None:
+    def __init__(self, padding_value: object = 0) -> None:
         _check_padding(padding_value)
         self.padding_value = padding_value
 
@@ -64,7 +64,7 @@ class PaddingCollate:
         return _collate(samples, self.padding_value, "", named=False)
 
 
-def _check_padding(padding: Any) -> None:
+def _check_padding(padding: object) -> None:
     if isinstance(padding, Mapping):
         for inner in padding.values():
             _check_padding(inner)
@@ -119,7 +119,7 @@ def _entries(samples: Sequence[Any], where: str) -> list[Any]:
     return found
 
 
-def _is_sequence(value: Any) -> bool:
+def _is_sequence(value: object) -> bool:
     if isinstance(value, torch.Tensor):
         return value.ndim > 0
     if isinstance(value, np.ndarray):
@@ -154,7 +154,7 @@ def _pad(samples: Sequence[Any], padding: float, where: str) -> Padded:
     return Padded(pad_sequence(filled, True, padding), torch.tensor([len(one) for one in filled]))
 
 
-def _tensor(sample: Any, number: int, where: str) -> torch.Tensor:
+def _tensor(sample: object, number: int, where: str) -> torch.Tensor:
     if isinstance(sample, torch.Tensor):
         return sample
     try:
@@ -176,7 +176,7 @@ def _check_range(padding: float, dtype: torch.dtype, where: str) -> None:
         raise ValueError(f"the sequences{_at(where)} are of {dtype}, which cannot hold padding_value={padding}")
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if isinstance(value, (torch.Tensor, np.ndarray)):
         return f"a {type(value).__name__} of {value.ndim} dimensions"
     return f"of type {type(value).__name__}"

@@ -41,11 +41,11 @@ class Transform(nn.Module):
         """Draws the random parameters; `flat_inputs` are the parts to change."""
         return {}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         """Returns the changed part."""
         raise NotImplementedError
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         sample = inputs if len(inputs) > 1 else inputs[0]
         parts, tree = tree_flatten(sample)
         self.check_inputs(parts)
@@ -70,7 +70,7 @@ class Transform(nn.Module):
             changed.append(yes and self._takes_or_refuses(part))
         return changed
 
-    def _takes_or_refuses(self, part: Any) -> bool:
+    def _takes_or_refuses(self, part: object) -> bool:
         """Returns whether to change this part; False if it passes unchanged. Raises TypeError for a refused kind."""
         kind = kind_of(part)
         if self._takes is None or kind in self._takes:

@@ -51,7 +51,7 @@ class GaussianBlur(Transform):
         return tensor_ops.gaussian_blur(inpt, width, height, params["sigma"], softmax=True)
 
 
-def _bounds(sigma: Any) -> list[float]:
+def _bounds(sigma: object) -> list[float]:
     """Returns (smallest, largest) for a number or a sequence of one or two numbers."""
     if isinstance(sigma, (int, float)):
         return [float(sigma), float(sigma)]

@@ -13,7 +13,7 @@ from headrace.transforms._base import RandomTransform, Transform
 Transforms = Sequence[Callable[..., Any]]
 
 
-def _check(transforms: Any, kinds: tuple[type, ...], words: str) -> None:
+def _check(transforms: object, kinds: tuple[type, ...], words: str) -> None:
     if not isinstance(transforms, kinds):
         raise TypeError(f"Argument transforms should be {words}")
     if not transforms:
@@ -51,7 +51,7 @@ class Compose(_Listed):
         _check(transforms, (Sequence,), "a sequence of callables")
         self.transforms = transforms
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         return _apply(self.transforms, inputs)
 
 
@@ -68,7 +68,7 @@ class RandomApply(_Listed, RandomTransform):
         super().__init__(p)
         self.transforms = transforms
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         return _apply(self.transforms if self._happens() else (), inputs)
 
 
@@ -94,7 +94,7 @@ class RandomChoice(Transform):
         total = sum(weights)
         self.p = [weight / total for weight in weights]
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         return self.transforms[int(torch.multinomial(torch.tensor(self.p), 1))](*inputs)
 
 
@@ -111,7 +111,7 @@ class RandomOrder(Transform):
         super().__init__()
         self.transforms = transforms
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         order = torch.randperm(len(self.transforms)).tolist()
         return _apply((self.transforms[i] for i in order), inputs)
 
@@ -137,7 +137,7 @@ class Views(Transform):
         _check(transforms, (Sequence, Mapping), "a sequence or a dict of callables")
         self.transforms = transforms
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         if isinstance(self.transforms, Mapping):
             return {name: transform(*inputs) for name, transform in self.transforms.items()}
         return [transform(*inputs) for transform in self.transforms]

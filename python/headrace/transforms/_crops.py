@@ -128,7 +128,7 @@ class RandomCrop(Transform):
         self.padding_mode = padding_mode
 
     @staticmethod
-    def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
+    def get_params(img: object, output_size: Sequence[int]) -> tuple[int, int, int, int]:
         """Draws (top, left, height, width) of a crop as torchvision v1's static method does."""
         _, height, width = channels_height_width(img)
         crop_height, crop_width = output_size
@@ -203,7 +203,7 @@ class RandomResizedCrop(Transform):
         self.antialias = antialias
 
     @staticmethod
-    def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
+    def get_params(img: object, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
         """Draws (top, left, height, width) of a crop as torchvision v1's static method does."""
         _, height, width = channels_height_width(img)
         return _random_box(height, width, scale, ratio)

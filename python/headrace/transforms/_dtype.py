@@ -60,7 +60,7 @@ class ToDtype(Transform):
         return inpt if kind is Kind.OWN else inpt.to(dtype)
 
     @staticmethod
-    def _dtype_for(inpt: Any, dtypes: dict[type | str, torch.dtype | None]) -> torch.dtype | None:
+    def _dtype_for(inpt: object, dtypes: dict[type | str, torch.dtype | None]) -> torch.dtype | None:
         """Returns the dtype that `dtypes` gives for the type of `inpt`, or else for "others"; None: no change."""
         made_by_to_image = type(inpt) is torch.Tensor and kind_of(inpt) is Kind.IMAGE
         cls = tv_class("Image") if made_by_to_image else type(inpt)

@@ -69,7 +69,7 @@ class ToImage(Transform):
         return as_image(pil_to_tensor(inpt) if isinstance(inpt, Image.Image) else inpt)
 
 
-def _is_no_pure_tensor(part: Any) -> bool:
+def _is_no_pure_tensor(part: object) -> bool:
     return kind_of(part) not in (Kind.PURE, Kind.PIL, Kind.OTHER)
 
 

@@ -15,7 +15,7 @@ from headrace.transforms._arguments import Fills, Interpolation, fill_of, fills_
 from headrace.transforms._base import PIL_ALONE, RandomTransform, Transform, common_size, torch_place
 
 
-def _check_length(given: Any, name: str, lengths: Sequence[int]) -> None:
+def _check_length(given: object, name: str, lengths: Sequence[int]) -> None:
     refusal = f"{name} should be a sequence of length {' or '.join(map(str, lengths))}."
     if not isinstance(given, Sequence):
         raise TypeError(refusal)
@@ -34,7 +34,7 @@ def _angles(given: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]
     return [float(one) for one in given]
 
 
-def _checked_center(given: Any) -> Any:
+def _checked_center(given: object) -> Any:
     if given is not None:
         _check_length(given, "center", (2,))
     return given

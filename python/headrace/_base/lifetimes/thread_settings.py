@@ -53,7 +53,7 @@ class ThreadSettings:
             dict(np.geterr()),
         )
 
-    def run(self, function: Callable[..., T], *arguments: Any) -> T:
+    def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Calls a function with these settings, in a copy of the context."""
         return self.context.copy().run(self._run, function, arguments)
 

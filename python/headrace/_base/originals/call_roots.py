@@ -46,7 +46,7 @@ class Roots:
         collates: whether batches are collated as torch does by default.
     """
 
-    def __init__(self, start: Any, *, images: bool, collates: bool) -> None:
+    def __init__(self, start: object, *, images: bool, collates: bool) -> None:
         self.collates = collates
         self.datasets: list[Any] = []
         self.classes: dict[type, None] = {}
@@ -61,7 +61,7 @@ class Roots:
         """Whether some of the transforms are called by ``nn.Module.__call__``."""
         return any(issubclass(cls, nn.Module) for cls in self.classes)
 
-    def _visit(self, value: Any) -> None:
+    def _visit(self, value: object) -> None:
         if id(value) in self._seen or len(self._seen) > _MOST:
             return
         self._seen[id(value)] = value
@@ -74,7 +74,7 @@ class Roots:
         elif not isinstance(value, (str, bytes, int, float, type, FunctionType, torch.Tensor)):
             self._visit_object(value)
 
-    def _visit_object(self, value: Any) -> None:
+    def _visit_object(self, value: object) -> None:
         cls, attributes = type(value), getattr(value, "__dict__", {})
         if isinstance(value, Dataset) or hasattr(cls, "__getitem__") or hasattr(cls, "headrace_source"):
             self.datasets.append(value)
@@ -112,7 +112,7 @@ class Roots:
         self.held += [Held(function, plugin.__name__, name) for name, function in (*registered, *_of_markers(plugin))]
 
 
-def _of_markers(plugin: Any) -> Iterator[tuple[str, Any]]:
+def _of_markers(plugin: object) -> Iterator[tuple[str, Any]]:
     for one in getattr(plugin, "MARKER", {}).values():
         if one[2] is not None:
             yield one[2].__name__, one[2]

@@ -109,7 +109,7 @@ class Reached:
         found = {name for name in self._names if not name.startswith("__") and hasattr(cls, name)}
         return frozenset(name for name in found if isinstance(function_in(_in_class(cls, name)), FunctionType))
 
-    def _reach(self, value: Any) -> None:
+    def _reach(self, value: object) -> None:
         value = function_in(value)
         if isinstance(value, type):
             if is_followed(value.__module__):
@@ -126,7 +126,7 @@ class Reached:
                 self._left.append(value)
             value = getattr(value, "__wrapped__", None)
 
-    def _reach_kernels(self, function: Any) -> None:
+    def _reach_kernels(self, function: object) -> None:
         """Looks up what version 2 of torchvision's transforms calls for a functional, by the class of the image."""
         registry = getattr(sys.modules.get(_KERNELS), "_KERNEL_REGISTRY", {})
         kernels = registry.get(function, {}) if isinstance(function, FunctionType) else {}
@@ -201,7 +201,7 @@ class Reached:
                     self._look(Place(vars(module), name, module.__name__, name))
 
 
-def _stands_for_import(value: Any, module: str, name: str) -> bool:
+def _stands_for_import(value: object, module: str, name: str) -> bool:
     """Whether a value is a module, or an object in the place of one."""
     if isinstance(value, ModuleType):
         return True

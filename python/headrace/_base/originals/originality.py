@@ -58,7 +58,7 @@ _COMPARED = (
 )
 
 
-def is_own(value: Any, module: ModuleType, path: str) -> bool:
+def is_own(value: object, module: ModuleType, path: str) -> bool:
     """Returns whether `value` is what the file of `module` binds to the qualified name `path`."""
     value = function_in(value)
     if is_ours(value) or (package_of(module) != "headrace" and _is_from_headrace(value)):
@@ -78,7 +78,7 @@ def is_own(value: Any, module: ModuleType, path: str) -> bool:
     return _is_named(value, binding, module)
 
 
-def is_followed(module: Any) -> bool:
+def is_followed(module: object) -> bool:
     """Returns whether functions of a module, given by its name, are followed."""
     return isinstance(module, str) and _is_followed(module)
 
@@ -91,7 +91,7 @@ def _is_followed(module: str) -> bool:
     return first in _PACKAGES or module.startswith(_OF_TORCH)
 
 
-def function_in(value: Any) -> Any:
+def function_in(value: object) -> Any:
     """Returns the function in a method's descriptor, without what headrace has put around it."""
     for _ in range(_MOST_WRAPPERS):
         if isinstance(value, (staticmethod, classmethod, MethodType)):
@@ -118,18 +118,18 @@ def code_of(function: FunctionType) -> CodeType:
     return made[0] if made else code
 
 
-def is_ours(value: Any) -> bool:
+def is_ours(value: object) -> bool:
     """Returns whether headrace has put `value`, or its code, in place of another library's function."""
     if isinstance(value, FunctionType):
         return value.__code__.co_filename.startswith(_OURS)
     return type(value).__module__.startswith("headrace.pillow.")
 
 
-def _is_from_headrace(value: Any) -> bool:
+def _is_from_headrace(value: object) -> bool:
     return isinstance(value, FunctionType) and value.__code__.co_filename.startswith(_HEADRACE)
 
 
-def package_of(value: Any) -> str:
+def package_of(value: object) -> str:
     """Returns the package that a function, class or module comes from; "" if it does not say."""
     if isinstance(value, FunctionType):
         name = value.__globals__.get("__name__")
@@ -154,7 +154,7 @@ def _made_by(code: CodeType, codes: Iterable[CodeType]) -> bool:
     return code.co_filename.startswith(_OURS) or any(same_code(code, one) for one in codes)
 
 
-def _is_instrumented(value: Any, binding: Binding, module: ModuleType) -> bool:
+def _is_instrumented(value: object, binding: Binding, module: ModuleType) -> bool:
     """Whether an import hook has compiled a function of the file, with other code than the file has without it."""
     if not isinstance(value, FunctionType) or not is_compiled_otherwise(module):
         return False
@@ -163,7 +163,7 @@ def _is_instrumented(value: Any, binding: Binding, module: ModuleType) -> bool:
     return code.co_filename == module.__file__ and (code.co_name, code.co_firstlineno) in places
 
 
-def _is_decorated(value: Any, binding: Binding, module: ModuleType) -> bool:
+def _is_decorated(value: object, binding: Binding, module: ModuleType) -> bool:
     """Whether a function that the file makes is wrapped by the decorators that the file names."""
     if not binding.codes or not binding.names:
         return False
@@ -177,7 +177,7 @@ def _is_decorated(value: Any, binding: Binding, module: ModuleType) -> bool:
     return False
 
 
-def _wrappers(value: Any) -> Iterator[Any]:
+def _wrappers(value: object) -> Iterator[Any]:
     """Yields a function, and the functions that it wraps, one inside the other."""
     for _ in range(_MOST_WRAPPERS):
         yield value
@@ -197,7 +197,7 @@ def _is_filled(cell: Any) -> bool:
         return False
 
 
-def _is_named(value: Any, binding: Binding, module: ModuleType) -> bool:
+def _is_named(value: object, binding: Binding, module: ModuleType) -> bool:
     """Whether the file imports a function, or gives another name to one."""
     if _is_what_is_imported(value, binding):
         return True
@@ -218,7 +218,7 @@ def _is_named(value: Any, binding: Binding, module: ModuleType) -> bool:
     return known and there is not binding and (there is None or bool(there.codes)) and is_own(value, home, path)
 
 
-def _is_of_a_star(value: Any, module: ModuleType) -> bool:
+def _is_of_a_star(value: object, module: ModuleType) -> bool:
     """Whether a function that the file does not name is made in its package, as ``from part import *`` brings it."""
     around = sys.modules.get(package_of(module))
     if not isinstance(value, FunctionType) or around is None or not hasattr(around, "__path__"):
@@ -226,7 +226,7 @@ def _is_of_a_star(value: Any, module: ModuleType) -> bool:
     return value.__code__.co_filename.startswith(tuple(os.path.join(one, "") for one in around.__path__))  # noqa: PTH118 - compared as text
 
 
-def _is_what_is_imported(value: Any, binding: Binding) -> bool:
+def _is_what_is_imported(value: object, binding: Binding) -> bool:
     """Whether an import of the file would give this value now, and the value is the source's own."""
     for source, name in binding.imported:
         there = sys.modules.get(source)
@@ -256,7 +256,7 @@ def _is_class(value: type, binding: Binding, module: ModuleType) -> bool:
     )
 
 
-def _looks_own(value: Any, module: ModuleType, path: str) -> bool:
+def _looks_own(value: object, module: ModuleType, path: str) -> bool:
     """Whether a function says that it comes from a module without a file that could be read."""
     if isinstance(value, FunctionType):
         return value.__globals__ is vars(module) and value.__code__.co_name == path.rpartition(".")[2]

@@ -239,7 +239,7 @@ def _opener_of_jpegs() -> str | None:
 _approved: tuple[Any, Any] | None = None
 
 
-def _sentence(what: str, by: Any) -> str:
+def _sentence(what: str, by: object) -> str:
     function = function_in(by)
     named = getattr(function, "__qualname__", None)
     code = getattr(function, "__code__", None)

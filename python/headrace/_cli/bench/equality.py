@@ -81,7 +81,7 @@ def _compare(theirs: Any, ours: Any, batches: int, *, values: bool = True) -> in
     return compared
 
 
-def difference(expected: Any, given: Any, where: str, *, values: bool = True) -> str | None:
+def difference(expected: object, given: object, where: str, *, values: bool = True) -> str | None:
     """Returns how two batches differ; None if they are equal to the bit.
 
     Args:

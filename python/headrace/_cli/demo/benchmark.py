@@ -88,7 +88,7 @@ def _drain(loader: Any) -> int:
     return sum(len(labels) for _, labels in loader)
 
 
-def _first_epoch(loader: Any) -> None:
+def _first_epoch(loader: object) -> None:
     """Runs one epoch. Raises NoOpponentError if torch's workers cannot start or cannot deliver their batches."""
     try:
         multiprocessing.Lock()  # needs /dev/shm; without it torch's iterator would fail half constructed
@@ -101,7 +101,7 @@ def _first_epoch(loader: Any) -> None:
         ) from error
 
 
-def _measure(loader: Any, seconds: float) -> float:
+def _measure(loader: object, seconds: float) -> float:
     """Returns images per second over whole epochs."""
     images, begin = 0, time.perf_counter()
     while True:

@@ -94,7 +94,7 @@ def extension_of(data: bytes) -> str:
     return next((extension for signature, extension in _SIGNATURES if data.startswith(signature)), "jpg")
 
 
-def label_member(label: Any) -> tuple[str, bytes]:
+def label_member(label: object) -> tuple[str, bytes]:
     """Returns the extension and the bytes of a label: ``cls`` for whole numbers, ``txt`` for text, else ``json``.
 
     Raises:
@@ -107,7 +107,7 @@ def label_member(label: Any) -> tuple[str, bytes]:
     return "json", json.dumps(label, default=_plain, allow_nan=False).encode()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if hasattr(value, "tolist"):  # arrays and tensors

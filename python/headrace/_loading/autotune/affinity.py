@@ -15,7 +15,7 @@ GPU = "gpu"
 _ROOT = Path("/")
 
 
-def resolve(given: Any, device: torch.device) -> tuple[int, ...]:
+def resolve(given: object, device: torch.device) -> tuple[int, ...]:
     """Returns the cores, as the operating system numbers them; none if nothing was given.
 
     Args:

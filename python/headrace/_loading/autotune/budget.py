@@ -8,7 +8,6 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -53,7 +52,7 @@ class AutoWorkers:
                 raise ValueError(f"AutoWorkers: {name} must be above 0, not {value!r}")
 
     @classmethod
-    def of(cls, num_workers: Any) -> AutoWorkers | None:
+    def of(cls, num_workers: object) -> AutoWorkers | None:
         """Returns what the argument ``num_workers`` asks for; None if it is no such thing.
 
         Raises:
@@ -174,7 +173,7 @@ def _memory(root: Path, name: str) -> int:
     return next(found, 2**32)
 
 
-def bytes_of(batch: Any) -> int:
+def bytes_of(batch: object) -> int:
     """Returns the bytes of the tensors in a batch of nested lists, tuples and dicts."""
     if isinstance(batch, torch.Tensor):
         return batch.nbytes

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from headrace._loading.autotune.tuner import Tuner
 
 
-def _is_auto(given: Any) -> bool:
+def _is_auto(given: object) -> bool:
     from headrace._loading.autotune.budget import AutoWorkers
 
     return isinstance(given, AutoWorkers)
@@ -32,7 +32,7 @@ class Chosen:
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, loader: Any, owner: type | None = None) -> Any:
+    def __get__(self, loader: object, owner: type | None = None) -> Any:
         if loader is None:
             return self
         try:
@@ -45,7 +45,7 @@ class Chosen:
             return given
         return getattr(tuner.choice, self._part)  # type: ignore[union-attr]
 
-    def __set__(self, loader: Any, value: Any) -> None:
+    def __set__(self, loader: object, value: object) -> None:
         vars(loader)[self._name] = value
 
 
@@ -61,7 +61,7 @@ class ChosenNumbers:
     prefetch_factor: Any = Chosen("depth")
     _tuner: Tuner | None = None
 
-    def _remember(self, num_workers: Any, prefetch_factor: int | None) -> None:
+    def _remember(self, num_workers: object, prefetch_factor: int | None) -> None:
         """Stores the arguments where the loader chooses; torch's constructor has stored numbers."""
         if self._tuner is not None:
             from headrace._loading.autotune.budget import AutoWorkers
@@ -74,7 +74,7 @@ class ChosenNumbers:
         return self._tuner if self._tuner is not None and _is_auto(vars(self).get("num_workers")) else None
 
 
-def tuner_of(num_workers: Any, prefetch_factor: int | None, cores: Collection[int], way: str) -> Tuner | None:
+def tuner_of(num_workers: object, prefetch_factor: int | None, cores: Collection[int], way: str) -> Tuner | None:
     """Returns what chooses the numbers of a loader; None if `num_workers` is given.
 
     Args:
@@ -94,6 +94,6 @@ def tuner_of(num_workers: Any, prefetch_factor: int | None, cores: Collection[in
     return Tuner(functools.partial(budget_of, auto, tuple(cores)), fixed)
 
 
-def first_number(num_workers: Any, tuner: Tuner | None) -> Any:
+def first_number(num_workers: object, tuner: Tuner | None) -> Any:
     """Returns what torch's constructor gets for `num_workers`."""
     return num_workers if tuner is None else tuner.choice.threads

@@ -46,7 +46,7 @@ def _taken(kind: type) -> Any:
     return next((function for key, function in functions.items() if issubclass(kind, key)), None)
 
 
-def _is_torchs(function: Any, name: str | None) -> bool:
+def _is_torchs(function: object, name: str | None) -> bool:
     if name is None or function is None:
         return function is None and name is None
     module, qualified = getattr(function, "__module__", None), getattr(function, "__qualname__", None)

@@ -76,7 +76,7 @@ class StackedViews(TorchFunctionMode):
             self._restore()
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if kind is not None and not issubclass(kind, Exception):
             self._restore()
             return
@@ -132,7 +132,7 @@ class StackedViews(TorchFunctionMode):
             stack.aliased |= not stack.handed_out and (exported or any(map(stack.holds, _tensors(made))))
         return made
 
-    def _whole(self, tensors: Any = None, dim: Any = 0, *, out: Any = None) -> torch.Tensor | None:
+    def _whole(self, tensors: object = None, dim: object = 0, *, out: object = None) -> torch.Tensor | None:
         """Returns the batch whose views are `tensors`; None if there is none or it has to be copied."""
         if dim != 0 or out is not None or not isinstance(tensors, (list, tuple)):
             return None
@@ -161,7 +161,7 @@ def _may_write(func: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -
     return False
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def _tensors(value: object) -> Iterator[torch.Tensor]:
     """Yields the tensors of nested tuples, lists and dicts."""
     if isinstance(value, torch.Tensor):
         yield value

@@ -86,7 +86,7 @@ def holds_of(
     return holds
 
 
-def _transforms(source: Any) -> Sequence[Any]:
+def _transforms(source: object) -> Sequence[Any]:
     images = [source] if isinstance(source, BlobDataset) else [one.image for one in getattr(source, "fields", ())]
     return [one.transform for image in images if image is not None for one in image.variants]
 

@@ -165,7 +165,7 @@ def save(identity: Identity, at: Resume) -> dict[str, Any]:
     return state
 
 
-def load(state: Any, identity: Identity) -> Resume:
+def load(state: object, identity: Identity) -> Resume:
     """Checks a state against the loader that resumes from it, and returns where to resume.
 
     Raises:
@@ -202,15 +202,15 @@ def load(state: Any, identity: Identity) -> Resume:
     return _in_another_world(resume, saved) if another_world else resume
 
 
-def _is_count(value: Any, smallest: int = 0) -> bool:
+def _is_count(value: object, smallest: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= smallest
 
 
-def _is_number_or_none(value: Any) -> bool:
+def _is_number_or_none(value: object) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool))
 
 
-def _is_generator_state(value: Any) -> bool:
+def _is_generator_state(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype == torch.uint8 and value.ndim == 1
 
 
@@ -223,7 +223,7 @@ def _is_default_generator_state(value: Any) -> bool:
     return True
 
 
-def _is_sampler_state(value: Any) -> bool:
+def _is_sampler_state(value: object) -> bool:
     return value is None or (isinstance(value, dict) and value.keys() == SamplerState.__dataclass_fields__.keys())
 
 

@@ -47,7 +47,7 @@ class Epochs:
         keeps_base_seed: whether only the first epoch draws the base seed, as torch does with persistent workers.
     """
 
-    def __init__(self, loader: Any, length: int, seed: int | None, *, keeps_base_seed: bool) -> None:
+    def __init__(self, loader: object, length: int, seed: int | None, *, keeps_base_seed: bool) -> None:
         self._length, self._seed = length, seed
         self._keeps_base_seed = keeps_base_seed
         self._next = 0
@@ -219,7 +219,7 @@ class Epochs:
         whole, after_offset = (self._count(items, cut, passed) for passed in (0, offset))
         return Progress(begun, seed, whole, cut, offset, after_offset), order
 
-    def _copied(self, sampler: Any) -> Any:
+    def _copied(self, sampler: object) -> Any:
         """Returns a sampler to look ahead with: itself, or a copy if iterating would change its own state."""
         if not any(map(is_stateful, sampler_chain(sampler))):
             return sampler

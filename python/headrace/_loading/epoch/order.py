@@ -363,7 +363,7 @@ class EpochOrder:
             made.append(OrderedBatch(indices, occurrences, batch.asked, from_end=batch.from_end))
         return made
 
-    def _checked(self, named: Any) -> OrderedBatch:
+    def _checked(self, named: object) -> OrderedBatch:
         """Returns the samples that an item names, without their occurrences."""
         indices, asked = as_indices(named, self._naming)
         if indices is None:

@@ -13,7 +13,7 @@ from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain
 from headrace.sampler.distributed import ShardedSampler
 
 
-def is_torchs(sampler: Any, *kinds: type) -> bool:
+def is_torchs(sampler: object, *kinds: type) -> bool:
     """Whether the sampler is of one of these classes of torch itself, with the iteration that torch gave it."""
     kind = type(sampler)
     return kind in kinds and is_own(
@@ -32,7 +32,7 @@ def names_each_once(sampler: Any, length: int) -> bool:
     return is_headrace_sampler(sampler) and sampler.unique
 
 
-def is_headrace_sampler(sampler: Any) -> bool:
+def is_headrace_sampler(sampler: object) -> bool:
     """Whether the sampler's class is headrace's own, not a subclass defined elsewhere."""
     return isinstance(sampler, Seeded) and type(sampler).__module__.startswith("headrace.")
 
@@ -46,6 +46,6 @@ def draws_at_once(sampler: Any) -> bool:
     return follows_from_its_epoch(sampler)
 
 
-def follows_from_its_epoch(sampler: Any) -> bool:
+def follows_from_its_epoch(sampler: object) -> bool:
     """Whether a sampler is headrace's own, and draws from no other one that is not."""
     return all(map(is_headrace_sampler, sampler_chain(sampler)))

@@ -134,7 +134,7 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
     return Order(outer, names_each_once(outer, length), cut, _name(outer, seed))
 
 
-def _is_sharded(sampler: Any) -> bool:
+def _is_sharded(sampler: object) -> bool:
     return isinstance(sampler, RankSampler) and is_headrace_sampler(sampler)
 
 
@@ -165,7 +165,7 @@ def _name(sampler: Any, seed: int | None) -> str:
     return f"{kind}({', '.join(parts)})" + (f" of {sampler.num_replicas} ranks" if sharded else "")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Returns the repr of a plain value, the length and a checksum of a sequence; "" for anything else."""
     if isinstance(value, (bool, int, float, str)):
         return repr(value)
@@ -176,7 +176,7 @@ def _shown(value: Any) -> str:
     return f"{len(value)} values {zlib.crc32(repr(values).encode()):08x}"
 
 
-def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
+def samplers_of(sampler: object, batch_sampler: object) -> list[Any]:
     """Returns the samplers of a loader and those that they draw from, each once, outermost first."""
     found: list[Any] = []
     for one in (*sampler_chain(sampler), *sampler_chain(batch_sampler)):
@@ -185,7 +185,7 @@ def samplers_of(sampler: Any, batch_sampler: Any) -> list[Any]:
     return found
 
 
-def sizes_known_to(sampler: Any, batch_sampler: Any, source: BlobDataset) -> npt.NDArray[np.int32]:
+def sizes_known_to(sampler: object, batch_sampler: object, source: BlobDataset) -> npt.NDArray[np.int32]:
     """Returns (height, width) of every image, int32 (n, 2): from a sampler that knows them, or from the headers."""
     for one in samplers_of(sampler, batch_sampler):
         if isinstance(one, AspectRatioBatchSampler) and len(one.image_sizes) == len(source):

@@ -19,7 +19,7 @@ from headrace._recipe.draws.seeded_sampler import sampler_chain
 Int64s = npt.NDArray[np.int64]
 
 
-def is_stateful(one: Any) -> bool:
+def is_stateful(one: object) -> bool:
     """Whether an object implements the protocol."""
     return callable(getattr(one, "state_dict", None)) and callable(getattr(one, "load_state_dict", None))
 
@@ -52,7 +52,7 @@ def _keeper(sampler: Iterable[Any]) -> Any:
     return next((one for one in sampler_chain(sampler) if is_stateful(one)), None)
 
 
-def _hides(sampler: Iterable[Any], keeper: Any) -> bool:
+def _hides(sampler: Iterable[Any], keeper: object) -> bool:
     """Whether a stateless outer sampler may have drawn ahead from `keeper`, by a number of items it does not reveal."""
     above = itertools.takewhile(lambda one: one is not keeper, sampler_chain(sampler))
     return keeper is not None and any(type(one) is not BatchSampler for one in above)

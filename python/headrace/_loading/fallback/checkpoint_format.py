@@ -152,7 +152,7 @@ def write(saved: Saved) -> dict[str, Any]:
     }
 
 
-def read(state: Any) -> Saved:
+def read(state: object) -> Saved:
     """Returns the content of a state of headrace's or of a StatefulDataLoader.
 
     Raises:
@@ -248,6 +248,6 @@ def _worker(snapshot: dict[str, Any] | None) -> WorkerPlace:
     )
 
 
-def _of_iterator(state: Any) -> Any:
+def _of_iterator(state: object) -> Any:
     """Returns the state of an iterator; None if it only has the count of torchdata's batch sampler."""
     return None if isinstance(state, dict) and state.keys() == {"samples_yielded"} else state

@@ -97,7 +97,7 @@ class InWorkers:
                 _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
         return worker
 
-    def _begin(self, data: Any) -> Any:
+    def _begin(self, data: object) -> Any:
         pixel_memory.next_batch()
         if self._places is not None:
             self._samples = len(data) if isinstance(data, list) else 0
@@ -124,7 +124,7 @@ class InWorkers:
             return batch
         return Counted(batch, self._counts.take(), self._worker, sent)
 
-    def _made(self, batch: Any) -> list[Any]:
+    def _made(self, batch: object) -> list[Any]:
         """Makes the pixels of a batch's images, and returns its leaves."""
         found = list(leaves(batch))
         _make_pixels(found)
@@ -142,7 +142,7 @@ class AloneInWorkers(InWorkers):
         super().__init__(collate_fn, init_fn, workers=workers, ahead=0)
         self._flags = None
 
-    def _finish(self, batch: Any) -> Any:
+    def _finish(self, batch: object) -> Any:
         self._made(batch)
         return batch
 

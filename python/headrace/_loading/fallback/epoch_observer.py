@@ -83,7 +83,7 @@ class TorchProgress:
 
     # ---- what torch's iterator tells ---------------------------------------------------------------------------------
 
-    def begins(self, sampler: Any) -> Iterator[Any]:
+    def begins(self, sampler: object) -> Iterator[Any]:
         """Returns the iterator over the batches of indices."""
         made = self._made(sampler)
         iterated, self.when_iterated = self.when_iterated, None
@@ -91,7 +91,7 @@ class TorchProgress:
             iterated()
         return made
 
-    def _made(self, sampler: Any) -> Iterator[Any]:
+    def _made(self, sampler: object) -> Iterator[Any]:
         if self._ends:
             return iter(())
         keep = self._keep if self._in_order else 1
@@ -241,7 +241,7 @@ class TorchProgress:
         last = self.workers.last if self.workers is not None and self._iterable else (step - 1) % max(1, self._number)
         return Saved(start, ended, place, step, since, self._number, workers, last, self._fits, more)
 
-    def _inline(self, dataset: Any) -> WorkerPlace:
+    def _inline(self, dataset: object) -> WorkerPlace:
         """Returns the states of the dataset in this process and of its iterator."""
         iterator = None if self._source is None else self._source.dataset_iter
         return WorkerPlace(

@@ -35,7 +35,7 @@ class Received:
         self._reference = _torchs.StorageWeakRef(storage) if self._entry is None else self._entry
         self._flags: Any = None
 
-    def give_back_to(self, flags: Any) -> None:
+    def give_back_to(self, flags: object) -> None:
         """From now on the flag is cleared once nothing refers to the memory."""
         self._flags = flags
 
@@ -63,7 +63,7 @@ class BlocksInUse:
         flags: see `make_flags`.
     """
 
-    def __init__(self, flags: Any) -> None:
+    def __init__(self, flags: object) -> None:
         self._flags = flags
         self._used: list[Received] = []
         _all.add(self)
@@ -98,7 +98,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork)
 
 
-def blocks_of(batch: Any, worker: int, sent: list[tuple[int, int]]) -> list[Received]:
+def blocks_of(batch: object, worker: int, sent: list[tuple[int, int]]) -> list[Received]:
     """Returns the blocks of a worker in a received batch.
 
     Args:

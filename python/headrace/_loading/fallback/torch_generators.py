@@ -80,12 +80,12 @@ def _unpacked(text: str) -> torch.Tensor:
     return torch.from_numpy(np.frombuffer(base64.b64decode(text), np.uint8).copy())
 
 
-def may_draw_from_default(samplers: Iterable[Any], dataset: Any) -> bool:
+def may_draw_from_default(samplers: Iterable[Any], dataset: object) -> bool:
     """Returns whether the samplers, or torch itself for a data pipe, may draw from torch's default generator."""
     return isinstance(dataset, IterDataPipe) or not all(map(_known_not_to, samplers))
 
 
-def _known_not_to(sampler: Any) -> bool:
+def _known_not_to(sampler: object) -> bool:
     if isinstance(sampler, (Seeded, list, tuple, range, np.ndarray, torch.Tensor)) or is_stateful(sampler):
         return True
     if type(sampler) in (BatchSampler, SequentialSampler, DistributedSampler):

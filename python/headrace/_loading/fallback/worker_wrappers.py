@@ -146,7 +146,7 @@ class Carrier:
             self._fails()
             raise
 
-    def collate(self, data: Any) -> Any:
+    def collate(self, data: object) -> Any:
         """Called by torch as collate_fn."""
         raise NotImplementedError
 
@@ -186,7 +186,7 @@ class Carrier:
         for box in (mail.first, mail.last):
             box.put(max(1, self._epoch), None)
 
-    def _carry(self, batch: Any, *, keep: bool) -> Carried:
+    def _carry(self, batch: object, *, keep: bool) -> Carried:
         if keep and self._too_large:
             return Carried(batch, self._worker, self._count, TOO_LARGE, self._ended)
         state = self._pickled() if keep else None
@@ -201,7 +201,7 @@ def _state_of(one: Any) -> Any:
     return one.state_dict() if is_stateful(one) else None
 
 
-def bytes_of(state: Any) -> int:
+def bytes_of(state: object) -> int:
     """Returns about how many bytes a state has when it is pickled, without copying its tensors and arrays."""
     found, waiting = 0, [state]
     while waiting and found <= _MOST:
@@ -248,7 +248,7 @@ class Indexed(Carrier):
             self._says()
         self._keep = task.keep
 
-    def collate(self, data: Any) -> Any:
+    def collate(self, data: object) -> Any:
         """Called by torch as collate_fn."""
         return self._carry(self.users.collate_fn(data), keep=self._keep)
 
@@ -322,7 +322,7 @@ class Stream(Carrier):
             )
         return found[0] if size is None else found
 
-    def collate(self, data: Any) -> Any:
+    def collate(self, data: object) -> Any:
         """Called by torch as collate_fn."""
         self._count += 1
         batch = self.users.collate_fn(data)

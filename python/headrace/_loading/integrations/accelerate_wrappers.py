@@ -30,7 +30,7 @@ _preparing = threading.local()  # its `loader`: that of headrace which Accelerat
 
 
 @contextmanager
-def preparing(loader: Any) -> Iterator[None]:
+def preparing(loader: object) -> Iterator[None]:
     """While active, the loaders that Accelerate makes in this thread are made of `loader`; None: not of headrace's."""
     before = getattr(_preparing, "loader", None)
     _preparing.loader = loader

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from headrace._base.native import core
@@ -18,7 +16,7 @@ _NAMES = {
 }
 
 
-def is_mixable(batch: Any) -> bool:
+def is_mixable(batch: object) -> bool:
     """Whether `batch` is a tensor (n, C, H, W) of floats in this machine's memory whose samples have no gaps."""
     if type(batch) is not torch.Tensor:
         return False

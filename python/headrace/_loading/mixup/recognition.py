@@ -67,7 +67,7 @@ def _nothing() -> None:
     pass
 
 
-def _numpy_drawn(function: Callable[..., Any], seed: int, *arguments: Any) -> Any:
+def _numpy_drawn(function: Callable[..., Any], seed: int, *arguments: object) -> Any:
     with timm_mixes.twins_seeded(seed):
         return function(*arguments)
 
@@ -97,12 +97,12 @@ def draws_from_numpy(function: Callable[[Any], Any]) -> bool:
     return found and names is not None and timm_mixes.twin(value_of_name(function, names[0])) is not None
 
 
-def _twin(mix: Any) -> Any:
+def _twin(mix: object) -> Any:
     made = torchvision_mixes.twin(mix)
     return timm_mixes.twin(mix) if made is None else made
 
 
-def _names_in(function: Any) -> tuple[str, ...] | None:
+def _names_in(function: object) -> tuple[str, ...] | None:
     """Returns ("mix", "collate") of ``return mix(*collate(argument))``, ("mix",) of ``return mix(*argument)``, and None
     for any other function."""
     if type(function) is not types.FunctionType or function.__defaults__ or function.__kwdefaults__:

@@ -21,7 +21,7 @@ from headrace._recipe.draws.python_randomness import numpy_seed_of
 _MODULE = "timm.data.mixup"
 
 
-def twin(mix: Any) -> Any:
+def twin(mix: object) -> Any:
     """Returns an object that does what timm's Mixup does, with the attributes of `mix`; None if `mix` is none.
 
     Mixup changes its input itself. In mode "batch" the twin does so natively, else by timm's own code.
@@ -36,7 +36,7 @@ def twin(mix: Any) -> Any:
     return made
 
 
-def collating_twin(collate_fn: Any) -> Any:
+def collating_twin(collate_fn: object) -> Any:
     """Returns an object that does what timm's FastCollateMixup does; None if `collate_fn` is none.
 
     It is timm's own code: it makes a new batch of bytes from the samples, and keeps none of these.
@@ -75,7 +75,7 @@ class _Numpy:
         return getattr(np, name) if own is None else own
 
 
-def _rebound(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _rebound(kind: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns copies of a class's methods, and of the functions of timm's module, over `_Numpy`."""
     module = sys.modules[_MODULE]
     names = dict(vars(module)) | {"np": _Numpy()}
@@ -96,7 +96,7 @@ def _collating_class(base: Any, kind: Any) -> Any:
     methods = _rebound(base)[0] | _rebound(kind)[0]
     own_call = methods["__call__"]
 
-    def call(self: Any, samples: Any) -> Any:
+    def call(self: object, samples: object) -> Any:
         with torch._C.DisableTorchFunction():  # modes of the calling thread would see each operation
             return own_call(self, samples)
 
@@ -123,7 +123,7 @@ def _twin_class(kind: Any) -> Any:
         in_place_mixes.move_boxes(x, (int(left), int(top), int(right), int(bottom)), mirrored=True)
         return lam
 
-    def call(self: Any, x: Any, target: Any) -> Any:
+    def call(self: object, x: object, target: object) -> Any:
         with torch._C.DisableTorchFunction():  # StackedViews would copy the batch before it is written to
             return own_call(self, x, target)
 

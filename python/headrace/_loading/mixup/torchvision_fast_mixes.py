@@ -58,7 +58,7 @@ def _usual_getter() -> Any:
     return sys.modules[_TRANSFORMS].MixUp(num_classes=2)._labels_getter
 
 
-def _are_plain(labels: Any, count: int) -> bool:
+def _are_plain(labels: object, count: int) -> bool:
     return (
         type(labels) is torch.Tensor
         and labels.dtype is torch.int64

@@ -16,7 +16,7 @@ from headrace._lowering.transform_library import has_hooks
 _TRANSFORMS = "torchvision.transforms.v2"
 
 
-def choices(mix: Any) -> list[Any]:
+def choices(mix: object) -> list[Any]:
     """Returns every MixUp and CutMix that `mix` may choose; [] if it is neither of these nor a RandomChoice of them, or
     if a function of torchvision that it calls was replaced."""
     v2 = sys.modules.get(_TRANSFORMS)
@@ -30,7 +30,7 @@ def choices(mix: Any) -> list[Any]:
     return [found for one in each for found in one] if all(each) else []
 
 
-def twin(mix: Any) -> Any:
+def twin(mix: object) -> Any:
     """Returns a copy of a transform that mixes in place; None if it is not one of torchvision's."""
     return _twin(mix) if choices(mix) else None
 

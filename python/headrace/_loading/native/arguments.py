@@ -18,7 +18,7 @@ from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 
 
-def warn_of_no_effect(multiprocessing_context: Any, pin_memory_device: str) -> None:
+def warn_of_no_effect(multiprocessing_context: object, pin_memory_device: str) -> None:
     """Warns of torch's arguments that have no effect on the native path."""
     if multiprocessing_context is not None:
         _warn("multiprocessing_context has no effect: the workers are threads of this process")
@@ -54,7 +54,12 @@ def check_own_arguments(own: Mapping[str, Any]) -> None:
 
 
 def check_types(
-    sampler: Any, batch_sampler: Any, num_workers: Any, timeout: Any, generator: Any, prefetch_factor: Any
+    sampler: object,
+    batch_sampler: object,
+    num_workers: object,
+    timeout: object,
+    generator: object,
+    prefetch_factor: object,
 ) -> None:
     """Checks types for which torch would raise an unclear error, or raise only in the middle of an epoch.
 

@@ -8,7 +8,7 @@ after an interrupt at any point.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -66,7 +66,7 @@ class Line:
 
     def __init__(
         self,
-        table: Any,
+        table: object,
         engine: Engine,
         order: Order,
         draws: Draws,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 
@@ -39,7 +39,7 @@ class Gathered:
         """Fingerprint of the source; cached because it reads rows."""
         return self.source.fingerprint()
 
-    def renewed(self, dataset: Any) -> Gathered:
+    def renewed(self, dataset: object) -> Gathered:
         """Returns the route of the next epoch: this one, unless the dataset now consists of other objects.
 
         Raises:

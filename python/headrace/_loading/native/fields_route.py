@@ -120,7 +120,7 @@ class Stacked:
             )
 
     def renewed(
-        self, dataset: Any, renew: Callable[[Any, BlobDataset], Any], make: Callable[[BlobDataset], Any]
+        self, dataset: object, renew: Callable[[Any, BlobDataset], Any], make: Callable[[BlobDataset], Any]
     ) -> Stacked:
         """Returns the route of the next epoch.
 

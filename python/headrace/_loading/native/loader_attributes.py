@@ -55,7 +55,7 @@ class OwnAttributes:
         """
         return self.deferred_images and not getattr(vars(self).get("_route"), "replaced", False)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name in _SET_ONCE and name in vars(self):
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)

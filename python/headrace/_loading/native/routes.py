@@ -135,7 +135,7 @@ class Batches(enum.Enum):
     MANY = "many"
 
     @classmethod
-    def of(cls, batch_size: int | None, batch_sampler: Any) -> Batches:
+    def of(cls, batch_size: int | None, batch_sampler: object) -> Batches:
         """Returns how samples are grouped by these arguments of a loader."""
         if batch_sampler is not None:
             return cls.MANY
@@ -152,11 +152,11 @@ class Batches(enum.Enum):
 
 
 def decide(
-    dataset: Any,
+    dataset: object,
     batches: Batches,
     collate_fn: Callable[..., Any] | None,
     worker_init_fn: Callable[[int], None] | None,
-    num_workers: Any,
+    num_workers: object,
     own: OwnSettings,
 ) -> Route:
     """Returns the route of a loader over `dataset`.
@@ -176,8 +176,8 @@ def decide(
 
 def _unless_torchs(
     route: Threaded,
-    dataset: Any,
-    num_workers: Any,
+    dataset: object,
+    num_workers: object,
     own: OwnSettings,
     collate_fn: Callable[..., Any] | None,
     batches: Batches,
@@ -270,7 +270,7 @@ def _needs_python(
     batches: Batches,
     collate_fn: Callable[..., Any] | None,
     worker_init_fn: Callable[[int], None] | None,
-    dataset: Any,
+    dataset: object,
 ) -> list[str]:
     """Returns the reasons why torch has to deliver that do not depend on the dataset."""
     reasons = []
@@ -296,7 +296,7 @@ def _needs_python(
 
 
 def _threaded(
-    dataset: Any, dtype: torch.dtype | None, batches: Batches, collate_fn: Callable[..., Any] | None
+    dataset: object, dtype: torch.dtype | None, batches: Batches, collate_fn: Callable[..., Any] | None
 ) -> Threaded:
     """Returns the route of a dataset on which headrace delivers.
 
@@ -320,7 +320,7 @@ def _threaded(
 
 
 def _relied(
-    dataset: Any, sources: Sequence[BlobDataset], batches: Batches, collate_fn: Callable[..., Any] | None
+    dataset: object, sources: Sequence[BlobDataset], batches: Batches, collate_fn: Callable[..., Any] | None
 ) -> Relied:
     """Returns the libraries' functions that native batches stand for; `sources`: of the dataset's images."""
     default = collate_call.is_default(collate_fn, batches is not Batches.NONE)
@@ -328,7 +328,7 @@ def _relied(
     return Relied([dataset, *named], images=bool(sources), collates=default, collate_fn=collate_fn if default else None)
 
 
-def _source_of(dataset: Any, before: BlobDataset | None = None) -> BlobDataset:
+def _source_of(dataset: object, before: BlobDataset | None = None) -> BlobDataset:
     stream = stream_source(dataset)
     return as_source(dataset, before) if stream is None else stream
 

@@ -69,7 +69,7 @@ class OwnSettings:
     @classmethod
     def of(
         cls,
-        dataset: Any,
+        dataset: object,
         given: Samplers,
         generator: torch.Generator | None,
         rank: int | None,
@@ -134,7 +134,7 @@ class OwnSettings:
                 raise TypeError(f"{name}={getattr(self, name)!r} {why}")
 
 
-def _is_default(name: str, value: Any, default: Any) -> bool:
+def _is_default(name: str, value: object, default: object) -> bool:
     if name == "device" and str(value).partition(":")[0] == "cpu":
         return True
     return value is default or (default is not None and bool(value == default))
@@ -165,7 +165,7 @@ class Settings(OwnSettings):
     tuner: Tuner | None
 
     @classmethod
-    def now(cls, own: OwnSettings, loader: Any) -> Settings:
+    def now(cls, own: OwnSettings, loader: object) -> Settings:
         """Returns the settings of a loader with the current values of its attributes."""
         torchs = {one.name: getattr(loader, one.name) for one in fields(cls) if one.name not in vars(own)}
         return cls(**vars(own), **torchs)

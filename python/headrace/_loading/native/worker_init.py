@@ -64,7 +64,7 @@ _DEEPEST = 12
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-def only_seeds(function: Callable[[int], Any], dataset: Any = None) -> bool:
+def only_seeds(function: Callable[[int], Any], dataset: object = None) -> bool:
     """Whether a worker_init_fn does nothing that a batch could show but to seed generators.
 
     Args:
@@ -92,17 +92,17 @@ _REWRITTEN = Text("@")
 class _Seeding(Frames):
     """Executes a function that may only seed; raises Unclear at anything else."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: object) -> None:
         super().__init__()
         self._dataset = dataset
         self._running: list[Any] = []
 
     # ---- values ------------------------------------------------------------------------------------------------------
 
-    def constant(self, value: Any) -> Value:
+    def constant(self, value: object) -> Value:
         return frozenset([Text(value)]) if isinstance(value, str) else FREE
 
-    def origin(self, found: Any) -> Value:
+    def origin(self, found: object) -> Value:
         return self.constant(found) if _is_plain(found) else frozenset([Seen(found)])
 
     def global_(self, name: str, frame: Frame) -> Value:
@@ -122,7 +122,7 @@ class _Seeding(Frames):
             return frozenset([Member(None, name)])
         return FREE.union(*(self._attribute(one, name) for one in value))
 
-    def _attribute(self, one: Any, name: str) -> Value:
+    def _attribute(self, one: object, name: str) -> Value:
         if one is _REWRITTEN:
             return frozenset([one])
         if one is _INFO:
@@ -181,7 +181,7 @@ class _Seeding(Frames):
     def call(self, callee: Value, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
         return FREE.union(*(self._call(one, arguments, names) for one in callee))
 
-    def _call(self, one: Any, arguments: list[Value], names: tuple[str, ...]) -> Value:
+    def _call(self, one: object, arguments: list[Value], names: tuple[str, ...]) -> Value:
         if isinstance(one, Text):
             return FREE  # no string can be called, so this is not reached
         if isinstance(one, Member):
@@ -276,19 +276,19 @@ class _Seeding(Frames):
             self._running.pop()
 
 
-def _is_plain(one: Any) -> bool:
+def _is_plain(one: object) -> bool:
     return isinstance(one, (*PLAIN, bool)) or (isinstance(one, (tuple, frozenset)) and all(map(_is_plain, one)))
 
 
-def _is_number(one: Any) -> bool:
+def _is_number(one: object) -> bool:
     return isinstance(one, Text) or (isinstance(one, Member) and one.of is None)
 
 
-def _is_error(called: Any) -> bool:
+def _is_error(called: object) -> bool:
     return isinstance(called, type) and issubclass(called, BaseException)
 
 
-def _is_seeding(called: Any) -> bool:
+def _is_seeding(called: object) -> bool:
     """Whether an object is one of the functions that seed, limit threads, or have no effect."""
     for module, names in _CALLABLE.items():
         held = sys.modules.get(module)
@@ -302,16 +302,16 @@ def _members(module: ModuleType, names: tuple[str, ...]) -> list[Any]:
     return [getattr(module, name) for name in names if hasattr(module, name)]
 
 
-def _is_method(called: Any, one: Any) -> bool:
+def _is_method(called: object, one: object) -> bool:
     return isinstance(called, (MethodType, BuiltinFunctionType)) and type(called) is type(one) and called == one
 
 
-def _has_random_states(dataset: Any) -> bool:
+def _has_random_states(dataset: object) -> bool:
     """Whether an object in a dataset's attributes has ``set_random_state``; True without a dataset."""
     return dataset is None or any(hasattr(one, "set_random_state") for one in _inside(dataset))
 
 
-def _inside(dataset: Any) -> Iterator[Any]:
+def _inside(dataset: object) -> Iterator[Any]:
     seen: set[int] = set()
     waiting = [dataset]
     while waiting and len(seen) < 10_000:

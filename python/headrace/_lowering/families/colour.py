@@ -40,7 +40,7 @@ def _column(builder: Builder, name: str, low: float, high: float) -> int:
     return builder.draw(Column(low, high))
 
 
-def color_jitter(builder: Builder, transform: Any, library: str) -> str:
+def color_jitter(builder: Builder, transform: object, library: str) -> str:
     branches: list[tuple[S.Step]] = []
     for name, kind in _factors(builder, library).items():
         bounds = getattr(transform, name)
@@ -57,7 +57,7 @@ def random_grayscale(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.When(float(transform.p), (S.Grayscale(3),), builder.draw(Column())))
 
 
-def random_channel_permutation(builder: Builder, transform: Any, library: str) -> str:
+def random_channel_permutation(builder: Builder, transform: object, library: str) -> str:
     if builder.channels == 1:
         return "nothing: images have one channel"
     return builder.add(_any_order(builder.draw(Column())))

@@ -75,7 +75,7 @@ def _common_channels(builder: Builder, channels: Sequence[int]) -> int:
 
 
 def _on_images(lower: Lower) -> Lower:
-    def checked(builder: Builder, transform: Any, library: str) -> str:
+    def checked(builder: Builder, transform: object, library: str) -> str:
         if builder.values is not None:
             builder.refuse(f"has a native twin on PIL images only; put it before {builder.converter}")
         return lower(builder, transform, library)

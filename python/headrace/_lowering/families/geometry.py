@@ -133,7 +133,7 @@ def grayscale(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.Grayscale(channels))
 
 
-def rgb(builder: Builder, transform: Any, library: str) -> str:
+def rgb(builder: Builder, transform: object, library: str) -> str:
     if builder.channels == 3:
         return "nothing: images are RGB already"
     builder.channels = 3
@@ -195,7 +195,7 @@ def _positive(builder: Builder, numbers: Sequence[Any]) -> list[int]:
     return values
 
 
-def _as_three(fill: Any) -> list[Any]:
+def _as_three(fill: object) -> list[Any]:
     values = list(fill) if isinstance(fill, Sequence) else [fill]
     return values if len(values) == 3 else values * 3
 

@@ -19,7 +19,7 @@ from headrace.transforms import filter_name
 _MOST_BOXES = 100  # of RandomErasing: each has a column for every number that it may draw
 
 
-def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
+def random_resized_crop(builder: Builder, transform: object, library: str) -> str:
     """Lowers to torchvision's crop; they differ only for images of a few pixels, where timm's box may be empty."""
     # The choice of the filter does not affect the box: the crops share its columns.
     return add_one_of(builder, resized_crops(builder, transform, _filters(transform)))
@@ -93,7 +93,7 @@ def _filters(transform: Any) -> list[str]:
 
 
 def _refused(reason: str) -> Lower:
-    def refuse(builder: Builder, transform: Any, library: str) -> str:
+    def refuse(builder: Builder, transform: object, library: str) -> str:
         builder.refuse(reason)
 
     return refuse

@@ -79,7 +79,7 @@ def lower_crops(
     )
 
 
-def called_behind_crops(step: Any) -> list[Any] | None:
+def called_behind_crops(step: object) -> list[Any] | None:
     """Returns what a step applies to each of several crops before it stacks them; None if it does anything else."""
     return stacked_by(_function_of(step))
 
@@ -139,7 +139,7 @@ def _check_together(builder: Builder, following: list[_Following], begun: tuple[
     return type(together)
 
 
-def _same(together: Any, apart: list[Any]) -> bool:
+def _same(together: object, apart: list[Any]) -> bool:
     if isinstance(together, torch.Tensor):
         return torch.equal(together.as_subclass(torch.Tensor), torch.stack([_plain(one) for one in apart]))
     if not isinstance(together, (tuple, list)) or len(together) != len(apart):

@@ -26,7 +26,7 @@ _FAST = frozenset(("LOAD_FAST", "LOAD_FAST_BORROW"))  # the second, and the next
 _CONSTANT = frozenset(("LOAD_CONST", "LOAD_SMALL_INT"))
 
 
-def stacked_by(function: Any) -> list[Any] | None:
+def stacked_by(function: object) -> list[Any] | None:
     """Returns the objects that a function calls one after the other on each element; None if it does anything else.
 
     Args:
@@ -101,7 +101,7 @@ class _Element:
         self.called = called
 
 
-def _called(function: Any, parts: _Parts) -> list[Any] | None:
+def _called(function: object, parts: _Parts) -> list[Any] | None:
     """Follows the operations of the element on a stack of values."""
     stack: list[Any] = []
     try:
@@ -115,7 +115,7 @@ def _called(function: Any, parts: _Parts) -> list[Any] | None:
     return list(stack[0].called) or None
 
 
-def _follow(one: dis.Instruction, stack: list[Any], function: Any, variable: str) -> bool:
+def _follow(one: dis.Instruction, stack: list[Any], function: object, variable: str) -> bool:
     """Does one operation; returns whether it is known."""
     if one.opname in _NAMED:
         stack.append(value_of_name(function, one.argval))

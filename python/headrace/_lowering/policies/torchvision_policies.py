@@ -54,7 +54,7 @@ def auto_augment(builder: Builder, transform: Any, library: str) -> str:
     return f"native one of {len(branches)} pairs of operations, the policy for {transform.policy.value}"
 
 
-def _operations(builder: Builder, transform: Any, library: str, bins: int) -> Operations | TensorOperations:
+def _operations(builder: Builder, transform: object, library: str, bins: int) -> Operations | TensorOperations:
     """Returns the operations of images, or of byte tensors where the image is one at this point."""
     kind = Operations if builder.values is None else TensorOperations
     return kind(builder, transform, library, bins)

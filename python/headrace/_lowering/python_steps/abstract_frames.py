@@ -91,7 +91,7 @@ class Frames(Opcodes):
                 reach(found[number].offset, state.stack)
                 return
 
-    def _do(self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Any) -> bool:
+    def _do(self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: object) -> bool:
         """Does an instruction; returns whether the next one does not follow."""
         op, stack = one.opname, state.stack
         if op in _NOTHING:
@@ -138,7 +138,9 @@ class Frames(Opcodes):
             return None
         return False
 
-    def _operations(self, one: dis.Instruction, state: State, frame: Frame, names: Any, reach: Any) -> bool | None:
+    def _operations(
+        self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object
+    ) -> bool | None:
         op, stack = one.opname, state.stack
         if op in ("LOAD_ATTR", "LOAD_METHOD"):
             found = self.attribute(pop(stack), one.argval, frame)

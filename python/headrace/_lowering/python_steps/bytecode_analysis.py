@@ -86,7 +86,7 @@ class Reach:
         values: a string of the outside values, which changes when they change.
     """
 
-    def __init__(self, step: Any) -> None:
+    def __init__(self, step: object) -> None:
         self.draws = self.reads_metadata = self.reaches_outside = self.mutates = self.asks_for_worker = False
         self._values: list[str] = []
         self._seen: dict[tuple[int, bool], Any] = {}  # holds the objects: an id may be reused after an object's death
@@ -104,7 +104,7 @@ class Reach:
     def values(self) -> str:
         return "; ".join(self._values)
 
-    def _examine(self, value: Any, outside: bool) -> None:
+    def _examine(self, value: object, outside: bool) -> None:
         """Records what an object that the step reaches may do, once for each object and each value of `outside`.
 
         Args:
@@ -235,7 +235,7 @@ class Reach:
         else:
             self.draws |= name in _DRAWING_MODULES or not is_known(name)
 
-    def _examine_named(self, value: Any, names: set[str]) -> None:
+    def _examine_named(self, value: object, names: set[str]) -> None:
         """Examines a value that code names; for a module, the members that the code names."""
         if not isinstance(value, ModuleType):
             self._examine(value, True)
@@ -247,7 +247,7 @@ class Reach:
                 self._examine_named(vars(value)[name], names)
 
 
-def inspectable(value: Any) -> bool:
+def inspectable(value: object) -> bool:
     """Whether an object has real attributes only, not ones that ``__getattr__`` invents, as a mock's."""
     return not hasattr(type(value), "__getattr__") or isinstance(value, torch.nn.Module)
 

@@ -22,7 +22,7 @@ class Opcodes:
 
     # ---- for subclasses ----------------------------------------------------------------------------------------------
 
-    def origin(self, found: Any) -> Value:
+    def origin(self, found: object) -> Value:
         raise NotImplementedError
 
     def attribute(self, value: Value, name: str, frame: Frame) -> Value:
@@ -47,7 +47,7 @@ class Opcodes:
         """Code stores a global, or a variable of a function that has returned."""
         raise NotImplementedError
 
-    def constant(self, value: Any) -> Value:
+    def constant(self, value: object) -> Value:
         """Returns what a constant is."""
         return FREE
 
@@ -60,7 +60,7 @@ class Opcodes:
 
     # ---- opcodes: None if it is another one ----------------------------------------------------------------------
 
-    def _variables(self, one: dis.Instruction, state: State, frame: Frame, names: Any, reach: Any) -> bool | None:
+    def _variables(self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object) -> bool | None:
         op, stack, name = one.opname, state.stack, one.argval
         if op in ("LOAD_CONST", "LOAD_COMMON_CONSTANT"):
             stack.append(self.constant(name) if op == "LOAD_CONST" else self._common(name))
@@ -103,7 +103,7 @@ class Opcodes:
             return None
         return False
 
-    def _common(self, found: Any) -> Value:
+    def _common(self, found: object) -> Value:
         return self.origin(found) if callable(found) and found is not AssertionError else FREE
 
     @staticmethod
@@ -126,7 +126,7 @@ class Opcodes:
         value = frame.named.get(name, getattr(builtins, name, missing))
         return FREE if value is missing else self.origin(value)
 
-    def _shuffles(self, one: dis.Instruction, state: State, frame: Frame, names: Any, reach: Any) -> bool | None:
+    def _shuffles(self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
         if op == "PUSH_NULL":
             stack.append(None)
@@ -145,7 +145,7 @@ class Opcodes:
             return None
         return False
 
-    def _builds(self, one: dis.Instruction, state: State, frame: Frame, names: Any, reach: Any) -> bool | None:
+    def _builds(self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
         if op in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"):
             self._gather(stack, count)

@@ -30,7 +30,7 @@ from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 
 
-def call(builder: Builder, transform: Any, why: str) -> str:
+def call(builder: Builder, transform: object, why: str) -> str:
     """Appends a call of `transform`, after trying a copy of it on synthetic images; returns the line of `explain`.
 
     Args:
@@ -85,7 +85,7 @@ def _size_of(made: Image.Image | torch.Tensor) -> tuple[int, int]:
     return (made.height, made.width) if isinstance(made, Image.Image) else (made.shape[-2], made.shape[-1])
 
 
-def _begin_rest(builder: Builder, transform: Any) -> None:
+def _begin_rest(builder: Builder, transform: object) -> None:
     if builder.written:
         raise LoweringError(f"{shown(transform)} comes after RandomErasing, and has no native twin")
     builder.rest = [transform]
@@ -206,7 +206,7 @@ def _rarely_draws_process_wide(function: Callable[[], Any]) -> bool:
     return found
 
 
-def _is_shared(transform: Any) -> bool:
+def _is_shared(transform: object) -> bool:
     return isinstance(transform, Reseeded) and transform.shared
 
 
@@ -230,7 +230,7 @@ class _Cast:
         return f"to({self.dtype})"
 
 
-def _name(transform: Any) -> str:
+def _name(transform: object) -> str:
     """Returns the transform's name without addresses: the same in every process."""
     transform = transform.transform if isinstance(transform, Reseeded) else transform
     if hasattr(transform, "__qualname__"):

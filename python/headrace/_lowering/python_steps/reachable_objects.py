@@ -65,13 +65,13 @@ class Reached(Frames):
         self._alive: list[Any] = []  # an id may be reused after an object's death
         self._put = FREE  # what is put into new containers
 
-    def call_one(self, one: Any, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
+    def call_one(self, one: object, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
         """Returns what a call of one object may return."""
         raise NotImplementedError
 
     # ---- values ------------------------------------------------------------------------------------------------------
 
-    def origin(self, found: Any) -> Value:
+    def origin(self, found: object) -> Value:
         if isinstance(found, (*PLAIN, bool)) or found is NotImplemented:
             return FREE
         if isinstance(found, (tuple, frozenset)) and all(not self.origin(one) for one in found):
@@ -95,7 +95,7 @@ class Reached(Frames):
             return frozenset([Member(None, name)])
         return FREE.union(*(self._attribute(one, name) for one in value))
 
-    def _attribute(self, one: Any, name: str) -> Value:
+    def _attribute(self, one: object, name: str) -> Value:
         if one is HELD or isinstance(one, Member):
             return frozenset([Member(one.of if isinstance(one, Member) else one, name)])
         if isinstance(one, Super):
@@ -158,7 +158,7 @@ class Reached(Frames):
             return self._put
         return FREE.union(*(self._item(one) for one in value))
 
-    def _item(self, one: Any) -> Value:
+    def _item(self, one: object) -> Value:
         if isinstance(one, Member):
             return self._put if one.of is None else self._item(one.of)
         if isinstance(one, New):
@@ -209,7 +209,7 @@ class Reached(Frames):
         self.found.append((None, f"changes the variable {name}"))
 
 
-def _is_machinery(held: Any) -> bool:
+def _is_machinery(held: object) -> bool:
     """Whether an object is a lock, an event or a logger, which hold nothing of a sample."""
     cls = type(held)
     return cls.__module__ in ("threading", "_thread", "logging", "weakref", "_weakref") and cls.__name__ != "_local"

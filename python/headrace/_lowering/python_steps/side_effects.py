@@ -56,7 +56,7 @@ class Changes(Reached):
         self._running: set[Any] = set()
         self._templates: set[int] = set()
 
-    def of_call(self, step: Any) -> None:
+    def of_call(self, step: object) -> None:
         """Records what a call of the step with a sample may change.
 
         Raises:
@@ -84,7 +84,7 @@ class Changes(Reached):
             return self._handed(arguments, "")
         return FREE.union(*(self.call_one(one, arguments, names, frame) for one in callee))
 
-    def call_one(self, one: Any, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
+    def call_one(self, one: object, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
         if isinstance(one, Inner):
             return self._execute(one, one.code, one.frame.named, arguments, names, one.defaults, one.frame)
         if isinstance(one, Bound):
@@ -118,7 +118,7 @@ class Changes(Reached):
             return frozenset([HELD])
         return self._call_object(called, arguments, names)
 
-    def _call_object(self, called: Any, arguments: list[Value], names: tuple[str, ...]) -> Value:
+    def _call_object(self, called: object, arguments: list[Value], names: tuple[str, ...]) -> Value:
         self.touched[id(called)] = called
         if inspectable(called) and callable(getattr(called, "set_random_seed", None)):
             return FREE  # it is seeded for each sample
@@ -230,7 +230,7 @@ class Changes(Reached):
             self.call_one(one, [kept], ("**",), None)
         return FREE if name in NEW else kept
 
-    def _template(self, called: Any) -> None:
+    def _template(self, called: object) -> None:
         """Runs what a call of an object of a known class, or of one derived from it, may run of the user's code."""
         if id(called) in self._templates or isinstance(called, (*ELEMENTS, *ARRAYS, *GENERATORS)):
             return
@@ -252,7 +252,7 @@ class Changes(Reached):
             for value in list(names.values()):
                 self._call_inside(value, depth=3)
 
-    def _call_inside(self, value: Any, depth: int) -> None:
+    def _call_inside(self, value: object, depth: int) -> None:
         """Calls the callable objects in a value."""
         if isinstance(value, ELEMENTS) and depth:
             for one in [*value.values()] if isinstance(value, dict) else list(value)[:_MOST_ELEMENTS]:
@@ -272,7 +272,7 @@ class Changes(Reached):
 
     def _execute(
         self,
-        key: Any,
+        key: object,
         code: CodeType,
         named: dict[str, Any],
         arguments: list[Value],

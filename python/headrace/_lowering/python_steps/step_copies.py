@@ -33,7 +33,7 @@ def copied(function: T, called: tuple[Any, ...]) -> T:
     return copy.deepcopy(function, _shared(function, called))
 
 
-def copied_objects(function: Any) -> dict[int, Any]:
+def copied_objects(function: object) -> dict[int, Any]:
     """Returns the objects that `copied` copies of one of the user's objects, by the ids of the originals; those that
     the copy shares are left out. Raises what copying raises."""
     shared = _shared(function, (function,))
@@ -42,14 +42,14 @@ def copied_objects(function: Any) -> dict[int, Any]:
     return {key: one for key, one in known.items() if key not in shared}
 
 
-def _shared(function: Any, called: tuple[Any, ...]) -> dict[int, Any]:
+def _shared(function: object, called: tuple[Any, ...]) -> dict[int, Any]:
     large = {id(one): one for one in _large(function)}
     for one in called if large else ():
         _take_out(large, one)
     return large
 
 
-def _take_out(large: dict[int, Any], step: Any) -> None:
+def _take_out(large: dict[int, Any], step: object) -> None:
     """Removes from `large` what a call may change, and parameters that it reads, which the program may train."""
     changes = Changes()
     try:
@@ -69,7 +69,7 @@ def _take_out(large: dict[int, Any], step: Any) -> None:
             large.pop(id(parameter), None)
 
 
-def _large(function: Any) -> Iterator[Any]:
+def _large(function: object) -> Iterator[Any]:
     """Yields the large arrays and tensors in an object's attributes and in theirs."""
     seen: set[int] = set()
     waiting = [function]

@@ -72,7 +72,7 @@ def _calls_known(function: FunctionType) -> bool:
         return False
 
 
-def _is_known_value(value: Any) -> bool:
+def _is_known_value(value: object) -> bool:
     if isinstance(value, ModuleType):
         return is_known(value.__name__)
     if isinstance(value, (FunctionType, BuiltinFunctionType, type)):

@@ -83,7 +83,7 @@ class Stepping:
             any(call.process_wide for recipe, _ in parts for call in _calls(recipe)),
         )
 
-    def refusal(self, dataset: Any, num_workers: Any, seed: int | None, *, bound: bool) -> str | None:
+    def refusal(self, dataset: object, num_workers: object, seed: int | None, *, bound: bool) -> str | None:
         """Returns why torch's loader has to call this code; None if headrace may.
 
         Args:
@@ -131,7 +131,7 @@ class Stepping:
         return self.state
 
 
-def label_functions(source: Any) -> Iterator[Any]:
+def label_functions(source: object) -> Iterator[Any]:
     """Yields the functions that a source calls on its labels."""
     for part in getattr(source, "parts", None) or (getattr(source, "base", None),):
         if part is not None:
@@ -154,7 +154,7 @@ def _unique(objects: Sequence[Any]) -> list[Any]:
     return list({id(one): one for one in objects}.values())
 
 
-def _drawn(function: Any, from_torch: bool) -> str:
+def _drawn(function: object, from_torch: bool) -> str:
     reach = Reach(function)
     if reach.draws or from_torch:
         return f"{_names([function])}, which makes labels, may draw random numbers, which torch draws in its workers"
@@ -165,7 +165,7 @@ def _names(objects: Sequence[Any]) -> str:
     return ", ".join(dict.fromkeys(getattr(one, "__qualname__", type(one).__qualname__) for one in objects))
 
 
-def in_processes(steps: Sequence[Any], dataset: Any, num_workers: Any) -> str | None:
+def in_processes(steps: Sequence[Any], dataset: object, num_workers: object) -> str | None:
     """Returns why torch's worker processes are to call a recipe's Python steps; None if threads are to call them.
 
     Threads call those of a dataset of headrace's own, or of a class derived from one: it was chosen for them.

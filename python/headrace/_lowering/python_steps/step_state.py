@@ -112,10 +112,10 @@ class Kept:
         return ""
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     named: str = getattr(function, "__qualname__", None) or type(function).__qualname__
     return named
 
 
-def _kind(held: Any) -> str:
+def _kind(held: object) -> str:
     return getattr(held, "__qualname__", f"a {type(held).__qualname__}")

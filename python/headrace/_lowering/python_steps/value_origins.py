@@ -82,12 +82,12 @@ def is_own_class(cls: type) -> bool:
     return not is_known(cls.__module__) and bool(cls.__flags__ & (1 << 9))
 
 
-def own_instance(held: Any) -> bool:
+def own_instance(held: object) -> bool:
     """Whether an object is of a class that is written in Python, outside of the known packages."""
     return not isinstance(held, (type, ModuleType)) and is_own_class(type(held))
 
 
-def namespaces(held: Any) -> list[dict[str, Any]]:
+def namespaces(held: object) -> list[dict[str, Any]]:
     """Returns the dicts that an object's attributes are in."""
     names = getattr(held, "__dict__", None)
     found = [names] if isinstance(names, dict) else []
@@ -96,17 +96,17 @@ def namespaces(held: Any) -> list[dict[str, Any]]:
     return found
 
 
-def has_attributes(held: Any) -> bool:
+def has_attributes(held: object) -> bool:
     """Whether an assignment to an attribute of an object is one, and not to an item of a container."""
     return not isinstance(held, (*ELEMENTS, *ARRAYS, type, ModuleType))
 
 
-def is_free(one: Any) -> bool:
+def is_free(one: object) -> bool:
     """Whether a value is an attribute of a new object."""
     return isinstance(one, Member) and one.of is None
 
 
-def is_code(one: Any) -> bool:
+def is_code(one: object) -> bool:
     """Whether a value is a function of the user's, or an object that is called like one."""
     if isinstance(one, (Inner, Bound)):
         return True

@@ -18,7 +18,7 @@ _MOST = 1000  # objects to look at
 _here = threading.local()
 
 
-def held_generators(step: Any) -> tuple[Any, ...]:
+def held_generators(step: object) -> tuple[Any, ...]:
     """Returns the generators in a step's attributes and in theirs, of which each copy of the step has its own.
 
     Objects with ``set_random_seed``, which is called for each sample, are not looked into.
@@ -47,7 +47,7 @@ def held_generators(step: Any) -> tuple[Any, ...]:
     return tuple(found.values())
 
 
-def _in_slots(one: Any) -> Iterator[Any]:
+def _in_slots(one: object) -> Iterator[Any]:
     for cls in type(one).__mro__:
         slots = vars(cls).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
@@ -85,7 +85,7 @@ def left_alone() -> Iterator[None]:
         _here.left_alone = before
 
 
-def _state(one: Any) -> Any:
+def _state(one: object) -> Any:
     if isinstance(one, random.Random):
         return one.getstate()
     if isinstance(one, np.random.RandomState):
@@ -104,7 +104,7 @@ def _restore(one: Any, state: Any) -> None:
         _bits(one).state = state
 
 
-def _seed(one: Any, seed: int) -> None:
+def _seed(one: object, seed: int) -> None:
     if isinstance(one, (random.Random, np.random.RandomState)):
         one.seed(seed)
     elif isinstance(one, torch.Generator):
@@ -114,5 +114,5 @@ def _seed(one: Any, seed: int) -> None:
         bits.state = type(bits)(seed).state
 
 
-def _bits(one: Any) -> Any:
+def _bits(one: object) -> Any:
     return one.bit_generator if isinstance(one, np.random.Generator) else one

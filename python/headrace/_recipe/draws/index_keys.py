@@ -31,7 +31,7 @@ def index_key(index: Any) -> Key:
     return repr(_plain(index))
 
 
-def _plain(index: Any) -> Any:
+def _plain(index: object) -> Any:
     """Returns an index as values whose repr determines them."""
     if isinstance(index, (np.ndarray, np.generic, torch.Tensor)):
         return index.tolist()

@@ -25,7 +25,7 @@ class Reseeded:
         self._held = held_generators(transform)  # a copy of this object has those of the transform's copy
         self.shared = any(True for _ in _around(transform))
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         for one in (*_inside(self.transform), *_around(self.transform)):
             one.set_random_seed(int(torch.randint(2**31, (), device="cpu")))
         with seeded_for_this_sample(self._held):
@@ -46,11 +46,11 @@ def bare(transform: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return transform.transform if isinstance(transform, Reseeded) else transform
 
 
-def _seedable(value: Any) -> bool:
+def _seedable(value: object) -> bool:
     return not inspect.isclass(value) and callable(getattr(value, "set_random_seed", None))
 
 
-def _inside(transform: Any) -> Iterator[Any]:
+def _inside(transform: object) -> Iterator[Any]:
     """Yields the object if it can be seeded, otherwise those of its attributes that can."""
     if _seedable(transform):
         yield transform
@@ -58,7 +58,7 @@ def _inside(transform: Any) -> Iterator[Any]:
         yield from (value for value in getattr(transform, "__dict__", {}).values() if _seedable(value))
 
 
-def _around(transform: Any) -> Iterator[Any]:
+def _around(transform: object) -> Iterator[Any]:
     """Yields the objects in the closure and globals of a function, or of a class's ``__call__``, that can be seeded."""
     function = transform if inspect.isfunction(transform) else type(transform).__call__
     if not inspect.isfunction(function) or _seedable(transform):

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 
-def seed_for_sample(seed: int, epoch: int, key: Any, occurrence: Any) -> None:
+def seed_for_sample(seed: int, epoch: int, key: object, occurrence: object) -> None:
     """Seeds the generators for one sample, or for several that one call makes.
 
     Args:

@@ -38,7 +38,7 @@ class Seeded:
         self.epoch, self._requested = epoch, None
 
 
-def sampler_chain(sampler: Any) -> Iterator[Any]:
+def sampler_chain(sampler: object) -> Iterator[Any]:
     """Yields a sampler or batch sampler, then the sampler that it draws from, and so on, outermost first, each once.
 
     Some samplers name themselves as the sampler that they draw from.

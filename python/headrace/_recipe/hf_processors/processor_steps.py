@@ -73,14 +73,14 @@ def _filter(processor: Any, backend: str) -> str:
     )
 
 
-def _edge(size: Any, name: str) -> int:
+def _edge(size: object, name: str) -> int:
     value = getattr(size, name, None)
     if not value or operator.index(value) < 1:
         raise ValueError(f"size={_shown(size)} needs {name}, a positive number of pixels")
     return operator.index(value)
 
 
-def _shown(size: Any) -> Any:
+def _shown(size: object) -> Any:
     return (
         {name: value for name, value in vars(size).items() if value is not None} if hasattr(size, "__dict__") else size
     )

@@ -21,7 +21,7 @@ from headrace._recipe.images.pil_tensor import pil_to_tensor
 _SIZES = ((61, 90), (90, 61), (301, 334))
 
 
-def check(processor: Any) -> None:
+def check(processor: object) -> None:
     """Compares the processor with its steps on three images of noise.
 
     Raises:

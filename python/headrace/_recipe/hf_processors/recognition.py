@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 _FRAMEWORK = "transformers.image_processing_backends"
 #: Class of transformers -> the `backend` argument that selects it.
@@ -27,7 +26,7 @@ _KNOWN = {
 CALL_IT = 'use lambda image: processor(images=image, return_tensors="pt")["pixel_values"][0], which runs in Python'
 
 
-def backend_of(processor: Any) -> str:
+def backend_of(processor: object) -> str:
     """Returns "torchvision" or "pil".
 
     Raises:
@@ -58,7 +57,7 @@ def backend_of(processor: Any) -> str:
     return _BACKENDS[base.__name__]
 
 
-def model_of(processor: Any) -> str:
+def model_of(processor: object) -> str:
     """Returns the folder of the model whose processor has known methods of its own: "convnext", ...; "" for others."""
     return next(filter(None, map(_known, type(processor).__mro__)), "")
 

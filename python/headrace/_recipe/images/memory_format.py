@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 import torch
 
@@ -15,7 +14,7 @@ class Layout(enum.Enum):
     CHANNELS_LAST = "channels_last"  # (n, H, W, C) in memory: torch.channels_last
 
     @classmethod
-    def of(cls, memory_format: Any) -> Layout:
+    def of(cls, memory_format: object) -> Layout:
         """Returns the layout of a torch.memory_format. Raises ValueError for any other value than the two formats."""
         for layout in cls:
             if memory_format is layout.memory_format:

@@ -46,7 +46,7 @@ def tv_class(name: str) -> type | None:
     return found
 
 
-def kind_of(part: Any) -> Kind:
+def kind_of(part: object) -> Kind:
     """Returns the kind of a part of a sample."""
     if isinstance(part, Image.Image):
         return Kind.PIL
@@ -58,7 +58,7 @@ def kind_of(part: Any) -> Kind:
     return Kind.IMAGE if hasattr(part, _MARK) else Kind.PURE
 
 
-def is_pure_tensor(part: Any) -> bool:
+def is_pure_tensor(part: object) -> bool:
     """Whether the part is a plain tensor without the mark of an image."""
     return kind_of(part) is Kind.PURE
 

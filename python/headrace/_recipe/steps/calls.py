@@ -166,7 +166,7 @@ class Rest:
         mapped = _mapped(pixels, self.lut)
         return self._finished(mapped if self.like is None else of_kind(mapped, self.like)).as_subclass(torch.Tensor)
 
-    def _finished(self, value: Any) -> torch.Tensor:
+    def _finished(self, value: object) -> torch.Tensor:
         for transform in self.transforms:
             value = transform(value)
         if not isinstance(value, torch.Tensor):
@@ -191,7 +191,7 @@ def _mapped(pixels: Pixels, lut: torch.Tensor) -> torch.Tensor:
     return made
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """Returns a tensor's dtype and shape, or any other value's type, for messages."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {tuple(value.shape)}"

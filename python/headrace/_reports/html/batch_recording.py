@@ -73,7 +73,7 @@ def verdict_of(stats: Any) -> list[str]:
     return [f"bottleneck: {stats.bottleneck}"] if verdict is None else str(verdict).splitlines()
 
 
-def size_of(batch: Any) -> int:
+def size_of(batch: object) -> int:
     """Returns the number of samples of a batch: the length of its first tensor, or 1."""
     if isinstance(batch, torch.Tensor):
         return len(batch) if batch.ndim else 1

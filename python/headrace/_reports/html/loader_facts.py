@@ -56,7 +56,7 @@ def _lut(loader: Any) -> torch.Tensor | None:
     return lut if isinstance(lut, torch.Tensor) and lut.ndim == 2 and lut.shape[1] == 256 else None
 
 
-def _classes(dataset: Any) -> Sequence[str] | None:
+def _classes(dataset: object) -> Sequence[str] | None:
     while not hasattr(dataset, "classes") and hasattr(dataset, "dataset"):  # torch's Subset
         dataset = dataset.dataset
     classes = getattr(dataset, "classes", None)

@@ -12,7 +12,7 @@ _BINS = 24
 _POINTS = 120
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """Returns a value as HTML."""
     return html.escape(str(value))
 

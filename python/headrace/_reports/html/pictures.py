@@ -38,7 +38,7 @@ def pictures(batch: Any, lut: torch.Tensor | None, classes: Sequence[str] | None
     return [Picture(_address(one), caption) for one, caption in zip(shown, captions, strict=True)]
 
 
-def _several(batch: Any) -> bool:
+def _several(batch: object) -> bool:
     return isinstance(batch, (list, tuple)) and len(batch) > 0
 
 
@@ -60,7 +60,7 @@ def _bytes(images: torch.Tensor, lut: torch.Tensor | None) -> torch.Tensor:
     return ((values - low) / (high - low).clamp(min=1e-12) * 255).round().clamp(0, 255).to(torch.uint8)
 
 
-def _captions(labels: Any, count: int, classes: Sequence[str] | None) -> list[str]:
+def _captions(labels: object, count: int, classes: Sequence[str] | None) -> list[str]:
     if not isinstance(labels, (torch.Tensor, list, tuple)) or len(labels) < count:
         return [""] * count
     found = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import PIL
 from torch.utils.data import IterableDataset
@@ -66,7 +65,7 @@ def explain(settings: Settings, route: Native) -> Explanation:
     return Explanation((*lines, *writing(settings, recipe)))
 
 
-def reading(settings: Settings, source: BlobDataset, dataset: Any) -> list[Part]:
+def reading(settings: Settings, source: BlobDataset, dataset: object) -> list[Part]:
     """Returns how the images of `dataset`, whose source is `source`, are read and decoded."""
     kind = type(dataset)
     found = Part("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")

@@ -43,7 +43,7 @@ def pace_of(loader: Any) -> Pace | None:
     return loader._torch_epochs.pace  # type: ignore[no-any-return]
 
 
-def look_at(loader: Any, length: int, judged: bool) -> Look:
+def look_at(loader: object, length: int, judged: bool) -> Look:
     """Returns what a loader has done in its newest epoch. Never raises; errors go to `trouble`.
 
     Args:

@@ -25,7 +25,7 @@ class Followed:
         loader: a weak reference.
     """
 
-    def __init__(self, loader: Any, number: int) -> None:
+    def __init__(self, loader: object, number: int) -> None:
         self.number, self.loader = number, weakref.ref(loader)
         self._lock = threading.Lock()  # an epoch does not begin while totals are added
         self._before, self._newest = Totals(), Totals()  # of the epochs before; of the newest
@@ -33,7 +33,7 @@ class Followed:
         self._recent = Recent(of_samples=False)
         self._length = -1
 
-    def begins(self, loader: Any) -> None:
+    def begins(self, loader: object) -> None:
         """Called in the consumer's thread before an epoch begins: what the one before did is final."""
         length = _length_of(loader)
         with self._lock:
@@ -48,7 +48,7 @@ class Followed:
         with self._lock:
             return self._look(loader, judged=True), self._before.plus(self._newest)
 
-    def _look(self, loader: Any, judged: bool) -> Look:
+    def _look(self, loader: object, judged: bool) -> Look:
         look = look_at(loader, self._length, judged)
         if look.trouble:
             return look

@@ -22,7 +22,7 @@ class Instruments:
         provider: True: the global meter provider; otherwise a provider.
     """
 
-    def __init__(self, loaders: Loaders, provider: Any) -> None:
+    def __init__(self, loaders: Loaders, provider: object) -> None:
         try:
             from opentelemetry import metrics as library
         except ImportError:

@@ -135,7 +135,7 @@ def _checked(cls: Any, raw: Any) -> Any:
     return cls(**{one.name: _value(one.name, str(one.type), raw[one.name]) for one in fields(cls)})
 
 
-def _value(name: str, kind: str, value: Any) -> Any:
+def _value(name: str, kind: str, value: object) -> Any:
     if kind in _PLAIN:
         if not isinstance(value, _PLAIN[kind]):
             raise ValueError(f"its field {name} is no {kind}")

@@ -35,7 +35,7 @@ class Endpoint:
         address: URL; None with a registry of the program's own.
     """
 
-    def __init__(self, loaders: Loaders, where: Any) -> None:
+    def __init__(self, loaders: Loaders, where: object) -> None:
         library = _library()
         self._loaders, self._server = loaders, None
         self.address: str | None = None
@@ -93,7 +93,7 @@ def _name(metric: Metric) -> str:
     return "headrace_" + metric.name.replace(".", "_") + _UNITS.get(metric.unit, "")
 
 
-def _checked(where: Any) -> tuple[str, int]:
+def _checked(where: object) -> tuple[str, int]:
     text = where if isinstance(where, str) else f"{_HOME}:{where}"
     match = re.fullmatch(r"\[?(?P<host>[^\[\]]+)\]?:(?P<port>\d{1,5})", text)
     good = match is not None and int(match["port"]) < 2**16 and not isinstance(where, bool)

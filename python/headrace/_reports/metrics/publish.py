@@ -142,7 +142,7 @@ def _check_alone() -> None:
 _of_variable: Published | None = None
 
 
-def epoch_begins(loader: Any) -> bool:
+def epoch_begins(loader: object) -> bool:
     """Called by a loader before each epoch, if something publishes or the environment variable is set. Returns whether
     anything does publish."""
     global _read_variable, _of_variable

@@ -160,7 +160,7 @@ def shared_by_process(samples: int, memory: Callable[[], int]) -> EntryPoints | 
     return table
 
 
-def checked_entry_points(given: Any) -> EntryPoints | Literal["auto"] | None:
+def checked_entry_points(given: object) -> EntryPoints | Literal["auto"] | None:
     """Returns the argument `entry_points` of a loader: ``"auto"``, an EntryPoints, or the bytes of one.
 
     Raises:

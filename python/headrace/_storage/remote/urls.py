@@ -21,7 +21,7 @@ _CREDENTIALS = {
 }
 
 
-def is_url(path: Any) -> bool:
+def is_url(path: object) -> bool:
     """Whether a path names an object that fsspec reads: it has a scheme, other than ``file:``."""
     match = _SCHEME.match(path) if isinstance(path, str) else None
     return match is not None and match[1].lower() != "file"

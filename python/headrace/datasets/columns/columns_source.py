@@ -39,7 +39,7 @@ class ColumnSource:
 
     has_targets = False  # a sample is one dict; nothing is collated in Python
 
-    def __init__(self, dataset: Any, parts: tuple[Columns, ...], rows: Int64s | None = None) -> None:
+    def __init__(self, dataset: object, parts: tuple[Columns, ...], rows: Int64s | None = None) -> None:
         self.dataset, self.parts, self.rows = dataset, parts, rows
         self._ends = np.cumsum([len(part) for part in parts])
         self._follows = _followed(dataset)
@@ -68,7 +68,7 @@ class ColumnSource:
         """What compares equal for two sources if their rows are stored at the same places."""
         return self._order
 
-    def frozen(self, before: Any = None) -> ColumnSource:
+    def frozen(self, before: object = None) -> ColumnSource:
         """Returns this source: it has no labels in Python."""
         return self
 
@@ -97,11 +97,11 @@ class ColumnSource:
         """Raises TypeError: there are no targets."""
         raise TypeError("rows of columns have no targets")
 
-    def sample_of(self, made: Any, index: int) -> Any:
+    def sample_of(self, made: object, index: int) -> Any:
         """Returns the sample that ``dataset[index]`` would be: `made`."""
         return made
 
-    def batch_of(self, images: Any, targets: Any) -> Any:
+    def batch_of(self, images: object, targets: object) -> Any:
         """Raises TypeError: there are no targets."""
         raise TypeError("rows of columns have no targets")
 
@@ -139,7 +139,7 @@ class ColumnSource:
         return whole if self.rows is None else f"{len(self)} samples of {whole}"
 
 
-def as_columns(dataset: Any) -> ColumnSource | None:
+def as_columns(dataset: object) -> ColumnSource | None:
     """Returns the source of a dataset of columns; None for any other dataset.
 
     Raises:

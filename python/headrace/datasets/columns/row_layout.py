@@ -73,7 +73,7 @@ def layout_of(columns: Sequence[Column]) -> RowLayout:
     )
 
 
-def checked(name: Any, value: Any) -> Column:
+def checked(name: object, value: object) -> Column:
     """Returns an array as a column, without copying it.
 
     Raises:

@@ -38,7 +38,7 @@ def token_columns(
     dtype: npt.DTypeLike = np.int64,
     mask: bool = False,
     lengths: bool = False,
-    settings: Any = None,
+    settings: object = None,
 ) -> dict[str, Array]:
     """Returns the tokens of `texts` as columns for ``headrace.Columns``, from a cache that `tokenizer` fills once.
 
@@ -162,7 +162,7 @@ class _Replacing:
         open_new(self._unfinished, 0o666).close()  # not what a link of this name leads to
         return self._unfinished
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
             self._unfinished.replace(self._path)
         else:
@@ -195,7 +195,7 @@ def _fingerprint(texts: Sequence[str], tokenizer: Tokenizer, settings: tuple[Any
     return digest.hexdigest()
 
 
-def _described(tokenizer: Any) -> Any:
+def _described(tokenizer: object) -> Any:
     """Returns what a tokenizer says about itself; the same in every process."""
     if isinstance(tokenizer, functools.partial):
         return _described(tokenizer.func), repr(tokenizer.args), repr(sorted(tokenizer.keywords.items()))

@@ -71,7 +71,7 @@ class Field:
         return replace(self, values=held.then, held=held)
 
 
-def as_field(name: str, values: Any, before: Field | None = None) -> Field:
+def as_field(name: str, values: object, before: Field | None = None) -> Field:
     """Describes a field.
 
     Args:
@@ -91,13 +91,13 @@ def as_field(name: str, values: Any, before: Field | None = None) -> Field:
         return Field(name, values, why_not=str(refusal))
 
 
-def _indexes_as_its_base(values: Any) -> bool:
+def _indexes_as_its_base(values: object) -> bool:
     base = next(kind for kind in _VALUES if isinstance(values, kind))
     own: Any = type(values)
     return own is np.memmap or own.__getitem__ is base.__getitem__
 
 
-def _can_be_gathered(name: str, values: Any) -> bool:
+def _can_be_gathered(name: str, values: object) -> bool:
     """Whether native copies of the rows are what default_collate makes of ``values[i]``."""
     if type(values) not in (np.ndarray, np.memmap, torch.Tensor) or getattr(values, "requires_grad", False):
         return False

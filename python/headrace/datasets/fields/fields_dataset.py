@@ -42,7 +42,7 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
         ValueError: there is no field, the numbers of samples differ, or a mask is not an image field.
     """
 
-    def __init__(self, fields: Mapping[str, Any], geometry: Any = None, masks: Iterable[str] = ()) -> None:
+    def __init__(self, fields: Mapping[str, Any], geometry: object = None, masks: Iterable[str] = ()) -> None:
         if not isinstance(fields, Mapping):
             raise TypeError(f"fields must be a dict of datasets and values by name, not {type(fields).__name__}")
         if not fields:
@@ -94,7 +94,7 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
     def _described(self) -> tuple[Field, ...]:
         return tuple(as_field(name, values) for name, values in self._given.items())
 
-    def _check_masks(self, geometry: Any) -> None:
+    def _check_masks(self, geometry: object) -> None:
         images = [one.name for one in self._fields if one.image is not None]
         if self._masks and geometry is None:
             raise ValueError("masks names the fields for which the geometry takes nearest pixels; give a geometry, too")

@@ -61,7 +61,7 @@ def opened(text: str) -> Any:
     return _of_files(found, text)
 
 
-def _checked(text: str, dataset: Any) -> Any:
+def _checked(text: str, dataset: object) -> Any:
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         raise ValueError(f"{text} is no map-style dataset but {type(dataset).__name__}: it needs [index] and len()")
     return dataset

@@ -51,7 +51,7 @@ def schema_of(path: Path) -> Any:
         raise ValueError(f"{path} is no {path.suffix[1:].capitalize()} file, or it is damaged: {error}") from error
 
 
-def _holds_images(name: str, kind: Any) -> bool:
+def _holds_images(name: str, kind: object) -> bool:
     try:
         check_type(name, kind)
     except TypeError:

@@ -100,7 +100,7 @@ class ImageArray(BlobDataset):
         return f"ImageArray({len(self)} images of {' x '.join(map(str, self._pixels.shape[1:]))})"
 
 
-def _checked(images: Any) -> npt.NDArray[np.uint8]:
+def _checked(images: object) -> npt.NDArray[np.uint8]:
     """Returns a numpy view of the images, with 3 or 4 axes."""
     if not isinstance(images, (np.ndarray, torch.Tensor)):
         raise TypeError(f"images must be a numpy array or a torch tensor of uint8, not {type(images).__name__}")

@@ -71,7 +71,7 @@ class Selection(BlobDataset):
     def known(self) -> dict[int, BlobDataset]:
         return self.base.known()
 
-    def frozen(self, before: Any = None) -> BlobDataset:
+    def frozen(self, before: object = None) -> BlobDataset:
         return Selection(self.base.frozen(getattr(before, "base", None)), self.rows)
 
     def __len__(self) -> int:
@@ -176,7 +176,7 @@ class Joined(BlobDataset):
     def known(self) -> dict[int, BlobDataset]:
         return {key: source for part in self.parts for key, source in part.known().items()}
 
-    def frozen(self, before: Any = None) -> BlobDataset:
+    def frozen(self, before: object = None) -> BlobDataset:
         earlier = getattr(before, "parts", ())
         earlier = earlier if len(earlier) == len(self.parts) else [None] * len(self.parts)
         return Joined([part.frozen(one) for part, one in zip(self.parts, earlier, strict=True)])

@@ -209,7 +209,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """Returns the sources that parts of another source may be taken from, by the ``id()`` of their datasets."""
         return {}
 
-    def frozen(self, before: Any = None) -> BlobDataset:
+    def frozen(self, before: object = None) -> BlobDataset:
         """Returns a source whose labels and target_transform are those of now, whatever happens to this one: torch's
         workers have them from when an epoch begins.
 
@@ -243,11 +243,11 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         label = self._labels[index]
         return int(label) if isinstance(label, np.integer) else label
 
-    def sample_of(self, made: Any, index: int) -> Any:
+    def sample_of(self, made: object, index: int) -> Any:
         """Returns the sample that ``dataset[index]`` would be, given its image after all transforms."""
         return (made, self.target(index)) if self.has_targets else made
 
-    def batch_of(self, images: Any, targets: Any) -> Any:
+    def batch_of(self, images: object, targets: object) -> Any:
         """Returns a batch, or a sample, of images with targets."""
         return [images, targets]
 
@@ -267,7 +267,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         return collate(tuple(targets), named, self.location)
 
 
-def checked_mode(mode: Any) -> str:
+def checked_mode(mode: object) -> str:
     """Returns the argument `mode` of a dataset. Raises ValueError unless it is one of MODES."""
     if mode not in MODES:
         raise ValueError(

@@ -38,7 +38,7 @@ class Held:
     def _copied(self, value: Any) -> Any:
         return list(map(tuple, value)) if self._loose else copied(value)
 
-    def is_held(self, now: Any) -> bool:
+    def is_held(self, now: object) -> bool:
         """Returns whether an object holds the same values; False where they cannot be compared."""
         if type(now) is not self._kind:
             return False
@@ -75,7 +75,7 @@ class Held:
             return False
 
 
-def copied(value: Any) -> Any:
+def copied(value: object) -> Any:
     """Returns a copy of a list, array or tensor; other objects themselves. Values inside a list are not copied."""
     if isinstance(value, (list, array.array)):
         return value[:]
@@ -101,7 +101,7 @@ def same(then: Any, now: Any) -> bool:
         return False
 
 
-def placed(array: Any) -> tuple[Any, ...]:
+def placed(array: object) -> tuple[Any, ...]:
     """Returns what decides where the values of an array or tensor are in memory; () for any other object."""
     if isinstance(array, np.ndarray):
         return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype

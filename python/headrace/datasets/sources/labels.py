@@ -126,7 +126,7 @@ def _goes(labels: Any) -> bool:
     return True
 
 
-def _shape(label: Any) -> str:
+def _shape(label: object) -> str:
     """Describes a label for a message: its type and its shape, keys, length or value."""
     name = type(label).__name__
     if hasattr(label, "shape"):

@@ -29,7 +29,7 @@ def refuse_override(cls: type, method: str, remedy: str) -> None:
     raise Overridden(f"{class_name(cls)} overrides {method}, which the native path would not call; {remedy}")
 
 
-def check_samples(dataset: Any, original: type) -> None:
+def check_samples(dataset: object, original: type) -> None:
     """Raises NotNative if a dataset, or its class, overrides how `original` makes its samples."""
     cls = type(dataset)
     for method in ("__getitem__", "__getitems__"):
@@ -55,7 +55,7 @@ def check_length(dataset: Any) -> None:
         ) from error
 
 
-def makes_samples_as(dataset: Any, original: type) -> bool:
+def makes_samples_as(dataset: object, original: type) -> bool:
     """Returns whether `check_samples` accepts a dataset."""
     try:
         check_samples(dataset, original)
@@ -64,7 +64,7 @@ def makes_samples_as(dataset: Any, original: type) -> bool:
     return True
 
 
-def is_torchvision(dataset: Any, module: str, name: str) -> bool:
+def is_torchvision(dataset: object, module: str, name: str) -> bool:
     """Returns whether the dataset is an instance of the class `name` in ``torchvision.datasets.<module>``.
 
     torchvision is not imported: if the class is not loaded, the dataset cannot be an instance of it.
@@ -79,7 +79,7 @@ def is_torchvision(dataset: Any, module: str, name: str) -> bool:
     return True
 
 
-def attribute(dataset: Any, name: str, kind: type | tuple[type, ...]) -> Any:
+def attribute(dataset: object, name: str, kind: type | tuple[type, ...]) -> Any:
     """Returns an attribute of a torchvision dataset.
 
     Raises:

@@ -114,7 +114,7 @@ class Arrow(TableSource):
     def ahead_bytes(self) -> int:
         return tended_bytes(self._cache)
 
-    def expect(self, indices: Any, wait: bool = False) -> int:
+    def expect(self, indices: object, wait: bool = False) -> int:
         if self._cache is not None:
             self._cache.tend()
         return 0

@@ -16,7 +16,7 @@ _REMEDY = "leave such rows out: dataset.filter(lambda image: image is not None, 
 
 
 def from_hf(
-    dataset: Any,
+    dataset: object,
     image: str = "image",
     label: LabelColumns = "label",
     transform: Callable[[Any], Any] | None = None,
@@ -121,7 +121,7 @@ def _rows(dataset: Any) -> npt.NDArray[np.int64] | None:
     return rows
 
 
-def _check_class(dataset: Any) -> None:
+def _check_class(dataset: object) -> None:
     library = sys.modules.get("datasets")
     if library is not None and isinstance(dataset, library.Dataset):
         return
@@ -146,7 +146,7 @@ def _check_format(dataset: Any) -> None:
         raise ValueError(f"the dataset has the format {kind!r}, which would not apply; pass dataset.with_format(None)")
 
 
-def _check_feature(feature: Any, image: str, mode: str) -> None:
+def _check_feature(feature: object, image: str, mode: str) -> None:
     """Raises ValueError if the column's feature makes images of another mode."""
     made = getattr(feature, "mode", None)
     if made not in (None, mode):

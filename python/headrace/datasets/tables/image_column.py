@@ -156,13 +156,13 @@ def check_type(name: str, kind: Any) -> None:
     )
 
 
-def _is_binary(kind: Any) -> bool:
+def _is_binary(kind: object) -> bool:
     import pyarrow.types as types
 
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: object) -> bool:
     import pyarrow.types as types
 
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

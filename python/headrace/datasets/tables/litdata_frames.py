@@ -116,7 +116,7 @@ def _of_samples(data: Any, samples: int) -> Fields:
     return np.array(sizes, np.int64), (piece for frame in frames for piece in _of_frame(frame, _MOST))
 
 
-def _of_frame(frame: Any, most: int) -> Iterator[bytes]:
+def _of_frame(frame: object, most: int) -> Iterator[bytes]:
     pa = pyarrow()
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(frame)), "zstd") as stream:
         for piece in iter(partial(stream.read, _PIECE), b""):

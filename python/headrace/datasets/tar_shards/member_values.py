@@ -28,7 +28,7 @@ INTEGERS = frozenset(name for name, decode in _DECODERS.items() if decode is int
 
 
 def asked_names(
-    image: str | Sequence[str], label: str | Sequence[str] | None, target_transform: Any, missing: str
+    image: str | Sequence[str], label: str | Sequence[str] | None, target_transform: object, missing: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Checks arguments that name the members of a sample; returns the images' extensions and the labels' names."""
     if missing not in ("raise", "skip"):

@@ -91,7 +91,7 @@ def _far(named: str, path: str, title: str) -> str:
     return f"{head.rpartition('/')[0]}/{named}{mark}{query}"
 
 
-def _other_size(shard: str, size: int, said: str, expected: Any) -> str:
+def _other_size(shard: str, size: int, said: str, expected: object) -> str:
     return (
         f"{shard} has {size} bytes, but {said} says {expected}: it is incomplete, or it was written again; copy it "
         "again, or give the shards themselves"

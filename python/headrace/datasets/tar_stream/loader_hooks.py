@@ -30,7 +30,7 @@ def _stream_class() -> type | None:
     return getattr(sys.modules.get("headrace.datasets.tar_stream.stream_dataset"), "TarStream", None)
 
 
-def is_stream(dataset: Any) -> bool:
+def is_stream(dataset: object) -> bool:
     """Whether a dataset is a TarStream, or of a subclass."""
     cls = _stream_class()
     return cls is not None and isinstance(dataset, cls)
@@ -41,7 +41,7 @@ def stream_source(dataset: Any) -> StreamSource | None:
     return dataset.source if type(dataset) is _stream_class() else None
 
 
-def sampled_world(dataset: Any, world: World) -> World:
+def sampled_world(dataset: object, world: World) -> World:
     """Returns the ranks that a loader's samplers share their order among: a stream shares its shards itself."""
     return type(world)() if is_stream(dataset) else world
 

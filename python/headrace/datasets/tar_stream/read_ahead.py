@@ -248,7 +248,7 @@ class _Feed:
         self._queued += 1
         self._queue.put_nowait((segment, size, begin, length, request))
 
-    def _spawned(self, work: Any) -> asyncio.Task[Any]:
+    def _spawned(self, work: object) -> asyncio.Task[Any]:
         request = self._fetcher.spawn(work)
         self._requests.add(request)
         request.add_done_callback(self._done)

@@ -30,7 +30,7 @@ class ProcessorTransform(Transform):
     _takes = PIL_ALONE
     _in_torchvision = False
 
-    def __init__(self, processor: Any) -> None:
+    def __init__(self, processor: object) -> None:
         super().__init__()
         processor_values.check(processor)
         self.processor = processor
@@ -55,7 +55,7 @@ def _without_transparent_colour(image: Image.Image) -> Image.Image:
     return image
 
 
-def from_processor(processor: Any) -> ProcessorTransform:
+def from_processor(processor: object) -> ProcessorTransform:
     """Returns an image processor of Hugging Face's transformers as a transform that a loader runs natively.
 
     Supported are the processors of transformers 5 that leave all work to one of its backends, ``"torchvision"`` (the

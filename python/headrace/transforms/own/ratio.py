@@ -83,7 +83,7 @@ class ByAspectRatio(Transform):
         """(height, width) of each possible output."""
         return list(self.transforms)
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         parts, _ = tree_flatten(inputs)
         height, width = common_size([part for part, yes in zip(parts, self._changed(parts), strict=True) if yes])
         return self.transforms[self.sizes[nearest(self.sizes, height, width)]](*inputs)

@@ -65,7 +65,7 @@ class TextureChannels(Transform):
         self.layout = layout
         self.bands = ((pairs[0][0], pairs[0][1]), (pairs[1][0], pairs[1][1]))
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+    def transform(self, inpt: object, params: dict[str, Any]) -> torch.Tensor:
         image = _bytes_of(inpt)
         height, width = image.shape[-2:]
         shape = (13, height, width) if self.layout == "CHW" else (height, width, 13)

@@ -26,7 +26,7 @@ class _Policy(Transform):
         self._fill = fills_by_class(fill)
         self.fill = self._fill if isinstance(fill, dict) else fill
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         parts, tree = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         place = self._place_of_image(parts)
         self._takes_or_refuses(parts[place])

@@ -38,7 +38,7 @@ _FAMILIES = (recognise_folder, recognise_listed, recognise_pets, recognise_array
 _COMBINED = (subset, concat)
 
 
-def as_source(dataset: Any, before: BlobDataset | None = None) -> BlobDataset:
+def as_source(dataset: object, before: BlobDataset | None = None) -> BlobDataset:
     """Returns the dataset itself if it is headrace's, otherwise a source with the same samples, transform and targets.
 
     torchvision is looked up among the modules already imported: headrace never imports it.
@@ -55,7 +55,7 @@ def as_source(dataset: Any, before: BlobDataset | None = None) -> BlobDataset:
     return _as_source(dataset, {} if before is None else before.known())
 
 
-def _as_source(dataset: Any, known: Mapping[int, BlobDataset]) -> BlobDataset:
+def _as_source(dataset: object, known: Mapping[int, BlobDataset]) -> BlobDataset:
     if isinstance(dataset, BlobDataset):
         _check_ours(dataset)
         check_length(dataset)

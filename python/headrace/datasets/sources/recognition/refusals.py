@@ -7,12 +7,11 @@ Neither library is ever imported.
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from headrace.datasets.sources.override_checks import NotNative, class_name
 
 
-def refuse_hugging_face(dataset: Any) -> None:
+def refuse_hugging_face(dataset: object) -> None:
     """Raises NotNative with a remedy if `dataset` is a ``datasets.Dataset``."""
     original = getattr(sys.modules.get("datasets"), "Dataset", None)
     if original is None or not isinstance(dataset, original):
@@ -23,7 +22,7 @@ def refuse_hugging_face(dataset: Any) -> None:
     raise NotNative(f"the samples of a datasets.Dataset are dicts of decoded columns; {ours}")
 
 
-def refuse_webdataset(dataset: Any) -> None:
+def refuse_webdataset(dataset: object) -> None:
     """Raises NotNative with a remedy if `dataset` is a pipeline of webdataset."""
     name = class_name(type(dataset))
     if name.startswith("webdataset."):

@@ -18,7 +18,7 @@ AsSource = Callable[[Any], BlobDataset]
 
 
 class _Subset(Selection):
-    def __init__(self, subset: Subset[Any], base: BlobDataset, before: Any) -> None:
+    def __init__(self, subset: Subset[Any], base: BlobDataset, before: object) -> None:
         self._follows = FollowedSubset(subset)
         super().__init__(base, subset_rows(subset, len(base)))
         if isinstance(before, _Subset) and np.array_equal(before.rows, self.rows):
@@ -87,12 +87,12 @@ class FollowedConcat:
         return same and self._datasets.rows_are_held(now.datasets, range(len(self._datasets.then)))
 
 
-def _comparable(indices: Any) -> Any:
+def _comparable(indices: object) -> Any:
     """Returns the indices of a Subset; as an array if they are an object of another library."""
     return indices if isinstance(indices, (list, tuple, range, np.ndarray, torch.Tensor)) else np.asarray(indices)
 
 
-def subset(dataset: Any, as_source: AsSource, before: Any) -> BlobDataset | None:
+def subset(dataset: object, as_source: AsSource, before: object) -> BlobDataset | None:
     """Returns the source of a Subset; None for any other dataset.
 
     Args:
@@ -144,7 +144,7 @@ def _are_indices(indices: Any) -> bool:
     )
 
 
-def concat(dataset: Any, as_source: AsSource, before: Any) -> BlobDataset | None:
+def concat(dataset: object, as_source: AsSource, before: object) -> BlobDataset | None:
     """Returns the source of a ConcatDataset; None for any other dataset.
 
     Args:

@@ -48,7 +48,7 @@ class _Array(Followed, ImageArray):
         return images is self._images and placed(images) == self._placed
 
 
-def recognise_array(dataset: Any, before: Any) -> BlobDataset | None:
+def recognise_array(dataset: object, before: object) -> BlobDataset | None:
     """Returns the source of a CIFAR or MNIST dataset, or of a subclass that keeps its ``__getitem__``; else None.
 
     The source refers to the dataset's array and copies no pixels.

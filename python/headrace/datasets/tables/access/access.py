@@ -35,7 +35,7 @@ class Access:
     @classmethod
     def of(
         cls,
-        path: Any,
+        path: object,
         cache: Cache | str | os.PathLike[str] | None,
         options: Mapping[str, Any] | None,
         network: Network | None,
