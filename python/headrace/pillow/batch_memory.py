@@ -132,7 +132,8 @@ class SamplePlaces:
         return bool(self._blocks)
 
     def batch_of(self, samples: Sequence[Any]) -> torch.Tensor | None:
-        """Returns the batch of the tensors of as many samples; None if it has to be made by copying all of them."""
+        """Returns the block that holds the samples, as their batch, after copying those outside of it to their places;
+        None: torch must copy all of them."""
         addresses = [one.data_ptr() if type(one) is torch.Tensor and not one.is_sparse else 0 for one in samples]
         with self._lock:
             found = [key for key, block in self._blocks.items() if any(map(block.holds, addresses))]

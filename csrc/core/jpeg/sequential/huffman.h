@@ -47,7 +47,8 @@ class HuffmanDecoder {
  public:
   HuffmanDecoder();
   ~HuffmanDecoder();
-  /// Prepares for the first MCU of a scan. Keeps no pointers except the one to its data. Throws std::bad_alloc.
+  /// Prepares for the first MCU of a scan. Keeps no pointers except those to its data and
+  /// to its entry points. Throws std::bad_alloc.
   void begin(const HuffmanScan& scan);
   /// Decodes the next MCU into blocks[i], 64 zeroed coefficients each, in natural order; nullptr: it is not needed.
   /// Returns false if the data read for it are damaged or irregular; the scan cannot be continued.

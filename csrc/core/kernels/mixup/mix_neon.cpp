@@ -24,6 +24,7 @@ void store_mixed(Float16* to, float32x4_t own, float32x4_t other, float share, f
   vst1_u16(reinterpret_cast<uint16_t*>(to), vreinterpret_u16_f16(rounded(sum)));
 }
 
+// MixLoops::with for float16; mix_with does what is left of the last kLanes.
 void halves_with(void* values, const void* others, size_t count, const MixShares& shares) {
   const auto share = static_cast<float>(shares.share), rest = static_cast<float>(shares.rest);
   auto* own = static_cast<Float16*>(values);

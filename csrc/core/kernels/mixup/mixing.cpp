@@ -23,6 +23,7 @@ void each_row(const MixBoxes& boxes, size_t sample, Row row) {
   }
 }
 
+// Swaps two rows that do not overlap.
 void exchange(uint8_t* a, uint8_t* b, size_t bytes) {
   std::array<uint8_t, 1024> kept;
   for (size_t count = 0; bytes > 0; bytes -= count, a += count, b += count) {

@@ -21,7 +21,7 @@ JpegHeader plain_header(std::span<const uint8_t> bytes, const SampleOptions& opt
 /// Each worker has one: header(), then decode() of the same file. `stats` is the worker's.
 class TimedDecoder {
  public:
-  /// As plain_header.
+  /// As plain_header. Also decides whether this file's stages are timed.
   JpegHeader header(std::span<const uint8_t> bytes, const SampleOptions& options, const StageStats& stats);
   /// As JpegDecoder::decode. The time since header() counts as the stage "header". `after` is called at the end, as
   /// part of the stage "resize".

@@ -36,7 +36,7 @@ class Roots:
     """The objects that a sample's Python path begins with.
 
     Attributes:
-        datasets: among them.
+        datasets: the datasets among these objects.
         classes: of all of them, and of images.
         held: functions that they hold.
 
@@ -75,6 +75,8 @@ class Roots:
             self._visit_object(value)
 
     def _visit_object(self, value: object) -> None:
+        """Notes an object's class and what it holds: of a dataset, its parts and loader; of a library's transform, all
+        attributes; of any other object only `transforms`, which a user's preset has."""
         cls, attributes = type(value), getattr(value, "__dict__", {})
         if isinstance(value, Dataset) or hasattr(cls, "__getitem__") or hasattr(cls, "headrace_source"):
             self.datasets.append(value)

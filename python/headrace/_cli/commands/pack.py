@@ -87,6 +87,8 @@ def run(
 def source_of(text: str) -> BlobDataset:
     """Returns the source that a command line names. Its paths are absolute, so that it is the same from every folder.
 
+    Unlike `inputs.source_of`, it does not check that there are encoded images, and leaves errors as they are.
+
     Raises:
         NotNative, ValueError, OSError, ImportError: see `opened` and `as_source`.
     """

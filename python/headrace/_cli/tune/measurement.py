@@ -96,7 +96,8 @@ class Sweep:
         return min(near, key=lambda one: one.choice)
 
     def _untried(self) -> Iterator[Choice]:
-        """Yields the settings beside the fastest so far, those that its verdict advises first."""
+        """Yields the settings next to the fastest so far, those that its verdict advises first; `run` skips the measured
+        ones."""
         best = max(self.points.values(), key=lambda one: one.speed)
         threads, depth = best.choice
         native = DataLoader(self._dataset, self._batch_size).native

@@ -124,8 +124,8 @@ class SharedBlocks:
         """Called with the leaves of the batch that collate_fn has returned.
 
         Returns:
-            For each block in the batch, the number of a leaf that is stored in it, and the number of the block. These
-            are used until the main process frees them. A block that is not found in the batch is free if collate_fn has
+            For each block that was given out for this batch and is in it: the number of a leaf stored in it, and the
+            number of the block. These are used until the main process frees them. A block that is not found in the batch is free if collate_fn has
             dropped it, and torch's from now on otherwise.
         """
         if not self._given and not self._blocks and not any(map(_is_large, found)):
@@ -144,7 +144,10 @@ class SharedBlocks:
         fresh = {block.number for block in given}
         dropped = {block.number for block in given if block.number not in places and block.was_dropped()}
         stays = dropped | places.keys()
+        # Kept: blocks given out now that are sent or were dropped, and older ones that are not in this batch: one that is,
+        # collate_fn has kept.
         self._blocks = [one for one in self._blocks if (one.number in fresh) is (one.number in stays)]
+        # Enough for the batches on their way and three more; dropped blocks are needed once.
         most = min(_MOST, (self._ahead + 3) * max(1, len(fresh) - len(dropped)) + len(dropped))
         del self._blocks[: max(0, len(self._blocks) - most)]
         self._blocks = [one for one in self._blocks if one.last > self._batch - _MAX_IDLE_BATCHES or self._is_used(one)]

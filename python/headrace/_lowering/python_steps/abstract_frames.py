@@ -108,6 +108,7 @@ class Frames(Opcodes):
             if op == "RETURN_VALUE":
                 frame.returned |= pop(stack)
             return True
+        # Each executes the opcodes of its group and returns as `_do` does; None: the opcode is of another group.
         for do in (self._variables, self._shuffles, self._jumps, self._builds, self._operations, self._calls):
             ends = do(one, state, frame, names, reach)
             if ends is not None:
@@ -126,7 +127,7 @@ class Frames(Opcodes):
             reach(target, stack)
             stack.pop()
         elif op == "FOR_ITER":
-            # From 3.12 on END_FOR, and what follows it, pop the iterator and the item that there is not.
+            # From 3.12 on, END_FOR or what follows it pops the iterator and a placeholder for the missing item.
             reach(target, stack[:-1] if VERSION < (3, 12) else [*stack, FREE])
             stack.append(self.item(stack[-1] or FREE))
         elif op in ("SETUP_FINALLY", "SETUP_WITH"):  # 3.10: the handler finds six values of the exception

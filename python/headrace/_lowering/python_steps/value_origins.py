@@ -1,4 +1,5 @@
-"""What a value may be, for `side_effects`: an object that a step reaches, a method of one, a new object holding it."""
+"""The kinds of origins that a value (`value_sets.Value`) can hold, for `side_effects`: an object that a step reaches, a
+method of one, a new object that holds it."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Member:
-    """A method, or another attribute, of an object of a compiled class."""
+    """A method, or another attribute, of an object of a compiled class; `of` is None for one of a FREE value."""
 
     of: Any
     name: str
@@ -102,7 +103,7 @@ def has_attributes(held: object) -> bool:
 
 
 def is_free(one: object) -> bool:
-    """Whether a value is an attribute of a new object."""
+    """Whether an origin is an attribute or method of a FREE value, so of nothing that a step reaches."""
     return isinstance(one, Member) and one.of is None
 
 

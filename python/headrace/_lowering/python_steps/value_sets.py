@@ -1,4 +1,4 @@
-"""What the variables and the stack of a function may be, while `abstract_frames` executes its code on sets of objects.
+"""Values, frames and states of `abstract_frames`, which executes a function's code on sets of objects.
 
 A value is a frozenset of origins: objects that are known, or marks of a subclass of `Frames`. The empty set is a value
 that nothing else refers to: a new object, a number, the sample itself.

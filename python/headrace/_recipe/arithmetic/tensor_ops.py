@@ -1,4 +1,4 @@
-"""Operations on PIL images that torchvision does on their tensors, by the same torch calls."""
+"""Resizes and blurs PIL images as tensors, by the torch calls that torchvision makes."""
 
 from __future__ import annotations
 

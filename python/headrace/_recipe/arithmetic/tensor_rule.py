@@ -1,4 +1,4 @@
-"""Finds where torch rounds a sum with a product once, by comparing the native arithmetic with torch's on this machine.
+"""Finds where torch fuses a multiplication and an addition (one rounding), by comparing the native arithmetic with it.
 
 torch's kernels fuse multiplications with additions on some processors, or as ``ATEN_CPU_CAPABILITY`` says; its library
 for matrices decides by itself. Floats before rounding are compared, because a byte rarely depends on the last bit.

@@ -1,4 +1,4 @@
-"""Rotations, affine maps and perspectives of PIL images, as torchvision calls Pillow for them."""
+"""Pillow's coefficients of rotations, affine maps and perspectives, computed as torchvision does."""
 
 from __future__ import annotations
 

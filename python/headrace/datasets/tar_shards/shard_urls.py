@@ -96,6 +96,7 @@ def _expanded(text: str) -> Iterator[str]:
 
 
 def _numbers(first: str, last: str) -> list[str]:
+    """Returns the numbers from `first` to `last`, up or down, padded with zeros as bash does."""
     a, b = int(first), int(last)
     padded = (len(first) > 1 and first[0] == "0") or (len(last) > 1 and last[0] == "0")
     width = max(len(first), len(last)) if padded else 0

@@ -63,7 +63,7 @@ class FollowedSubset:
         return same and self._indices.is_held(_comparable(now.indices))
 
     def holds(self, indices: Sequence[int]) -> bool:
-        """Returns whether some of the indices are the same."""
+        """Returns whether it holds the same dataset, and the same indices at these places; False may be wrong."""
         now = self.subset
         same = now.dataset is self._dataset and makes_samples_as(now, Subset)
         return same and self._indices.rows_are_held(_comparable(now.indices), indices)

@@ -1,4 +1,7 @@
-"""How objects in other machines are read besides the samples: whole ones, long ranges, many short ones, as files."""
+"""Reads all but the samples from objects in other machines: whole ones, long ranges, many short ones, or as a file.
+
+A local path has no `Access`.
+"""
 
 from __future__ import annotations
 
