@@ -225,7 +225,7 @@ def _own_blur(plain: Any) -> Any:
 
 
 def _globals_of(plain: object, *names: str) -> Untouched:
-    """Returns an `Untouched`, true while the functions that `plain` calls as globals of its module are the library's."""
+    """Returns an `Untouched`, true while the functions that `plain` calls as globals are the library's."""
     return Untouched(*((sys.modules[plain.__module__], name) for name in names))
 
 

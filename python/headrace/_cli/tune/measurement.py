@@ -96,8 +96,8 @@ class Sweep:
         return min(near, key=lambda one: one.choice)
 
     def _untried(self) -> Iterator[Choice]:
-        """Yields the settings next to the fastest so far, those that its verdict advises first; `run` skips the measured
-        ones."""
+        """Yields the settings next to the fastest so far, those that its verdict advises first; `run` skips those
+        that were measured."""
         best = max(self.points.values(), key=lambda one: one.speed)
         threads, depth = best.choice
         native = DataLoader(self._dataset, self._batch_size).native

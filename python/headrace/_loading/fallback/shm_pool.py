@@ -125,8 +125,8 @@ class SharedBlocks:
 
         Returns:
             For each block that was given out for this batch and is in it: the number of a leaf stored in it, and the
-            number of the block. These are used until the main process frees them. A block that is not found in the batch is free if collate_fn has
-            dropped it, and torch's from now on otherwise.
+            number of the block. These are used until the main process frees them. A block that is not found in the
+            batch is free if collate_fn has dropped it, and torch's from now on otherwise.
         """
         if not self._given and not self._blocks and not any(map(_is_large, found)):
             self._given = None
@@ -144,8 +144,8 @@ class SharedBlocks:
         fresh = {block.number for block in given}
         dropped = {block.number for block in given if block.number not in places and block.was_dropped()}
         stays = dropped | places.keys()
-        # Kept: blocks given out now that are sent or were dropped, and older ones that are not in this batch: one that is,
-        # collate_fn has kept.
+        # Kept: blocks given out now that are sent or were dropped, and older ones that are not in this batch: one that
+        # is, collate_fn has kept.
         self._blocks = [one for one in self._blocks if (one.number in fresh) is (one.number in stays)]
         # Enough for the batches on their way and three more; dropped blocks are needed once.
         most = min(_MOST, (self._ahead + 3) * max(1, len(fresh) - len(dropped)) + len(dropped))
