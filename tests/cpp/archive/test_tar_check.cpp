@@ -215,18 +215,18 @@ TEST_CASE("a wrong index is an error of the rows that it is wrong about") {
 TEST_CASE("a mark changes with all that is said of a row") {
   const TemporaryFolder folder;
   const Table honest(folder, 2, 0);
-  const uint64_t mark = honest.check()->mark(0);
-  CHECK(honest.check()->mark(0) == mark);
-  CHECK(honest.check()->mark(1) != mark);
+  const uint64_t mark = honest.check()->row_hash(0);
+  CHECK(honest.check()->row_hash(0) == mark);
+  CHECK(honest.check()->row_hash(1) != mark);
   Table other = honest;
   other.numbers[0] = 5;
-  CHECK(other.check()->mark(0) != mark);
+  CHECK(other.check()->row_hash(0) != mark);
   other = honest;
   other.number_offsets[0] += 512;
-  CHECK(other.check()->mark(0) != mark);
+  CHECK(other.check()->row_hash(0) != mark);
   other = honest;
   other.keys[0] = 'x';
-  CHECK(other.check()->mark(0) != mark);
+  CHECK(other.check()->row_hash(0) != mark);
 }
 
 TEST_CASE("arrays that do not fit are refused") {
