@@ -341,8 +341,8 @@ def test_a_process_of_another_user_is_one_sentence(tmp_path: Path) -> None:
     write(tmp_path, told(os.getpid()))
     with nobody() as user:
         code = (
-            "import os, sys; from pathlib import Path; from headrace._reports.top import found; "
-            f"os.setuid({user}); found.find([{os.getpid()}], Path(sys.argv[1]))"
+            "import os, sys; from pathlib import Path; from headrace._reports.top import discovery; "
+            f"os.setuid({user}); discovery.find([{os.getpid()}], Path(sys.argv[1]))"
         )
         done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
