@@ -19,7 +19,7 @@ constexpr size_t kWide = 1000, kNarrow = 3;
 
 /// Two columns of bytes, of 1000 and of 3 bytes each row.
 struct Arrays {
-  explicit ImageArray(int64_t rows, uint8_t first = 0) : wide(rows * kWide), narrow(rows * kNarrow) {
+  explicit Arrays(int64_t rows, uint8_t first = 0) : wide(rows * kWide), narrow(rows * kNarrow) {
     std::iota(wide.begin(), wide.end(), first);
     for (size_t i = 0; i < wide.size(); ++i) wide[i] = static_cast<uint8_t>(wide[i] + i / kWide);
     std::iota(narrow.begin(), narrow.end(), static_cast<uint8_t>(first + 100));
