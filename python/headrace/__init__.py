@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headrace._base.lazy_names import lazy_names
 from headrace._base.version import __version__ as __version__
+from headrace.datasets import __all__ as _DATASETS
 
 if TYPE_CHECKING:
     from headrace import datasets, pillow, sampler, transforms
@@ -74,8 +75,9 @@ __all__ = [
 ]
 
 # Modules are imported on first access: `headrace --version` runs without torch, and the command line can report why the
-# native module does not load. The datasets are those of headrace.datasets.
+# native module does not load.
 _HOMES = {
+    **dict.fromkeys(_DATASETS, "datasets"),
     "AutoWorkers": "_loading.autotune.budget",
     "Cache": "_storage.remote.cache",
     "DataLoader": "loader",
@@ -87,8 +89,6 @@ _HOMES = {
     "profile": "_reports.loader.profiler",
     "publish": "_reports.metrics.publish",
 }
-_HOMES |= {name: "datasets" for name in __all__ if name not in _HOMES and name[0].isupper()}
-_HOMES |= dict.fromkeys(("from_hf", "token_columns"), "datasets")
 _OLD = {"Arrays": "ImageArray", "Auto": "AutoWorkers", "Blobs": "EncodedImages", "Samples": "Fields"}
 
 if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name

@@ -132,7 +132,7 @@ class Tuning:
         budget, choice = self._tuner.budget, self._tuner.choice
         load = between(self._begin, end_of, Setting(choice.threads, budget.cores, choice.depth, self._collating))
         waits = (self._waited_ns - self._begin_waited) / elapsed
-        self._tuner.heed(Window(seconds, load, waits, made / seconds, handed))
+        self._tuner.observe(Window(seconds, load, waits, made / seconds, handed))
         if self._tuner.choice != self._in_force:
             self._apply()
         else:

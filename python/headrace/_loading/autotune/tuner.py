@@ -112,7 +112,7 @@ class Tuner:
         forbids its choice.
 
         Args:
-            epoch: stands for what calls `heed` from now on.
+            epoch: stands for what calls `observe` from now on.
         """
         self.epoch = epoch
         self.budget = self._budget_now()
@@ -149,7 +149,7 @@ class Tuner:
     def __reduce__(self) -> Any:
         return _again, (self._budget_now, self._base, self.fixed_depth)
 
-    def heed(self, window: Window) -> None:
+    def observe(self, window: Window) -> None:
         """Takes a window in which `choice` was in force, and may change `choice`."""
         self.measured = True
         if self._turns is not None:

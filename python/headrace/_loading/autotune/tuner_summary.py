@@ -38,7 +38,7 @@ class Tuned:
         return f"{text}; tried {tried}" if tried else text
 
 
-def told(tuner: Tuner | None, fixed: str = "") -> Tuned | None:
+def summarise(tuner: Tuner | None, fixed: str = "") -> Tuned | None:
     """Returns what the tuner chose; None if the numbers are given.
 
     Args:

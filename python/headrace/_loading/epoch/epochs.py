@@ -139,13 +139,13 @@ class Epochs:
 
     def _peek(self, batches: int | None, ahead: int) -> tuple[Progress, list[OrderedBatch]]:
         before = RandomState.now(self._generators)
-        told = [(one, one.epoch, one.requested) for one in self._followers]
+        requests = [(one, one.epoch, one.requested) for one in self._followers]
         try:
             progress, order = self._begin(ahead, peek=True)
             return progress, list(itertools.islice(order, batches))
         finally:
             before.restore(self._generators)
-            for one, epoch, asked in told:
+            for one, epoch, asked in requests:
                 one.adopt(epoch)
                 if asked is not None:
                     one.set_epoch(asked)

@@ -96,11 +96,11 @@ class TorchEpochs:
     def begin(self, loader: Any, start: Callable[[], Any]) -> Iterator[Any]:
         """Returns the next epoch's iterator, made by `start`, which is torch's ``__iter__`` for the loader."""
         begun, self._begun = self._begun, None
-        told = _followers_of(loader)
-        iterator = self._begin(loader, start) if begun is None or requested_epoch(told) is not None else begun
-        if not told:
+        followers = _followers_of(loader)
+        iterator = self._begin(loader, start) if begun is None or requested_epoch(followers) is not None else begun
+        if not followers:
             return iterator  # type: ignore[no-any-return]
-        return _Heeding(iterator, told, lambda: self._begin(loader, start))
+        return _FollowingSamplers(iterator, followers, lambda: self._begin(loader, start))
 
     def get_iterator(self, stock: Callable[[], Any]) -> Any:
         """Returns the iterator that torch's ``__iter__`` requests from the loader.
@@ -112,15 +112,15 @@ class TorchEpochs:
 
     def _begin(self, loader: Any, start: Callable[[], Any]) -> Any:
         epoch, saved = self.upcoming(loader), self._resumed(loader)
-        told = _followers_of(loader)
-        for one in told:
+        followers = _followers_of(loader)
+        for one in followers:
             one.adopt(epoch)
         self._making = making = Making(loader, start, self._seed, self._rank)
         try:
             iterator, progress = making.from_its_beginning(epoch) if saved is None else making.going_on(saved, epoch)
         finally:
             self._making = None
-        if told:
+        if followers:
             progress.draw()  # now, since two epochs may be begun before a batch of either is requested
         self._next, self._loaded, self._progress = epoch + 1, None, progress  # only now: a refused state is kept
         self._newest = epoch, progress.pace, progress.images
@@ -208,20 +208,20 @@ def _followers_of(loader: Any) -> list[Seeded]:
     return followers(_samplers(loader))
 
 
-class _Heeding:
+class _FollowingSamplers:
     """torch's iterator, made again if a sampler is set to another epoch before the first batch is requested."""
 
-    def __init__(self, iterator: Any, samplers: list[Seeded], anew: Callable[[], Any]) -> None:
+    def __init__(self, iterator: Any, samplers: list[Seeded], begin_again: Callable[[], Any]) -> None:
         self._iterator, self._followers, self._epoch = iterator, samplers, samplers[0].epoch
-        self._anew: Callable[[], Any] | None = anew
+        self._begin_again: Callable[[], Any] | None = begin_again
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        anew, self._anew = self._anew, None
-        if anew is not None and late_epoch(self._followers, self._epoch) is not None:
-            self._iterator = anew()
+        begin_again, self._begin_again = self._begin_again, None
+        if begin_again is not None and late_epoch(self._followers, self._epoch) is not None:
+            self._iterator = begin_again()
         return next(self._iterator)
 
     def __len__(self) -> int:

@@ -96,7 +96,7 @@ class Line:
         # order. None: it has not raised.
         self._torn: int | None = None
 
-    def begin_anew(self, order: Order) -> None:
+    def restart(self, order: Order) -> None:
         """Cancels all batches and starts over with another order and the seed in `progress`."""
         self.cancel()
         self._begin(order, self._draws.with_seed(self._progress.seed))

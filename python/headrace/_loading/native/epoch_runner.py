@@ -178,7 +178,7 @@ class Runner:
         epochs.naming = naming = naming_of(settings)
         if settings.num_workers > 0 and not self.keeps_datasets:
             self._frozen = source.frozen(self._frozen)
-        told = source if settings.num_workers == 0 else self._frozen  # who is asked for labels
+        labels_of = source if settings.num_workers == 0 else self._frozen  # the dataset whose labels are used
         self._keeps = settings.persists
         if self._entry_points is not None:
             self._entry_points.save()  # what the epoch before has learned
@@ -189,10 +189,10 @@ class Runner:
             engine.place(settings.cores)
         if workers > 0:
             engine.work_as(WorkerValues(workers, progress.seed, settings.dataset))
-        made = self._collation(settings, route, told, progress)
+        made = self._collation(settings, route, labels_of, progress)
         called = stepping(route, settings.collate_fn, batched=settings.batched)
         iterator = NativeIterator(
-            told,
+            labels_of,
             self._table[1],
             engine,
             order,

@@ -172,7 +172,7 @@ class NativeIterator(Ending):
         try:
             order = renew(self._progress)
             if order is not None:
-                self._line.begin_anew(order)
+                self._line.restart(order)
         except BaseException:
             self.close()  # it is unknown which of the two epochs the order belongs to
             raise

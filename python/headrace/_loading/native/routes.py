@@ -22,7 +22,7 @@ from headrace._loading.native.fields_route import Stacked, stacked
 from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.native.worker_init import only_seeds
 from headrace._lowering import LoweringError, lower
-from headrace._lowering.multi_output.crops import called_behind_crops
+from headrace._lowering.multi_output.crops import called_after_crops
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.step_placement import Stepping
 from headrace._lowering.transform_library import attributes, leaves
@@ -366,7 +366,7 @@ def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ..
     for transform in different.values():
         for number, leaf in enumerate(leaves(transform)):
             in_python = number in recipe.in_python and not recipe.variants
-            held = attributes(leaf) + attributes(called_behind_crops(leaf)) + (Reach(leaf).values if in_python else "")
+            held = attributes(leaf) + attributes(called_after_crops(leaf)) + (Reach(leaf).values if in_python else "")
             found.append(Lowered(leaf, held, in_python))
     return tuple(found)
 

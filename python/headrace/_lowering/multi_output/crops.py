@@ -50,7 +50,7 @@ def lower_crops(
     Raises:
         LoweringError: a step is not native, or one after the crops does not do the same to each of them.
     """
-    crop, following = steps[at], [_Following(step, called_behind_crops(step)) for step in steps[at + 1 :]]
+    crop, following = steps[at], [_Following(step, called_after_crops(step)) for step in steps[at + 1 :]]
     stacks = any(one.each is not None for one in following)
     try:
         builder.lower(steps[:at])
@@ -79,7 +79,7 @@ def lower_crops(
     )
 
 
-def called_behind_crops(step: object) -> list[Any] | None:
+def called_after_crops(step: object) -> list[Any] | None:
     """Returns what a step applies to each of several crops before it stacks them; None if it does anything else."""
     return stacked_by(_function_of(step))
 

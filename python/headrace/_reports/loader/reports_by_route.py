@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from headrace._engine.engine import Engine
 from headrace._engine.ragged_engine import RaggedEngine
-from headrace._loading.autotune.tuner_summary import Tuned, told
+from headrace._loading.autotune.tuner_summary import Tuned, summarise
 from headrace._loading.autotune.worker_tuner import why_fixed
 from headrace._loading.epoch.order import OrderedBatch
 from headrace._loading.fallback.torch_epochs import TorchEpochs
@@ -70,7 +70,7 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None) -> e
 
 def tuned(settings: Settings, route: Route) -> Tuned | None:
     """Returns what the loader chose itself; None if its numbers are given."""
-    return told(settings.tuner, why_fixed(settings) if isinstance(route, Fallback) else "")
+    return summarise(settings.tuner, why_fixed(settings) if isinstance(route, Fallback) else "")
 
 
 def collect(settings: Settings, route: Threaded, runner: Runner, judged: bool = True) -> stats.Stats:

@@ -31,7 +31,7 @@ class Restless(Tuner):
 
     draw = random.Random(5)
 
-    def heed(self, window: Any) -> None:
+    def observe(self, window: Any) -> None:
         self.choose(Choice(self.draw.randint(1, 6), self.draw.randint(1, 5)))
 
 
@@ -279,7 +279,7 @@ def clockwork(tuner: Tuner) -> tuple[Clockwork, Any, Pace]:
 def test_slow_batches_are_tuned_while_they_are_awaited() -> None:
     tuner = Tuner(lambda: Budget(1.0, 2**30))
     heard: list[Any] = []
-    tuner.heed = heard.append  # type: ignore[method-assign,assignment]
+    tuner.observe = heard.append  # type: ignore[method-assign,assignment]
     machine, tuning, pace = clockwork(tuner)
     pace.handed_out(0, 1, 0)
     tuning.handed_out(torch.zeros(4), 1)
@@ -307,7 +307,7 @@ def test_the_system_refuses_threads_in_the_middle_of_an_epoch() -> None:
 def test_nothing_is_heard_when_the_threads_run_dry() -> None:
     tuner = Tuner(lambda: Budget(1.0, 2**30))
     heard: list[Any] = []
-    tuner.heed = heard.append  # type: ignore[method-assign,assignment]
+    tuner.observe = heard.append  # type: ignore[method-assign,assignment]
     machine, tuning, pace = clockwork(tuner)
     machine.ended = True
     for number in range(1, 40):

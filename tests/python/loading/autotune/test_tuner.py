@@ -14,7 +14,7 @@ import pytest
 from headrace._loading.autotune.ab_test import Window
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.autotune.tuner import Choice, Tuner
-from headrace._loading.autotune.tuner_summary import NOTHING_MEASURED, told
+from headrace._loading.autotune.tuner_summary import NOTHING_MEASURED, summarise
 from headrace._loading.bottleneck.batch_cost import Load, Setting
 
 BATCH = 32
@@ -88,7 +88,7 @@ def run(pipeline: Pipeline, tuner: Tuner, seconds: float) -> None:
     while spent < seconds:
         before = tuner.choice
         window = pipeline.window(before)
-        tuner.heed(window)
+        tuner.observe(window)
         spent += window.seconds + (0.1 if tuner.choice != before else 0.0)
 
 
@@ -142,7 +142,7 @@ def test_one_noisy_window_does_not_begin_the_search_again() -> None:
     run(pipeline, tuner, 12.0)
     count = len(tuner.trials)
     for _ in range(3):
-        tuner.heed(replace(pipeline.window(tuner.choice), made=1.0))
+        tuner.observe(replace(pipeline.window(tuner.choice), made=1.0))
         run(pipeline, tuner, 2.0)
     assert len(tuner.trials) == count
 
@@ -196,7 +196,7 @@ def test_the_system_may_refuse_threads() -> None:
     tuner = tuner_of()
     pipeline = Pipeline(cpu=0.001, stuck=0.05)
     while tuner.choice.threads == 2:
-        tuner.heed(pipeline.window(tuner.choice))
+        tuner.observe(pipeline.window(tuner.choice))
     tuner.refuse_more(2)
     run(pipeline, tuner, 10.0)
     assert tuner.choice.threads <= 2
@@ -208,7 +208,7 @@ def test_a_trial_goes_on_in_the_next_epoch() -> None:
     pipeline = Pipeline(cpu=0.001, stuck=0.05)
     for _ in range(60):
         tuner.begin_epoch()
-        tuner.heed(pipeline.window(tuner.choice))
+        tuner.observe(pipeline.window(tuner.choice))
     assert tuner.choice.threads >= 16
     assert any(one.kept for one in tuner.trials)
 
@@ -217,16 +217,16 @@ def test_epochs_too_short_to_measure_are_told() -> None:
     tuner = tuner_of()
     for _ in range(3):
         tuner.begin_epoch()
-    assert str(told(tuner)).endswith(NOTHING_MEASURED)
-    tuner.heed(Pipeline(cpu=0.001, stuck=0.05).window(tuner.choice))
-    assert "searching" in str(told(tuner))
+    assert str(summarise(tuner)).endswith(NOTHING_MEASURED)
+    tuner.observe(Pipeline(cpu=0.001, stuck=0.05).window(tuner.choice))
+    assert "searching" in str(summarise(tuner))
 
 
 def test_a_trial_that_a_smaller_budget_forbids_is_dropped() -> None:
     cores = [4.0]
     tuner = Tuner(_Cores(cores), None)
     tuner.choose(Choice(32, 2))
-    tuner.heed(Pipeline(cpu=0.001, stuck=1.0).window(tuner.choice))
+    tuner.observe(Pipeline(cpu=0.001, stuck=1.0).window(tuner.choice))
     assert tuner.choice == Choice(64, 2)
     cores[0] = 1.0  # at most 32 threads
     tuner.begin_epoch()
