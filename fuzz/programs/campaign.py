@@ -22,6 +22,8 @@ from fuzz.programs.world import files
 EACH = 500
 #: A program that takes longer hangs.
 WATCHDOG_S = 120.0
+#: Time that the processes of a program that hangs have for writing their threads' stacks.
+DUMP_S = 2.0
 
 #: What came of a program, without a finding.
 HARMLESS = {"same", "loud", "another error", "unsteady", "passed over"}
@@ -68,11 +70,21 @@ class Job:
 
     def kill(self) -> None:
         """Ends the process and those that it has started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
+
+    def stacks(self) -> str:
+        """Where each Python thread of the process, and of those that it has started, is now."""
+        log = files.stacks(self.process.pid)
+        self._signal(files.DUMP)
+        time.sleep(DUMP_S)
+        return log.read_text(errors="replace") if log.exists() else ""
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
 
 
 class Campaign:
@@ -142,6 +154,7 @@ class Campaign:
     def _over(self, selector: selectors.BaseSelector, job: Job, waiting: list[tuple[int, int]], how: str) -> None:
         """The program that runs never ends, or ended its process: the others go on in a new one."""
         selector.unregister(job.pipe)
+        stacks = job.stacks() if how == "hung" else ""
         job.kill()
         if not job.begun:
             raise RuntimeError(f"a process of programs {how} before it ran one")
@@ -152,7 +165,7 @@ class Campaign:
                 "done": job.next - 1,
                 "kind": how.split(" with")[0],
                 "program": program(job.next - 1).snippet,
-                "difference": how,
+                "difference": f"{how}\n{stacks}".strip(),
             }
         )
         if job.next < job.last:

@@ -5,6 +5,7 @@ python -m fuzz.programs.child FIRST LAST [NUMBERS ...]
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from fuzz.programs import trial
 from fuzz.programs.drawing.generate import program
 from fuzz.programs.drawing.parts import Program
 from fuzz.programs.shrinking import shrunk, steady
+from fuzz.programs.world import files
 
 #: Differences of a kind that a process makes smaller.
 SHRUNK = 2
@@ -78,6 +80,7 @@ def main() -> None:
     out = os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1), os.dup2(null, 2)  # what workers print about errors that are wanted
+    faulthandler.register(files.DUMP, files.stacks(os.getpid()).open("w"), all_threads=True)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     child = Child(out, *sys.argv[3:])

@@ -6,6 +6,7 @@ import functools
 import io
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -15,6 +16,13 @@ from PIL import Image
 #: Names the folder, for the processes of a campaign.
 VARIABLE = "HEADRACE_PROGRAM_FILES"
 CLASSES, EACH = 3, 4
+#: Makes each process of a campaign write its threads' stacks.
+DUMP = signal.SIGUSR2
+
+
+def stacks(process: int) -> Path:
+    """The file that a process of a campaign, and those that it starts, write their stacks into."""
+    return Path(os.environ.get(VARIABLE, tempfile.gettempdir())) / f"stacks-{process}.txt"
 
 
 def encoded(seed: int, size: tuple[int, int], mode: str = "RGB", form: str = "JPEG", **options: object) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ if importlib.util.find_spec("torchvision") is None:
     pytest.skip("programs use torchvision's datasets", allow_module_level=True)
 
 from fuzz.programs import rules, trial
-from fuzz.programs.campaign import Campaign
+from fuzz.programs.campaign import Campaign, Job
 from fuzz.programs.drawing.generate import program
 from fuzz.programs.drawing.parts import Program
 from fuzz.programs.observer import described
 from fuzz.programs.shrinking import shrunk
+from fuzz.programs.world import files
 
 import headrace
 
@@ -108,3 +110,17 @@ def test_printed_programs_run(tmp_path: Any) -> None:
     code = compile(path.read_text(), str(path), "exec")
     exec(code, space)
     assert trial.compare(space["program"]) == "None"
+
+
+@pytest.mark.processes
+def test_stacks_of_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed about a program that hangs."""
+    monkeypatch.setenv(files.VARIABLE, str(tmp_path))
+    files.prepare(tmp_path)
+    job = Job(0, 500, "")
+    try:
+        while not job.begun:
+            assert "ended" not in list(job.lines())[-1]
+        assert "fuzz/programs/child.py" in job.stacks()
+    finally:
+        job.kill()
