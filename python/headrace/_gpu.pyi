@@ -1,11 +1,15 @@
 """The native module of the GPU path, as Python sees it; see csrc/bind/gpu/gpu_module.cpp."""
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import CapsuleType
 
+from headrace._base.types import Array
 from headrace._recipe.steps.recipe import Recipe
+
+_Value = TypeVar("_Value")
 
 cuda: bool
 sources: str  # SHA-256 of those of csrc/, concatenated
@@ -26,14 +30,14 @@ def backend(
     lanes: int = 2,
     group: int = 64,
     nvjpeg: list[str] = ...,
-) -> Any: ...
+) -> CapsuleType: ...
 def nvjpeg(index: int, decoder: str, candidates: list[str]) -> str: ...
 def time_fuse(
     kind: str,
     index: int,
     files: list[bytes],
-    plans: list[dict[str, Any]],
-    lut: npt.NDArray[Any],
+    plans: list[dict[str, _Value]],
+    lut: Array,
     layout: str,
     repeats: int,
 ) -> tuple[list[float], int]: ...
@@ -54,8 +58,8 @@ class Ops:
     def fuse(
         self,
         images: list[tuple[int, int, int, int, int]],
-        plans: list[dict[str, Any]],
-        lut: npt.NDArray[Any],
+        plans: list[dict[str, _Value]],
+        lut: Array,
         layout: str,
         output: int,
         stream: int,

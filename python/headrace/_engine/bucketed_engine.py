@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from headrace._base.native import core
 from headrace._engine.composite_engine import CompositeEngine
 from headrace._engine.destination import Destination, current_stream
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.lanes.call_lane import RowMetadata
 from headrace._engine.lanes.worker_info import WorkerValues
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
@@ -41,10 +43,10 @@ class BucketedEngine(CompositeEngine):
     ) -> None:
         super().__init__()
         self.recipe, self._variant_of = recipe, variant_of
-        self._options: dict[str, Any] = {"threads": threads, "slots_kept": _SLOTS_KEPT, "pin": pin}
+        self._threads, self._pin = threads, pin
         self._layout, self._destination = layout, destination
         self._engines: dict[int, Engine] = {}
-        self._metadata: Callable[[int], dict[Any, Any]] | None = None
+        self._metadata: RowMetadata | None = None
         self.endings = []
         self._workers: WorkerValues | None = None
         self._cores: tuple[int, ...] = ()
@@ -55,14 +57,14 @@ class BucketedEngine(CompositeEngine):
     def work_as(self, workers: WorkerValues) -> None:
         self._workers = self._workers or workers
 
-    def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
+    def read_metadata(self, metadata: RowMetadata) -> None:
         self._metadata = metadata
         super().read_metadata(metadata)
 
     def check_stream(self) -> None:
         current_stream(self._destination.device)
 
-    def submit(self, table: core.BlobTable, rows: npt.NDArray[Any], draws: npt.NDArray[Any]) -> Flight:
+    def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         """Starts a batch.
 
         Raises:
@@ -86,7 +88,14 @@ class BucketedEngine(CompositeEngine):
             if self._closed:
                 raise RuntimeError("the loader was closed")
             recipe = self.recipe.variants[variant]
-            self._engines[variant] = made = make_engine(recipe, self._layout, self._destination, **self._options)
+            self._engines[variant] = made = make_engine(
+                recipe,
+                self._layout,
+                self._destination,
+                threads=self._threads,
+                slots_kept=_SLOTS_KEPT,
+                pin=self._pin,
+            )
             self.endings += made.endings
             if self._metadata is not None:
                 made.read_metadata(self._metadata)
@@ -113,13 +122,13 @@ class BucketedEngine(CompositeEngine):
     def failures(self, flight: Flight) -> list[Failure]:
         return self._of(flight).failures(flight)
 
-    def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> object:
         return self._of(flight).tensor(flight, places)
 
-    def single(self, batch: Any) -> Any:
+    def single(self, batch: torch.Tensor) -> torch.Tensor:
         return batch[0].as_subclass(self.recipe.kind)
 
-    def move_targets(self, targets: Any) -> Any:
+    def move_targets(self, targets: object) -> object:
         return next(iter(self._engines.values())).move_targets(targets)
 
     def cancel(self, flight: Flight) -> None:
@@ -127,14 +136,14 @@ class BucketedEngine(CompositeEngine):
 
     def resize(self, threads: int) -> None:
         """Lets this many threads work in each engine, also in those that are made later."""
-        self._options["threads"] = threads
+        self._threads = threads
         super().resize(threads)
 
     def place(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores)
         super().place(cores)
 
-    def makes(self, product: Any) -> bool:
+    def makes(self, product: object) -> bool:
         if self.closed or self.recipe is not product:
             return False
         return all(one.makes(self.recipe.variants[n]) for n, one in self._engines.items())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from headrace._base.native import core
@@ -47,11 +47,11 @@ class ColumnsEngine(PipelineEngine):
         pipeline = core.gather_pipeline(layout.row_bytes, threads=threads, slots_kept=slots_kept)
         super().__init__(pipeline, [], inline=threads == 0)
 
-    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+    def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         memory = memory_of(self._rows.row_bytes, len(rows)) if self._pin else None
         return Flight(self._pipeline.submit(table, rows, draws, memory))
 
-    def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> dict[str, torch.Tensor]:
         """Returns the batch as a dict of tensors (n, ...); `places` (ascending) selects samples."""
         count, layout = len(flight.batch), self._rows
         parts = parts_of(flight.batch, layout.row_bytes)
@@ -59,11 +59,11 @@ class ColumnsEngine(PipelineEngine):
         made = {name: part.view(dtype).view(count, *shape) for name, part, dtype, shape in described}
         return made if places is None else {name: values[places] for name, values in made.items()}
 
-    def single(self, batch: Any) -> Any:
+    def single(self, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Returns the sample of a batch of one."""
         return {name: values[0] for name, values in batch.items()}
 
-    def makes(self, product: Any) -> bool:
+    def makes(self, product: object) -> bool:
         return not self.closed and self._rows == product
 
     def has_current_limit(self) -> bool:

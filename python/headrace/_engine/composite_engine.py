@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from headrace._base.native import core
 from headrace._engine.counters.counters import Counters, summed
 from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.lanes.call_lane import RowMetadata
 from headrace._engine.lanes.worker_info import WorkerValues
 
 Part = TypeVar("Part")
@@ -29,7 +30,7 @@ class CompositeEngine(Engine):
     def members(self) -> list[Engine]:
         """Returns the engines that there are now; another thread may add one."""
 
-    def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
+    def read_metadata(self, metadata: RowMetadata) -> None:
         for engine in self.members():
             engine.read_metadata(metadata)
 
@@ -87,7 +88,7 @@ class PartsFlight(Flight, Generic[Part]):
 
     batch: core.Batch = field(init=False, repr=False)
     parts: dict[Part, Flight] = field(default_factory=dict)
-    made: dict[Part, Any] = field(default_factory=dict)
+    made: dict[Part, object] = field(default_factory=dict)
 
 
 class PartsEngine(CompositeEngine, Generic[Part]):
@@ -108,7 +109,7 @@ class PartsEngine(CompositeEngine, Generic[Part]):
     @abstractmethod
     def _of_part(
         self, part: Part, table: object, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]
-    ) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    ) -> tuple[object, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Returns the table, rows and draws of a part."""
 
     def submit(self, table: object, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
@@ -163,7 +164,7 @@ class PartsEngine(CompositeEngine, Generic[Part]):
         """Returns a failure with the name of its part, where parts have names."""
         return failure
 
-    def made(self, flight: Flight, places: list[int] | None) -> dict[Part, Any]:
+    def made(self, flight: Flight, places: list[int] | None) -> dict[Part, object]:
         """Returns what each engine made, by part."""
         assert isinstance(flight, PartsFlight)
         for part, one in flight.parts.items():

@@ -9,12 +9,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import ParamSpec, TypeVar
 
 import torch
 
 DECODERS = ("auto", "hardware", "cuda", "cpu")
 EMULATED = "emulated"
+
+P = ParamSpec("P")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def resolve(device: object, decoder: str, deterministic: bool = False) -> Destin
     return _cuda(where, decoder, deterministic)
 
 
-def native() -> tuple[Any, str]:
+def native() -> tuple[ModuleType | None, str]:
     """Returns the module `_gpu`, or None and the reason. It is imported only here: CPU users never pay for it."""
     try:
         return importlib.import_module("headrace._gpu"), ""
@@ -81,7 +85,7 @@ def native() -> tuple[Any, str]:
         return None, f"headrace's module _gpu does not load ({error})"
 
 
-def required() -> Any:
+def required() -> ModuleType:
     """Returns the module `_gpu`. Raises RuntimeError if it cannot be imported."""
     module, why_not = native()
     if module is None:
@@ -104,15 +108,15 @@ def current_stream(device: torch.device) -> int:
     return int(torch.cuda.current_stream(device).cuda_stream)
 
 
-def with_stream_of_caller(device: torch.device, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_stream_of_caller(device: torch.device, function: Callable[P, Made]) -> Callable[P, Made]:
     """Returns `function` wrapped to run on the caller's current stream in any thread: torch's is thread-local."""
     if device.type != "cuda":
         return function
     stream = torch.cuda.current_stream(device)
 
-    def called(*arguments: object) -> Any:
+    def called(*arguments: P.args, **options: P.kwargs) -> Made:
         with torch.cuda.stream(stream):
-            return function(*arguments)
+            return function(*arguments, **options)
 
     return called
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from headrace._base.cores import usable_cores
@@ -14,9 +15,12 @@ from headrace._base.native import core
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination, current_stream
 from headrace._engine.engine import Engine, Failure, Flight
-from headrace._engine.image_engine import ImageEngine
+from headrace._engine.image_engine import ImageEngine, SampleOptions
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
 
 
 @dataclass(frozen=True)
@@ -50,14 +54,20 @@ def decoding_threads(destination: Destination, wanted: int) -> int:
     return min(wanted, max(1, usable_cores() - CALLS[destination.decoder].cores))
 
 
-def moved(value: Any, device: torch.device) -> Any:
-    """Returns `value` with every tensor in it moved to `device`; to CUDA by non-blocking copies from pinned memory."""
+def moved_tensor(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Returns a tensor on `device`; to CUDA by a non-blocking copy from pinned memory."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def moved(value: object, device: torch.device) -> object:
+    """Returns `value` with every tensor in it moved to `device`, as by `moved_tensor`."""
     if isinstance(value, torch.Tensor):
-        return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value.to(device)
+        return moved_tensor(value, device)
     if isinstance(value, dict):
         return type(value)({key: moved(one, device) for key, one in value.items()})
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(moved(one, device) for one in value))
+        kind: Any = type(value)
+        return kind(*(moved(one, device) for one in value))
     if isinstance(value, (list, tuple)):
         return type(value)(moved(one, device) for one in value)
     return value
@@ -71,7 +81,7 @@ class _DeviceEngine(ImageEngine):
     def check_stream(self) -> None:
         current_stream(self._destination.device)
 
-    def move_targets(self, targets: Any) -> Any:
+    def move_targets(self, targets: object) -> object:
         return moved(targets, self._destination.device)
 
 
@@ -92,11 +102,11 @@ class FusedEngine(_DeviceEngine):
     def resize(self, threads: int) -> None:
         super().resize(decoding_threads(self._destination, threads))
 
-    def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
+    def _make_backend(self, lut: npt.NDArray[np.uint8], samples: SampleOptions, slots_kept: int) -> CapsuleType:
         index = self._destination.device.index or 0
         calls = CALLS.get(self._destination.decoder)
         # The batches in flight, and one more that the device may still read.
-        return destinations.required().backend(
+        backend: CapsuleType = destinations.required().backend(
             self._destination.kind,
             index,
             self.recipe,
@@ -108,8 +118,9 @@ class FusedEngine(_DeviceEngine):
             **({} if calls is None else {"lanes": calls.lanes, "group": calls.group}),
             **samples,
         )
+        return backend
 
-    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+    def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         stream = current_stream(self._destination.device)
         memory = self._empty(len(rows), device=self._destination.device)
         return Flight(self._pipeline.submit(table, rows, draws, memory, stream), stream)

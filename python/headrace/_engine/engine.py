@@ -13,6 +13,7 @@ import numpy.typing as npt
 from headrace._base.lifetimes.finalizers import Ending
 from headrace._base.native import core
 from headrace._engine.counters.counters import Counters
+from headrace._engine.lanes.call_lane import RowMetadata
 from headrace._engine.lanes.worker_info import WorkerValues
 
 
@@ -88,11 +89,11 @@ class Engine(Ending, ABC):
         """Returns the failed samples in order. A second call returns none."""
 
     @abstractmethod
-    def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> object:
         """Returns the n samples of a batch as one value; `places` (ascending) selects samples."""
 
     @abstractmethod
-    def single(self, batch: Any) -> Any:
+    def single(self, batch: Any) -> object:
         """Returns the sample of a batch of one, without collation."""
 
     @abstractmethod
@@ -138,7 +139,7 @@ class Engine(Ending, ABC):
         """Makes `close` not wait for the jobs that Python threads are running."""
 
     @abstractmethod
-    def makes(self, product: Any) -> bool:
+    def makes(self, product: object) -> bool:
         """Returns whether this engine can be used for another epoch of `product`: a recipe, a layout of rows, or the
         products of several parts."""
 
@@ -151,7 +152,7 @@ class Engine(Ending, ABC):
         """Ends the threads; Python threads first finish their current step. Batches already handed out stay valid.
         Idempotent."""
 
-    def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
+    def read_metadata(self, metadata: RowMetadata) -> None:
         """Sets the function from which Python steps get the metadata (Pillow's ``info``) of the sample of a row."""
 
     def work_as(self, workers: WorkerValues) -> None:
@@ -161,7 +162,7 @@ class Engine(Ending, ABC):
     def check_stream(self) -> None:
         """Raises RuntimeError if the caller's current stream cannot take a batch; called before any other work."""
 
-    def move_targets(self, targets: Any) -> Any:
+    def move_targets(self, targets: object) -> object:
         """Returns a batch's targets on the device of its images."""
         return targets
 

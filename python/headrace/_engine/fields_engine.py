@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace._base.native import core
 from headrace._engine.columns_engine import ColumnsEngine
 from headrace._engine.composite_engine import PartsEngine
 from headrace._engine.counters.counters import Counters, summed
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import moved
 from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.lanes.call_lane import RowMetadata
 
 #: Returns a sentence about images of different (height, width) in one sample; "" if all have the same.
 Unequal = Callable[[Mapping[str, tuple[int, int]]], str]
@@ -47,14 +49,14 @@ class FieldsEngine(PartsEngine[str]):
     def _images(self) -> dict[str, Engine]:
         return {name: one for name, one in self._parts.items() if not isinstance(one, ColumnsEngine)}
 
-    def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
+    def read_metadata(self, metadata: RowMetadata) -> None:
         """Sets the function that returns, for a sample, the function that reads each image's metadata, by part."""
         for name, engine in self._images().items():
             engine.read_metadata(lambda index, name=name: metadata(index)[name]())  # type: ignore[misc]
 
     def _of_part(
         self, part: str, table: Any, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]
-    ) -> tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    ) -> tuple[core.BlobTable, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         return table.parts[part], rows if table.rows is None else table.rows[rows], draws[:, self._columns[part]]
 
     def failures(self, flight: Flight) -> list[Failure]:
@@ -78,16 +80,16 @@ class FieldsEngine(PartsEngine[str]):
             named = {name: (int(one[sample, 0]), int(one[sample, 1])) for name, one in sizes.items()}
             yield Failure(sample, "plan", self._unequal(named), 0, None)
 
-    def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> dict[str, object]:
         """Returns what each engine made, by part."""
         images = self._images()
         made = self.made(flight, places)
         return {name: part if name in images else self.move_targets(part) for name, part in made.items()}
 
-    def single(self, batch: Any) -> Any:
+    def single(self, batch: Mapping[str, object]) -> dict[str, object]:
         return {name: self._parts[name].single(one) for name, one in batch.items()}
 
-    def move_targets(self, targets: object) -> Any:
+    def move_targets(self, targets: object) -> object:
         return targets if self._destination.way == "memory" else moved(targets, self._destination.device)
 
     def counters(self) -> Counters:
@@ -98,9 +100,10 @@ class FieldsEngine(PartsEngine[str]):
     def engines(self) -> int:
         return len(self._parts)
 
-    def makes(self, product: Any) -> bool:
+    def makes(self, product: object) -> bool:
         return (
             not self.closed
+            and isinstance(product, Mapping)
             and list(product) == list(self._parts)
             and all(self._parts[name].makes(one) for name, one in product.items())
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from PIL import Image
 
@@ -19,13 +21,24 @@ from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+
 #: The DLPack type code of a dtype.
 DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}
 
 
-def byte_table(recipe: Recipe) -> np.ndarray[Any, Any]:
+def byte_table(recipe: Recipe) -> npt.NDArray[np.uint8]:
     """Returns the bytes of a recipe's lut, as the core takes them."""
     return recipe.lut.contiguous().view(torch.uint8).numpy()
+
+
+class SampleOptions(TypedDict):
+    """Arguments of a pipeline about its samples."""
+
+    layout: str
+    max_pixels: int
+    pass_order: str
 
 
 class ImageEngine(PipelineEngine):
@@ -54,36 +67,36 @@ class ImageEngine(PipelineEngine):
         self.max_pixels = Image.MAX_IMAGE_PIXELS or 0
         self._layout, self._pin = layout, pin
         self._storages = StoragePool(slots_kept)
-        samples: dict[str, Any] = {
-            "layout": layout.value,
-            "max_pixels": self.max_pixels,
-            "pass_order": pillow_rule.pass_order(),
-        }
+        samples = SampleOptions(layout=layout.value, max_pixels=self.max_pixels, pass_order=pillow_rule.pass_order())
         pipeline = self._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
         lanes: list[PythonLane] = [PillowLane(pipeline, threads, recipe.mode, recipe.upright)]
         if calls := recipe.calls:
             lanes.append(CallLane(pipeline, threads, calls, layout))
         super().__init__(pipeline, lanes, inline=threads == 0)
 
-    def _make_pipeline(self, samples: dict[str, Any], *, threads: int, slots_kept: int, isa: str) -> core.Pipeline:
-        """Returns the native pipeline; `samples` are its arguments about samples."""
+    def _make_pipeline(self, samples: SampleOptions, *, threads: int, slots_kept: int, isa: str) -> core.Pipeline:
+        """Returns the native pipeline."""
         lut = byte_table(self.recipe)
         backend = self._make_backend(lut, samples, slots_kept)
         return core.Pipeline(
             self.recipe, lut, threads=threads, slots_kept=slots_kept, isa=isa, backend=backend, **samples
         )
 
-    def _make_backend(self, lut: np.ndarray[Any, Any], samples: dict[str, Any], slots_kept: int) -> Any:
+    def _make_backend(self, lut: npt.NDArray[np.uint8], samples: SampleOptions, slots_kept: int) -> CapsuleType | None:
         """Returns a backend of `_gpu`; None: batches are in this machine's memory."""
         return None
 
-    def _empty(self, count: int, **where: Any) -> torch.Tensor:
-        """Returns uninitialised memory for a batch; `where` are options of ``torch.empty``."""
-        shape = (count, *self.recipe.shape)
-        where = {"device": "cpu"} | where  # explicit, because torch's default device may be another
-        return torch.empty(shape, dtype=self.recipe.dtype, memory_format=self._layout.memory_format, **where)
+    def _empty(self, count: int, device: torch.device | str = "cpu", *, pin_memory: bool = False) -> torch.Tensor:
+        """Returns uninitialised memory for a batch, never on torch's default device, which may be another."""
+        return torch.empty(
+            (count, *self.recipe.shape),
+            dtype=self.recipe.dtype,
+            memory_format=self._layout.memory_format,
+            device=device,
+            pin_memory=pin_memory,
+        )
 
-    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+    def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         """Starts a batch.
 
         Args:
@@ -114,11 +127,11 @@ class ImageEngine(PipelineEngine):
         capsule = self._pipeline.tensor(flight.batch, count, DLPACK_CODE[self.recipe.dtype])
         return torch.utils.dlpack.from_dlpack(capsule)
 
-    def single(self, batch: Any) -> Any:
+    def single(self, batch: torch.Tensor | Sequence[torch.Tensor]) -> object:
         """Returns the sample of a batch of one, without collation: a tensor of the class that the transforms make."""
         return batch[0].as_subclass(self.recipe.kind)
 
-    def makes(self, product: Any) -> bool:
+    def makes(self, product: object) -> bool:
         return not self.closed and self.recipe is product
 
     def has_current_limit(self) -> bool:

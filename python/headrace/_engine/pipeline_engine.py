@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace._base.native import core
 from headrace._engine.counters.counters import Counters
 from headrace._engine.engine import Engine, Failure, Flight
-from headrace._engine.lanes.call_lane import CallLane
+from headrace._engine.lanes.call_lane import CallLane, RowMetadata
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._engine.lanes.worker_info import WorkerValues
 
@@ -33,7 +33,7 @@ class PipelineEngine(Engine):
         self.endings = [pipeline.close]
         self._served_here = [lane for lane in lanes if lane.threads == 0]
 
-    def read_metadata(self, metadata: Callable[[int], dict[Any, Any]]) -> None:
+    def read_metadata(self, metadata: RowMetadata) -> None:
         for lane in self._lanes:
             if isinstance(lane, CallLane):
                 lane.metadata = metadata
@@ -48,8 +48,8 @@ class PipelineEngine(Engine):
         flight: Flight,
         places: list[int],
         table: core.BlobTable,
-        rows: np.ndarray[Any, Any],
-        draws: np.ndarray[Any, Any],
+        rows: npt.NDArray[np.int64],
+        draws: npt.NDArray[np.float64],
     ) -> Flight:
         return Flight(self._pipeline.repair(flight.batch, places, table, rows, draws), flight.stream)
 
@@ -104,13 +104,11 @@ class PipelineEngine(Engine):
 
     @property
     def slots(self) -> int:
-        slots: int = self._pipeline.slots
-        return slots
+        return self._pipeline.slots
 
     @property
     def closed(self) -> bool:
-        closed: bool = self._pipeline.closed
-        return closed
+        return self._pipeline.closed
 
     def serves_in_this_thread(self) -> bool:
         return PythonLane.served_here() is self._pipeline

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from headrace._base.native import core
 from headrace._engine.destination import Destination
-from headrace._engine.device_engine import moved
+from headrace._engine.device_engine import moved, moved_tensor
 from headrace._engine.engine import Flight
 from headrace._engine.image_engine import DLPACK_CODE, ImageEngine
 from headrace._recipe.images.memory_format import Layout
@@ -37,7 +38,7 @@ class RaggedEngine(ImageEngine):
         self._destination, self.stacked, self._pins = destination, stacked, pin
         super().__init__(recipe, layout, threads=threads, slots_kept=0)
 
-    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+    def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         return Flight(self._pipeline.submit(table, rows, draws))
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
@@ -47,11 +48,11 @@ class RaggedEngine(ImageEngine):
         images = [torch.utils.dlpack.from_dlpack(self._pipeline.sized_tensor(flight.batch, n, code)) for n in wanted]
         if self._pins:
             images = [image.pin_memory() for image in images]
-        images = moved(images, self._destination.device)
+        images = [moved_tensor(image, self._destination.device) for image in images]
         if not self.stacked:
             return Ragged(images)
         # A program may have changed its batch sampler: then torch's function stacks, or says that sizes differ.
         return images[0][None] if len(images) == 1 else torch.stack(images)
 
-    def move_targets(self, targets: Any) -> Any:
+    def move_targets(self, targets: object) -> object:
         return moved(targets, self._destination.device)

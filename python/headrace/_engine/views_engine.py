@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from headrace._base.native import core
@@ -15,7 +16,7 @@ from headrace._engine.composite_engine import PartsEngine
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine, Flight
-from headrace._engine.image_engine import ImageEngine, byte_table
+from headrace._engine.image_engine import ImageEngine, SampleOptions, byte_table
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
@@ -31,7 +32,7 @@ class ViewsEngine(ImageEngine):
         layout, threads, slots_kept, pin, isa: as in `ImageEngine`.
     """
 
-    def _make_pipeline(self, samples: dict[str, Any], *, threads: int, slots_kept: int, isa: str) -> core.Pipeline:
+    def _make_pipeline(self, samples: SampleOptions, *, threads: int, slots_kept: int, isa: str) -> core.Pipeline:
         views = self.recipe.views
         self._sample_bytes = [one.channels * one.height * one.width * one.dtype.itemsize for one in views]
         stacked = self.recipe.packing == "stack"
@@ -42,7 +43,7 @@ class ViewsEngine(ImageEngine):
             views, luts, stacked=stacked, threads=threads, slots_kept=slots_kept, isa=isa, **samples
         )
 
-    def submit(self, table: core.BlobTable, rows: np.ndarray[Any, Any], draws: np.ndarray[Any, Any]) -> Flight:
+    def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         memory = memory_of(self._sample_bytes, len(rows)) if self._pin else None
         return Flight(self._pipeline.submit(table, rows, draws, memory))
 
@@ -67,7 +68,7 @@ class ViewsEngine(ImageEngine):
             return values.view(-1, view.height, view.width, view.channels).permute(0, 3, 1, 2)
         return values.view(-1, view.channels, view.height, view.width)
 
-    def single(self, batch: Any) -> Any:
+    def single(self, batch: Any) -> object:
         """Returns the views of the sample of a batch of one."""
         return _single(self.recipe, batch)
 
@@ -92,18 +93,18 @@ class SeparateViews(PartsEngine[int]):
     def _of_part(self, part: int, *where: Any) -> Any:
         return where
 
-    def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> object:
         """Returns the batch as a list or dict of tensors (n, C, H, W); `places` (ascending) selects samples."""
         return self.recipe.packed(list(self.made(flight, places).values()))
 
-    def single(self, batch: Any) -> Any:
+    def single(self, batch: Any) -> object:
         """Returns the views of the sample of a batch of one."""
         return _single(self.recipe, batch)
 
-    def move_targets(self, targets: Any) -> Any:
+    def move_targets(self, targets: object) -> object:
         return self._parts[0].move_targets(targets)
 
-    def makes(self, product: Any) -> bool:
+    def makes(self, product: object) -> bool:
         views = enumerate(self.recipe.views)
         return not self.closed and self.recipe is product and all(self._parts[n].makes(view) for n, view in views)
 
@@ -116,7 +117,7 @@ def _selected(values: torch.Tensor, places: list[int] | None) -> torch.Tensor:
     return values[: len(places)]
 
 
-def _single(recipe: Recipe, batch: Any) -> Any:
+def _single(recipe: Recipe, batch: Any) -> object:
     if recipe.packing == "stack":
         return batch[0]
     made = zip(recipe.unpacked(batch), recipe.views, strict=True)

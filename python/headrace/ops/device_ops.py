@@ -45,7 +45,7 @@ class DeviceOps:
 
     def decode(self, data: bytes, stream: int) -> torch.Tensor | None:
         """Returns uint8 (3, H, W) on the device; None if Pillow has to decode the image."""
-        header: dict[str, Any] = core.jpeg_header(data)
+        header = core.jpeg_header(data)
         if header["not_plain"] is not None:
             return None
         image = torch.empty((3, header["height"], header["width"]), dtype=torch.uint8, device=self._destination.device)

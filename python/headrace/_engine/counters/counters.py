@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from headrace._engine.counters.percentiles import Counts
 
@@ -49,7 +48,7 @@ def summed(parts: Iterable[Counters]) -> Counters:
     """Returns the sum of several engines' counters."""
     items: Counter[str] = Counter()
     busy: Counter[str] = Counter()
-    durations: dict[str, Any] = {}
+    durations: dict[str, Counts] = {}
     size = asleep = 0
     workers: list[int] = []
     python: list[int] = []

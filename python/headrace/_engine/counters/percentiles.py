@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from itertools import accumulate
-from typing import Any
+from typing import SupportsInt
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ class Durations:
         self.counts[max(0, bisect_right(BOUNDS, ns) - 1)] += 1
 
 
-def percentile(counts: Any, share: float) -> float:
+def percentile(counts: Iterable[SupportsInt], share: float) -> float:
     """Returns the duration that a share of all durations does not exceed, in seconds, off by 12 % at most; 0 without
     any.
 

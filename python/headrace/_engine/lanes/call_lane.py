@@ -26,6 +26,9 @@ from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.calls import CallFunction
 from headrace._recipe.steps.steps import Call
 
+#: Returns Pillow's ``info`` for the file of the sample with this row.
+RowMetadata = Callable[[int], dict[Any, Any]]
+
 _PACKAGE = str(Path(__file__).parents[1])
 
 
@@ -47,8 +50,7 @@ class CallLane(PythonLane):
         self._layout = layout
         self.workers: WorkerValues | None = None  # what get_worker_info() reports in the lane's threads
         self._own = threading.local()
-        #: Returns Pillow's ``info`` for the file of the sample with this row.
-        self.metadata: Callable[[int], dict[Any, Any]] | None = None
+        self.metadata: RowMetadata | None = None
         self._numbers = itertools.count()
         super().__init__(pipeline, 0 if any(call.process_wide for call in calls) else threads)
 

@@ -6,8 +6,8 @@ import os
 import threading
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
 
+from torch.utils.data import Dataset
 from torch.utils.data._utils import worker as torchs
 
 _HOOK = "_headrace_info_of_this_thread"
@@ -19,7 +19,7 @@ class WorkerValues:
 
     count: int
     seed: int  # seed of worker 0
-    dataset: Any
+    dataset: Dataset[object]
 
 
 class _Here(threading.local):
@@ -56,7 +56,7 @@ def _of_this_thread() -> torchs.WorkerInfo | None:
     return _here.info
 
 
-def _threads_first() -> Any:
+def _threads_first() -> object:
     return _headrace_info_of_this_thread() or _worker_info  # type: ignore[name-defined]  # noqa: F821 - of torch's module
 
 
@@ -66,7 +66,7 @@ def _install() -> None:
     torch keeps its answer in a global of the process, which other threads would see. Programs may have imported the
     function by name before this module was loaded, so its code object is replaced rather than the name.
     """
-    function: Any = torchs.get_worker_info
+    function: object = torchs.get_worker_info
     if isinstance(function, FunctionType) and not function.__code__.co_freevars and _HOOK not in vars(torchs):
         setattr(torchs, _HOOK, _of_this_thread)
         function.__code__ = _threads_first.__code__
