@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import PIL
 import torch
 
 from headrace._base.errors import SampleError
+from headrace._base.types import State
 from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._loading.epoch.delivery_tracker import Delivery, settle
@@ -149,12 +150,12 @@ _START = ("epoch", "begun", "base_seed", "drew_seed", "sampler_epoch")
 _PLACE = ("position", "offset", "batches")
 
 
-def save(identity: Identity, at: Resume) -> dict[str, Any]:
+def save(identity: Identity, at: Resume) -> State:
     """Returns the state as a dict of ints, strings, tensors and the samplers' own states, for ``torch.save``.
 
     It can be loaded with ``weights_only=True`` if the samplers' own states can.
     """
-    state: dict[str, Any] = {"version": VERSION, **vars(identity)}
+    state: State = {"version": VERSION, **vars(identity)}
     state.update({name: getattr(at, name) for name in _PLACE})
     state.update({name: getattr(at.start, name) for name in _START})
     late = at.start.late or at.start.random  # always states, so that all of a loader's checkpoints are alike
@@ -214,8 +215,10 @@ def _is_generator_state(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype == torch.uint8 and value.ndim == 1
 
 
-def _is_default_generator_state(value: Any) -> bool:
+def _is_default_generator_state(value: object) -> bool:
     """Whether torch's default generator, which is the CPU's, takes it; those of other devices have other states."""
+    if not isinstance(value, torch.Tensor):
+        return False
     try:
         torch.Generator().set_state(value)
     except (RuntimeError, TypeError):
@@ -231,7 +234,7 @@ _RANDOM = ("generator_states", "default_generator_state")
 _LATE = {"late": False, "asked": True}  # what earlier versions did not save, and what it was
 _LATE_RANDOM = ("late_generator_states", "late_default_generator_state")
 #: Entry -> (its description for messages, predicate for valid values).
-_ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_ENTRIES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "epoch": ("an integer >= 0", _is_count),
     "begun": ("True or False", lambda value: isinstance(value, bool)),
     "base_seed": ("an integer or None", _is_number_or_none),
@@ -253,7 +256,7 @@ _ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 _ENTRIES |= {name: _ENTRIES[name.removeprefix("late_")] for name in _LATE_RANDOM}
 
 
-def _in_another_world(then: Resume, saved: dict[str, Any]) -> Resume:
+def _in_another_world(then: Resume, saved: State) -> Resume:
     """Converts a position of the saved world size to an offset in items, which fits any world size."""
     if 0 <= then.batches <= then.position:  # the epoch was complete; drop_last dropped the items that are left
         offset = _END

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -31,7 +31,22 @@ from headrace._recipe.draws.generator_states import RandomState, base_seed, gene
 from headrace._recipe.draws.python_randomness import generators_held
 from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
 
+T = TypeVar("T")
+
 _DATASETS = ("data_source", "dataset")  # samplers' attributes that hold the dataset; a sampler's copy shares it
+
+
+class Ordering(Protocol):
+    """The part of a torch DataLoader that decides the order."""
+
+    @property
+    def sampler(self) -> Iterable[object]: ...
+
+    @property
+    def batch_sampler(self) -> Iterable[object] | None: ...
+
+    @property
+    def generator(self) -> torch.Generator | None: ...
 
 
 class Epochs:
@@ -47,7 +62,7 @@ class Epochs:
         keeps_base_seed: whether only the first epoch draws the base seed, as torch does with persistent workers.
     """
 
-    def __init__(self, loader: object, length: int, seed: int | None, *, keeps_base_seed: bool) -> None:
+    def __init__(self, loader: Ordering, length: int, seed: int | None, *, keeps_base_seed: bool) -> None:
         self._length, self._seed = length, seed
         self._keeps_base_seed = keeps_base_seed
         self._next = 0
@@ -56,11 +71,13 @@ class Epochs:
         self._progress: Progress | None = None  # progress of the newest epoch, until another one is requested
         self._newest: EpochOrder | None = None  # order of the newest epoch; None in a copy of the loader
         self._sampler_state: SamplerState | None = None  # in a copy of the loader: the sampler's state at `_progress`
-        self._sampler = self._batch_sampler = self._generator = None
+        self._sampler: Iterable[object] = []  # `follow` sets it
+        self._batch_sampler: Iterable[object] | None = None
+        self._generator: torch.Generator | None = None
         self.naming = Naming()
         self.follow(loader, length)
 
-    def follow(self, loader: Any, length: int | None) -> None:
+    def follow(self, loader: Ordering, length: int | None) -> None:
         """Adopts the loader's current samplers and generator, which a subclass may have replaced, and the dataset's
         number of samples; None: it is the same."""
         self._length = self._length if length is None else length
@@ -197,7 +214,7 @@ class Epochs:
         # torch calls `iter` on what yields the batches: once, or before and after the base seed where processes make
         # them. Its BatchSampler calls `iter` on the sampler inside with the first batch.
         outer = cut.batch_size is None and at.sampler is None
-        iterator: Iterator[Any] | None = iter(items) if outer else None
+        iterator: Iterator[object] | None = iter(items) if outer else None
         drawn = base_seed(self._generator) if drew else start.base_seed
         if outer and ahead and drew:
             iterator = iter(items)
@@ -219,7 +236,7 @@ class Epochs:
         whole, after_offset = (self._count(items, cut, passed) for passed in (0, offset))
         return Progress(begun, seed, whole, cut, offset, after_offset), order
 
-    def _copied(self, sampler: object) -> Any:
+    def _copied(self, sampler: T) -> T:
         """Returns a sampler to look ahead with: itself, or a copy if iterating would change its own state."""
         if not any(map(is_stateful, sampler_chain(sampler))):
             return sampler

@@ -6,10 +6,11 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from torch.utils.data import BatchSampler
 
 from headrace._loading.epoch.sampler_items import Naming, as_indices
 from headrace._loading.epoch.sampler_kinds import draws_at_once
@@ -38,9 +39,9 @@ class Cut:
 
     batch_size: int | None
     drop_last: bool = False
-    share: Share[Any] = field(default_factory=Share)
+    share: Share[object] = field(default_factory=Share)
     of_rank: tuple[int, int] = (0, 1)
-    by: Any = field(default=None, compare=False, repr=False)
+    by: BatchSampler | None = field(default=None, compare=False, repr=False)
 
     def now(self, *, first: bool) -> Cut:
         """Returns the cut of the next batch. torch reads the batch size again with each; with drop_last, only once.
@@ -84,7 +85,7 @@ class OrderedBatch:
 
     indices: Int64s
     occurrences: Int64s
-    asked: Any = None
+    asked: object = None
     is_other: bool = False
     from_end: bool = False
     beyond: str = ""
@@ -107,7 +108,7 @@ class _Step:
         state: the sampler's state after them; None if it has none.
     """
 
-    items: list[Any]
+    items: list[object]
     named: int
     state: SamplerState | None
 
@@ -145,7 +146,7 @@ class EpochOrder:
 
     def __init__(
         self,
-        sampler: Iterable[Any],
+        sampler: Iterable[object],
         unique: bool,
         length: int,
         cut: Cut,
@@ -154,24 +155,24 @@ class EpochOrder:
         naming: Naming = Naming(),  # noqa: B008 - immutable
         *,
         ahead: int = 0,
-        iterator: Iterator[Any] | None = None,
+        iterator: Iterator[object] | None = None,
         untouched: SamplerState | None = None,
     ) -> None:
         self.sampler, self.ahead = sampler, ahead
         self._length, self._cut, self._naming = length, cut, naming
-        self._head: list[Any] = []  # the first items, which may be repeated at the end to fill the ranks' last batches
+        self._head: list[object] = []  # the first items, which may be repeated to fill the ranks' last batches
         self._occurrences = None if unique else Occurrences(length)
         self._at_once = draws_at_once(sampler)
         self._reads = self._taken = 0  # batches that torch's loader would have read by now, and those read here
         self._cuts: deque[Cut] = deque()  # of batches that torch's loader would have read
         self._steps: deque[_Step] = deque()  # read, and not requested yet
-        self._drawn: list[Any] = []  # items taken before their batch was read
+        self._drawn: list[object] = []  # items taken before their batch was read
         self._ended = False  # whether the sampler must not be asked again
         self._over = False  # whether it had no more items
         self._history: History | None = None
         self._state_before = untouched if resumed is None else resumed
         self._batches = self._first = first
-        self._iterator: Iterator[Any] | None = None
+        self._iterator: Iterator[object] | None = None
         self.asked = False
         if resumed is not None:
             iterator = resumed.begin(sampler)
@@ -181,7 +182,7 @@ class EpochOrder:
         if iterator is not None:
             self._begin(iterator)
 
-    def _begin(self, iterator: Iterator[Any]) -> None:
+    def _begin(self, iterator: Iterator[object]) -> None:
         """Takes the next items from `iterator`."""
         self._iterator = iterator
         # Calls only `next`: `iter`, which itertools would call each time, restarts some iterators.
@@ -312,13 +313,13 @@ class EpochOrder:
         if not (self._drawn or self._steps):
             self._drawn = self._ask(1)
 
-    def _take(self, count: int) -> list[Any]:
+    def _take(self, count: int) -> list[object]:
         drawn, self._drawn = self._drawn[:count], self._drawn[count:]
         items = drawn + self._ask(count - len(drawn))
         self._head += items[: self._cut.share.world_size - len(self._head)]
         return items
 
-    def _ask(self, count: int) -> list[Any]:
+    def _ask(self, count: int) -> list[object]:
         """Returns up to `count` items of the sampler."""
         if self._ended:
             return []
@@ -330,7 +331,7 @@ class EpochOrder:
                 before()
             return self._asked_for(count)
 
-    def _asked_for(self, count: int) -> list[Any]:
+    def _asked_for(self, count: int) -> list[object]:
         try:
             if self._iterator is None:
                 self._state_before = SamplerState.before(self.sampler)
@@ -341,7 +342,7 @@ class EpochOrder:
             self._ended = self._cut.batch_size is not None
             raise
 
-    def _name(self, items: list[Any], named: int) -> list[OrderedBatch]:
+    def _name(self, items: list[object], named: int) -> list[OrderedBatch]:
         """Turns items into batches with their occurrences: one batch of all items, or one per item.
 
         Args:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from headrace._base.types import Array
 
 Int64s = npt.NDArray[np.int64]
 
@@ -31,7 +34,7 @@ class Naming:
     live: bool = False
 
 
-def as_indices(named: Any, naming: Naming) -> tuple[Int64s | None, Any]:
+def as_indices(named: Any, naming: Naming) -> tuple[Int64s | None, object]:
     """Returns the samples that an item names, int64 (n,), and what torch would pass to the dataset.
 
     The first is None if only torch's way makes the batch: the item is no number or sequence of numbers, or its numbers
@@ -58,7 +61,7 @@ def as_indices(named: Any, naming: Naming) -> tuple[Int64s | None, Any]:
     return _plain(named), named
 
 
-def _plain(given: Any) -> Int64s | None:
+def _plain(given: Sequence[Any]) -> Int64s | None:
     """Returns numbers as an array; None if one of them is of another kind, or there are none."""
     kinds = set(map(type, given))
     try:
@@ -77,7 +80,7 @@ def _plain(given: Any) -> Int64s | None:
     return None if kinds - {int, torch.Tensor, np.int64} and indices.min() < 0 else indices
 
 
-def _of_array(named: npt.NDArray[Any]) -> Int64s | None:
+def _of_array(named: Array) -> Int64s | None:
     if named.dtype == np.uint64 and int(named.max()) >= 2**63:
         return None
     return None if named.dtype != np.int64 and named.min() < 0 else named.astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TypeGuard, TypeVar
 
 from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
@@ -12,8 +12,10 @@ from headrace._base.originals.originality import is_own
 from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain
 from headrace.sampler.distributed import ShardedSampler
 
+Kind = TypeVar("Kind")
 
-def is_torchs(sampler: object, *kinds: type) -> bool:
+
+def is_torchs(sampler: object, *kinds: type[Kind]) -> TypeGuard[Kind]:
     """Whether the sampler is of one of these classes of torch itself, with the iteration that torch gave it."""
     kind = type(sampler)
     return kind in kinds and is_own(
@@ -21,7 +23,7 @@ def is_torchs(sampler: object, *kinds: type) -> bool:
     )
 
 
-def names_each_once(sampler: Any, length: int) -> bool:
+def names_each_once(sampler: object, length: int) -> bool:
     """Whether an epoch of this sampler or batch sampler is known to yield no sample twice."""
     if is_torchs(sampler, BatchSampler) or isinstance(sampler, ShardedSampler):
         return names_each_once(sampler.sampler, length)
@@ -32,12 +34,12 @@ def names_each_once(sampler: Any, length: int) -> bool:
     return is_headrace_sampler(sampler) and sampler.unique
 
 
-def is_headrace_sampler(sampler: object) -> bool:
+def is_headrace_sampler(sampler: object) -> TypeGuard[Seeded]:
     """Whether the sampler's class is headrace's own, not a subclass defined elsewhere."""
     return isinstance(sampler, Seeded) and type(sampler).__module__.startswith("headrace.")
 
 
-def draws_at_once(sampler: Any) -> bool:
+def draws_at_once(sampler: object) -> bool:
     """Whether a sampler makes all its draws with its first item: when the others are taken is not to be noticed."""
     if is_torchs(sampler, SequentialSampler, WeightedRandomSampler, TorchDistributedSampler):
         return True

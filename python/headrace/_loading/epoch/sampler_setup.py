@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,8 @@ class Samplers(NamedTuple):
     """The DataLoader arguments that decide the order."""
 
     shuffle: bool | None
-    sampler: Any
-    batch_sampler: Any
+    sampler: Iterable[Any] | None
+    batch_sampler: Iterable[list[Any]] | None
 
     @property
     def any(self) -> bool:
@@ -81,7 +81,7 @@ def shard(
     return Samplers(shuffle, sampler, batch_sampler)
 
 
-def _sharded(sampler: Any, world: World, drop_last: bool) -> ShardedSampler:
+def _sharded(sampler: Iterable[object], world: World, drop_last: bool) -> ShardedSampler:
     for one in sampler_chain(sampler):
         if type(one).__module__.startswith("torch.") and getattr(one, "generator", one) is None:
             warnings.warn(
@@ -103,19 +103,18 @@ class Order(NamedTuple):
         name: a string that identifies the order, for `state_dict()`.
     """
 
-    sampler: Any
+    sampler: Iterable[object]
     unique: bool
     cut: Cut
     name: str
 
     @property
-    def items(self) -> Iterable[Any]:
+    def items(self) -> Iterable[object]:
         """The items of all ranks, in the sampler's current epoch."""
-        whole: Iterable[Any] = self.sampler.whole if _is_sharded(self.sampler) else self.sampler
-        return whole
+        return self.sampler.whole if _is_sharded(self.sampler) else self.sampler
 
 
-def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) -> Order:
+def order_of(sampler: Iterable[object], batch_sampler: Iterable[object] | None, length: int, seed: int | None) -> Order:
     """Returns the order of a loader's samplers.
 
     Args:
@@ -134,7 +133,7 @@ def order_of(sampler: Any, batch_sampler: Any, length: int, seed: int | None) ->
     return Order(outer, names_each_once(outer, length), cut, _name(outer, seed))
 
 
-def _is_sharded(sampler: object) -> bool:
+def _is_sharded(sampler: object) -> TypeGuard[RankSampler[object]]:
     return isinstance(sampler, RankSampler) and is_headrace_sampler(sampler)
 
 
@@ -176,9 +175,9 @@ def _shown(value: object) -> str:
     return f"{len(value)} values {zlib.crc32(repr(values).encode()):08x}"
 
 
-def samplers_of(sampler: object, batch_sampler: object) -> list[Any]:
+def samplers_of(sampler: object, batch_sampler: object) -> list[object]:
     """Returns the samplers of a loader and those that they draw from, each once, outermost first."""
-    found: list[Any] = []
+    found: list[object] = []
     for one in (*sampler_chain(sampler), *sampler_chain(batch_sampler)):
         if all(one is not known for known in found):
             found.append(one)
@@ -193,7 +192,7 @@ def sizes_known_to(sampler: object, batch_sampler: object, source: BlobDataset) 
     return image_sizes(source)
 
 
-def begin_with(samplers: Iterable[Any], epoch: int) -> None:
+def begin_with(samplers: Iterable[object], epoch: int) -> None:
     """Sets the epoch of all samplers that have ``set_epoch``, and leaves no request of their own."""
     samplers = list(samplers)
     tell(samplers, epoch)
@@ -201,7 +200,7 @@ def begin_with(samplers: Iterable[Any], epoch: int) -> None:
         one.adopt(epoch)
 
 
-def foreign_epoch(samplers: Iterable[Any]) -> int | None:
+def foreign_epoch(samplers: Iterable[object]) -> int | None:
     """Returns the epoch of the first foreign sampler that has both ``set_epoch`` and `epoch`; None if there is none."""
     for sampler in samplers:
         epoch = getattr(sampler, "epoch", None)
@@ -210,7 +209,7 @@ def foreign_epoch(samplers: Iterable[Any]) -> int | None:
     return None
 
 
-def followers(samplers: Iterable[Any]) -> list[Seeded]:
+def followers(samplers: Iterable[object]) -> list[Seeded]:
     """Returns headrace's samplers: the loader sets their epoch itself."""
     return [sampler for sampler in samplers if isinstance(sampler, Seeded)]
 

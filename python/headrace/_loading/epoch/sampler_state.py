@@ -7,29 +7,38 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch.utils.data import BatchSampler
 
+from headrace._base.types import State
 from headrace._recipe.draws.seeded_sampler import sampler_chain
 
 Int64s = npt.NDArray[np.int64]
 
 
-def is_stateful(one: object) -> bool:
+class Stateful(Protocol):
+    """An object that implements the protocol."""
+
+    def state_dict(self) -> State: ...
+
+    def load_state_dict(self, state: State, /) -> None: ...
+
+
+def is_stateful(one: object) -> TypeGuard[Stateful]:
     """Whether an object implements the protocol."""
     return callable(getattr(one, "state_dict", None)) and callable(getattr(one, "load_state_dict", None))
 
 
-def state_of(one: Any) -> Any:
+def state_of(one: object) -> State | None:
     """Returns a copy of the object's state, independent of its further changes; None if it has no state."""
     return copy.deepcopy(one.state_dict()) if is_stateful(one) else None
 
 
-def restore(one: Any, state: Any, what: str) -> None:
+def restore(one: object, state: State | None, what: str) -> None:
     """Restores an object's state; does nothing if `state` is None.
 
     Args:
@@ -47,12 +56,12 @@ def restore(one: Any, state: Any, what: str) -> None:
     one.load_state_dict(state)
 
 
-def _keeper(sampler: Iterable[Any]) -> Any:
+def _keeper(sampler: Iterable[object]) -> Stateful | None:
     """Returns the outermost sampler of a chain that has a state; None if there is none."""
     return next((one for one in sampler_chain(sampler) if is_stateful(one)), None)
 
 
-def _hides(sampler: Iterable[Any], keeper: object) -> bool:
+def _hides(sampler: Iterable[object], keeper: object) -> bool:
     """Whether a stateless outer sampler may have drawn ahead from `keeper`, by a number of items it does not reveal."""
     above = itertools.takewhile(lambda one: one is not keeper, sampler_chain(sampler))
     return keeper is not None and any(type(one) is not BatchSampler for one in above)
@@ -70,20 +79,20 @@ class SamplerState:
             from it; otherwise "".
     """
 
-    sampler: dict[str, Any] | None = None
-    iterator: dict[str, Any] | None = None
-    head: tuple[Any, ...] = ()
+    sampler: State | None = None
+    iterator: State | None = None
+    head: tuple[object, ...] = ()
     counts: torch.Tensor | None = None
     hidden: str = ""
 
     @classmethod
-    def before(cls, sampler: Iterable[Any]) -> SamplerState | None:
+    def before(cls, sampler: Iterable[object]) -> SamplerState | None:
         """Returns the state of a sampler before iteration; None if it has no state."""
         keeper = _keeper(sampler)
         return None if keeper is None else cls(state_of(keeper))
 
     @classmethod
-    def of(cls, sampler: Iterable[Any], items: Iterator[Any]) -> SamplerState | None:
+    def of(cls, sampler: Iterable[object], items: Iterator[object]) -> SamplerState | None:
         """Returns the state after `items`, the sampler's iterator, yielded a whole batch; None if neither has one."""
         keeper, own = _keeper(sampler), state_of(items)
         if keeper is None and own is None:
@@ -91,7 +100,7 @@ class SamplerState:
         hidden = own is None and _hides(sampler, keeper)
         return cls(None if hidden else state_of(keeper), own, hidden=type(keeper).__qualname__ if hidden else "")
 
-    def check(self, sampler: Iterable[Any]) -> None:
+    def check(self, sampler: Iterable[object]) -> None:
         """Raises ValueError if a sampler cannot resume from this state."""
         name = type(sampler).__qualname__
         if self.hidden:
@@ -102,24 +111,26 @@ class SamplerState:
         if self.sampler is not None and _keeper(sampler) is None:
             raise ValueError(f"the state contains a sampler's state, but {name} has no load_state_dict")
 
-    def begin(self, sampler: Iterable[Any]) -> Iterator[Any]:
+    def begin(self, sampler: Iterable[object]) -> Iterator[object]:
         """Returns an iterator over the sampler that resumes where the state was taken.
 
         Raises:
             ValueError: the sampler or its iterator cannot resume from this state.
         """
         self.check(sampler)
-        if self.sampler is not None:
-            _keeper(sampler).load_state_dict(self.sampler)
-        items: Any = iter(sampler)
+        keeper = _keeper(sampler)
+        if self.sampler is not None and keeper is not None:
+            keeper.load_state_dict(self.sampler)
+        items = iter(sampler)
         if self.iterator is not None:
-            if not is_stateful(items):
+            iterator: object = items
+            if not is_stateful(iterator):
                 raise ValueError(
                     f"the state contains an iterator's state, but iter({type(sampler).__qualname__}) has no "
                     "load_state_dict"
                 )
-            items.load_state_dict(self.iterator)
-        return items  # type: ignore[no-any-return]
+            iterator.load_state_dict(self.iterator)
+        return items
 
 
 class History:
@@ -135,7 +146,7 @@ class History:
 
     @classmethod
     def of(
-        cls, sampler: Iterable[Any], items: Iterator[Any], first: int, before: SamplerState | None
+        cls, sampler: Iterable[object], items: Iterator[object], first: int, before: SamplerState | None
     ) -> History | None:
         """Returns a History, or None if neither the sampler nor its iterator has a state."""
         has = before is not None or is_stateful(items) or _keeper(sampler) is not None
@@ -157,7 +168,7 @@ class History:
         while self._kept[0][0] < delivered:
             self._kept.popleft()
 
-    def at(self, batches: int, head: list[Any], counts: npt.NDArray[np.uint32] | None) -> SamplerState | None:
+    def at(self, batches: int, head: list[object], counts: npt.NDArray[np.uint32] | None) -> SamplerState | None:
         """Returns the state after the epoch's first `batches`; None if the sampler has none.
 
         Args:
