@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from headrace._base.types import State
 from headrace._loading.fallback.index_batches import IndexPosition
 from headrace._loading.fallback.torch_generators import Randomness
 from headrace._loading.fallback.worker_wrappers import WorkerPlace
 
 OURS = "headrace"
 VERSION = 1
+
+#: Values that a loader must have to resume from a state, by the names of their messages.
+Fits = dict[str, int | None]
+
 _FITS = {
     "samples": "the dataset has another number of samples",
     "batch_size": "the loader has another batch_size",
@@ -69,8 +73,8 @@ class Saved:
     num_workers: int
     workers: dict[int, WorkerPlace] = field(default_factory=dict)
     last_worker: int = 0
-    fits: dict[str, Any] = field(default_factory=dict)
-    more: dict[str, Any] = field(default_factory=dict)  # further values for torchdata's keys
+    fits: Fits = field(default_factory=dict)
+    more: State = field(default_factory=dict)  # further values for torchdata's keys
 
     @property
     def has_states(self) -> bool:
@@ -83,7 +87,7 @@ class Saved:
             return self.step
         return self.step if self.num_workers and sum(one.count for one in self.workers.values()) == self.step else 0
 
-    def check(self, fits: dict[str, Any], iterable: bool, num_workers: int) -> None:
+    def check(self, fits: Fits, iterable: bool, num_workers: int) -> None:
         """Raises ValueError if a loader cannot resume from this state."""
         if (iterable or self.has_states) and num_workers != self.num_workers:
             raise AnotherNumberOfWorkers(
@@ -97,7 +101,7 @@ class Saved:
                 raise ValueError(f"the state does not fit: {_FITS[name]} (saved {saved!r}, now {fits[name]!r})")
 
 
-def write(saved: Saved) -> dict[str, Any]:
+def write(saved: Saved) -> State:
     """Returns a state as dicts, lists, numbers, strings, and the states of the user's own objects."""
     place, start = saved.place, saved.start
     ours = {
@@ -176,7 +180,7 @@ def read(state: object) -> Saved:
         raise ValueError(f"the state is damaged: {error}") from error
 
 
-def _read(state: dict[str, Any]) -> Saved:
+def _read(state: State) -> Saved:
     several = "_snapshot" in state
     snapshot = state["_snapshot"] if several else {}
     main = snapshot["_main_snapshot"] if several else state
@@ -200,7 +204,7 @@ def _read(state: dict[str, Any]) -> Saved:
     if place.has_states:
         place = IndexPosition(yielded, yielded, (), place.sampler, place.iterator)
     start = TorchStart(None, True, base_seed=main.get("_base_seed"))
-    fits: dict[str, Any] = {}
+    fits: Fits = {}
     if ours is not None:
         upto, missing, counts = _count(ours, "drawn"), tuple(ours["missing"]), ours.get("occurrences")
         place = IndexPosition(place.at, upto, missing, place.sampler, place.iterator, counts)
@@ -228,7 +232,7 @@ def _read(state: dict[str, Any]) -> Saved:
     return replace(saved, place=replace(place, upto=place.upto + since), step=step + since, since=0)
 
 
-def _count(held: dict[str, Any], name: str) -> int:
+def _count(held: State, name: str) -> int:
     """Returns an entry that counts. Raises ValueError if it does not."""
     value = held[name]
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -236,7 +240,7 @@ def _count(held: dict[str, Any], name: str) -> int:
     return value
 
 
-def _worker(snapshot: dict[str, Any] | None) -> WorkerPlace:
+def _worker(snapshot: State | None) -> WorkerPlace:
     snapshot = snapshot or {"dataset_state": None, "fetcher_state": None}
     fetcher = snapshot["fetcher_state"] or {"dataset_iter_state": None, "fetcher_ended": False}
     return WorkerPlace(
@@ -248,6 +252,6 @@ def _worker(snapshot: dict[str, Any] | None) -> WorkerPlace:
     )
 
 
-def _of_iterator(state: object) -> Any:
+def _of_iterator(state: State | None) -> State | None:
     """Returns the state of an iterator; None if it only has the count of torchdata's batch sampler."""
     return None if isinstance(state, dict) and state.keys() == {"samples_yielded"} else state

@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from PIL import Image
 from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from headrace._base.native import core
-from headrace._loading.fallback.shm_pool import LEAST, SharedBlocks, is_possible, leaves, make_flags
+from headrace._base.types import Function
+from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
 from headrace._loading.mixup.new_batches import replacements
 from headrace.pillow import batch_memory, pixel_memory
@@ -22,6 +24,8 @@ from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.kept_images import files
 from headrace.pillow.open_patch import deferred_here, import_steps, install_for
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Counted:
         used: the same as received, if `batch` is a copy.
     """
 
-    batch: Any
+    batch: object
     counts: ImageCounts
     worker: int
     sent: list[tuple[int, int]]
@@ -62,8 +66,8 @@ class InWorkers:
 
     def __init__(
         self,
-        collate_fn: Callable[[Any], Any],
-        init_fn: Callable[[int], None] | None,
+        collate_fn: Function,
+        init_fn: Callable[[int], object] | None,
         *,
         workers: int,
         ahead: int,
@@ -76,8 +80,10 @@ class InWorkers:
         self._blocks: SharedBlocks | None = None
         self._is_default = collate_fn is default_collate
         self._places: SamplePlaces | None = None
-        self.start = self._install if init_fn is None else core.Composed(self._install, init_fn)
-        self.collate = core.Composed(core.Composed(self._begin, collate_fn), self._finish)
+        self.start: Callable[[int], object] = (
+            self._install if init_fn is None else core.Composed(self._install, init_fn)
+        )
+        self.collate: Callable[[object], object] = core.Composed(core.Composed(self._begin, collate_fn), self._finish)
 
     def returned(self) -> BlocksInUse | None:
         """Returns the main process's side of the workers' blocks."""
@@ -97,7 +103,7 @@ class InWorkers:
                 _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
         return worker
 
-    def _begin(self, data: object) -> Any:
+    def _begin(self, data: object) -> object:
         pixel_memory.next_batch()
         if self._places is not None:
             self._samples = len(data) if isinstance(data, list) else 0
@@ -106,14 +112,14 @@ class InWorkers:
                 default_collate_fn_map[torch.Tensor] = self._collate_tensors
         return data if self._blocks is None else self._blocks.begin(data)
 
-    def _collate_tensors(self, tensors: Any, *, collate_fn_map: Any = None) -> Any:
+    def _collate_tensors(self, tensors: Any, *, collate_fn_map: Any = None) -> object:
         if self._places is not None and self._blocks is not None:
             batch = self._places.batch_of(tensors)
             if batch is not None and self._blocks.hand_over(batch):
                 return batch
         return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
 
-    def _finish(self, batch: Any) -> Any:
+    def _finish(self, batch: object) -> object:
         found = self._made(batch)
         if self._places is not None:
             self._places.finish(self._samples)
@@ -124,7 +130,7 @@ class InWorkers:
             return batch
         return Counted(batch, self._counts.take(), self._worker, sent)
 
-    def _made(self, batch: object) -> list[Any]:
+    def _made(self, batch: object) -> list[Leaf]:
         """Makes the pixels of a batch's images, and returns its leaves."""
         found = list(leaves(batch))
         _make_pixels(found)
@@ -136,18 +142,16 @@ class AloneInWorkers(InWorkers):
     """Opens images deferred in the worker processes of a loader whose main process is not ours: batches come without
     counts, and in torch's memory."""
 
-    def __init__(
-        self, collate_fn: Callable[[Any], Any], init_fn: Callable[[int], None] | None, *, workers: int
-    ) -> None:
+    def __init__(self, collate_fn: Function, init_fn: Callable[[int], object] | None, *, workers: int) -> None:
         super().__init__(collate_fn, init_fn, workers=workers, ahead=0)
         self._flags = None
 
-    def _finish(self, batch: object) -> Any:
+    def _finish(self, batch: object) -> object:
         self._made(batch)
         return batch
 
 
-def call_deferring(make: Callable[[], Any], counts: ImageCounts, *, samples_are_gone: bool) -> Any:
+def call_deferring(make: Callable[[], T], counts: ImageCounts, *, samples_are_gone: bool) -> T:
     """Returns the result of `make`; images that it opens are deferred and counted.
 
     Args:
@@ -162,9 +166,9 @@ def call_deferring(make: Callable[[], Any], counts: ImageCounts, *, samples_are_
     return made
 
 
-def _make_pixels(found: Iterable[Any]) -> None:
+def _make_pixels(found: Iterable[Leaf]) -> None:
     """Makes the pixels of the images in a batch: its consumer does not expect to wait for them."""
     for one in found:
         # An image that was only opened has no pixels with Pillow, either.
-        if is_recorded(one):
+        if isinstance(one, Image.Image) and is_recorded(one):
             one.im  # noqa: B018

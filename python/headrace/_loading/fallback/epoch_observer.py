@@ -6,21 +6,26 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import IterableDataset
 
+from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import Pace, Seen
 from headrace._engine.counters.thread_times import of_processes
 from headrace._loading.epoch.sampler_state import is_stateful, state_of
-from headrace._loading.fallback.checkpoint_format import Saved, TorchStart
+from headrace._loading.fallback.checkpoint_format import Fits, Saved, TorchStart
 from headrace._loading.fallback.index_batches import IndexBatches, IndexPosition, unbegun
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.torch_generators import Randomness
+from headrace._loading.fallback.torch_loader import TorchLoader
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.fallback.worker_wrappers import Task, WorkerPlace
 from headrace.pillow.image_counts import ImageCounts
+
+if TYPE_CHECKING:
+    from torch.utils.data._utils.fetch import _IterableDatasetFetcher
 
 _OTHER_BOOKS = (AttributeError, KeyError, IndexError, TypeError)  # raised where torch's internals are others
 
@@ -50,12 +55,12 @@ class TorchProgress:
 
     def __init__(
         self,
-        loader: Any,
+        loader: TorchLoader,
         start: TorchStart,
         saved: Saved | None,
         generators: Sequence[torch.Generator],
         workers: WorkerStates | None,
-        fits: dict[str, Any],
+        fits: Fits,
         seeds: SampleSeeds | None = None,
     ) -> None:
         self._seeds = seeds
@@ -72,8 +77,8 @@ class TorchProgress:
         self._draws: IndexBatches | None = None
         self._count = 0 if saved is None else saved.counted(self._iterable)
         self._last = saved.last_worker if saved is not None and self._count else self._number - 1
-        self._source: Any = None  # torch's fetcher, if the dataset in this process has states
-        self._more: dict[str, Any] = {}
+        self._source: _IterableDatasetFetcher | None = None  # if the dataset in this process has states
+        self._more: State = {}
         self._blind: str | None = None  # why the epoch cannot be observed
         self.base_seed = start.base_seed
         self.images = ImageCounts()
@@ -83,7 +88,7 @@ class TorchProgress:
 
     # ---- what torch's iterator tells ---------------------------------------------------------------------------------
 
-    def begins(self, sampler: object) -> Iterator[Any]:
+    def begins(self, sampler: object) -> Iterator[object]:
         """Returns the iterator over the batches of indices."""
         made = self._made(sampler)
         iterated, self.when_iterated = self.when_iterated, None
@@ -91,7 +96,7 @@ class TorchProgress:
             iterated()
         return made
 
-    def _made(self, sampler: object) -> Iterator[Any]:
+    def _made(self, sampler: object) -> Iterator[object]:
         if self._ends:
             return iter(())
         keep = self._keep if self._in_order else 1
@@ -173,7 +178,7 @@ class TorchProgress:
     def _cannot_read(self, error: Exception) -> None:
         self._blind = f"the internals of torch {torch.__version__} differ from those that headrace reads: {error!r}"
 
-    def batch(self, data: Any) -> Any:
+    def batch(self, data: Any) -> object:
         """Counts a batch and returns the user's part of it."""
         self._count += 1
         if self.workers is None:
@@ -206,7 +211,7 @@ class TorchProgress:
         """Whether no batch has been requested yet."""
         return self._count == 0
 
-    def save(self, loader: Any, upcoming: TorchStart) -> Saved:
+    def save(self, loader: TorchLoader, upcoming: TorchStart) -> Saved:
         """Returns the state; if the epoch has ended, with `upcoming` as the start.
 
         Raises:
@@ -217,7 +222,7 @@ class TorchProgress:
         ended, handed_out = self.is_finished, self._handed_out()
         lives_on = loader.persistent_workers or not ended
         place, step, since = IndexPosition(), handed_out, 0
-        more: dict[str, Any] = {**self._more, "iterable": self._iterable}
+        more: State = {**self._more, "iterable": self._iterable}
         workers: dict[int, WorkerPlace] = {}
         if self.workers is not None:
             of_workers, more["worker_snapshots"] = self.workers.snapshot()

@@ -6,16 +6,19 @@ import contextlib
 import copy
 import itertools
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.utils.data import BatchSampler, RandomSampler
 
+from headrace._base.types import State
 from headrace._loading.epoch.sampler_state import is_stateful, restore, state_of
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._recipe.draws.seeded_sampler import sampler_chain
+
+Iterate = Callable[[Iterable[object]], Iterator[object]]  # returns the iterator of a sampler
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,9 @@ class IndexPosition:
     at: int = 0
     upto: int = 0
     missing: tuple[int, ...] = ()
-    sampler: Any = None
-    iterator: Any = None
-    occurrences: dict[str, Any] | None = None
+    sampler: State | None = None
+    iterator: State | None = None
+    occurrences: State | None = None
 
     @property
     def has_states(self) -> bool:
@@ -73,7 +76,7 @@ class IndexBatches:
         self._unbegun: tuple[IndexPosition, Callable[[], None]] | None = place, before
         self._drawn = place.at
         self._samples = 0  # in the batches drawn by torch's BatchSampler
-        self._ahead: deque[tuple[int, Any]] = deque()  # drawn, not requested yet
+        self._ahead: deque[tuple[int, object]] = deque()  # drawn, not requested yet
         self._asked: dict[int, int] = {}  # batches that are not back: position in the order of requests -> number
         self._count = 0  # number of requests
         self._may: bool | None = None  # see `_may_have_states`
@@ -99,7 +102,7 @@ class IndexBatches:
     def __iter__(self) -> IndexBatches:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         number, item = self._next()
         self._asked[self._count] = number
         self._count += 1
@@ -162,7 +165,7 @@ class IndexBatches:
 
     # ---- drawing -----------------------------------------------------------------------------------------------------
 
-    def _next(self) -> tuple[int, Any]:
+    def _next(self) -> tuple[int, object]:
         unbegun, self._unbegun = self._unbegun, None
         if unbegun is not None:
             self._pass_over(*unbegun)
@@ -204,7 +207,7 @@ class IndexBatches:
         self._drawn = upto
         return True
 
-    def _draw(self) -> tuple[int, Any]:
+    def _draw(self) -> tuple[int, object]:
         if self._within is not None:  # a program may have changed them
             self._within.batch_size, self._within.drop_last = self._sampler.batch_size, self._sampler.drop_last
         try:
@@ -227,7 +230,7 @@ class IndexBatches:
             self._seeds.forget(self._drawn)
         return number, prepared
 
-    def _draw_or_none(self) -> tuple[int, Any] | None:
+    def _draw_or_none(self) -> tuple[int, object] | None:
         try:
             return self._draw()
         except StopIteration:
@@ -273,12 +276,12 @@ class _Inner:
         iterate: called for ``iter``.
     """
 
-    def __init__(self, sampler: Any, state: dict[str, Any], iterate: Callable[[Any], Iterator[Any]]) -> None:
+    def __init__(self, sampler: Any, state: State, iterate: Iterate) -> None:
         self.sampler, self._state, self._iterate = sampler, state, iterate
         self.start, self.ended = 0, False
-        self.iterator: Any = None
+        self.iterator: Iterator[object] | None = None
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         restore(self.sampler, self._state.get("sampler_state"), "sampler")
         of_iterator = self._state.get("sampler_iter_state")
         if self.start:
@@ -287,12 +290,13 @@ class _Inner:
             self.iterator = _resumed(self.sampler, of_iterator, self._iterate)
         return iter(()) if self._state.get("ended") else self._noting()
 
-    def _noting(self) -> Iterator[Any]:
+    def _noting(self) -> Iterator[object]:
+        assert self.iterator is not None
         yield from map(next, itertools.repeat(self.iterator))  # not `iter`, which restarts some iterators
         self.ended = True
 
 
-def _resumed(sampler: Any, state: Any, iterate: Callable[[Any], Iterator[Any]]) -> Iterator[Any]:
+def _resumed(sampler: Iterable[object], state: State | None, iterate: Iterate) -> Iterator[object]:
     """Returns an iterator of a sampler, restored to `state` if there is one."""
     if state is not None and type(sampler) is RandomSampler and not is_stateful(sampler):
         # A state by torchdata's own RandomSampler, which has the same order as torch's for the same generator.
@@ -305,7 +309,7 @@ def _resumed(sampler: Any, state: Any, iterate: Callable[[Any], Iterator[Any]]) 
     return iterator
 
 
-def unbegun(sampler: Any) -> IndexPosition:
+def unbegun(sampler: object) -> IndexPosition:
     """Returns the position of an epoch that has not begun, without making an iterator."""
     if type(sampler) is not BatchSampler:
         return IndexPosition(sampler=state_of(sampler))
@@ -313,7 +317,7 @@ def unbegun(sampler: Any) -> IndexPosition:
     return IndexPosition(iterator=None if state is None else {"samples_yielded": 0, "sampler_state": state})
 
 
-def restore_ended(sampler: Any, place: IndexPosition) -> None:
+def restore_ended(sampler: object, place: IndexPosition) -> None:
     """Restores samplers with states to where they were when an epoch had ended."""
     if place.has_states:
         IndexBatches(sampler, replace(place, upto=place.at, missing=()), 0, lambda: None).begin()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import IterableDataset
@@ -19,9 +19,14 @@ from headrace._loading.fallback.index_batches import restore_ended
 from headrace._loading.fallback.observed_iterators import begin, missing_hook
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.torch_generators import Randomness, may_draw_from_default
+from headrace._loading.fallback.torch_loader import TorchLoader
 from headrace._loading.fallback.worker_states import WorkerStates, have_states
 from headrace._recipe.draws.draws import epoch_seed
 from headrace._recipe.draws.generator_states import base_seed, generators_of
+
+if TYPE_CHECKING:
+    from torch.utils.data._utils.fetch import _IterableDatasetFetcher
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 _WORKERS = 0x5851F42D4C957F2D  # makes the workers' seeds differ from the seed of the order
 _RANKS = 0x14057B7EF767814F  # and from those of other ranks
@@ -35,7 +40,9 @@ class Making:
         seed, rank: the loader's arguments.
     """
 
-    def __init__(self, loader: Any, start: Callable[[], Any], seed: int | None, rank: int) -> None:
+    def __init__(
+        self, loader: TorchLoader, start: Callable[[], _BaseDataLoaderIter], seed: int | None, rank: int
+    ) -> None:
         self._loader, self._start, self._seed, self._rank = loader, start, seed, rank
         self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
         self._generators = generators_of(loader.generator, self._samplers)
@@ -56,11 +63,11 @@ class Making:
         random = Randomness.now(self._generators, default)
         return TorchStart(epoch, random=random, sampler_epoch=foreign_epoch(self._samplers))
 
-    def from_its_beginning(self, epoch: int) -> tuple[Any, TorchProgress]:
+    def from_its_beginning(self, epoch: int) -> tuple[_BaseDataLoaderIter, TorchProgress]:
         """Returns torch's iterator at the epoch's beginning, and its observer."""
         return self._made(self.upcoming(epoch), None, _Apart())
 
-    def going_on(self, saved: Saved, epoch: int) -> tuple[Any, TorchProgress]:
+    def going_on(self, saved: Saved, epoch: int) -> tuple[_BaseDataLoaderIter, TorchProgress]:
         """Returns torch's iterator resumed from a state, and its observer.
 
         torch's default generator belongs to the user. Resuming advances it only if the epoch had not yet drawn from it
@@ -97,7 +104,7 @@ class Making:
                 self._once_more(iterator, saved)
             return iterator, progress
 
-    def get_iterator(self) -> Any:
+    def get_iterator(self) -> _BaseDataLoaderIter:
         """Makes the iterator for torch's ``__iter__``, which `start` runs; it reports to the prepared progress."""
         assert self._prepared is not None
         if self._loader.num_workers:
@@ -106,7 +113,7 @@ class Making:
 
     # ---- the parts ---------------------------------------------------------------------------------------------------
 
-    def _made(self, first: TorchStart, saved: Saved | None, apart: _Apart) -> tuple[Any, TorchProgress]:
+    def _made(self, first: TorchStart, saved: Saved | None, apart: _Apart) -> tuple[_BaseDataLoaderIter, TorchProgress]:
         loader, generator = self._loader, self._loader.generator
         running = loader._iterator if loader.persistent_workers and loader.num_workers else None
         advance: Callable[[], object] | None = None
@@ -139,9 +146,11 @@ class Making:
         self._prepared = progress, generator
         iterator = self._start()
         if inline is not None and self._iterable:
+            of_this_process: Any = iterator
+            fetcher: _IterableDatasetFetcher = of_this_process._dataset_fetcher
             with apart.users():
-                restore(iterator._dataset_fetcher.dataset_iter, inline.iterator, "dataset's iterator")
-            iterator._dataset_fetcher.ended = saved is not None and inline.ended and saved.has_states
+                restore(fetcher.dataset_iter, inline.iterator, "dataset's iterator")
+            fetcher.ended = saved is not None and inline.ended and saved.has_states
         progress.began(iterator)
         return iterator, progress
 
@@ -150,7 +159,7 @@ class Making:
             return None
         return SampleSeeds(self._loader, self.fits["samples"], self._seed, first.epoch or 0)
 
-    def _once_more(self, iterator: Any, saved: Saved) -> None:
+    def _once_more(self, iterator: Iterator[object], saved: Saved) -> None:
         """Makes and discards the batches between the states of this process and its workers and the saved position."""
         wanted = saved.step + saved.since - saved.counted(self._iterable)
         for made in range(wanted):

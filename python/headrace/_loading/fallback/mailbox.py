@@ -33,7 +33,7 @@ class Mailbox(Ending):
         self._descriptor = _new_file() if descriptor is None else descriptor
         self.at_end = functools.partial(os.close, self._descriptor)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _arrived, (DupFd(self._descriptor),)
 
     def put(self, epoch: int, content: bytes | None) -> None:

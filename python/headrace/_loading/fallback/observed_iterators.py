@@ -12,7 +12,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.utils.data import dataloader
@@ -22,9 +22,13 @@ from headrace._engine.counters.epoch_timing import Pace
 from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call_deferring
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
+from headrace._loading.fallback.torch_loader import TorchLoader
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._recipe.draws.python_randomness import kept_generators
 from headrace.pillow.image_counts import ImageCounts
+
+if TYPE_CHECKING:
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 _HOOKS = {
     "_SingleProcessDataLoaderIter": ("_next_data", "_next_index"),
@@ -49,7 +53,7 @@ class Watch(Protocol):
     images: ImageCounts
     pace: Pace
 
-    def begins(self, sampler: Any) -> Iterator[Any]:
+    def begins(self, sampler: object) -> Iterator[object]:
         """Returns the iterator over the batches of indices."""
 
     def first_worker(self) -> int:
@@ -58,7 +62,7 @@ class Watch(Protocol):
     def returned(self, iterator: Any) -> None:
         """Called after torch's iterator has tried to get a batch."""
 
-    def batch(self, data: Any) -> Any:
+    def batch(self, data: Any) -> object:
         """Returns the user's batch from the data that the iterator received."""
 
     def finished(self) -> None:
@@ -78,7 +82,7 @@ class _Sampler:
     def __init__(self, sampler: Any, held: Held) -> None:
         self._sampler, self._held = sampler, held
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return self._held.watch.begins(self._sampler)
 
     def __len__(self) -> int:
@@ -88,7 +92,9 @@ class _Sampler:
 class _View:
     """View of a loader with some attributes replaced."""
 
-    def __init__(self, loader: Any, others: dict[str, Any]) -> None:
+    _loader: TorchLoader
+
+    def __init__(self, loader: TorchLoader, others: dict[str, object]) -> None:
         vars(self).update(others, _loader=loader)
 
     def __getattr__(self, name: str) -> Any:
@@ -99,11 +105,12 @@ class _Watched:
     """Mix-in that reports each batch to the observer."""
 
     held: Held
+    _dataset_kind: int  # set by torch
     _drawn_seed: int
     _returned: BlocksInUse | None = None
     _defers = False  # whether images are opened deferred while this process makes a batch
 
-    def _next_data(self) -> Any:
+    def _next_data(self) -> object:
         begin = time.perf_counter_ns()
         data = self._received()
         end = time.perf_counter_ns()
@@ -112,7 +119,7 @@ class _Watched:
         self.held.watch.pace.handed_out(begin, end, end - begin, steady=steady)
         return data
 
-    def _received(self) -> Any:
+    def _received(self) -> object:
         if self._returned is not None:
             self._returned.look()
         try:
@@ -134,9 +141,8 @@ class _Watched:
             data = data.batch
         return self.held.watch.batch(data)
 
-    def _made_deferring(self, make: Callable[[], Any]) -> Any:
-        whole: Any = self
-        is_map = whole._dataset_kind == _DatasetKind.Map  # an iterator keeps its last sample until it is asked again
+    def _made_deferring(self, make: Callable[[], object]) -> object:
+        is_map = self._dataset_kind == _DatasetKind.Map  # an iterator keeps its last sample until it is asked again
         return call_deferring(make, self.held.watch.images, samples_are_gone=is_map)
 
     @property
@@ -150,13 +156,13 @@ class _Watched:
         self._drawn_seed = drawn
 
 
-def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
+def begin(loader: TorchLoader, watch: Watch, generator: torch.Generator | None) -> _BaseDataLoaderIter:
     """Returns torch's iterator for a loader, observed by `watch` if this version of torch has the methods for it.
 
     Args:
         generator: replaces the loader's.
     """
-    others: dict[str, Any] = {"generator": generator}
+    others: dict[str, object] = {"generator": generator}
     if missing_hook() is not None:
         view: Any = _View(loader, others)
         several = dataloader._MultiProcessingDataLoaderIter
@@ -170,21 +176,21 @@ def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
         carrier = watch.workers.carrier
         others["dataset"], collate_fn, init_fn = carrier, carrier.collate, carrier.start
     if loader.defers:
-        ahead = loader.prefetch_factor
+        ahead = loader.prefetch_factor or 0
         deferring = InWorkers(collate_fn, init_fn, workers=loader.num_workers, ahead=ahead)
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.returned()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
     return _several()(_View(loader, others), held, returned)
 
 
-_to_shut_down: dict[int, Any] = {}  # by the id of an iterator; see Note [collected iterators]
+_to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [collected iterators]
 
 
 # The subclasses keep the names of their base classes, because torch's profiler labels events with the class name.
 @functools.cache
-def _single() -> type[Any]:
+def _single() -> Callable[[_View, Held, bool], _BaseDataLoaderIter]:
     class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
-        def __init__(self, loader: Any, held: Held, defers: bool) -> None:
+        def __init__(self, loader: _View, held: Held, defers: bool) -> None:
             self.held, self._defers = held, defers
             super().__init__(loader)
 
@@ -192,7 +198,7 @@ def _single() -> type[Any]:
             with contextlib.ExitStack() as self._while_seeded:
                 return super()._next_data()
 
-        def _next_index(self) -> Any:
+        def _next_index(self) -> object:
             item = super()._next_index()  # type: ignore[no-untyped-call]
             if not isinstance(item, (SeededSamples, SeededCall)):
                 return item
@@ -204,13 +210,13 @@ def _single() -> type[Any]:
 
 
 @functools.cache
-def _several() -> type[Any]:
+def _several() -> Callable[[_View, Held, BlocksInUse | None], _BaseDataLoaderIter]:
     class _MultiProcessingDataLoaderIter(_Watched, dataloader._MultiProcessingDataLoaderIter):  # type: ignore[misc]
         _passed_by = (
             0  # workers that get no index first, so that the first batch is made by the worker whose turn it is
         )
 
-        def __init__(self, loader: Any, held: Held, returned: BlocksInUse | None) -> None:
+        def __init__(self, loader: _View, held: Held, returned: BlocksInUse | None) -> None:
             self.held, self._returned = held, returned
             super().__init__(loader)
             self._number = id(self)
@@ -218,7 +224,7 @@ def _several() -> type[Any]:
             # In this process torch uses these only in messages.
             self._dataset, self._collate_fn = loader._loader.dataset, loader._loader.collate_fn
 
-        def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        def _reset(self, loader: object, first_iter: bool = False) -> None:
             """Begins an epoch: torch calls this from the constructor and, with persistent workers, for later epochs.
 
             torch's part wakes persistent workers, waits for their answers, and assigns the first batches.
@@ -235,7 +241,7 @@ def _several() -> type[Any]:
             super()._try_put_index()
 
         # The default, because the globals may be gone when the interpreter ends.
-        def _shutdown_workers(self, forget: Callable[[int, Any], Any] = _to_shut_down.pop) -> None:
+        def _shutdown_workers(self, forget: Callable[[int, None], object] = _to_shut_down.pop) -> None:
             try:
                 super()._shutdown_workers()
             finally:

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from torch.utils.data import Subset
 
+from headrace._base.types import State
 from headrace._loading.epoch.sampler_setup import order_of
+from headrace._loading.fallback.torch_loader import TorchLoader
 from headrace._recipe.draws.index_keys import Key, KeyCounts, index_key
 from headrace._recipe.draws.sample_seeds import seed_for_batch, seed_for_sample
 from headrace.sampler.distributed import RankSampler
+
+Seeding = tuple[int, int, object, object]  # arguments of `seed_for_sample`
 
 
 class SeededSamples:
@@ -30,10 +34,10 @@ class SeededSamples:
         occurrences: how often the epoch named each index before; None: never.
     """
 
-    def __init__(self, indices: Any, place: tuple[int, int, int], occurrences: list[int] | None) -> None:
+    def __init__(self, indices: Iterable[object], place: tuple[int, int, int], occurrences: list[int] | None) -> None:
         self._indices, self._place, self._occurrences = indices, place, occurrences
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         seed, epoch, batch = self._place
         occurrences = itertools.repeat(0) if self._occurrences is None else self._occurrences
         for index, occurrence in zip(self._indices, occurrences, strict=False):
@@ -54,18 +58,18 @@ class SeededCall:
         what: arguments of `seed_for_sample`.
     """
 
-    def __init__(self, index: Any, what: tuple[Any, ...]) -> None:
+    def __init__(self, index: object, what: Seeding) -> None:
         self._index, self._what = index, what
 
-    def arrive(self) -> Any:
+    def arrive(self) -> object:
         """Seeds the generators and returns the index."""
         return _arrived(self._index, self._what)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return _arrived, (self._index, self._what)
 
 
-def _arrived(index: Any, what: tuple[Any, ...]) -> Any:
+def _arrived(index: object, what: Seeding) -> object:
     seed_for_sample(*what)
     return index
 
@@ -80,7 +84,7 @@ class SampleSeeds:
         length: number of samples in the dataset; None if it has no length.
     """
 
-    def __init__(self, loader: Any, length: int | None, seed: int, epoch: int) -> None:
+    def __init__(self, loader: TorchLoader, length: int | None, seed: int, epoch: int) -> None:
         self._seed, self._epoch = seed, epoch
         self._batched = loader.batch_sampler is not None
         self._each = self._batched and _makes_each(loader.dataset)
@@ -96,7 +100,7 @@ class SampleSeeds:
         """Whether batches may be skipped without being passed to `take`."""
         return self._counts is None and self._known is None
 
-    def iterate(self, sampler: Any) -> Iterator[Any]:
+    def iterate(self, sampler: Iterable[object]) -> Iterator[object]:
         """Returns ``iter(sampler)``; if it is one rank's share, counts the occurrences in the order of all ranks."""
         if self._share.world_size == 1 or not isinstance(sampler, RankSampler):
             return iter(sampler)
@@ -138,7 +142,7 @@ class SampleSeeds:
         keys = [index_key(index) for index in item]
         return SeededCall(item, (self._seed, self._epoch, keys, occurrences or [0] * len(keys)))
 
-    def _occurrences(self, batch: int, indices: Any) -> list[int] | None:
+    def _occurrences(self, batch: int, indices: Collection[object]) -> list[int] | None:
         if self._known is not None:
             return list(itertools.islice(self._known, len(indices)))
         if self._counts is None:
@@ -149,7 +153,7 @@ class SampleSeeds:
 
     # ---- if the samplers have states, the batches before a state are not drawn again ---------------------------------
 
-    def packed(self, batch: int) -> dict[str, Any] | None:
+    def packed(self, batch: int) -> State | None:
         """Returns the counts before this batch was drawn, as numbers and strings; None if nothing is counted."""
         if self._counts is None or self._known is not None:
             return None
@@ -160,13 +164,13 @@ class SampleSeeds:
         while self._log and self._log[0][0] < batch:
             self._log.popleft()
 
-    def restore(self, packed: dict[str, Any] | None) -> None:
+    def restore(self, packed: State | None) -> None:
         """Sets the counts to those that `packed` returned."""
         if self._counts is not None and packed is not None:
             self._counts.restore(packed)
 
 
-def _makes_each(dataset: Any) -> bool:
+def _makes_each(dataset: object) -> bool:
     """Whether torch's code asks the dataset for one sample after the other, and not for a whole batch."""
     if not getattr(dataset, "__getitems__", None):
         return True

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from ctypes import Array, c_ubyte
 from multiprocessing.sharedctypes import RawArray
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from PIL import Image
@@ -22,14 +24,18 @@ from torch.multiprocessing import reductions
 from headrace._base.lifetimes.weak_list import Living
 from headrace._loading.fallback.worker_wrappers import Carried
 
-_torchs: Any = reductions  # without type annotations
+T = TypeVar("T")
+Leaf: TypeAlias = "torch.Tensor | Image.Image"
+Flags: TypeAlias = "Array[c_ubyte]"
+
+_torchs: ModuleType = reductions  # without type annotations
 LEAST = 1 << 18  # bytes; below this, reuse saves nothing
 _MOST = 64  # blocks of a worker
 _MAX_IDLE_BATCHES = 8  # a worker frees a block that is unused for this many batches
 NUMBERS = 4096  # for these; a block that the main process never gives back costs one
 
 
-def leaves(batch: Any) -> Iterator[Any]:
+def leaves(batch: object) -> Iterator[Leaf]:
     """Yields the tensors and images in a batch: in lists, tuples and mappings, also one that carries a state."""
     if isinstance(batch, (torch.Tensor, Image.Image)):
         yield batch
@@ -43,26 +49,27 @@ def leaves(batch: Any) -> Iterator[Any]:
         yield from leaves(batch.batch)
 
 
-def storage_of(leaf: Any) -> Any:
+def storage_of(leaf: object) -> torch.UntypedStorage | None:
     """The storage of a tensor in this machine's memory; None for other leaves."""
-    plain = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.device.type == "cpu"
-    return leaf.untyped_storage() if plain else None
+    if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.device.type == "cpu":
+        return leaf.untyped_storage()
+    return None
 
 
-def _is_large(leaf: Any) -> bool:
+def _is_large(leaf: object) -> bool:
     return type(leaf) is torch.Tensor and leaf.numel() * leaf.itemsize >= LEAST
 
 
-def make_flags(workers: int) -> Any:
+def make_flags(workers: int) -> Flags:
     """Returns a byte for each block of each worker, in shared memory: whether the main process uses the block."""
-    return RawArray("B", workers * NUMBERS)
+    return RawArray(c_ubyte, workers * NUMBERS)
 
 
 class _Block:
-    def __init__(self, number: int, storage: Any) -> None:
+    def __init__(self, number: int, storage: torch.UntypedStorage) -> None:
         self.number, self.storage = number, storage
         self.last = 0  # number of the batch that it was used for last
-        self._entry: Any = None  # in torch's table of shared storages, which gets a new one when the storage is sent
+        self._entry: object = None  # in torch's table of shared storages, which gets a new one when the storage is sent
 
     def given_out(self, batch: int) -> None:
         """Called before collate_fn gets the storage for the batch of this number."""
@@ -82,7 +89,7 @@ class _Block:
         return self.references() == _OWN_REFERENCES and torch._C._storage_Use_Count(self.storage._cdata) == 1
 
 
-def _entry_of(storage: Any) -> Any:
+def _entry_of(storage: Any) -> object:
     return _torchs.shared_cache.get(_torchs.fd_id(storage._share_fd_cpu_()[0]))
 
 
@@ -98,12 +105,12 @@ class SharedBlocks:
         ahead: number of its batches that are on their way at the same time.
     """
 
-    def __init__(self, flags: Any, worker: int, ahead: int) -> None:
+    def __init__(self, flags: Flags, worker: int, ahead: int) -> None:
         self._flags, self._first, self._ahead = flags, worker * NUMBERS, ahead
         self._blocks: list[_Block] = []  # the one used last at the end
         self._batch = 0  # number of the batch that is collated
         self._given: list[_Block] | None = None  # to the collate_fn that runs; None: none runs
-        self._plain: Any = torch.UntypedStorage._new_shared
+        self._plain: Callable[..., torch.UntypedStorage] = torch.UntypedStorage._new_shared
         _all.add(self)
 
     def install(self) -> None:
@@ -114,13 +121,13 @@ class SharedBlocks:
         """Leaves all blocks to torch."""
         self._blocks = []
 
-    def begin(self, data: Any) -> Any:
+    def begin(self, data: T) -> T:
         """Called before collate_fn; returns its argument."""
         self._batch += 1
         self._given = []
         return data
 
-    def finish(self, found: list[Any]) -> list[tuple[int, int]]:
+    def finish(self, found: list[Leaf]) -> list[tuple[int, int]]:
         """Called with the leaves of the batch that collate_fn has returned.
 
         Returns:
@@ -164,7 +171,7 @@ class SharedBlocks:
         made: torch.Tensor = torch.empty(0, dtype=batch.dtype)
         return made.set_(self._new_shared(size), 0, batch.shape)  # type: ignore[no-any-return, call-overload]
 
-    def unused(self, size: int) -> Any:
+    def unused(self, size: int) -> torch.UntypedStorage | None:
         """Returns the storage of a block of `size` bytes that nothing uses; None if there is none."""
         block = self._idle(size) if is_possible() else None
         return None if block is None else block.storage
@@ -183,7 +190,7 @@ class SharedBlocks:
         self._given.append(block)
         return True
 
-    def _share(self, leaf: Any) -> None:
+    def _share(self, leaf: Leaf) -> None:
         """Moves a tensor into a block if torch would move it into new shared memory, and nothing but the tensor refers
         to its memory."""
         if type(leaf) is not torch.Tensor or leaf.requires_grad or leaf.is_inference() or leaf.is_quantized:
@@ -199,7 +206,7 @@ class SharedBlocks:
         if block is not None:
             leaf.data = block.copy_(leaf)
 
-    def _new_shared(self, size: int, *, device: Any = "cpu") -> Any:
+    def _new_shared(self, size: int, *, device: torch.device | str = "cpu") -> torch.UntypedStorage:
         given = self._given
         if given is None or size < LEAST or torch.device(device).type != "cpu" or not is_possible():
             return self._plain(size, device=device)

@@ -7,15 +7,15 @@ Python in which Python ignores exceptions, Ctrl-C's among them.
 from __future__ import annotations
 
 import os
+from types import ModuleType
 from typing import Any
 
-import torch
 from torch.multiprocessing import reductions
 
 from headrace._base.lifetimes.weak_list import Living
-from headrace._loading.fallback.shm_pool import NUMBERS, leaves, storage_of
+from headrace._loading.fallback.shm_pool import NUMBERS, Flags, Leaf, leaves, storage_of
 
-_torchs: Any = reductions  # without type annotations
+_torchs: ModuleType = reductions  # without type annotations
 
 
 class Received:
@@ -26,16 +26,16 @@ class Received:
         number: of the block, among all flags.
     """
 
-    def __init__(self, leaf: torch.Tensor, number: int) -> None:
+    def __init__(self, leaf: Leaf, number: int) -> None:
         self.number = number
-        storage = storage_of(leaf)
+        storage: Any = storage_of(leaf)
         self._key = _torchs.fd_id(storage._share_fd_cpu_()[0])
         self._entry = _torchs.shared_cache.get(self._key)
         # torch's own reference where there is one: the end of each is a line of Python in a `__del__` of torch's.
         self._reference = _torchs.StorageWeakRef(storage) if self._entry is None else self._entry
-        self._flags: Any = None
+        self._flags: Flags | None = None
 
-    def give_back_to(self, flags: object) -> None:
+    def give_back_to(self, flags: Flags) -> None:
         """From now on the flag is cleared once nothing refers to the memory."""
         self._flags = flags
 
@@ -63,7 +63,7 @@ class BlocksInUse:
         flags: see `make_flags`.
     """
 
-    def __init__(self, flags: object) -> None:
+    def __init__(self, flags: Flags) -> None:
         self._flags = flags
         self._used: list[Received] = []
         _all.add(self)

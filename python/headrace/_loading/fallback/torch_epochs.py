@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
+from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._loading.epoch.sampler_setup import begin_with, followers, late_epoch, requested_epoch, samplers_of
 from headrace._loading.epoch.sampler_state import is_stateful
@@ -16,9 +18,13 @@ from headrace._loading.fallback.checkpoint_format import Saved, read, write
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making
 from headrace._loading.fallback.observed_iterators import missing_hook
+from headrace._loading.fallback.torch_loader import TorchLoader
 from headrace._loading.fallback.worker_states import have_states
 from headrace._recipe.draws.seeded_sampler import Seeded, tell
 from headrace.pillow.image_counts import ImageCounts
+
+if TYPE_CHECKING:
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 
 class TorchEpochs:
@@ -33,23 +39,23 @@ class TorchEpochs:
     def __init__(self, seed: int | None, rank: int) -> None:
         self._seed, self._rank = seed, rank
         self._next = 0
-        self._loaded: tuple[dict[str, Any], Saved] | None = None
+        self._loaded: tuple[State, Saved] | None = None
         self._progress: TorchProgress | None = None  # of the newest epoch, until another one is requested
         self._newest: tuple[int, Pace, ImageCounts] | None = None  # also while another one is requested
-        self._begun: Any = None  # iterator begun by state_dict() before the caller's iter(loader)
+        self._begun: _BaseDataLoaderIter | None = None  # by state_dict(), before the caller's iter(loader)
         self._fresh: Any = None  # keeps an iterator without a requested batch alive: its workers' first states may come
         self._making: Making | None = None
 
     # ---- which epoch -------------------------------------------------------------------------------------------------
 
-    def upcoming(self, loader: Any) -> int:
+    def upcoming(self, loader: TorchLoader) -> int:
         """Returns the number of the epoch that `begin` would begin."""
         asked = requested_epoch(_followers_of(loader))
         if asked is None and self._begun is not None and self._progress is not None:
             return self._progress.epoch
         return self._next if asked is None else asked
 
-    def set(self, loader: Any, epoch: int) -> None:
+    def set(self, loader: TorchLoader, epoch: int) -> None:
         """Sets the next epoch, also on the samplers."""
         self._next = epoch
         if self._loaded is not None and self._loaded[1].start.epoch not in (None, epoch):
@@ -61,16 +67,16 @@ class TorchEpochs:
         """Sets the next epoch, which the samplers know already."""
         self._next = epoch
 
-    def resumes(self, loader: Any) -> bool:
+    def resumes(self, loader: TorchLoader) -> bool:
         """Returns whether `begin` would resume the epoch of a loaded state."""
         return self._resumed(loader) is not None
 
-    def goes_on(self, loader: Any) -> bool:
+    def goes_on(self, loader: TorchLoader) -> bool:
         """Returns whether an epoch is under way, or the next one is that of a state."""
         under_way = self._progress is not None and not self._progress.is_finished
         return under_way or self._begun is not None or self.resumes(loader)
 
-    def _resumed(self, loader: Any) -> Saved | None:
+    def _resumed(self, loader: TorchLoader) -> Saved | None:
         saved = None if self._loaded is None else self._loaded[1]
         return saved if saved is not None and saved.start.epoch in (None, self.upcoming(loader)) else None
 
@@ -93,16 +99,16 @@ class TorchEpochs:
 
     # ---- beginning it ------------------------------------------------------------------------------------------------
 
-    def begin(self, loader: Any, start: Callable[[], Any]) -> Iterator[Any]:
+    def begin(self, loader: TorchLoader, start: Callable[[], _BaseDataLoaderIter]) -> Iterator[object]:
         """Returns the next epoch's iterator, made by `start`, which is torch's ``__iter__`` for the loader."""
         begun, self._begun = self._begun, None
         followers = _followers_of(loader)
         iterator = self._begin(loader, start) if begun is None or requested_epoch(followers) is not None else begun
         if not followers:
-            return iterator  # type: ignore[no-any-return]
+            return iterator
         return _FollowingSamplers(iterator, followers, lambda: self._begin(loader, start))
 
-    def get_iterator(self, stock: Callable[[], Any]) -> Any:
+    def get_iterator(self, stock: Callable[[], _BaseDataLoaderIter]) -> _BaseDataLoaderIter:
         """Returns the iterator that torch's ``__iter__`` requests from the loader.
 
         While `_begin` runs, that is one which reports to headrace, if this version of torch allows that. Otherwise
@@ -110,7 +116,7 @@ class TorchEpochs:
         """
         return stock() if self._making is None else self._making.get_iterator()
 
-    def _begin(self, loader: Any, start: Callable[[], Any]) -> Any:
+    def _begin(self, loader: TorchLoader, start: Callable[[], _BaseDataLoaderIter]) -> _BaseDataLoaderIter:
         epoch, saved = self.upcoming(loader), self._resumed(loader)
         followers = _followers_of(loader)
         for one in followers:
@@ -131,7 +137,7 @@ class TorchEpochs:
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
-    def state_dict(self, loader: Any) -> dict[str, Any]:
+    def state_dict(self, loader: Any) -> State:
         """Returns the state of the newest epoch; if that has ended, of the next one.
 
         Raises:
@@ -142,7 +148,7 @@ class TorchEpochs:
             raise RuntimeError(f"this loader has no state_dict: it needs {lacks}, which this version of torch lacks")
         if self._loaded is not None and self._resumed(loader) is not None:
             return copy.deepcopy(self._loaded[0])
-        progress = self._progress
+        start, progress = functools.partial(TorchDataLoader.__iter__, loader), self._progress
         if (
             progress is not None
             and requested_epoch(_followers_of(loader)) is not None
@@ -150,15 +156,15 @@ class TorchEpochs:
         ):
             progress = None
         if progress is None and have_states(loader):
-            self._begun = self._begin(loader, lambda: TorchDataLoader.__iter__(loader))
+            self._begun = self._begin(loader, start)
             progress = self._progress
-        making = Making(loader, lambda: None, self._seed, self._rank)
+        making = Making(loader, start, self._seed, self._rank)
         upcoming = making.upcoming(self.upcoming(loader))
         if progress is not None:
             return write(progress.save(loader, upcoming))
         return write(TorchProgress(loader, upcoming, None, (), None, making.fits).save(loader, upcoming))
 
-    def load_state_dict(self, loader: Any, state: dict[str, Any]) -> None:
+    def load_state_dict(self, loader: TorchLoader, state: State) -> None:
         """Makes the next epoch resume from `state`.
 
         Raises:
@@ -187,7 +193,7 @@ class TorchEpochs:
             self._next = self._progress.epoch
             self._begun = self._progress = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         # A copy gets no iterators: each of the two counts its own progress.
         upcoming = self._next if self._begun is None or self._progress is None else self._progress.epoch
         gone = dict.fromkeys(("_progress", "_newest", "_begun", "_fresh", "_making"))
@@ -200,25 +206,27 @@ def _let_go(epochs: TorchEpochs | None, asked: TorchProgress) -> None:
         epochs._fresh = None
 
 
-def _samplers(loader: Any) -> list[Any]:
+def _samplers(loader: TorchLoader) -> list[object]:
     return samplers_of(loader.sampler, loader.batch_sampler)
 
 
-def _followers_of(loader: Any) -> list[Seeded]:
+def _followers_of(loader: TorchLoader) -> list[Seeded]:
     return followers(_samplers(loader))
 
 
 class _FollowingSamplers:
     """torch's iterator, made again if a sampler is set to another epoch before the first batch is requested."""
 
-    def __init__(self, iterator: Any, samplers: list[Seeded], begin_again: Callable[[], Any]) -> None:
+    def __init__(
+        self, iterator: _BaseDataLoaderIter, samplers: list[Seeded], begin_again: Callable[[], _BaseDataLoaderIter]
+    ) -> None:
         self._iterator, self._followers, self._epoch = iterator, samplers, samplers[0].epoch
-        self._begin_again: Callable[[], Any] | None = begin_again
+        self._begin_again: Callable[[], _BaseDataLoaderIter] | None = begin_again
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         begin_again, self._begin_again = self._begin_again, None
         if begin_again is not None and late_epoch(self._followers, self._epoch) is not None:
             self._iterator = begin_again()

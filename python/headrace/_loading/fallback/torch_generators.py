@@ -6,13 +6,13 @@ import base64
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import BatchSampler, IterDataPipe, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
+from headrace._base.types import State
 from headrace._loading.epoch.sampler_state import is_stateful
 from headrace._recipe.draws.generator_states import restore_generator
 from headrace._recipe.draws.seeded_sampler import Seeded
@@ -60,13 +60,13 @@ class Randomness:
     def _strings(self) -> tuple[list[str], str | None]:
         return [_packed(one) for one in self.own], None if self.default is None else _packed(self.default)
 
-    def pack(self) -> dict[str, Any]:
+    def pack(self) -> State:
         """Returns the states as strings."""
         own, default = self._strings  # cached, since a state may be saved with each batch
         return {"own": list(own), "default": default}
 
     @classmethod
-    def unpack(cls, packed: dict[str, Any]) -> Randomness:
+    def unpack(cls, packed: State) -> Randomness:
         """Returns the states from the result of `pack`."""
         default = packed["default"]
         return cls(tuple(map(_unpacked, packed["own"])), None if default is None else _unpacked(default))
@@ -80,7 +80,7 @@ def _unpacked(text: str) -> torch.Tensor:
     return torch.from_numpy(np.frombuffer(base64.b64decode(text), np.uint8).copy())
 
 
-def may_draw_from_default(samplers: Iterable[Any], dataset: object) -> bool:
+def may_draw_from_default(samplers: Iterable[object], dataset: object) -> bool:
     """Returns whether the samplers, or torch itself for a data pipe, may draw from torch's default generator."""
     return isinstance(dataset, IterDataPipe) or not all(map(_known_not_to, samplers))
 

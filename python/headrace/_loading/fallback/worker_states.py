@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pickle
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING
 
 from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
 
+from headrace._base.types import State
 from headrace._loading.epoch.sampler_state import is_stateful
+from headrace._loading.fallback.torch_loader import TorchLoader
 from headrace._loading.fallback.worker_wrappers import (
     OF_MAIN,
     SAME,
@@ -25,10 +29,13 @@ from headrace._loading.fallback.worker_wrappers import (
 )
 from headrace._loading.native.loader_attributes import Unasked
 
+if TYPE_CHECKING:
+    from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
 _LOOK_S = 0.002  # between two looks for what a worker has not left yet
 
 
-def have_states(loader: Any) -> bool:
+def have_states(loader: TorchLoader) -> bool:
     """Returns whether a loader's workers may have states: of a stateful dataset, or of an iterable one."""
     if loader.num_workers == 0 or isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
         return False  # torch changes data pipes in place, and would not recognise a wrapper
@@ -63,7 +70,7 @@ class WorkerStates:
         step: number of batches before the states in `places`.
     """
 
-    def __init__(self, loader: Any, places: dict[int, WorkerPlace], step: int) -> None:
+    def __init__(self, loader: TorchLoader, places: dict[int, WorkerPlace], step: int) -> None:
         self._number, self._persistent = loader.num_workers, loader.persistent_workers
         self._every = loader.snapshot_every_n_steps or 0
         self._in_order = loader.in_order
@@ -80,7 +87,7 @@ class WorkerStates:
         self._mail = [Mail() for _ in range(self._number)]
         kind = Stream if self.iterable else Indexed
         self.carrier: Carrier = kind(users, -(-self._every // self._number), self._mail, places)
-        self._processes: list[Any] = []
+        self._processes: Sequence[BaseProcess] = []
         self._epoch, self.last = 1, self._number - 1
         self._large = False  # whether a worker's state is too large to be sent with each batch
         self._messages: dict[tuple[int, bool], bytes | None] = {}
@@ -125,12 +132,12 @@ class WorkerStates:
 
     # ---- what comes back ---------------------------------------------------------------------------------------------
 
-    def attend(self, iterator: Any) -> None:
+    def attend(self, iterator: _MultiProcessingDataLoaderIter) -> None:
         """Must be called with torch's iterator when it has begun an epoch."""
         self._processes = iterator._workers
         self._assigned = {task[0] for task in iterator._task_info.values()}  # there are more tasks than workers, or all
 
-    def received(self, carried: Carried, handed_out: int) -> Any:
+    def received(self, carried: Carried, handed_out: int) -> object:
         """Records the state that came with a batch, and returns the user's batch.
 
         Args:
@@ -153,7 +160,7 @@ class WorkerStates:
             self._snapshot = handed_out, [one.state for one in self._known]
         return carried.batch
 
-    def look(self, iterator: Any) -> None:
+    def look(self, iterator: _MultiProcessingDataLoaderIter) -> None:
         """Marks the workers that have ended and whose batches have all been handed out."""
         waiting = {task[0] for task in iterator._task_info.values() if len(task) > 1}
         for worker, active in enumerate(iterator._workers_status):
@@ -162,7 +169,7 @@ class WorkerStates:
 
     # ---- states ------------------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> tuple[int, dict[str, Any]]:
+    def snapshot(self) -> tuple[int, State]:
         """Returns a step and torchdata's ``_worker_snapshots`` of that step. Resuming repeats the batches after it.
 
         For an iterable dataset the step is -1, because each worker's state holds its own count.
@@ -176,7 +183,7 @@ class WorkerStates:
         first = [state or self._first(worker) for worker, state in enumerate(states)]
         return step, {f"worker_{worker}": self._loaded(worker, state) for worker, state in enumerate(first)}
 
-    def _streams(self, worker: int) -> dict[str, Any]:
+    def _streams(self, worker: int) -> State:
         known = self._known[worker]
         if known.at < 0:
             known.state, known.at = self._first(worker), 0
@@ -213,7 +220,7 @@ class WorkerStates:
         state = {"worker_id": worker, "dataset_state": self.carrier.users.dataset.state_dict(), "fetcher_state": None}
         return pickle.dumps(state)
 
-    def _loaded(self, worker: int, state: bytes | None) -> dict[str, Any]:
+    def _loaded(self, worker: int, state: bytes | None) -> State:
         if state is None:
             return {"worker_id": worker, "dataset_state": None, "fetcher_state": None}
         loaded = pickle.loads(state)

@@ -16,6 +16,7 @@ from typing import Any
 from torch.utils.data import get_worker_info
 
 from headrace._base.exceptions import named_words_of
+from headrace._base.types import Function, State
 from headrace._loading.epoch.sampler_state import is_stateful, restore
 from headrace._loading.fallback.mailbox import Mailbox
 
@@ -37,7 +38,7 @@ class Carried:
         ended: its iterator is exhausted.
     """
 
-    batch: Any
+    batch: object
     worker: int
     count: int
     state: bytes | None
@@ -90,8 +91,8 @@ class WorkerPlace:
             and discarded.
     """
 
-    dataset: Any = None
-    iterator: Any = None
+    dataset: State | None = None
+    iterator: State | None = None
     ended: bool = False
     count: int = 0
     skip: int = 0
@@ -102,8 +103,8 @@ class Users:
     """The user's arguments of the loader."""
 
     dataset: Any
-    collate_fn: Callable[[Any], Any]
-    init_fn: Callable[[int], Any] | None
+    collate_fn: Function
+    init_fn: Callable[[int], object] | None
     batch_size: int | None
     drop_last: bool
     persistent: bool
@@ -146,14 +147,14 @@ class Carrier:
             self._fails()
             raise
 
-    def collate(self, data: object) -> Any:
+    def collate(self, data: object) -> object:
         """Called by torch as collate_fn."""
         raise NotImplementedError
 
     def _started(self, place: WorkerPlace | None) -> None:
         raise NotImplementedError
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         raise NotImplementedError
 
     def _pickled(self) -> bytes:
@@ -196,7 +197,7 @@ class Carrier:
         return Carried(batch, self._worker, self._count, state, self._ended)
 
 
-def _state_of(one: Any) -> Any:
+def _state_of(one: object) -> State | None:
     """Returns the object's own state, which is pickled at once; None if it has none."""
     return one.state_dict() if is_stateful(one) else None
 
@@ -231,11 +232,11 @@ class Indexed(Carrier):
             restore(self.users.dataset, place.dataset, "dataset")
         self._says(of_main=place is None and self.users.init_fn is None)
 
-    def __getitem__(self, task: Task) -> Any:
+    def __getitem__(self, task: Task) -> object:
         self._take(task)
         return self.users.dataset[task.indices]
 
-    def __getitems__(self, task: Task) -> Any:
+    def __getitems__(self, task: Task) -> object:
         self._take(task)
         dataset = self.users.dataset
         if getattr(dataset, "__getitems__", None):
@@ -248,11 +249,11 @@ class Indexed(Carrier):
             self._says()
         self._keep = task.keep
 
-    def collate(self, data: object) -> Any:
+    def collate(self, data: object) -> object:
         """Called by torch as collate_fn."""
         return self._carry(self.users.collate_fn(data), keep=self._keep)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         return {"dataset_state": _state_of(self.users.dataset), "fetcher_state": None}
 
 
@@ -265,7 +266,7 @@ class Stream(Carrier):
 
     _skip = 0
     _stateful = False
-    _iterator: Any = None
+    _iterator: Iterator[object] = iter(())
 
     def _started(self, place: WorkerPlace | None) -> None:
         pass  # torch calls __iter__ next, which sends the state
@@ -284,7 +285,7 @@ class Stream(Carrier):
             self._says()
         return self
 
-    def _resumed(self, place: WorkerPlace) -> Iterator[Any]:
+    def _resumed(self, place: WorkerPlace) -> Iterator[object]:
         dataset = self.users.dataset
         restore(dataset, place.dataset, "dataset")
         self._skip, self._ended = 0 if place.ended else place.skip, place.ended
@@ -295,7 +296,7 @@ class Stream(Carrier):
         restore(iterator, place.iterator, "dataset's iterator")
         return iter(()) if place.ended else iterator
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         while self._skip:
             self._skip -= 1
             self.users.collate_fn(self._fetched())
@@ -311,7 +312,7 @@ class Stream(Carrier):
                     self._says(ended=True)
             raise
 
-    def _fetched(self) -> Any:
+    def _fetched(self) -> object:
         """Returns the samples that torch would fetch for a batch."""
         size = self.users.batch_size
         found = list(itertools.islice(self._iterator, 1 if size is None else size))
@@ -322,13 +323,13 @@ class Stream(Carrier):
             )
         return found[0] if size is None else found
 
-    def collate(self, data: object) -> Any:
+    def collate(self, data: object) -> object:
         """Called by torch as collate_fn."""
         self._count += 1
         batch = self.users.collate_fn(data)
         return self._carry(batch, keep=self._stateful and self._every > 0 and self._count % self._every == 0)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> State:
         dataset, iterator = self.users.dataset, self._iterator
         of_dataset = None if iterator is dataset else _state_of(dataset)
         fetcher = {"dataset_iter_state": _state_of(iterator), "fetcher_ended": self._ended}
