@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from headrace._engine.counters.epoch_timing import Mark, Pace
+from headrace._engine.engine import Flight
 from headrace._loading.autotune.ab_test import Window
 from headrace._loading.autotune.budget import bytes_of
 from headrace._loading.autotune.tuner import Choice, Tuner
@@ -31,7 +32,7 @@ class Threads(Protocol):
 
     def resize(self, threads: int) -> None: ...
 
-    def wait(self, flight: Any, seconds: float) -> bool: ...
+    def wait(self, flight: Flight, seconds: float) -> bool: ...
 
 
 class Ahead(Protocol):
@@ -75,7 +76,7 @@ class Tuning:
         self._in_force: Choice | None = None
         self._apply()
 
-    def wait(self, flight: Any, seconds: float) -> bool:
+    def wait(self, flight: Flight, seconds: float) -> bool:
         """Waits for a batch as the engine does; looks at the clock meanwhile."""
         left = seconds
         while True:
@@ -91,7 +92,7 @@ class Tuning:
                 return False
             self._look(now, at_a_batch=False)
 
-    def handed_out(self, batch: Any, now_ns: int) -> None:
+    def handed_out(self, batch: object, now_ns: int) -> None:
         """Called when a batch is about to be returned."""
         self._batches += 1
         if self._tuner.epoch is not self._token:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from headrace._loading.autotune.ab_test import GAIN, Noise, Turns, Window
 from headrace._loading.autotune.budget import Budget
@@ -146,7 +146,7 @@ class Tuner:
         self.choose(left[0])
         return True
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return _again, (self._budget_now, self._base, self.fixed_depth)
 
     def observe(self, window: Window) -> None:

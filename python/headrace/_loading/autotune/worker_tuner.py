@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 from torch.utils.data import IterableDataset
 
@@ -17,7 +17,23 @@ _ENOUGH = 1.03  # a smaller number is taken if it comes this close to the best
 _MOST_A_CORE = 4  # processes need memory, which threads do not
 
 
-def why_fixed(loader: Any) -> str:
+class Tuned(Protocol):
+    """The part of a loader, or of its settings, that decides whether the number may change."""
+
+    @property
+    def seed(self) -> int | None: ...
+
+    @property
+    def dataset(self) -> object: ...
+
+    @property
+    def persistent_workers(self) -> bool: ...
+
+    @property
+    def tuner(self) -> Tuner | None: ...
+
+
+def why_fixed(loader: Tuned) -> str:
     """Returns why the number of a loader stays what it was at first, as a clause; "" if it may change."""
     if loader.seed is None:
         return "without seed= torch's random numbers depend on the number of workers"
@@ -28,13 +44,13 @@ def why_fixed(loader: Any) -> str:
     return ""
 
 
-def choose(loader: Any, pace: Pace | None) -> None:
+def choose(loader: Tuned, pace: Pace | None) -> None:
     """Sets the number for the epoch that is about to begin, if the loader chooses it.
 
     Args:
         pace: of the epoch before; None: there was none.
     """
-    tuner: Tuner | None = loader.tuner
+    tuner = loader.tuner
     if tuner is None or pace is None or why_fixed(loader):
         return
     now = tuner.choice.threads

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate, default_convert
 
@@ -21,7 +22,8 @@ from headrace._lowering.python_steps.step_copies import copied
 from headrace._recipe.draws.draws import BatchUse, batch_uniform
 from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
 
-CollateFunction = Callable[[Any], Any]
+CollateFunction = Callable[[Any], object]
+Int64s = npt.NDArray[np.int64]
 
 
 class Source(Protocol):
@@ -30,13 +32,13 @@ class Source(Protocol):
     @property
     def has_targets(self) -> bool: ...
 
-    def numbers(self, indices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None: ...
+    def numbers(self, indices: Int64s) -> Int64s | None: ...
 
-    def sample_of(self, made: Any, index: int) -> Any: ...
+    def sample_of(self, made: object, index: int) -> object: ...
 
-    def batch_of(self, images: Any, targets: Any) -> Any: ...
+    def batch_of(self, images: object, targets: object) -> Any: ...
 
-    def targets_of(self, indices: np.ndarray[Any, Any]) -> Any: ...
+    def targets_of(self, indices: Int64s) -> object: ...
 
 
 def is_default(collate_fn: CollateFunction | None, batched: bool) -> bool:
@@ -64,12 +66,12 @@ def keeps_state(collate_fn: CollateFunction) -> bool:
     return not isinstance(collate_fn, FunctionType) and Reach(collate_fn).mutates
 
 
-def seeded(function: CollateFunction, progress: Progress) -> Callable[[Any, int], Any]:
+def seeded(function: CollateFunction, progress: Progress) -> Callable[[object, int], object]:
     """Returns a function of a batch's samples and its position in the epoch: it calls `function`, and random numbers of
     torch, and of numpy for timm's Mixup, follow from seed, epoch and batch."""
     process_wide = recognition.draws_from_numpy(function)
 
-    def collate(samples: Any, position: int) -> Any:
+    def collate(samples: object, position: int) -> object:
         with sample_randomness(_uniform(progress, position), process_wide=process_wide):
             return function(samples)
 
@@ -100,7 +102,7 @@ class Collation:
         self._batched, self._progress = batched, progress
         self._copies = threading.local()
 
-    def __call__(self, images: Any, indices: np.ndarray[Any, Any], position: int, *, ahead: bool = False) -> Any:
+    def __call__(self, images: object, indices: Int64s, position: int, *, ahead: bool = False) -> object:
         """Returns what the collate_fn returns.
 
         Args:
@@ -128,7 +130,7 @@ class Collation:
         views.finish()
         return made
 
-    def _stacks(self, images: Any, indices: np.ndarray[Any, Any]) -> bool:
+    def _stacks(self, images: object, indices: Int64s) -> bool:
         """Whether `default_collate` of the samples is the finished batch with a tensor of plain ints."""
         source = self._source
         one = (
@@ -139,7 +141,7 @@ class Collation:
         )
         return one and source.has_targets and source.numbers(indices) is not None
 
-    def _made(self, function: CollateFunction, samples: Any, position: int, views: StackedViews) -> Any:
+    def _made(self, function: CollateFunction, samples: object, position: int, views: StackedViews) -> object:
         uniform = _uniform(self._progress, position)
         mixing = recognition.of_samples(function)
         with sample_randomness(uniform):
@@ -155,14 +157,14 @@ class Collation:
         function: CollateFunction = mine["function"]
         return function
 
-    def _samples(self, views: StackedViews, images: Any, indices: np.ndarray[Any, Any]) -> Any:
+    def _samples(self, views: StackedViews, images: object, indices: Int64s) -> object:
         """Returns what the dataset would return for each index, as a list; without batches the only one."""
         made = _apart(images, len(indices), views, self._kinds)
         samples = [self._source.sample_of(one, index) for one, index in zip(made, indices.tolist(), strict=True)]
         return samples if self._batched else samples[0]
 
 
-def _apart(batch: Any, count: int, views: StackedViews, kinds: Any) -> list[Any]:
+def _apart(batch: Any, count: int, views: StackedViews, kinds: Any) -> Sequence[object]:
     """Returns the samples of a collated batch."""
     if isinstance(batch, torch.Tensor):
         return views.views_of(batch, kinds)

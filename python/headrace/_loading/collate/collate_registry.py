@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ _USUAL: dict[type, str | None] = {
 }
 _KINDS = ("Image", "Mask", "Video")  # of torchvision's tensors, which transforms may return
 
-_known: list[Any] = []  # the entries that were found to be usual
+_known: list[object] = []  # the entries that were found to be usual
 
 
 def is_usual() -> bool:
@@ -38,9 +37,9 @@ def is_usual() -> bool:
     return True
 
 
-def _taken(kind: type) -> Any:
+def _taken(kind: type) -> object:
     """Returns the function that default_collate takes for values of a type; None: it has none."""
-    functions: dict[Any, Any] = collate.default_collate_fn_map
+    functions = collate.default_collate_fn_map
     if kind in functions:
         return functions[kind]
     return next((function for key, function in functions.items() if issubclass(kind, key)), None)

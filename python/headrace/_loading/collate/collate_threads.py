@@ -65,7 +65,10 @@ class CollateThreads(Generic[T]):
 
 
 def _serve(
-    waiting: queue.SimpleQueue[Any], state: SimpleNamespace, owner: weakref.ref[Any], make: Callable[[Any, Any], None]
+    waiting: queue.SimpleQueue[T | None],
+    state: SimpleNamespace,
+    owner: weakref.ref[object],
+    make: Callable[[object, T], None],
 ) -> None:
     while (batch := waiting.get()) is not None and not state.ended:
         one = owner()

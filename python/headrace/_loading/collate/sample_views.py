@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch.overrides import (  # type: ignore[attr-defined]
@@ -21,7 +20,7 @@ _EXPORTS = frozenset(
 )
 
 
-def _references(views: list[Any]) -> list[int]:
+def _references(views: Sequence[object]) -> list[int]:
     """Numbers of references to each object of a list, with those of this loop: from Python 3.14 on one fewer."""
     return [sys.getrefcount(view) for view in views]
 
@@ -113,7 +112,13 @@ class StackedViews(TorchFunctionMode):
                 stack.separate()
         self._stacks = []
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         kwargs = kwargs or {}
         if not self._watches:
             return func(*args, **kwargs)
@@ -147,7 +152,7 @@ class StackedViews(TorchFunctionMode):
         return None
 
 
-def _may_write(func: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> bool:
+def _may_write(func: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
     """Whether a function of torch may write to its arguments, or lets others do so: by torch's naming rules."""
     name = getattr(func, "__name__", "")
     if name in _EXPORTS or name in ("__setitem__", "__delitem__") or "out" in kwargs:

@@ -14,6 +14,7 @@ from torch.utils.data._utils.pin_memory import pin_memory
 
 from headrace._base.originals.relied_functions import Relied
 from headrace._base.ranks import World
+from headrace._base.types import Function
 from headrace._loading.collate import collate_registry
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.epoch.order import OrderedBatch
@@ -37,7 +38,7 @@ class Settings(Protocol):
     def batched(self) -> bool: ...
 
     @property
-    def collate_fn(self) -> Callable[..., Any] | None: ...
+    def collate_fn(self) -> Function | None: ...
 
     @property
     def num_workers(self) -> int: ...
@@ -60,7 +61,7 @@ def naming_of(settings: Settings) -> Naming:
 
 
 def holds_of(
-    settings: Settings, source: Any, naming: Naming, relied: Relied | None, called: Sequence[Any] = ()
+    settings: Settings, source: Any, naming: Naming, relied: Relied | None, called: Sequence[object] = ()
 ) -> Holds | None:
     """Returns a function that tells whether the dataset still has the samples of a batch as they were when the epoch
     began; None where that is not asked, because torch's workers do not see a change either.
@@ -86,12 +87,12 @@ def holds_of(
     return holds
 
 
-def _transforms(source: object) -> Sequence[Any]:
+def _transforms(source: object) -> Sequence[object]:
     images = [source] if isinstance(source, BlobDataset) else [one.image for one in getattr(source, "fields", ())]
     return [one.transform for image in images if image is not None for one in image.variants]
 
 
-def made_as_torch(settings: Settings, progress: Progress, ordered: OrderedBatch, number: int, *, pin: bool) -> Any:
+def made_as_torch(settings: Settings, progress: Progress, ordered: OrderedBatch, number: int, *, pin: bool) -> object:
     """Returns what torch's loader makes of the items of a batch.
 
     Args:

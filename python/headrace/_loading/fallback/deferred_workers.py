@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -112,7 +112,7 @@ class InWorkers:
                 default_collate_fn_map[torch.Tensor] = self._collate_tensors
         return data if self._blocks is None else self._blocks.begin(data)
 
-    def _collate_tensors(self, tensors: Any, *, collate_fn_map: Any = None) -> object:
+    def _collate_tensors(self, tensors: Sequence[object], *, collate_fn_map: Any = None) -> object:
         if self._places is not None and self._blocks is not None:
             batch = self._places.batch_of(tensors)
             if batch is not None and self._blocks.hand_over(batch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch.utils.data import Dataset
@@ -20,7 +20,7 @@ class TorchLoader(Protocol):
     _iterator: _BaseDataLoaderIter | None
 
     @property
-    def dataset(self) -> Dataset[Any]: ...
+    def dataset(self) -> Dataset[object]: ...
 
     @property
     def batch_size(self) -> int | None: ...

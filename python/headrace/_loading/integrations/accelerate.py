@@ -19,14 +19,15 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
+from headrace._base.types import State
 from headrace._loading.integrations import accelerate_wrappers
-from headrace._loading.integrations.loader_handoff import LoopPosition, Redeemed, Tickets, remade
+from headrace._loading.integrations.loader_handoff import LoopPosition, OwnLoader, Redeemed, Tickets, remade
 from headrace._recipe.draws.seeded_sampler import sampler_chain
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler
 
 
-def take_over(ours: type[Any]) -> None:
+def take_over(ours: type[OwnLoader]) -> None:
     """Patches Accelerate to prepare loaders of the class `ours` by `prepared`; other loaders are not affected.
 
     A loader that torch delivers is prepared as torch's own and stays inside what Accelerate makes of it, unless it has
@@ -37,7 +38,7 @@ def take_over(ours: type[Any]) -> None:
         return
 
     @functools.wraps(before)
-    def prepare_data_loader(dataloader: Any, *args: Any, **kwargs: Any) -> Any:
+    def prepare_data_loader(dataloader: object, *args: object, **kwargs: object) -> object:
         if not isinstance(dataloader, ours):
             return before(dataloader, *args, **kwargs)
         if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
@@ -52,11 +53,11 @@ def take_over(ours: type[Any]) -> None:
     accelerate_wrappers.take_part(ours)
 
 
-def _is_stream(loader: Any) -> bool:
+def _is_stream(loader: OwnLoader) -> bool:
     return isinstance(loader.dataset, IterableDataset)
 
 
-def _has_more_than_torchs(loader: Any) -> bool:
+def _has_more_than_torchs(loader: OwnLoader) -> bool:
     """Returns whether a loader has arguments that Accelerate would lose. A loader that shards itself has seed 0 by
     default, which does not count."""
     return loader.out_transform is not None or loader.seed not in ((None, 0) if loader.shards_itself else (None,))
@@ -84,7 +85,7 @@ def as_torchs(loader: Any) -> TorchDataLoader[Any]:
     return TorchDataLoader(**{**given, "batch_sampler": whole_order(loader)})
 
 
-def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
+def prepared(dataloader: OwnLoader, **asked: Any) -> PreparedLoader:
     """Returns `dataloader` prepared for Accelerate; `asked` are the arguments of Accelerate's ``prepare_data_loader``.
 
     Accelerate itself decides the sharding and the handling of batches: it prepares a stand-in, a torch DataLoader with
@@ -108,7 +109,7 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
         asked.update(num_processes=1, process_index=0, torch_device_mesh=None, split_batches=False)
     whole = whole_order(dataloader)
     before = getattr(whole, "sampler", None)
-    stand_in: Any = TorchDataLoader(dataloader.dataset, batch_sampler=whole, generator=dataloader.generator)
+    stand_in = TorchDataLoader(dataloader.dataset, batch_sampler=whole, generator=dataloader.generator)
     shard = stock_prepare(stand_in, dispatch_batches=False, **asked)
     share, kept_whole = shard.batch_sampler, type(whole) is not BatchSampler
     if share is not whole:
@@ -124,7 +125,7 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
     return PreparedLoader(shard, dataloader, padded, use_stateful_dataloader=stateful)
 
 
-def sharded_by_the_user(loader: Any) -> bool:
+def sharded_by_the_user(loader: OwnLoader) -> bool:
     """Returns whether the user gave the loader a sampler that shards already, which must not be sharded again."""
     if loader.shards_itself:
         return False
@@ -161,7 +162,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
     _is_accelerate_prepared = True
 
     def __init__(
-        self, shard: DataLoaderShard, loader: Any, padded: BatchSampler | None, *, use_stateful_dataloader: bool
+        self, shard: DataLoaderShard, loader: OwnLoader, padded: BatchSampler | None, *, use_stateful_dataloader: bool
     ) -> None:
         # Accelerate's own __init__ would make a torch DataLoader.
         self.__dict__.update({name: value for name, value in vars(shard).items() if name != "iteration"})
@@ -232,7 +233,7 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
     def _update_state_dict(self) -> None:
         self._position.take()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Returns the state after the batches handed out so far; between passes, that of the next pass.
 
         Raises:
@@ -244,16 +245,16 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
             )
         return self._position.state()
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Makes the next pass resume from the state."""
         super().load_state_dict(state_dict)
         self._position.leave()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Accelerate's own method calls __init__. The gradient state is shared by the process and is not copied.
         return _unfilled, (), {name: value for name, value in vars(self).items() if name != "gradient_state"}
 
-    def __setstate__(self, held: dict[str, Any]) -> None:
+    def __setstate__(self, held: State) -> None:
         self.__dict__.update(held, gradient_state=GradientState())
 
 

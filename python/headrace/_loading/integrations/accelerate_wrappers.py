@@ -11,7 +11,7 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -20,7 +20,9 @@ from accelerate.data_loader import DataLoaderAdapter, skip_first_batches
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
+from headrace._base.types import State
 from headrace._loading.fallback.deferred_workers import AloneInWorkers
+from headrace._loading.integrations.loader_handoff import OwnLoader
 
 _NAMES = tuple(inspect.signature(TorchDataLoader.__init__).parameters)[1:]
 _ORDER = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last")
@@ -40,12 +42,12 @@ def preparing(loader: object) -> Iterator[None]:
         _preparing.loader = before
 
 
-def take_part(ours: type[Any]) -> None:
+def take_part(ours: type[OwnLoader]) -> None:
     """Makes each loader of Accelerate that is made of one of the class `ours` keep it, also one that skips batches."""
     stock = DataLoaderAdapter.__init__
 
     @functools.wraps(stock)
-    def begin(self: Any, *args: Any, **options: Any) -> None:
+    def begin(self: Any, *args: object, **options: Any) -> None:
         loader = getattr(_preparing, "loader", None)
         if loader is None:
             loader = _skipping(sys._getframe(1), ours)
@@ -53,13 +55,13 @@ def take_part(ours: type[Any]) -> None:
         if deferred and options.get("use_stateful_dataloader"):
             _defer_in_workers(options)
         stock(self, *args, **options)
-        if deferred and type(self.base_dataloader) is TorchDataLoader:
+        if deferred and loader is not None and type(self.base_dataloader) is TorchDataLoader:
             _keep(self, self.base_dataloader, ours, loader)
 
     DataLoaderAdapter.__init__ = begin
 
 
-def _defer_in_workers(options: dict[str, Any]) -> None:
+def _defer_in_workers(options: State) -> None:
     """Changes the arguments of torchdata's loader, which has iterators of its own: its workers open images deferred."""
     number, collate_fn = options.get("num_workers", 0), options.get("collate_fn")
     if number > 0 and collate_fn is not None:
@@ -67,7 +69,7 @@ def _defer_in_workers(options: dict[str, Any]) -> None:
         options |= {"collate_fn": alone.collate, "worker_init_fn": alone.start}
 
 
-def _skipping(frame: FrameType | None, ours: type[Any]) -> Any:
+def _skipping(frame: FrameType | None, ours: type[OwnLoader]) -> OwnLoader | None:
     """Returns the loader of headrace in the one that ``skip_first_batches``, if that is what runs, is called with.
 
     It is imported by name into several modules, so it cannot be replaced.
@@ -82,7 +84,7 @@ def _skipping(frame: FrameType | None, ours: type[Any]) -> Any:
     return kept if isinstance(kept, ours) and not kept.native else None
 
 
-def _keep(adapter: Any, given: TorchDataLoader[Any], ours: type[Any], loader: Any) -> None:
+def _keep(adapter: Any, given: TorchDataLoader[Any], ours: Callable[..., OwnLoader], loader: OwnLoader) -> None:
     """Puts a loader of headrace with the same arguments in the place of the one that Accelerate has made."""
     options = {name: getattr(given, name) for name in _NAMES if name not in _ORDER}
     if given.batch_size is None and given.batch_sampler is not None:
@@ -91,8 +93,7 @@ def _keep(adapter: Any, given: TorchDataLoader[Any], ours: type[Any], loader: An
         options |= {"batch_size": given.batch_size, "drop_last": given.drop_last}
         if not isinstance(given.dataset, IterableDataset):
             options["sampler"] = given.sampler
-    own: dict[str, Any] = {"cpu_affinity": loader.cpu_affinity, "snapshot_every_n_steps": 0}
-    made = ours(**options, **own)
+    made = ours(**options, cpu_affinity=loader.cpu_affinity, snapshot_every_n_steps=0)
     if made.native:  # its order would not be the one that torch draws
         return
     adapter.base_dataloader = made
@@ -106,14 +107,14 @@ class _Keeping:
     def _update_state_dict(self) -> None:
         """Does nothing. Accelerate asks for the state before each batch of a loader that can give one."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _empty, (_KINDS[type(self)],), vars(self).copy()
 
 
-_KINDS: dict[type[Any], type[Any]] = {}  # the classes with the mixin, and those without
+_KINDS: dict[type, type] = {}  # the classes with the mixin, and those without
 
 
-def _keeping(kind: type[Any]) -> type[Any]:
+def _keeping(kind: type) -> type:
     """Returns the class with the mixin; one class for each of Accelerate's."""
     for made, below in _KINDS.items():
         if kind in (made, below):
@@ -123,6 +124,6 @@ def _keeping(kind: type[Any]) -> type[Any]:
     return made
 
 
-def _empty(kind: type[Any]) -> Any:
+def _empty(kind: type) -> object:
     """Returns an object for a copy to fill."""
     return object.__new__(_keeping(kind))

@@ -8,8 +8,68 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import torch
+
+from headrace._base.types import Function, State
+
+
+class OwnLoader(Protocol):
+    """The part of headrace's DataLoader that an adapter needs."""
+
+    seed: int | None
+    out_transform: Function | None
+
+    @property
+    def dataset(self) -> Any: ...
+
+    @property
+    def sampler(self) -> Iterable[object]: ...
+
+    @property
+    def batch_sampler(self) -> Any: ...
+
+    @property
+    def batch_size(self) -> int | None: ...
+
+    @property
+    def drop_last(self) -> bool: ...
+
+    @property
+    def generator(self) -> torch.Generator | None: ...
+
+    @property
+    def cpu_affinity(self) -> object: ...
+
+    @property
+    def native(self) -> bool: ...
+
+    @property
+    def route(self) -> str: ...
+
+    @property
+    def batched(self) -> bool: ...
+
+    @property
+    def shards_itself(self) -> bool: ...
+
+    @property
+    def resumes(self) -> bool: ...
+
+    @property
+    def upcoming_epoch(self) -> int: ...
+
+    def set_epoch(self, epoch: int) -> None: ...
+
+    def state_dict(self) -> State: ...
+
+    def load_state_dict(self, state_dict: State) -> None: ...
+
+    def __iter__(self) -> Iterator[object]: ...
+
+    def __len__(self) -> int: ...
 
 
 class LoopPosition:
@@ -19,9 +79,9 @@ class LoopPosition:
         keeps_states: whether states will be requested.
     """
 
-    def __init__(self, loader: Any, *, keeps_states: bool) -> None:
+    def __init__(self, loader: OwnLoader, *, keeps_states: bool) -> None:
         self._loader, self._keeps_states = loader, keeps_states
-        self._state: dict[str, Any] | None = None
+        self._state: State | None = None
 
     def take(self) -> None:
         """Must be called before each batch is taken from the loader; the loop has then received all earlier ones."""
@@ -32,7 +92,7 @@ class LoopPosition:
         """Called when no pass is in progress: the loader's own state is then used."""
         self._state = None
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Returns a state from which to resume after the batches that the loop has received."""
         return dict(self._loader.state_dict() if self._state is None else self._state)
 
@@ -45,22 +105,22 @@ class LoopPosition:
 class Redeemed:
     """Wraps a loader's dataset; ``__getitems__`` also accepts a ticket and returns its batch."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: OwnLoader) -> None:
         self._dataset = loader.dataset
 
     def __len__(self) -> int:
         return len(self._dataset)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> object:
         return self._dataset[index]
 
-    def __getitems__(self, indices: Any) -> Any:
+    def __getitems__(self, indices: Any) -> object:
         if isinstance(indices, Ticket):
             return indices.redeem()
         at_once = getattr(self._dataset, "__getitems__", None)
         return [self._dataset[index] for index in indices] if at_once is None else at_once(indices)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name == "_dataset":  # not set yet, during unpickling
             raise AttributeError(name)
         return getattr(self._dataset, name)
@@ -72,7 +132,7 @@ class Tickets:
     It has no reference to the prepared loader, to avoid a cycle: threads end with the last reference to their loader.
     """
 
-    def __init__(self, loader: Any, position: LoopPosition) -> None:
+    def __init__(self, loader: OwnLoader, position: LoopPosition) -> None:
         self._loader, self._position = loader, position
 
     def __iter__(self) -> Iterator[Ticket]:
@@ -104,7 +164,7 @@ class Tickets:
         if hasattr(self._loader.batch_sampler, "even_batches"):
             self._loader.batch_sampler.even_batches = even
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in ("_loader", "_position", "batch_sampler"):  # hides the batch sampler that yields indices
             raise AttributeError(name)
         return getattr(self._loader.batch_sampler, name)
@@ -113,12 +173,12 @@ class Tickets:
 class Pass:
     """One pass over a loader; it begins when the first batch is requested."""
 
-    def __init__(self, loader: Any, position: LoopPosition) -> None:
+    def __init__(self, loader: OwnLoader, position: LoopPosition) -> None:
         self._loader, self._position = loader, position
-        self._batches: Iterator[Any] | None = None
+        self._batches: Iterator[object] | None = None
         self._next = 0
 
-    def batch(self, number: int) -> Any:
+    def batch(self, number: int) -> object:
         """Returns a batch of the pass; `number` must increase from call to call."""
         if self._batches is None:
             if self._loader.native:
@@ -143,12 +203,12 @@ class Ticket:
     def __init__(self, loop_pass: Pass, number: int) -> None:
         self._pass, self._number = loop_pass, number
 
-    def redeem(self) -> Any:
+    def redeem(self) -> object:
         """Returns the batch."""
         return self._pass.batch(self._number)
 
 
-def remade(loader: Any, *, batch_sampler: Any) -> Any:
+def remade(loader: Any, *, batch_sampler: object) -> Any:
     """Returns a loader with the same arguments and epoch, but another batch sampler.
 
     Raises:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import torch
 
 from headrace._base.native import core
@@ -16,7 +18,7 @@ _NAMES = {
 }
 
 
-def is_mixable(batch: object) -> bool:
+def is_mixable(batch: object) -> TypeGuard[torch.Tensor]:
     """Whether `batch` is a tensor (n, C, H, W) of floats in this machine's memory whose samples have no gaps."""
     if type(batch) is not torch.Tensor:
         return False

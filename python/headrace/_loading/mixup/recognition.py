@@ -6,10 +6,10 @@ import dis
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
 
 from torch.utils.data import default_collate
 
+from headrace._base.types import Function
 from headrace._loading.mixup import timm_mixes, torchvision_mixes
 from headrace._lowering.transform_library import value_of_name
 
@@ -17,7 +17,7 @@ _PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_
 _NAMED = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
 
 
-def of_samples(function: Callable[[Any], Any]) -> Callable[..., Any] | None:
+def of_samples(function: Function) -> Function | None:
     """Returns a function with the results of a collate_fn that mixes the finished batch; None for others.
 
     The collate_fn must be timm's `FastCollateMixup`, which makes a batch of its own. Or it must be
@@ -35,7 +35,7 @@ def of_samples(function: Callable[[Any], Any]) -> Callable[..., Any] | None:
     if mixing is None:
         return None
 
-    def mixed(samples: Any, seed: int, collated: Callable[[], None] = _nothing) -> Any:
+    def mixed(samples: list[object], seed: int, collated: Callable[[], None] = _nothing) -> object:
         batch = default_collate(samples)
         collated()
         return mixing(batch, seed)
@@ -43,7 +43,7 @@ def of_samples(function: Callable[[Any], Any]) -> Callable[..., Any] | None:
     return mixed
 
 
-def of_stacked(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | None:
+def of_stacked(function: Function) -> Function | None:
     """Returns a function of what `default_collate` makes, and of a seed, with the results of a collate_fn that is
     ``return mix(*default_collate(samples))``, as in `of_samples`; None for others."""
     mix = mix_of(function)
@@ -54,7 +54,7 @@ def of_stacked(function: Callable[[Any], Any]) -> Callable[[Any, int], Any] | No
     return lambda batch, seed: _numpy_drawn(made, seed, *batch) if torchs is None else made(*batch)
 
 
-def mix_of(function: Callable[[Any], Any]) -> Any:
+def mix_of(function: Function) -> object:
     """Returns the object `mix` of a function that is ``return mix(*default_collate(samples))``; None for others."""
     names = _names_in(function)
     if names is None or len(names) != 2:
@@ -67,12 +67,12 @@ def _nothing() -> None:
     pass
 
 
-def _numpy_drawn(function: Callable[..., Any], seed: int, *arguments: object) -> Any:
+def _numpy_drawn(function: Function, seed: int, *arguments: object) -> object:
     with timm_mixes.twins_seeded(seed):
         return function(*arguments)
 
 
-def of_batch(function: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
+def of_batch(function: Function) -> Function | None:
     """Returns a function with the results of one that mixes a batch, to which nothing else refers; None for others.
 
     It must be torchvision's `MixUp`, `CutMix` or a `RandomChoice` of these, or ``return mix(*batch)`` with one of these
@@ -80,7 +80,7 @@ def of_batch(function: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
     """
     made = torchvision_mixes.twin(function)
     if made is not None:
-        return made  # type: ignore[no-any-return]
+        return made
     names = _names_in(function)
     if names is None or len(names) != 1:
         return None
@@ -88,7 +88,7 @@ def of_batch(function: Callable[[Any], Any]) -> Callable[[Any], Any] | None:
     return None if mixing is None else lambda batch: mixing(*batch)
 
 
-def draws_from_numpy(function: Callable[[Any], Any]) -> bool:
+def draws_from_numpy(function: Function) -> bool:
     """Whether a collate_fn mixes by timm's code, which draws from numpy.random."""
     if timm_mixes.collating_twin(function) is not None:
         return True
@@ -97,7 +97,7 @@ def draws_from_numpy(function: Callable[[Any], Any]) -> bool:
     return found and names is not None and timm_mixes.twin(value_of_name(function, names[0])) is not None
 
 
-def _twin(mix: object) -> Any:
+def _twin(mix: object) -> Function | None:
     made = torchvision_mixes.twin(mix)
     return timm_mixes.twin(mix) if made is None else made
 

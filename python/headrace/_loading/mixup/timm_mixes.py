@@ -15,13 +15,14 @@ import torch
 
 from headrace._base.exceptions import contextmanager
 from headrace._base.originals.relied_functions import are_own
+from headrace._base.types import Function
 from headrace._loading.mixup import in_place_mixes
 from headrace._recipe.draws.python_randomness import numpy_seed_of
 
 _MODULE = "timm.data.mixup"
 
 
-def twin(mix: object) -> Any:
+def twin(mix: object) -> Function | None:
     """Returns an object that does what timm's Mixup does, with the attributes of `mix`; None if `mix` is none.
 
     Mixup changes its input itself. In mode "batch" the twin does so natively, else by timm's own code.
@@ -31,12 +32,12 @@ def twin(mix: object) -> Any:
         return None
     if not are_own(type(mix)):
         return None
-    made = object.__new__(_twin_class(module.Mixup))
+    made: Function = object.__new__(_twin_class(module.Mixup))
     made.__dict__ = mix.__dict__
     return made
 
 
-def collating_twin(collate_fn: object) -> Any:
+def collating_twin(collate_fn: object) -> Function | None:
     """Returns an object that does what timm's FastCollateMixup does; None if `collate_fn` is none.
 
     It is timm's own code: it makes a new batch of bytes from the samples, and keeps none of these.
@@ -47,7 +48,7 @@ def collating_twin(collate_fn: object) -> Any:
         return None
     if not are_own(kind):
         return None
-    made = object.__new__(_collating_class(module.Mixup, kind))
+    made: Function = object.__new__(_collating_class(module.Mixup, kind))
     made.__dict__ = collate_fn.__dict__
     return made
 
@@ -70,12 +71,12 @@ _thread = threading.local()
 class _Numpy:
     """The module numpy, but for the generator of its module `random`."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         own = vars(_thread).get("random") if name == "random" else None
         return getattr(np, name) if own is None else own
 
 
-def _rebound(kind: object) -> tuple[dict[str, Any], dict[str, Any]]:
+def _rebound(kind: object) -> tuple[dict[str, Function], dict[str, Any]]:
     """Returns copies of a class's methods, and of the functions of timm's module, over `_Numpy`."""
     module = sys.modules[_MODULE]
     names = dict(vars(module)) | {"np": _Numpy()}
@@ -91,12 +92,12 @@ def _rebound(kind: object) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @functools.cache
-def _collating_class(base: Any, kind: Any) -> Any:
+def _collating_class(base: type, kind: type) -> Any:
     """Returns a subclass of FastCollateMixup with its own and Mixup's methods over `_Numpy`."""
     methods = _rebound(base)[0] | _rebound(kind)[0]
     own_call = methods["__call__"]
 
-    def call(self: object, samples: object) -> Any:
+    def call(self: object, samples: object) -> object:
         with torch._C.DisableTorchFunction():  # modes of the calling thread would see each operation
             return own_call(self, samples)
 
@@ -104,12 +105,12 @@ def _collating_class(base: Any, kind: Any) -> Any:
 
 
 @functools.cache
-def _twin_class(kind: Any) -> Any:
+def _twin_class(kind: type) -> Any:
     """Returns a subclass of Mixup with the methods and functions of timm's module over `_Numpy`."""
     methods, names = _rebound(kind)
     own_mix, own_call = methods["_mix_batch"], methods["__call__"]
 
-    def mix_batch(self: Any, x: torch.Tensor) -> Any:
+    def mix_batch(self: Any, x: torch.Tensor) -> object:
         if not in_place_mixes.is_mixable(x):
             return own_mix(self, x)
         lam, cut = self._params_per_batch()
@@ -118,12 +119,12 @@ def _twin_class(kind: Any) -> Any:
         if not cut:
             in_place_mixes.mix(x, lam, mirrored=True)
             return lam
-        find: Any = names["cutmix_bbox_and_lam"]
+        find = names["cutmix_bbox_and_lam"]
         (top, bottom, left, right), lam = find(x.shape, lam, self.cutmix_minmax, self.correct_lam)
         in_place_mixes.move_boxes(x, (int(left), int(top), int(right), int(bottom)), mirrored=True)
         return lam
 
-    def call(self: object, x: object, target: object) -> Any:
+    def call(self: object, x: object, target: object) -> object:
         with torch._C.DisableTorchFunction():  # StackedViews would copy the batch before it is written to
             return own_call(self, x, target)
 

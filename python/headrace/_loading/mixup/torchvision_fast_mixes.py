@@ -24,7 +24,7 @@ _TRANSFORMS = "torchvision.transforms.v2"
 _TRIALS = 24  # of the comparison with the installed torchvision
 
 
-def mixed(mix: Any, batch: Any, seed: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+def mixed(mix: object, batch: Any, seed: int) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Returns what ``mix(*batch)`` does where torch's generator has been seeded with `seed`, and overwrites the images.
 
     Args:
@@ -54,7 +54,7 @@ def _is_plain(mix: Any) -> bool:
 
 
 @functools.cache
-def _usual_getter() -> Any:
+def _usual_getter() -> object:
     return sys.modules[_TRANSFORMS].MixUp(num_classes=2)._labels_getter
 
 

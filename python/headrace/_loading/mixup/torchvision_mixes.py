@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from headrace._base.originals.relied_functions import are_own
+from headrace._base.types import Function, State
 from headrace._loading.mixup import in_place_mixes
 from headrace._lowering.transform_library import has_hooks
 
@@ -30,7 +31,7 @@ def choices(mix: object) -> list[Any]:
     return [found for one in each for found in one] if all(each) else []
 
 
-def twin(mix: object) -> Any:
+def twin(mix: object) -> Function | None:
     """Returns a copy of a transform that mixes in place; None if it is not one of torchvision's."""
     return _twin(mix) if choices(mix) else None
 
@@ -49,7 +50,7 @@ def _twin(mix: Any) -> Any:
 def _in_place_class(kind: Any) -> Any:
     """Returns a subclass of MixUp or CutMix that overwrites mixable batches."""
 
-    def transform(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self: Any, inpt: object, params: State) -> object:
         if inpt is params["labels"] and type(inpt) is torch.Tensor:
             with torch._C.DisableTorchFunction():  # modes of the calling thread cost more than the labels' arithmetic
                 return kind.transform(self, inpt, params)
