@@ -20,7 +20,6 @@ from accelerate.data_loader import DataLoaderAdapter, skip_first_batches
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
-from headrace._base.types import State
 from headrace._loading.fallback.deferred_workers import AloneInWorkers
 from headrace._loading.integrations.loader_handoff import OwnLoader
 
@@ -61,7 +60,7 @@ def take_part(ours: type[OwnLoader]) -> None:
     DataLoaderAdapter.__init__ = begin
 
 
-def _defer_in_workers(options: State) -> None:
+def _defer_in_workers(options: dict[str, Any]) -> None:
     """Changes the arguments of torchdata's loader, which has iterators of its own: its workers open images deferred."""
     number, collate_fn = options.get("num_workers", 0), options.get("collate_fn")
     if number > 0 and collate_fn is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import TypedDict, TypeGuard
 
 import torch
 
@@ -16,6 +16,15 @@ _NAMES = {
     torch.float32: "float32",
     torch.float64: "float64",
 }
+
+
+class Params(TypedDict, total=False):
+    """What a transform of torchvision's passes to its method `transform`: `lam` MixUp's, `box` CutMix's."""
+
+    labels: torch.Tensor
+    batch_size: int
+    lam: float
+    box: Box
 
 
 def is_mixable(batch: object) -> TypeGuard[torch.Tensor]:

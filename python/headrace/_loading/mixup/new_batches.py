@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from headrace._base.types import Function, State
+from headrace._base.types import Function
 from headrace._loading.mixup import in_place_mixes
+from headrace._loading.mixup.in_place_mixes import Params
 from headrace.pillow.patches import Place, Replacements, method
 
 _MODULE = "torchvision.transforms.v2._augment"
@@ -28,10 +29,10 @@ def replacements(empty: Empty) -> Replacements:
         empty: makes the memory of a result. Where it returns None, torchvision's code runs.
     """
 
-    def place(of: str, mixed: Callable[[torch.Tensor, torch.Tensor, State], None]) -> Place:
+    def place(of: str, mixed: Callable[[torch.Tensor, torch.Tensor, Params], None]) -> Place:
         def version(plain: Function) -> Function:
             @functools.wraps(plain)
-            def transform(self: Any, inpt: object, params: State) -> object:
+            def transform(self: Any, inpt: object, params: Params) -> object:
                 if inpt is params["labels"] or not in_place_mixes.is_mixable(inpt) or not inpt.is_contiguous():
                     return plain(self, inpt, params)
                 self._check_image_or_video(inpt, batch_size=params["batch_size"])
@@ -48,12 +49,12 @@ def replacements(empty: Empty) -> Replacements:
     return Replacements([place("MixUp", _mixed_up), place("CutMix", _cut_mixed)])
 
 
-def _mixed_up(batch: torch.Tensor, made: torch.Tensor, params: State) -> None:
+def _mixed_up(batch: torch.Tensor, made: torch.Tensor, params: Params) -> None:
     made.copy_(batch)
     in_place_mixes.mix(made, params["lam"])
 
 
-def _cut_mixed(batch: torch.Tensor, made: torch.Tensor, params: State) -> None:
+def _cut_mixed(batch: torch.Tensor, made: torch.Tensor, params: Params) -> None:
     left, top, right, bottom = params["box"]
     made.copy_(batch)
     made[1:, :, top:bottom, left:right] = batch[:-1, :, top:bottom, left:right]

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from headrace._base.originals.relied_functions import are_own
-from headrace._base.types import Function, State
+from headrace._base.types import Function
 from headrace._loading.mixup import in_place_mixes
+from headrace._loading.mixup.in_place_mixes import Params
 from headrace._lowering.transform_library import has_hooks
 
 _TRANSFORMS = "torchvision.transforms.v2"
@@ -50,7 +51,7 @@ def _twin(mix: Any) -> Any:
 def _in_place_class(kind: Any) -> Any:
     """Returns a subclass of MixUp or CutMix that overwrites mixable batches."""
 
-    def transform(self: Any, inpt: object, params: State) -> object:
+    def transform(self: Any, inpt: object, params: Params) -> object:
         if inpt is params["labels"] and type(inpt) is torch.Tensor:
             with torch._C.DisableTorchFunction():  # modes of the calling thread cost more than the labels' arithmetic
                 return kind.transform(self, inpt, params)
