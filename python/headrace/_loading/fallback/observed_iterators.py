@@ -59,10 +59,10 @@ class Watch(Protocol):
     def first_worker(self) -> int:
         """Returns the number of the worker that gets the first batch."""
 
-    def returned(self, iterator: Any) -> None:
+    def returned(self, iterator: object) -> None:
         """Called after torch's iterator has tried to get a batch."""
 
-    def batch(self, data: Any) -> object:
+    def batch(self, data: object) -> object:
         """Returns the user's batch from the data that the iterator received."""
 
     def finished(self) -> None:
@@ -97,7 +97,7 @@ class _View:
     def __init__(self, loader: TorchLoader, others: dict[str, object]) -> None:
         vars(self).update(others, _loader=loader)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._loader, name)
 
 

@@ -235,7 +235,7 @@ class _FollowingSamplers:
     def __len__(self) -> int:
         return len(self._iterator)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name == "_iterator":  # not set yet, while a copy is made
             raise AttributeError(name)
         return getattr(self._iterator, name)
