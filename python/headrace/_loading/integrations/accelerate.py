@@ -59,7 +59,7 @@ def _is_stream(loader: Any) -> bool:
 def _has_more_than_torchs(loader: Any) -> bool:
     """Returns whether a loader has arguments that Accelerate would lose. A loader that shards itself has seed 0 by
     default, which does not count."""
-    return loader.out_transform is not None or loader.seed not in ((None, 0) if loader.shards_itself else (None,))
+    return loader.out_transform is not None or loader.seed not in ((None, 0) if loader._shards_itself else (None,))
 
 
 def as_torchs(loader: Any) -> TorchDataLoader[Any]:
@@ -73,9 +73,9 @@ def as_torchs(loader: Any) -> TorchDataLoader[Any]:
         raise ValueError(
             "Accelerate replaces a loader over an IterableDataset and drops out_transform: call it on the batches"
         )
-    if loader.resumes:
+    if loader._resumes:
         raise RuntimeError("Accelerate replaces this loader: load the state after accelerator.prepare")
-    if _is_stream(loader) or not loader.shards_itself:
+    if _is_stream(loader) or not loader._shards_itself:
         return loader  # type: ignore[no-any-return]
     names = inspect.signature(TorchDataLoader.__init__).parameters
     given = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
@@ -100,7 +100,7 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
         raise ValueError(
             "headrace makes the batches of each process in that process; leave dispatch_batches out of the Accelerator"
         )
-    if not dataloader.batched:
+    if not dataloader._auto_collation:
         raise ValueError("Accelerate shards batches, not samples: give the DataLoader a batch_size other than None")
     stateful = asked.pop("use_stateful_dataloader")  # headrace's loader has states without torchdata's
     given = sharded_by_the_user(dataloader)
@@ -118,7 +118,7 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
             raise ValueError(f"split_batches cannot split the batches of {type(whole).__qualname__}: leave it out")
         else:  # Accelerate's own sharding drops batches that are not full
             share = ShardedSampler(whole, share.num_processes, share.process_index)
-    if share is not whole or dataloader.shards_itself or getattr(whole, "sampler", None) is not before:
+    if share is not whole or dataloader._shards_itself or getattr(whole, "sampler", None) is not before:
         dataloader = remade(dataloader, batch_sampler=share)
     padded = None if given or kept_whole else whole
     return PreparedLoader(shard, dataloader, padded, use_stateful_dataloader=stateful)
@@ -126,7 +126,7 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
 
 def sharded_by_the_user(loader: Any) -> bool:
     """Returns whether the user gave the loader a sampler that shards already, which must not be sharded again."""
-    if loader.shards_itself:
+    if loader._shards_itself:
         return False
     return any(isinstance(layer, TorchDistributedSampler) for layer in sampler_chain(loader.batch_sampler))
 
@@ -137,7 +137,7 @@ def whole_order(loader: Any) -> Any:
     if type(sampler) is SeededRandomSampler and loader.batch_size is not None:
         # The same order without a `generator` attribute: Accelerate would set one that the order does not depend on.
         sampler = DistributedSampler(loader.dataset, 1, 0, seed=sampler.seed)
-    elif not loader.shards_itself:
+    elif not loader._shards_itself:
         return loader.batch_sampler
     elif isinstance(sampler, ShardedSampler):
         sampler = sampler.sampler

@@ -275,7 +275,7 @@ class NativeIterator(Ending):
         """Takes the images from the engine; returns False if all samples of the batch failed and are skipped."""
         if results.images is None:
             places: list[int] | None = None
-            if self._failed(begun, results) and self._settings.on_error == "skip":
+            if self._failed(begun, results) and self._faults.skips:
                 places = sorted(set(range(len(begun.ordered.indices))) - set(results.failed))
                 if not places:
                     self._leave_out(begun)
@@ -309,7 +309,7 @@ class NativeIterator(Ending):
             indices = results.indices
             results.errors = sample_errors.describe(results.failures, indices, self._source)
             results.failed = [one.sample for one in results.failures]
-            if results.errors and self._settings.on_error == "raise":
+            if results.errors and self._faults.raises:
                 with begun.failing():
                     sample_errors.call_labels(self._source, indices[: min(results.failed)])
                 begun.error = sample_errors.raised(results.errors[0])

@@ -97,11 +97,15 @@ class FaultLog:
         on_error, max_errors: the loader's arguments.
         progress: progress of the epoch; stores the errors.
         owner: the epoch's iterator, which has it warn at the end; None: nothing warns.
+
+    Attributes:
+        raises, skips: what is done about a failed sample; if neither, it is replaced.
     """
 
     def __init__(self, on_error: OnError, max_errors: int | None, progress: EpochErrors, owner: object | None) -> None:
         self.owner = None if owner is None else weakref.ref(owner)
-        self._on_error, self._max_errors = on_error, max_errors
+        self.raises, self.skips = on_error == "raise", on_error == "skip"
+        self._max_errors = max_errors
         self._progress = progress
         self._indices: set[int] = set()
         self._reported = False
@@ -137,7 +141,7 @@ class FaultLog:
         if not noted or self._reported:
             return
         self._is_reported()
-        done = "skipped" if self._on_error == "skip" else "replaced by their neighbours"
+        done = "skipped" if self.skips else "replaced by their neighbours"
         warnings.warn(
             f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; "
             f"loader.errors lists them, the first is {noted[0]}",
