@@ -27,6 +27,7 @@ if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments
 
 if TYPE_CHECKING:
     from headrace._base.errors import SampleError
+    from headrace._base.types import State
     from headrace._engine.engine import Engine
     from headrace._loading.autotune.budget import AutoWorkers
     from headrace._loading.epoch import checkpoint
@@ -348,7 +349,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Returns the epoch and position of the loader; loading it continues with exactly the remaining batches.
 
         The state holds everything that determines the order: the seed, and the states of torch's default generator and
@@ -359,7 +360,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         route = self._route if self.native and self._epochs.under_way else self._renewed_route()
         return route.state_dict(self)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Makes the next ``iter(loader)`` resume from `state_dict`, with any number of workers and ranks.
 
         The iterator's ``len()`` is still that of the whole epoch, as in torchdata's StatefulDataLoader.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch.utils.data import get_worker_info
@@ -26,7 +25,7 @@ def warn_of_no_effect(multiprocessing_context: object, pin_memory_device: str) -
         _warn("pin_memory_device has no effect: pin_memory=True pins for the current accelerator, as in torch")
 
 
-def check_own_arguments(own: Mapping[str, Any]) -> None:
+def check_own_arguments(own: Mapping[str, object]) -> None:
     """Checks headrace's own arguments, keyed by name.
 
     Raises:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 if TYPE_CHECKING:
-    from headrace._storage.entry_points.entry_points import EntryPoints
+    from headrace._base.types import State
+from headrace._storage.entry_points.entry_points import EntryPoints
 
 OnError = Literal["raise", "skip", "replace"]
 OutTransform = Callable[[Any], Any]
@@ -22,7 +23,7 @@ class OwnArguments:
     for `entry_points` are an object."""
 
     seed: int | None
-    device: Any
+    device: object
     decoder: str
     deterministic: bool
     dtype: torch.dtype | None
@@ -33,7 +34,7 @@ class OwnArguments:
     distributed: bool
     snapshot_every_n_steps: int | None
     deferred_images: bool
-    cpu_affinity: Any
+    cpu_affinity: Sequence[int] | Literal["gpu"] | None
     entry_points: EntryPoints | Literal["auto"] | None
 
 
@@ -62,7 +63,7 @@ class OwnAttributes(OwnArguments):
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         # Even a shallow copy gets epochs and threads of its own.
         own = ("_epochs", "_torch_epochs", "_runner", "_tuner")
         kept = {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}
@@ -71,7 +72,7 @@ class OwnAttributes(OwnArguments):
         vars(kept["_own"])["memory_format"] = str(self.memory_format)
         return {name: value for name, value in kept.items() if name not in _SET_ONCE}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
+    def __setstate__(self, kept: State) -> None:
         memory_format = getattr(torch, kept["_own"].memory_format.removeprefix("torch."))
         vars(self).update(kept)
         self._set_own(replace(kept["_own"], memory_format=memory_format))

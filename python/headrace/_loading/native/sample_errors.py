@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace._base.errors import SampleError, native_cause, sample_error, to_raise
 from headrace._base.exceptions import is_a, shown, traceback_of, with_causes
@@ -73,7 +74,7 @@ def raised(error: SampleError) -> BaseException:
     return to_raise(error)
 
 
-def call_labels(source: Source, indices: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+def call_labels(source: Source, indices: npt.NDArray[np.int64]) -> None:
     """Calls the functions of labels of the samples before one that failed, as torch has by then."""
     if source.has_targets:
         for index in indices.tolist():
@@ -172,12 +173,12 @@ class Source(Located, Protocol):
     @property
     def ahead_bytes(self) -> int: ...
 
-    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int: ...
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int: ...
 
     def metadata(self, index: int) -> dict[Any, Any]: ...
 
     def target(self, index: int) -> Any: ...
 
-    def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any: ...
+    def targets_of(self, indices: npt.NDArray[np.int64]) -> Any: ...
 
     def batch_of(self, images: Any, targets: Any) -> Any: ...

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils.data import IterableDataset
+from torch.utils.data import Dataset, IterableDataset, Sampler
 
 from headrace._base.ranks import World
+from headrace._base.types import Function
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination
 from headrace._loading.autotune import affinity
@@ -150,12 +151,12 @@ class Settings(OwnSettings):
         tuner: chooses `num_workers`, and `prefetch_factor` if that is not given; None if both are.
     """
 
-    dataset: Any
+    dataset: Dataset[object]
     batch_size: int | None
-    sampler: Any
-    batch_sampler: Any
+    sampler: Sampler[object] | Iterable[object]
+    batch_sampler: Sampler[list[object]] | Iterable[list[object]] | None
     num_workers: int
-    collate_fn: Callable[..., Any] | None
+    collate_fn: Function | None
     pin_memory: bool
     timeout: float
     worker_init_fn: Callable[[int], None] | None
@@ -204,7 +205,7 @@ class Settings(OwnSettings):
         """Number of ranks that step together."""
         return max(self.world.size, getattr(self.sampler, "num_replicas", 1))
 
-    def default_device(self) -> AbstractContextManager[Any]:
+    def default_device(self) -> AbstractContextManager[object]:
         """Returns a context in which torch's default device is what it is where torch would collate: that of the
         program in its own thread, and the CPU in workers."""
         elsewhere = self.depth > 0 and torch.get_default_device().type != "cpu"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from headrace._base.exceptions import words_of
 from headrace._base.originals.relied_functions import Relied, Replaced, relying
+from headrace._base.types import Function
 from headrace._loading.collate import collate_call, collate_registry
 from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.native.worker_init import only_seeds
@@ -34,7 +34,7 @@ class Request:
 
     dataset: object
     batches: Batches
-    collate_fn: Callable[..., Any] | None
+    collate_fn: Function | None
     worker_init_fn: Callable[[int], None] | None
     num_workers: object
     own: OwnSettings

@@ -10,6 +10,7 @@ from typing import Any
 from headrace._base.errors import SampleError
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import core
+from headrace._base.types import Function, State
 from headrace._engine.engine import Engine
 from headrace._engine.lanes.worker_info import WorkerValues
 from headrace._loading.autotune.budget import rank_memory
@@ -61,7 +62,7 @@ class PersistentIterator:
         self._current.close()
 
     @property
-    def loader(self) -> Any:
+    def loader(self) -> object:
         """See NativeIterator."""
         return self._current.loader
 
@@ -82,16 +83,16 @@ class Runner:
         self._iterators: Living[NativeIterator] = Living()
         self._line: tuple[weakref.ref[NativeIterator], Line] | None = None  # of the newest, if the engine outlives it
         self._persistent: weakref.ref[PersistentIterator] | None = None
-        self._table: tuple[Any, core.BlobTable | Tables] | None = None
-        self._frozen: Any = None  # the source with the labels of the newest epoch, as torch's workers have them
+        self._table: tuple[object, core.BlobTable | Tables] | None = None
+        self._frozen: AnySource | None = None  # with the newest epoch's labels, as torch's workers have them
         self._keeps = False
-        self._collate_fn: Callable[..., Any] | None = None  # of the newest epoch
+        self._collate_fn: Function | None = None  # of the newest epoch
         self._entry_points: EntryPoints | None = None
         self._entries: Entries | None = None  # of a loader that was closed
         self._memory: core.SlotKeeper | None = None
 
     def begin(
-        self, settings: Settings, route: NativeRoute, epochs: Epochs, loader: Any = None
+        self, settings: Settings, route: NativeRoute, epochs: Epochs, loader: object = None
     ) -> NativeIterator | PersistentIterator:
         """Returns the iterator of the next epoch; with `persistent_workers` the same one in each epoch, as torch does.
 
@@ -165,7 +166,8 @@ class Runner:
         epochs.naming = naming = naming_of(settings)
         if settings.num_workers > 0 and not self.keeps_datasets:
             self._frozen = source.frozen(self._frozen)
-        labels_of = source if settings.num_workers == 0 else self._frozen  # the dataset whose labels are used
+        # The dataset whose labels are used.
+        labels_of = source if settings.num_workers == 0 or self._frozen is None else self._frozen
         self._keeps = settings.persists
         if self._entry_points is not None:
             self._entry_points.save()  # what the epoch before has learned
@@ -200,7 +202,7 @@ class Runner:
 
     @staticmethod
     def _collation(
-        settings: Settings, route: NativeRoute, source: Any, progress: Progress
+        settings: Settings, route: NativeRoute, source: AnySource, progress: Progress
     ) -> collate_call.Collation | None:
         function = settings.collate_fn
         if function is None or collate_call.is_default(function, settings.batched):
@@ -238,11 +240,11 @@ class Runner:
         dataset."""
         return self._keeps
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         # Threads and memory are not copied: a copy makes its own.
         return {"progress": self.progress}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
+    def __setstate__(self, kept: State) -> None:
         vars(self).update(vars(Runner()), **kept)
 
 

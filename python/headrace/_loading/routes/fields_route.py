@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,8 +59,8 @@ class FieldsRoute(NativeRoute):
         return Recipes({name: route.recipe for name, route in self.images.items()})
 
     @property
-    def kinds(self) -> dict[str, Any]:
-        kinds: dict[str, Any] = {name: recipe.kinds for name, recipe in self.recipes.items()}
+    def kinds(self) -> dict[str, object]:
+        kinds: dict[str, object] = {name: recipe.kinds for name, recipe in self.recipes.items()}
         return dict.fromkeys(self.source.columns, torch.Tensor) | kinds
 
     @property

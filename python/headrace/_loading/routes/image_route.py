@@ -98,7 +98,7 @@ class ImageRoute(NativeRoute):
         return self.recipe
 
     @property
-    def kinds(self) -> Any:
+    def kinds(self) -> object:
         return self.recipe.kinds
 
     @property

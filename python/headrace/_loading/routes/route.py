@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from headrace._base.originals.relied_functions import Relied
-from headrace._base.types import State
+from headrace._base.types import Function, State
 from headrace._engine.engine import Engine
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch import checkpoint
@@ -56,7 +56,7 @@ class Loader(Protocol):
 
     def _stats(self, judged: bool, /) -> Any: ...
 
-    def __iter__(self) -> Any: ...
+    def __iter__(self) -> Iterator[object]: ...
 
 
 class Route(ABC):
@@ -77,7 +77,7 @@ class Route(ABC):
         """Returns this route. Raises RuntimeError if torch delivers, which has no `what`."""
 
     @abstractmethod
-    def begin(self, loader: Loader, torchs: Callable[[], Iterator[Any]], published: bool) -> Iterator[Any]:
+    def begin(self, loader: Loader, torchs: Callable[[], Iterator[object]], published: bool) -> Iterator[object]:
         """Returns the iterator of the loader's next epoch.
 
         Args:
@@ -178,7 +178,7 @@ class NativeRoute(Route):
         """Fingerprint of the source; cached because it takes milliseconds and a state may be saved with each batch."""
         return self.source.fingerprint()
 
-    def stepping(self, collate_fn: Callable[..., Any] | None, *, batched: bool) -> Stepping:
+    def stepping(self, collate_fn: Function | None, *, batched: bool) -> Stepping:
         """Returns what the Python code of the route does beyond its samples; found out once for a `collate_fn`."""
         if collate_call.is_default(collate_fn, batched) or (
             collate_fn and recognition.of_samples(collate_fn) is not None
@@ -200,8 +200,8 @@ class NativeRoute(Route):
     def needed_for(self, what: str) -> NativeRoute:
         return self
 
-    def begin(self, loader: Loader, torchs: Callable[[], Iterator[Any]], published: bool) -> Iterator[Any]:
-        iterator: Iterator[Any] = loader._runner.begin(
+    def begin(self, loader: Loader, torchs: Callable[[], Iterator[object]], published: bool) -> Iterator[object]:
+        iterator: Iterator[object] = loader._runner.begin(
             loader._settings(), self, loader._epochs, loader if published else None
         )
         return iterator
@@ -248,6 +248,6 @@ class Batches(enum.Enum):
         """Returns how a loader groups samples: its batch sampler is always set if it has batches."""
         return cls.of(settings.batch_size, None if settings.batch_size == 1 else settings.batch_sampler)
 
-    def stack(self, collate_fn: Callable[..., Any] | None) -> bool:
+    def stack(self, collate_fn: Function | None) -> bool:
         """Returns whether images of a batch are stacked, and so need one size."""
         return self is Batches.MANY and collate_call.is_default(collate_fn, batched=True)

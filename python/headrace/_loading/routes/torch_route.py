@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from headrace._base.originals.relied_functions import Replaced
 from headrace._base.types import State
@@ -42,7 +42,7 @@ class TorchRoute(Route):
     def needed_for(self, what: str) -> NoReturn:
         raise RuntimeError(f"{what} needs headrace's native path, but torch's DataLoader serves here: {self.reason}")
 
-    def begin(self, loader: Loader, torchs: Callable[[], Iterator[Any]], published: bool) -> Iterator[Any]:
+    def begin(self, loader: Loader, torchs: Callable[[], Iterator[object]], published: bool) -> Iterator[object]:
         from headrace._loading.autotune import worker_tuner  # not before torch delivers
 
         arguments.warn_of_torch(self.reason, deferred=loader.route == "deferred")
