@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -17,6 +16,7 @@ from torch.utils.data import Dataset, Sampler
 
 from headrace._base.checks import Unasked, whole_number
 from headrace._loading.autotune.worker_attributes import ChosenNumbers, first_number, tuner_of
+from headrace._loading.integrations import accelerate_hook
 from headrace._loading.native.loader_attributes import OnError, OutTransform, OwnAttributes
 from headrace._reports.html.report_method import Reports
 from headrace._reports.loader.report_methods import Insight
@@ -306,15 +306,6 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         """Whether the next ``iter(loader)`` resumes from a loaded state."""
         return self._route.resumes(self)
 
-    @property
-    def _is_accelerate_prepared(self) -> bool:
-        """Accelerate reads this before it replaces a loader by a torch DataLoader; the hook is installed here."""
-        if "accelerate.accelerator" in sys.modules:
-            from headrace._loading.integrations import accelerate
-
-            accelerate.take_over(DataLoader)
-        return False
-
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
@@ -378,3 +369,5 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
 #: Default of each argument of DataLoader by name.
 _DEFAULTS = {one.name: one.default for one in inspect.signature(DataLoader.__init__).parameters.values()}
+
+accelerate_hook.install(DataLoader)

@@ -23,6 +23,8 @@ FOR_THE_CLASS = {
     "headrace._base.version",
     "headrace._base.checks",
     "headrace._loading",
+    "headrace._loading.integrations",
+    "headrace._loading.integrations.accelerate_hook",
     "headrace._loading.native",
     "headrace._loading.native.loader_attributes",
     "headrace._reports",

@@ -6,11 +6,9 @@ everything else of headrace's loader would be lost. See decision 0010.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
-import accelerate.accelerator
 import torch
 from accelerate.data_loader import DataLoaderShard
 from accelerate.data_loader import prepare_data_loader as stock_prepare
@@ -19,6 +17,7 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
+from headrace._base.types import Function
 from headrace._loading.integrations import accelerate_wrappers
 from headrace._loading.integrations.loader_handoff import LoopPosition, Redeemed, Tickets, remade
 from headrace._recipe.draws.seeded_sampler import sampler_chain
@@ -26,30 +25,24 @@ from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler
 
 
-def take_over(ours: type[Any]) -> None:
-    """Patches Accelerate to prepare loaders of the class `ours` by `prepared`; other loaders are not affected.
+def prepare(stock: Function, ours: type, dataloader: Any, *args: Any, **options: Any) -> Any:
+    """Returns a loader of headrace prepared for Accelerate.
 
     A loader that torch delivers is prepared as torch's own and stays inside what Accelerate makes of it, unless it has
     arguments that Accelerate would lose.
+
+    Args:
+        stock: Accelerate's ``prepare_data_loader``.
+        ours: headrace's DataLoader.
+        args, options: the other arguments of `stock`.
     """
-    before = accelerate.accelerator.prepare_data_loader
-    if hasattr(before, "_headrace"):
-        return
-
-    @functools.wraps(before)
-    def prepare_data_loader(dataloader: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(dataloader, ours):
-            return before(dataloader, *args, **kwargs)
-        if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
-            with accelerate_wrappers.preparing(dataloader):
-                return before(as_torchs(dataloader), *args, **kwargs)
-        asked = inspect.signature(stock_prepare).bind(dataloader, *args, **kwargs)
-        asked.apply_defaults()
-        return prepared(**asked.arguments)
-
-    prepare_data_loader._headrace = True  # type: ignore[attr-defined]
-    accelerate.accelerator.prepare_data_loader = prepare_data_loader
     accelerate_wrappers.take_part(ours)
+    if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
+        with accelerate_wrappers.preparing(dataloader):
+            return stock(as_torchs(dataloader), *args, **options)
+    asked = inspect.signature(stock_prepare).bind(dataloader, *args, **options)
+    asked.apply_defaults()
+    return prepared(**asked.arguments)
 
 
 def _is_stream(loader: Any) -> bool:
