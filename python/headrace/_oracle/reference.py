@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps.recipe import Recipe
 from headrace._recipe.steps.steps import EraseStep
+
+_T = TypeVar("_T")
 
 
 def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> Any:
@@ -49,6 +51,24 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
         return made.contiguous()
     tensor = pil_to_tensor(made).contiguous()
     return reference_tensor.finish(tensor, recipe.steps[on_image:], recipe.pointwise, draws).contiguous()
+
+
+def try_samples(make: Callable[[int], _T], index: int, length: int, on_error: str) -> _T | None:
+    """Returns what `make` makes of sample `index`, or of the one that is delivered for it if that fails.
+
+    Args:
+        length: number of samples.
+        on_error: "raise": the error is raised; "skip": None is returned; "replace": the next sample that can be made
+            is; None if none can.
+    """
+    if on_error == "raise":
+        return make(index)
+    for _ in range(length if on_error == "replace" else 1):
+        try:
+            return make(index)
+        except Exception:
+            index = (index + 1) % length
+    return None
 
 
 class ImageSource(Protocol):

@@ -18,7 +18,7 @@ _MOST_A_CORE = 4  # processes need memory, which threads do not
 
 
 class Tuned(Protocol):
-    """The part of a loader, or of its settings, that decides whether the number may change."""
+    """The part of a loader, or of its settings, by which the number may change."""
 
     @property
     def seed(self) -> int | None: ...
@@ -29,8 +29,12 @@ class Tuned(Protocol):
     @property
     def persistent_workers(self) -> bool: ...
 
+
+class Choosing(Tuned, Protocol):
+    """The part of a loader that has the number."""
+
     @property
-    def tuner(self) -> Tuner | None: ...
+    def _active_tuner(self) -> Tuner | None: ...
 
 
 def why_fixed(loader: Tuned) -> str:
@@ -44,13 +48,13 @@ def why_fixed(loader: Tuned) -> str:
     return ""
 
 
-def choose(loader: Tuned, pace: Pace | None) -> None:
+def choose(loader: Choosing, pace: Pace | None) -> None:
     """Sets the number for the epoch that is about to begin, if the loader chooses it.
 
     Args:
         pace: of the epoch before; None: there was none.
     """
-    tuner = loader.tuner
+    tuner = loader._active_tuner
     if tuner is None or pace is None or why_fixed(loader):
         return
     now = tuner.choice.threads

@@ -99,7 +99,7 @@ class TorchEpochs:
 
     # ---- beginning it ------------------------------------------------------------------------------------------------
 
-    def begin(self, loader: TorchLoader, start: Callable[[], _BaseDataLoaderIter]) -> Iterator[object]:
+    def begin(self, loader: TorchLoader, start: Callable[[], Any]) -> Iterator[object]:
         """Returns the next epoch's iterator, made by `start`, which is torch's ``__iter__`` for the loader."""
         begun, self._begun = self._begun, None
         followers = _followers_of(loader)

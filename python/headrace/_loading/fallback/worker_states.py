@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
 
+from headrace._base.checks import Unasked
 from headrace._base.types import State
 from headrace._loading.epoch.sampler_state import is_stateful
 from headrace._loading.fallback.torch_loader import TorchLoader
@@ -27,7 +28,6 @@ from headrace._loading.fallback.worker_wrappers import (
     Users,
     WorkerPlace,
 )
-from headrace._loading.native.loader_attributes import Unasked
 
 if TYPE_CHECKING:
     from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter

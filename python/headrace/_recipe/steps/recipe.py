@@ -6,6 +6,7 @@ it again through Pillow and torch, independently.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -175,3 +176,12 @@ class Recipe:
         digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
         digest.update(self.erase_bytes)
         return digest.hexdigest()[:16]
+
+
+class Recipes(dict[str, Recipe]):
+    """The recipes of the image fields, by name."""
+
+    def fingerprint(self) -> str:
+        """Returns a hash of all recipes, 16 hex digits."""
+        each = [(name, recipe.fingerprint()) for name, recipe in self.items()]
+        return hashlib.sha256(repr(each).encode()).hexdigest()[:16]
