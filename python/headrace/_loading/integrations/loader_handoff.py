@@ -8,46 +8,29 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
-import torch
-
 from headrace._base.types import Function, State
+from headrace._loading.routes.route import Loader
 
 
-class OwnLoader(Protocol):
+class OwnLoader(Loader, Protocol):
     """The part of headrace's DataLoader that an adapter needs."""
 
-    seed: int | None
     out_transform: Function | None
 
     @property
     def dataset(self) -> Any: ...
 
     @property
-    def sampler(self) -> Iterable[object]: ...
-
-    @property
     def batch_sampler(self) -> Any: ...
-
-    @property
-    def batch_size(self) -> int | None: ...
-
-    @property
-    def drop_last(self) -> bool: ...
-
-    @property
-    def generator(self) -> torch.Generator | None: ...
 
     @property
     def cpu_affinity(self) -> object: ...
 
     @property
     def native(self) -> bool: ...
-
-    @property
-    def route(self) -> str: ...
 
     @property
     def _auto_collation(self) -> bool: ...
@@ -66,8 +49,6 @@ class OwnLoader(Protocol):
     def state_dict(self) -> State: ...
 
     def load_state_dict(self, state_dict: State) -> None: ...
-
-    def __iter__(self) -> Iterator[object]: ...
 
     def __len__(self) -> int: ...
 
