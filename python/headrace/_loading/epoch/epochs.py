@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -27,6 +27,7 @@ from headrace._loading.epoch.sampler_setup import (
     samplers_of,
 )
 from headrace._loading.epoch.sampler_state import SamplerState, is_stateful
+from headrace._loading.epoch.torch_loader import Ordering
 from headrace._recipe.draws.generator_states import RandomState, base_seed, generators_of
 from headrace._recipe.draws.python_randomness import generators_held
 from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
@@ -34,19 +35,6 @@ from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
 T = TypeVar("T")
 
 _DATASETS = ("data_source", "dataset")  # samplers' attributes that hold the dataset; a sampler's copy shares it
-
-
-class Ordering(Protocol):
-    """The part of a torch DataLoader that decides the order."""
-
-    @property
-    def sampler(self) -> Iterable[object]: ...
-
-    @property
-    def batch_sampler(self) -> Iterable[object] | None: ...
-
-    @property
-    def generator(self) -> torch.Generator | None: ...
 
 
 class Epochs:

@@ -19,10 +19,10 @@ from torch.utils.data import dataloader
 from torch.utils.data.dataloader import _DatasetKind
 
 from headrace._engine.counters.epoch_timing import Pace
+from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call_deferring
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
-from headrace._loading.fallback.torch_loader import TorchLoader
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._recipe.draws.python_randomness import kept_generators
 from headrace.pillow.image_counts import ImageCounts

@@ -14,11 +14,11 @@ from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._loading.epoch.sampler_setup import begin_with, followers, late_epoch, requested_epoch, samplers_of
 from headrace._loading.epoch.sampler_state import is_stateful
+from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Saved, read, write
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making
 from headrace._loading.fallback.observed_iterators import missing_hook
-from headrace._loading.fallback.torch_loader import TorchLoader
 from headrace._loading.fallback.worker_states import have_states
 from headrace._recipe.draws.seeded_sampler import Seeded, tell
 from headrace.pillow.image_counts import ImageCounts

@@ -14,7 +14,7 @@ from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
 from headrace._base.checks import Unasked
 from headrace._base.types import State
 from headrace._loading.epoch.sampler_state import is_stateful
-from headrace._loading.fallback.torch_loader import TorchLoader
+from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.worker_wrappers import (
     OF_MAIN,
     SAME,

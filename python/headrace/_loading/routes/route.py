@@ -14,8 +14,8 @@ from headrace._base.types import Function, State
 from headrace._engine.engine import Engine
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch import checkpoint
-from headrace._loading.epoch.epochs import Epochs, Ordering
-from headrace._loading.fallback.torch_loader import TorchLoader
+from headrace._loading.epoch.epochs import Epochs
+from headrace._loading.epoch.torch_loader import Ordering, TorchLoader
 from headrace._loading.mixup import recognition
 from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._lowering.python_steps.step_placement import Stepping

@@ -1,4 +1,4 @@
-"""A loader whose batches torch delivers, as the code that begins its epochs sees it."""
+"""torch's DataLoader, and headrace's where torch delivers its batches, as the code that begins epochs sees them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,21 @@ if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 
-class TorchLoader(Protocol):
-    """The attributes and methods of torch's DataLoader, and of headrace's own, that an epoch needs."""
+class Ordering(Protocol):
+    """The part of a loader that decides the order."""
+
+    @property
+    def sampler(self) -> Iterable[object]: ...
+
+    @property
+    def batch_sampler(self) -> Iterable[object] | None: ...
+
+    @property
+    def generator(self) -> torch.Generator | None: ...
+
+
+class TorchLoader(Ordering, Protocol):
+    """The part of a loader that an epoch needs if torch delivers."""
 
     _iterator: _BaseDataLoaderIter | None
 
@@ -29,16 +42,7 @@ class TorchLoader(Protocol):
     def drop_last(self) -> bool: ...
 
     @property
-    def sampler(self) -> Iterable[object]: ...
-
-    @property
-    def batch_sampler(self) -> Iterable[object] | None: ...
-
-    @property
     def _index_sampler(self) -> Iterable[object]: ...
-
-    @property
-    def generator(self) -> torch.Generator | None: ...
 
     @property
     def collate_fn(self) -> Function: ...
