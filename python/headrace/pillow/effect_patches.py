@@ -241,12 +241,13 @@ def _globals_of(plain: object, *names: str) -> Untouched:
     return Untouched(*((sys.modules[plain.__module__], name) for name in names))
 
 
-def _pair(value: Any, kind: type[T]) -> Sequence[T] | None:
+def _pair(value: object, kind: type[T]) -> Sequence[T] | None:
     """Returns a number of this type twice, a sequence of two as it is, and None for all else."""
     if type(value) is kind:
         return value, value
-    both = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(one) is kind for one in value)
-    return value if both else None
+    if isinstance(value, (list, tuple)) and len(value) == 2 and all(type(one) is kind for one in value):
+        return value
+    return None
 
 
 def _blurred(

@@ -7,7 +7,6 @@ import io
 import warnings
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from PIL import Image, JpegImagePlugin
@@ -65,7 +64,7 @@ class FilePixels:
                 with contextlib.suppress(Exception):  # raised again where the pixels are read
                     lazy.made()
 
-    def make(self, operations: Sequence[Operation]) -> Any:
+    def make(self, operations: Sequence[Operation]) -> object:
         """Returns Pillow's native image after the operations."""
         plan = NativePlan(self._size, self._mode, operations)
         try:
@@ -127,7 +126,7 @@ class FilePixels:
         self._count(None)
         return out
 
-    def _by_pillow(self) -> Any:
+    def _by_pillow(self) -> object:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow issued them when the file was opened
             image = JpegImagePlugin.JpegImageFile(io.BytesIO(self._data))

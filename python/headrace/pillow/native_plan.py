@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from headrace._recipe.arithmetic import pillow_rule
 from headrace.pillow.lazy_core import Operation
-from headrace.pillow.recorded_effects import EFFECTS
+from headrace.pillow.recorded_effects import EFFECTS, Warp
 
 _FILTERS = range(1, 6)  # Lanczos, bilinear, bicubic, box, Hamming; nearest and those that Pillow 13 added are Pillow's
 _FLIPPED = ("flip_horizontal", "flip_vertical")
@@ -73,7 +73,7 @@ class NativePlan:
         self.last = {"box": (0, 0, *size)}
         return True
 
-    def _effect(self, name: str, value: Any) -> bool:
+    def _effect(self, name: str, value: object) -> bool:
         effect = EFFECTS[name].native(value)
         if effect is None:
             return False
@@ -83,7 +83,7 @@ class NativePlan:
         if not self.stages or box != (0, 0, *self.stages[-1]["made"]) or moved:
             self.stages.append({**self.last, "resize": tuple(size), "made": tuple(size)})
             self.last = {"box": (0, 0, *size)}
-        if name == "warp":
+        if isinstance(value, Warp):
             self.stages[-1]["made"] = value.size
             self.last["box"] = (0, 0, *value.size)
         self.stages[-1].setdefault("effects", []).append(effect)

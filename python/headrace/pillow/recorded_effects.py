@@ -120,8 +120,8 @@ def _warp(value: Warp) -> NativeEffect:
     return "warp", (value.method == Image.Transform.PERSPECTIVE, value.filter, padded, fill, value.size)
 
 
-def _warp_by_pillow(image: Any, by: Warp) -> Any:
-    return image.transform(by.size, by.method, by.numbers, by.filter, fillcolor=by.fill)
+def _warp_by_pillow(image: Image.Image, by: Warp) -> Image.Image:
+    return image.transform(by.size, Image.Transform(by.method), by.numbers, by.filter, fillcolor=by.fill)
 
 
 _blur_by_torch = tensor_ops.gaussian_blur  # the function that deferred images replace
@@ -146,6 +146,6 @@ EFFECTS = {
 }
 
 
-def applied(core: Any, name: str, value: object) -> Any:
+def applied(core: Any, name: str, value: object) -> object:
     """Returns Pillow's native image after a change by Pillow."""
     return EFFECTS[name].by_pillow(Image.Image()._new(core), value).im
