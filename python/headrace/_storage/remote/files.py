@@ -7,19 +7,20 @@ import errno
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.clients.connection import check_installed
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.fetcher import Fetcher, Range, RemoteObject
 from headrace._storage.remote.fetcher_registry import fetcher_of
 from headrace._storage.remote.network import Network
-from headrace._storage.remote.urls import protocol, shown
+from headrace._storage.remote.urls import is_url, protocol, shown
 
 Int64s = npt.NDArray[np.int64]
 
@@ -27,38 +28,68 @@ _STEP_S = 0.002
 _GUESS = 128 << 10  # bytes of an object whose size is not known
 
 
+@dataclass(frozen=True)
+class Access:
+    """The arguments of a dataset about other machines, as they were given: `cache`, `storage_options` and `network` of
+    `ImageFiles`."""
+
+    cache: Cache | str | os.PathLike[str] | None = None
+    options: Mapping[str, object] | None = None
+    network: Network | None = None
+
+    def of(self, path: object) -> Access | None:
+        """Returns the access to a URL; None: `path` is a file or a folder of this machine. Raises ValueError if an
+        argument of URLs is given for that."""
+        if is_url(path):
+            return self
+        self.check_local("this is a local path")
+        return None
+
+    def check_local(self, what: str) -> None:
+        """Raises ValueError if an argument of URLs is given. `what`: says which paths are of this machine."""
+        if self.options is not None or self.network is not None:
+            raise ValueError(f"storage_options and network are for URLs, and {what}")
+
+    def files(self, urls: Sequence[str]) -> RemoteFiles:
+        """Opens the URLs and fetches size and ETag; a later change raises OSError. Raises OSError."""
+        files = RemoteFiles(urls, self)
+        files.take_stamps()
+        return files
+
+
 class RemoteFiles:
     """Objects in other machines. Can be pickled; a copy in another process has connections of its own.
 
     Args:
         urls: of the objects.
-        options: what fsspec's file system takes, credentials among them.
-        cache: where bytes stay.
-        network: limits; None: the usual ones.
+        access: what the user says about them.
         lead, check, tar: see RemoteObject.
 
     Attributes:
+        options: what fsspec's file system takes, credentials among them.
+        cache: where bytes stay.
+        network: limits.
         owner: distinguishes these objects from the same ones of other datasets; see Fetcher.known.
 
     Raises:
         ImportError: fsspec, or the package of a protocol, is missing.
+        TypeError, ValueError: the access has no such cache.
     """
 
     def __init__(
         self,
         urls: Sequence[str],
-        options: Mapping[str, Any] | None,
-        cache: Cache | None,
-        network: Network | None,
+        access: Access,
         *,
         lead: int = 0,
         check: Callable[[bytes, int], str] | None = None,
         tar: bool = False,
     ) -> None:
+        self.urls, self.access = urls, access
+        self.cache, self.network = checked_cache(access.cache), access.network or Network()
         for url in {protocol(url): url for url in urls}.values():
             check_installed(url)
-        self.urls, self.options = urls, dict(options or {})
-        self.cache, self.network = cache, network or Network()
+        self.options = dict(access.options or {})
         self.lead, self.check, self.tar = lead, check, tar
         self.stamps: list[Stamp] | None = None
         self.owner = object()

@@ -12,8 +12,8 @@ from PIL import Image
 
 from headrace._base.native import core
 from headrace._storage.local_cache.local_caches import LocalBytes, checked_local, tended_bytes
-from headrace._storage.remote.cache import Cache, checked_cache
-from headrace._storage.remote.files import RemoteFiles, RemoteTable
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access, RemoteFiles, RemoteTable
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import all_urls, shown
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
@@ -65,13 +65,13 @@ class ImageFiles(BlobDataset):
         self._remote: RemoteFiles | None = None
         self._far: RemoteTable | None = None
         self._cache: LocalBytes | None = None
+        access = Access(cache, storage_options, network)
         if all_urls(self.paths):
-            self._remote = RemoteFiles(self.paths, storage_options, checked_cache(cache), network)
+            self._remote = RemoteFiles(self.paths, access)
             places = np.arange(len(self.paths), dtype=np.uint32), np.zeros(len(self.paths), np.uint64)
             self._far = self._remote.table(*places, np.full(len(self.paths), core.ANY_LENGTH, np.uint64))
-        elif storage_options is not None or network is not None:
-            raise ValueError("storage_options and network are for URLs, and these paths are files")
         else:
+            access.check_local("these paths are files")
             self._cache = checked_local(cache)
 
     @property

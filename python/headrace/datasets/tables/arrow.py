@@ -12,6 +12,7 @@ import numpy as np
 from headrace._base.native import core
 from headrace._storage.local_cache.local_caches import of_samples, tended_bytes
 from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import all_urls, shown
 from headrace.datasets.tables.access.location import Place, far_places
@@ -66,13 +67,13 @@ class Arrow(TableSource):
         network: Network | None = None,
     ) -> None:
         self._urls, self.files = listed(files)
-        self._options = storage_options, network
+        self._access = Access(None, storage_options, network)
         self._cache, copies = of_samples(cache)
         self._kept = cache_folder(copies)
-        if not self._urls and (storage_options is not None or network is not None):
-            raise ValueError("storage_options and network are for URLs, and these are files")
+        if not self._urls:
+            self._access.check_local("these are files")
         self._stamps = [] if self._urls else [Stamp.of(path) for path in self.files]
-        self._image, self._upright = image, upright
+        self._image, self._label, self._upright = image, label, upright
         self._table, spans = self._map()
         names = checked_names(self._table.column_names, image, label)
         labels = labels_of(self._table, label, names)
@@ -125,7 +126,7 @@ class Arrow(TableSource):
 
     def _places(self) -> list[Place]:
         """Returns the places of the files. Raises OSError."""
-        return far_places(self._urls, *self._options) if self._urls else [Place(path) for path in self.files]
+        return far_places(self._urls, self._access) if self._urls else [Place(path) for path in self.files]
 
     def _locate(self) -> ImageColumn:
         return ImageColumn(self._image, self._table.column(self._image), None, _REMEDY)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace._storage.local_cache.local_caches import LocalBytes
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.urls import is_url, shown
 from headrace.datasets.sources.byte_ranges import read_range
-from headrace.datasets.tables.access.access import Access
 from headrace.datasets.tables.access.fetched_labels import Decoder, FarLabels
 from headrace.datasets.tables.access.remote_spans import FarSpans
 from headrace.datasets.tables.access.shard_bytes import FarBytes, MappedBytes, ShardBytes
+from headrace.datasets.tables.access.shard_folders import Folder
 from headrace.datasets.tables.file_spans import FileSpans, Stamp, mapped
 from headrace.datasets.tables.image_column import ImageColumn
 from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names
@@ -43,8 +43,7 @@ class ShardSource(TableSource):
         images: the encodings that are encoded images.
         decoders: what decodes the others.
         image, label, transform, target_transform, mode: as in `MDS`.
-        access: how shards in other machines are read.
-        cache: keeps the bytes of images in files of this machine.
+        folder: holds the shards.
 
     Raises:
         OSError: a shard cannot be read.
@@ -61,13 +60,12 @@ class ShardSource(TableSource):
         transform: Callable[[Any], Any] | None,
         target_transform: Callable[[Any], Any] | None,
         mode: str,
-        access: Access | None = None,
-        cache: LocalBytes | None = None,
+        folder: Folder,
     ) -> None:
         for shard in shards:
             if shard.columns != shards[0].columns:
                 raise ValueError(f"{shard.path} has other columns than {shards[0].path}; all must have the same")
-        self._shards, self._image, self._cache = shards, image, cache
+        self._shards, self._image, self._cache = shards, image, folder.local
         far = [is_url(shard.path) for shard in shards]
         if any(far) != all(far):
             raise ValueError("some of the shards are compressed and some are not; write them all in one way")
@@ -83,9 +81,9 @@ class ShardSource(TableSource):
                 why = "could run any code" if encoding in _PICKLES else "is not read"
                 raise ValueError(f"column {name!r} has the encoding {encoding!r}, which {why}; leave it out of label")
         several = not isinstance(label, str)
-        if any(far) and access is not None:
+        if any(far) and folder.access is not None:
             used = {name: decoders[columns[name].encoding] for name in names}
-            spans, values = located(shards, image, used, access, several=several)
+            spans, values = located(shards, image, used, folder.access, several=several)
             super().__init__(values, transform, target_transform, mode)
             self._images = spans
             return

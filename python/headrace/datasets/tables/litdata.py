@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.tables.access.fetched_labels import Decoder
@@ -77,7 +78,7 @@ class LitData(ShardSource):
         storage_options: Mapping[str, Any] | None = None,
         network: Network | None = None,
     ) -> None:
-        held = Folder(folder, cache, storage_options, network)
+        held = Folder(folder, Access(cache, storage_options, network))
         shards, self._has_rows = _shards(held)
         if self._has_rows:
             if held.local is not None:
@@ -87,8 +88,7 @@ class LitData(ShardSource):
                 )
             self._init_rows(shards, image, label, transform, target_transform, mode)
         else:
-            options: dict[str, Any] = {"access": held.access, "cache": held.local}
-            super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, **options)
+            super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, held)
 
     def _init_rows(self, shards: list[Shard], image: str, label: LabelColumns, *others: Any) -> None:
         """Instead of the constructor of the base class, for chunks with a table of Arrow."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace.datasets.tables.access.fetched_labels import Decoder
 from headrace.datasets.tables.access.shard_folders import Folder
@@ -65,10 +66,9 @@ class MDS(ShardSource):
         storage_options: Mapping[str, Any] | None = None,
         network: Network | None = None,
     ) -> None:
-        held = Folder(folder, cache, storage_options, network)
+        held = Folder(folder, Access(cache, storage_options, network))
         shards = _shards(held)
-        options: dict[str, Any] = {"access": held.access, "cache": held.local}
-        super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, **options)
+        super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, held)
 
 
 def _shards(folder: Folder) -> list[Shard]:

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace.datasets.sources.image_folder import EXTENSIONS
-from headrace.datasets.tables.access.access import Access, RangeFile
+from headrace.datasets.tables.access.remote_reads import RangeFile
 from headrace.datasets.tables.access.zip_members import far_members
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.table_source import TableSource
@@ -64,7 +65,7 @@ class Zip(TableSource):
         storage_options: Mapping[str, Any] | None = None,
         network: Network | None = None,
     ) -> None:
-        access = Access.of(path, cache, storage_options, network)
+        access = Access(cache, storage_options, network).of(path)
         self._cache = checked_local(cache) if access is None else None
         far = None if access is None else access.files([os.fspath(path)])
         self.path = str(Path(path).absolute()) if far is None else far.shown[0]
@@ -76,8 +77,8 @@ class Zip(TableSource):
         labels = np.array([self.class_to_idx[name] for name, _ in members], np.int64)
         super().__init__(labels, transform, target_transform, mode)
         check_stored(self.path, [member for _, member in members])
-        if far is not None and access is not None:
-            self._images = far_members(far, access, [member for _, member in members])
+        if far is not None:
+            self._images = far_members(far, [member for _, member in members])
             return
         self._begins, self._sizes = _places(self.path, [member for _, member in members])
         self._images = self._locate()

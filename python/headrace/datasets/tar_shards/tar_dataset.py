@@ -16,8 +16,8 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.cores import usable_cores
 from headrace._storage.local_cache.local_caches import checked_local
-from headrace._storage.remote.cache import Cache, checked_cache
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access, RemoteFiles
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.sources.byte_ranges import Ranges
@@ -98,24 +98,24 @@ class TarShards(Ranges):
     ) -> None:
         images, labels = asked_names(image, label, target_transform, missing)
         decoders = {name: checked_decoder(name, allow_pickle) for name in labels if name != KEY}
-        lists = FarLists(storage_options, network)
+        access = Access(cache, storage_options, network)
+        lists = FarLists(access)
         shards = shard_paths(urls, lists)
         wanted = {"image": images, **{name: (name,) for name in decoders}}
         files: list[str] | RemoteFiles = shards
         taken = Taken()
         if is_url(shards[0]):
-            files = remote_shards(shards, storage_options, checked_cache(cache), network)
+            files = remote_shards(shards, access)
             shards = files.shown
             indexes = remote_indexes(files, _folder(index), taken=taken)
             lists.check(files)
             found = joined(shards, _checked(shards, indexes), wanted, missing == "skip")
-        elif storage_options is not None or network is not None:
-            raise ValueError("storage_options and network are for URLs, and these shards are files")
-        elif isinstance(index, (str, os.PathLike)) and is_joined_index(os.fspath(index)):
-            raise ValueError(
-                f"{os.fspath(index)} is a joined index, which is for URLs; these shards are files: leave it out"
-            )
         else:
+            access.check_local("these shards are files")
+            if isinstance(index, (str, os.PathLike)) and is_joined_index(os.fspath(index)):
+                raise ValueError(
+                    f"{os.fspath(index)} is a joined index, which is for URLs; these shards are files: leave it out"
+                )
             found = _found(shards, _folder(index), wanted, missing == "skip")
         keys: Any = found.keys  # of two classes, both packed
         spelt = [name for name, decode in decoders.items() if decode is int and name in INTEGERS]

@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from headrace._base.checks import whole_number
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.tar_shards.member_values import asked_names, checked_decoder
@@ -70,7 +71,8 @@ class TarStream(IterableDataset[Any]):
         network: Network | None = None,
     ) -> None:
         images, names = asked_names(image, label, target_transform, missing)
-        shards = shard_paths(urls, FarLists(storage_options, network))
+        access = Access(None, storage_options, network)
+        shards = shard_paths(urls, FarLists(access))
         if not is_url(shards[0]):
             raise ValueError(
                 f"{os.fspath(shards[0])} is a file: TarStream reads URLs; TarShards reads files, in any order"
@@ -79,7 +81,7 @@ class TarStream(IterableDataset[Any]):
             raise ValueError(f"a stream has {MOST_SHARDS} shards at most, not {len(shards)}")
         decoders = {name: None if name == KEY else checked_decoder(name, allow_pickle) for name in names}
         self.source = StreamSource(
-            remote_shards(shards, storage_options, None, network),
+            remote_shards(shards, access),
             Wanted(images, tuple(name for name in names if name != KEY), missing == "skip"),
             decoders,
             isinstance(label, str),
