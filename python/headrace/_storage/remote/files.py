@@ -8,12 +8,12 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
+from headrace._base.types import State
 from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.clients.connection import check_installed
 from headrace._storage.remote.clients.responses import Stamp
@@ -23,6 +23,8 @@ from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url, protocol, shown
 
 Int64s = npt.NDArray[np.int64]
+UInt32s = npt.NDArray[np.uint32]
+UInt64s = npt.NDArray[np.uint64]
 
 _STEP_S = 0.002
 _GUESS = 128 << 10  # bytes of an object whose size is not known
@@ -93,7 +95,7 @@ class RemoteFiles:
         self.lead, self.check, self.tar = lead, check, tar
         self.stamps: list[Stamp] | None = None
         self.owner = object()
-        self._numbers: tuple[Fetcher, npt.NDArray[np.uint64], list[bytes]] | None = None
+        self._numbers: tuple[Fetcher, UInt64s, list[bytes]] | None = None
 
     @property
     def fetcher(self) -> Fetcher:
@@ -121,7 +123,7 @@ class RemoteFiles:
         self.stamps = [found[number] for number in range(len(self.urls))]
         return self.stamps
 
-    def numbers(self) -> tuple[npt.NDArray[np.uint64], list[bytes]]:
+    def numbers(self) -> tuple[UInt64s, list[bytes]]:
         """Returns the number of each object in this process's fetcher, and the beginning of its entries on disk."""
         fetcher = self.fetcher
         if self._numbers is None or self._numbers[0] is not fetcher:
@@ -130,9 +132,9 @@ class RemoteFiles:
                 self._first = first
                 made = np.arange(first, first + len(self.urls), dtype=np.uint64), [b""] * len(self.urls)
             else:
-                more = {"lead": self.lead, "check": self.check, "tar": self.tar}
+                more = self.owner, self.lead, self.check, self.tar
                 pairs = zip(self.urls, self.stamps, strict=True)
-                known = [fetcher.known(url, self.options, stamp, self.owner, **more) for url, stamp in pairs]
+                known = [fetcher.known(url, self.options, stamp, *more) for url, stamp in pairs]
                 made = np.array([one.number for one in known], np.uint64), [os.fsencode(one.cached) for one in known]
             self._numbers = fetcher, *made
         return self._numbers[1:]
@@ -142,8 +144,7 @@ class RemoteFiles:
 
     def read(self, number: int, offset: int, length: int | None, mark: int = 0) -> bytes:
         """Returns a range of an object, or all of it, without any cache. `mark`: see Range. Raises OSError."""
-        data: bytes = self.fetcher.wait(self._range(number, offset, length, mark))
-        return data
+        return self.fetcher.wait(self._range(number, offset, length, mark))
 
     def read_all(self, places: Sequence[tuple[int, int, int]]) -> list[bytes]:
         """Returns ranges (object, offset, length), read at the same time. Raises OSError."""
@@ -151,8 +152,7 @@ class RemoteFiles:
         async def ranges() -> list[bytes]:
             return list(await asyncio.gather(*(self._range(*place) for place in places)))
 
-        found: list[bytes] = self.fetcher.wait(ranges())
-        return found
+        return self.fetcher.wait(ranges())
 
     async def _range(self, number: int, offset: int, length: int | None, mark: int = 0) -> bytes:
         end = None if length is None else offset + length
@@ -172,14 +172,16 @@ class RemoteFiles:
             raise OSError(errno.EIO, f"{self.shown_of(number)}: {wrong} (offset {offset})")
         return data[offset - begin :]
 
-    def table(self, object_of: Any, offsets: Any, lengths: Any, marks: Any = None) -> RemoteTable:
+    def table(
+        self, object_of: UInt32s, offsets: UInt64s, lengths: UInt64s, marks: UInt64s | None = None
+    ) -> RemoteTable:
         """Returns the table of samples that are ranges of the objects. `marks`: see RemoteTable."""
         return RemoteTable(self, object_of, offsets, lengths, marks)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**vars(self), "_numbers": None, "owner": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         self.__dict__.update(state, owner=object())
 
 
@@ -193,7 +195,9 @@ class RemoteTable:
         marks: of the names of tar members, uint64 (n,), which are compared when they are fetched; None: nothing is.
     """
 
-    def __init__(self, files: RemoteFiles, object_of: Any, offsets: Any, lengths: Any, marks: Any = None) -> None:
+    def __init__(
+        self, files: RemoteFiles, object_of: UInt32s, offsets: UInt64s, lengths: UInt64s, marks: UInt64s | None = None
+    ) -> None:
         self._files = files
         self._object_of, self._offsets, self._lengths = object_of, offsets, lengths
         self._marks = marks
@@ -234,8 +238,7 @@ class RemoteTable:
 
     def take(self, row: int) -> bytes:
         """Returns a sample's bytes, from the caches or fetched. Raises OSError."""
-        data: bytes = self._ranges().take(row)
-        return data
+        return self._ranges().take(row)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**vars(self), "_made": None}

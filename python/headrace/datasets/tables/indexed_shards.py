@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from headrace._base.types import State
 from headrace._storage.remote.files import Access
 from headrace._storage.remote.urls import is_url, shown
 from headrace.datasets.sources.byte_ranges import read_range
@@ -18,6 +19,8 @@ from headrace.datasets.tables.access.shard_folders import Folder
 from headrace.datasets.tables.file_spans import FileSpans, Stamp, mapped
 from headrace.datasets.tables.image_column import ImageColumn
 from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names
+
+Int64s = npt.NDArray[np.int64]
 
 
 class Column(NamedTuple):
@@ -57,8 +60,8 @@ class ShardSource(TableSource):
         decoders: Mapping[str, Decoder],
         image: str,
         label: LabelColumns,
-        transform: Callable[[Any], Any] | None,
-        target_transform: Callable[[Any], Any] | None,
+        transform: Callable[..., object] | None,
+        target_transform: Callable[..., object] | None,
         mode: str,
         folder: Folder,
     ) -> None:
@@ -115,7 +118,7 @@ class ShardSource(TableSource):
         return f"{type(self).__name__}({len(self)} samples in {len(self._shards)} shards)"
 
 
-def number(dtype: str, data: bytes) -> Any:
+def number(dtype: str, data: bytes) -> object:
     """Returns a number of a numpy dtype as Python's."""
     return np.frombuffer(data, dtype)[0].item()
 
@@ -180,7 +183,7 @@ class _Labels:
         self._shards, self._stamps, self._names, self._several = shards, stamps, names, several
         self._decoders = [decoders[shards[0].columns[name].encoding] for name in names]
         self._ends = np.cumsum([shard.samples for shard in shards])
-        self._known: dict[int, list[Any]] = {}  # the places of the columns, by the number of the shard
+        self._known: dict[int, list[tuple[Int64s, Int64s]]] = {}  # by shard: the places of the columns
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -198,16 +201,14 @@ class _Labels:
             values[name] = decode(read_range(path, int(begins[row]), int(sizes[row]), tuple(stamp)))
         return values if self._several else values[self._names[0]]
 
-    def take(self, indices: Sequence[int]) -> list[Any]:
+    def take(self, indices: Sequence[int]) -> list[object]:
         return [self[index] for index in indices]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**self.__dict__, "_known": {}}
 
 
-def places(
-    shard: Shard, held: ShardBytes, names: Sequence[str]
-) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+def places(shard: Shard, held: ShardBytes, names: Sequence[str]) -> list[tuple[Int64s, Int64s]]:
     """Returns where the values of some columns begin in a shard, and their sizes: int64 (n,).
 
     A shard is the number of samples, their begins and the end of the last, the configuration, and the samples: the

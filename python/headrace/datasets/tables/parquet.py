@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -101,7 +102,7 @@ def _convert(place: Place, columns: list[str], target: str) -> None:
                 bar.update(batch.num_rows)
 
 
-def _batches(path: str, file: Any, columns: list[str]) -> Any:
+def _batches(path: str, file: Any, columns: list[str]) -> Iterator[Any]:
     pa = pyarrow()
     try:
         yield from file.iter_batches(_ROWS, columns=columns)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
@@ -57,12 +56,12 @@ class Zip(TableSource):
         self,
         path: str | os.PathLike[str],
         root: str = "",
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
         access = Access(cache, storage_options, network).of(path)
@@ -99,7 +98,9 @@ class Zip(TableSource):
         return f"Zip({self.path!r}, {len(self)} images in {len(self.classes)} classes)"
 
 
-def _members(file: Any, path: str, root: str) -> tuple[list[str], list[tuple[str, ZipInfo]]]:
+def _members(
+    file: str | BufferedReader[RangeFile], path: str, root: str
+) -> tuple[list[str], list[tuple[str, ZipInfo]]]:
     """Returns the classes, and the images of each class with its name, in ImageFolder's order."""
     try:
         with ZipFile(file) as archive:

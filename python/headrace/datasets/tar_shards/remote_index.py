@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm  # type: ignore[import-untyped]
@@ -296,7 +295,7 @@ def _kept_in(path: Path) -> TarIndex | None:
         return None
 
 
-def _name(url: str, options: Mapping[str, Any], stamp: Stamp) -> str:
+def _name(url: str, options: Mapping[str, object], stamp: Stamp) -> str:
     return hashlib.sha256(repr((named(url, options), *stamp)).encode()).hexdigest()[:32]
 
 

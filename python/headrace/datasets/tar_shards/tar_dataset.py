@@ -84,8 +84,8 @@ class TarShards(Ranges):
         urls: Urls,
         image: str | Sequence[str] = IMAGES,
         label: str | Sequence[str] | None = "cls",
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         index: str | os.PathLike[str] | bool | None = None,
         missing: str = "raise",
@@ -93,7 +93,7 @@ class TarShards(Ranges):
         mode: str = "RGB",
         upright: bool = False,
         cache: Cache | str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
         images, labels = asked_names(image, label, target_transform, missing)
@@ -139,16 +139,16 @@ class TarShards(Ranges):
         )
         self.keys: Sequence[str] = found.keys
         self._upright, self._unread = upright, False
-        parts: dict[str, Any] = {}
+        parts: dict[str, Sequence[object] | npt.NDArray[np.int64]] = {}
         for name in labels:
             if name == KEY:
                 parts[name] = self.keys
                 continue
-            if name in numbered:
-                parts[name] = found.fields[name].number
+            if name in numbered and (number := found.fields[name].number) is not None:
+                parts[name] = number
                 continue
-            more: dict[str, Any] = {"names": found.names(name), "stamps": found.stamps}
-            where = Ranges(files, *found.places(name), **more, check=MemberCheck(keys, found.fields[name]))
+            check = MemberCheck(keys, found.fields[name])
+            where = Ranges(files, *found.places(name), names=found.names(name), stamps=found.stamps, check=check)
             parts[name] = Values(where, decoders[name])
         if label is not None:
             self._values = [part for part in parts.values() if isinstance(part, Values)]
@@ -176,7 +176,7 @@ class TarShards(Ranges):
         return self._upright
 
 
-def _folder(index: Any) -> str | None:
+def _folder(index: str | os.PathLike[str] | bool | None) -> str | None:
     """Returns the folder of indexes; None: beside the shards, "": nowhere."""
     return None if index is None or index is True else "" if index is False else os.fspath(index)
 

@@ -57,8 +57,8 @@ class TarStream(IterableDataset[Any]):
         urls: Urls,
         image: str | Sequence[str] = IMAGES,
         label: str | Sequence[str] | None = "cls",
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         shuffle: bool = False,
         buffer: int = 1000,
@@ -67,7 +67,7 @@ class TarStream(IterableDataset[Any]):
         allow_pickle: bool = False,
         mode: str = "RGB",
         upright: bool = False,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
         images, names = asked_names(image, label, target_transform, missing)
@@ -95,19 +95,19 @@ class TarStream(IterableDataset[Any]):
         self._shards, self._total, self._each, self._shuffle = len(shards), total, each, bool(shuffle)
 
     @property
-    def transform(self) -> Any:
+    def transform(self) -> Callable[..., object] | None:
         return self.source.transform
 
     @transform.setter
-    def transform(self, transform: Any) -> None:
+    def transform(self, transform: Callable[..., object] | None) -> None:
         self.source.transform = transform
 
     @property
-    def target_transform(self) -> Any:
+    def target_transform(self) -> Callable[..., object] | None:
         return self.source.target_transform
 
     @target_transform.setter
-    def target_transform(self, target_transform: Any) -> None:
+    def target_transform(self, target_transform: Callable[..., object] | None) -> None:
         self.source.target_transform = target_transform
 
     def __len__(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.files import Access, RemoteFiles
@@ -42,7 +41,7 @@ class Place:
         """The stamp of an object; None for a file of this machine."""
         return None if self.files is None or self.files.stamps is None else self.files.stamps[self.number]
 
-    def open(self) -> Any:
+    def open(self) -> object:
         """Returns what pyarrow opens for reading."""
         return self.name if self.files is None else RangeFile(self.files, self.number)
 
