@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -130,26 +130,17 @@ class Fetcher:
             self._reserved.append((first, make))
         return first
 
-    def known(
-        self,
-        url: str,
-        options: Mapping[str, object],
-        stamp: Stamp,
-        owner: object,
-        lead: int = 0,
-        check: Callable[[bytes, int], str] | None = None,
-        tar: bool = False,
-    ) -> RemoteObject:
+    def known(self, url: str, options: Mapping[str, object], stamp: Stamp, owner: object, **more: Any) -> RemoteObject:
         """Returns the object of a stamp.
 
         Args:
             owner: who requests it. All owners share an object with a strong stamp; of others each has its own.
-            lead, check, tar: see RemoteObject.
+            more: the other attributes of RemoteObject.
         """
-        key = (url, repr(sorted(options.items())), stamp, lead, None if is_strong(stamp) else owner)
+        key = (url, repr(sorted(options.items())), stamp, more.get("lead"), None if is_strong(stamp) else owner)
         with self._lock:
             if key not in self._known:
-                made = RemoteObject(self._next, url, options, stamp, lead=lead, check=check, tar=tar)
+                made = RemoteObject(self._next, url, options, stamp, **more)
                 self._next += 1
                 if self.disk is not None:
                     made.cached = self.disk.beginning(url, options, stamp)

@@ -132,9 +132,9 @@ class RemoteFiles:
                 self._first = first
                 made = np.arange(first, first + len(self.urls), dtype=np.uint64), [b""] * len(self.urls)
             else:
-                more = self.owner, self.lead, self.check, self.tar
+                more = {"lead": self.lead, "check": self.check, "tar": self.tar}
                 pairs = zip(self.urls, self.stamps, strict=True)
-                known = [fetcher.known(url, self.options, stamp, *more) for url, stamp in pairs]
+                known = [fetcher.known(url, self.options, stamp, self.owner, **more) for url, stamp in pairs]
                 made = np.array([one.number for one in known], np.uint64), [os.fsencode(one.cached) for one in known]
             self._numbers = fetcher, *made
         return self._numbers[1:]

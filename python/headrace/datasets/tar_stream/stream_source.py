@@ -152,8 +152,8 @@ class StreamSource(BlobDataset):
             self._objects = fetcher, {}
         known = self._objects[1]
         if shard not in known:
-            more = files.owner, files.lead, files.check, files.tar
-            known[shard] = fetcher.known(files.urls[shard], files.options, self.stamp(shard), *more)
+            more = {"lead": files.lead, "check": files.check, "tar": files.tar}
+            known[shard] = fetcher.known(files.urls[shard], files.options, self.stamp(shard), files.owner, **more)
         return known[shard]
 
     def read(self, index: int) -> bytes:
