@@ -7,7 +7,7 @@ it again through Pillow and torch, independently.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,7 +66,7 @@ class Recipe:
     upright: bool = False
     variants: tuple[Recipe, ...] = ()
     views: tuple[Recipe, ...] = ()
-    view_names: tuple[Any, ...] = ()
+    view_names: tuple[Hashable, ...] = ()
     packing: str = "list"
 
     def of_upright_images(self) -> Recipe:
@@ -166,7 +166,7 @@ class Recipe:
         """
         import hashlib
 
-        parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
+        parts: list[object] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
         parts += [one.fingerprint() for one in self.variants]
         parts += [*([one.fingerprint() for one in self.views]), *map(repr, self.view_names)]
         parts += [] if self.mode == "RGB" else [self.mode]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
+from headrace._base.types import Array
 from headrace._storage.local_cache.local_caches import LocalBytes, tended_bytes
 from headrace._storage.remote.files import RemoteFiles
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
@@ -58,9 +59,9 @@ class Ranges(BlobDataset):
         file_of: npt.ArrayLike,
         offsets: npt.ArrayLike,
         lengths: npt.ArrayLike,
-        labels: Any = None,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        labels: Sequence[object] | Array | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         names: Sequence[str] | None = None,
         stamps: Stamps | None = None,
@@ -176,12 +177,12 @@ def read_range(path: str, offset: int, length: int, stamp: tuple[int, ...]) -> b
         found = stamp_of(os.fstat(file.fileno()))
     if len(data) < length:
         raise OSError(
-            f"{path} ends {len(data)} bytes behind offset {offset}, where the sample has {length} bytes: it was "
-            "truncated after it was indexed; restore it, or make the dataset anew"
+            f"{path} ends {len(data)} bytes after offset {offset}, where the sample has {length} bytes: it was "
+            "truncated after it was indexed; restore it, or create the dataset again"
         )
     if found != stamp:
         raise OSError(
-            f"{path} was changed after it was indexed (offset {offset}; {stamp[0]} bytes then, {found[0]} now): make "
-            "the dataset anew"
+            f"{path} was changed after it was indexed (offset {offset}; {stamp[0]} bytes then, {found[0]} now): create "
+            "the dataset again"
         )
     return data
