@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.cores import usable_cores
 from headrace._base.system import allowed_cpus, bind_thread, can_bind
-from headrace._cli.demo import recipes
+from headrace._cli import recipes
 from headrace._cli.demo.equality_proof import same_batches
 from headrace._reports.loader import machine
 from headrace.datasets.sources import ImageFolder

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from headrace import transforms
-from headrace._cli.demo import recipes
+from headrace._cli import recipes
 from headrace._reports.loader.verification import Report
 from headrace.datasets.sources import ImageFolder
 from headrace.loader import DataLoader

@@ -1,16 +1,87 @@
-"""What commands are given: a dataset with its transforms, and files to write; each fault is one sentence."""
+"""What commands are given: arguments, a dataset with its transforms, files to write; each fault is one sentence.
+
+The parsers are made of this module, so that functions import torch and what needs it when they are called.
+"""
 
 from __future__ import annotations
 
+import argparse
+import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from headrace import transforms
-from headrace._base.exceptions import named_words_of
-from headrace._cli.demo import recipes
-from headrace.datasets.opening.dataset_opening import opened
-from headrace.datasets.opening.named_objects import is_object, named_object
-from headrace.datasets.sources import BlobDataset, NotNative, as_counted
+if TYPE_CHECKING:
+    from headrace.datasets.sources import BlobDataset
+
+#: What each command adds its arguments to.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+DATASET = "a folder of images, tar shards, a parquet, arrow or zip file, MDS or litdata shards, or module:object"
+RECIPE = (
+    "transforms: train, eval, own (the dataset's), module:object, or an expression of names of headrace.transforms; "
+    "default: own, or train where the dataset has none"
+)
+
+
+def count(text: str) -> int:
+    """A whole number from 1 up."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 up")
+    return int(text)
+
+
+def workers_of(args: argparse.Namespace) -> int:
+    """Returns the number after ``--workers``; without it, one for each core that this process may use."""
+    from headrace._base.cores import usable_cores
+
+    return args.workers or usable_cores()
+
+
+def _above_zero(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of {what} above 0")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A duration above 0."""
+    return _above_zero(text, "seconds")
+
+
+def cores(text: str) -> float:
+    """A number of CPU cores above 0."""
+    return _above_zero(text, "cores")
+
+
+def size(text: str) -> int:
+    """A number of bytes: 500MB, 2GiB, 1000."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMG]?)(i?)B?", text, re.IGNORECASE)
+    number = 0.0
+    if match is not None:
+        unit = "KMG".find(match[2].upper()) + 1 if match[2] else 0
+        number = float(match[1]) * (1024 if match[3] else 1000) ** unit
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of bytes such as 500MB or 2GiB")
+    return int(number)
+
+
+def share(text: str) -> tuple[int, int]:
+    """One of several equal parts: 2/4."""
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text} is not a share such as 2/4, the second of four")
+    return int(match[1]), int(match[2])
+
+
+def quality(text: str) -> int:
+    """A quality of JPEG."""
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"{text} is not a quality from 1 to 100")
+    return int(text)
 
 
 class GivenError(ValueError):
@@ -19,6 +90,8 @@ class GivenError(ValueError):
 
 def dataset_of(text: str) -> Any:
     """Returns the dataset that a text names; see `datasets.opening`. Raises GivenError."""
+    from headrace.datasets.opening.dataset_opening import opened
+
     try:
         return opened(text)
     except OSError as error:
@@ -29,6 +102,8 @@ def dataset_of(text: str) -> Any:
 
 def source_of(text: str) -> BlobDataset:
     """Returns the encoded images of the dataset that a text names. Raises GivenError."""
+    from headrace.datasets.sources import NotNative, as_counted
+
     dataset = dataset_of(text)
     try:
         source = as_counted(dataset)
@@ -51,6 +126,8 @@ def set_recipe(dataset: Any, text: str | None) -> str:
     Raises:
         GivenError: there are no such transforms, or the dataset does not take any.
     """
+    from headrace.datasets.sources import BlobDataset
+
     ours = isinstance(dataset, BlobDataset)
     has_own = not ours or dataset.transform is not None
     if text == "own" or (text is None and has_own):
@@ -66,6 +143,11 @@ def set_recipe(dataset: Any, text: str | None) -> str:
 
 
 def _recipe_of(text: str) -> Any:
+    from headrace import transforms
+    from headrace._base.exceptions import named_words_of
+    from headrace._cli import recipes
+    from headrace.datasets.opening.named_objects import is_object, named_object
+
     if text in ("train", "eval"):
         return recipes.train() if text == "train" else recipes.evaluation()
     if is_object(text):
