@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -116,7 +117,7 @@ def source_of(text: str) -> BlobDataset:
     return source
 
 
-def set_recipe(dataset: Any, text: str | None) -> str:
+def set_recipe(dataset: object, text: str | None) -> str:
     """Sets the transforms of a dataset, and returns their name.
 
     Args:
@@ -128,21 +129,21 @@ def set_recipe(dataset: Any, text: str | None) -> str:
     """
     from headrace.datasets.sources import BlobDataset
 
-    ours = isinstance(dataset, BlobDataset)
-    has_own = not ours or dataset.transform is not None
+    ours = dataset if isinstance(dataset, BlobDataset) else None
+    has_own = ours is None or ours.transform is not None
     if text == "own" or (text is None and has_own):
         if not has_own:
             raise GivenError("the dataset has no transforms of its own; leave out --recipe, or name one")
         return "the dataset's own"
-    if not ours:
+    if ours is None:
         raise GivenError(
             f"{type(dataset).__name__} keeps its own transforms, which --recipe cannot replace; leave out --recipe"
         )
-    dataset.transform = _recipe_of(text or "train")
+    ours.transform = _recipe_of(text or "train")
     return text or "train"
 
 
-def _recipe_of(text: str) -> Any:
+def _recipe_of(text: str) -> Callable[..., object]:
     from headrace import transforms
     from headrace._base.exceptions import named_words_of
     from headrace._cli import recipes
@@ -152,7 +153,7 @@ def _recipe_of(text: str) -> Any:
         return recipes.train() if text == "train" else recipes.evaluation()
     if is_object(text):
         try:
-            made = named_object(text)
+            made: object = named_object(text)
         except ValueError as error:
             raise GivenError(f"--recipe: {error}") from error
     else:

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from headrace._base.cores import usable_cores
+from headrace._base.errors import SampleError
 from headrace._base.exceptions import name_of, words_of
 from headrace._cli.bench import sample_choice
 from headrace._cli.bench.equality import DifferentError, check
@@ -57,7 +58,7 @@ def compared(dataset: Any, args: argparse.Namespace) -> Result:
     return result
 
 
-def _checked(dataset: Any, args: argparse.Namespace, workers: int) -> tuple[Any, list[Any], str]:
+def _checked(dataset: Any, args: argparse.Namespace, workers: int) -> tuple[Any, list[SampleError], str]:
     """Returns the samples to time, the errors of those that cannot be made, and what was compared."""
     if not len(dataset):
         raise UnusableError("the dataset is empty")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def _verify(root: Path, transform: transforms.Compose, workers: int, options: di
     return loader.verify(len(loader))
 
 
-def same_batches(first: Any, second: Any) -> int:
+def same_batches(first: Iterable[Sequence[torch.Tensor]], second: Iterable[Sequence[torch.Tensor]]) -> int:
     """Compares the batches of two loaders and returns their number.
 
     Raises:
