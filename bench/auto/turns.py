@@ -39,7 +39,7 @@ def alone(loader: Any, seconds: float) -> list[tuple[float, str]]:
     chosen: list[tuple[float, str]] = []
     while time.perf_counter() - begin < seconds:
         for _ in loader:
-            now, choice = time.perf_counter() - begin, str(loader.tuner._base)
+            now, choice = time.perf_counter() - begin, str(loader._active_tuner._base)
             if not chosen or chosen[-1][1] != choice:
                 chosen.append((now, choice))
             if now > seconds:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -15,9 +14,10 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
-from headrace._base.checks import whole_number
+from headrace._base.checks import Unasked, whole_number
 from headrace._loading.autotune.worker_attributes import ChosenNumbers, first_number, tuner_of
-from headrace._loading.native.loader_attributes import OnError, OutTransform, OwnAttributes, Unasked
+from headrace._loading.integrations import accelerate_hook
+from headrace._loading.native.loader_attributes import OnError, OutTransform, OwnAttributes
 from headrace._reports.html.report_method import Reports
 from headrace._reports.loader.report_methods import Insight
 from headrace.datasets.tar_stream.loader_hooks import Streamed, sampled_world
@@ -27,13 +27,17 @@ if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments
 
 if TYPE_CHECKING:
     from headrace._base.errors import SampleError
+    from headrace._base.types import State
     from headrace._engine.engine import Engine
     from headrace._loading.autotune.budget import AutoWorkers
     from headrace._loading.epoch import checkpoint
+    from headrace._loading.epoch.epochs import Epochs
     from headrace._loading.epoch.order import OrderedBatch
     from headrace._loading.fallback.torch_epochs import TorchEpochs
-    from headrace._loading.native import routes
     from headrace._loading.native.settings import OwnSettings, Settings
+    from headrace._loading.routes.epoch_runner import Runner
+    from headrace._loading.routes.route import AnySource, NativeRoute, Route
+    from headrace._recipe.steps.recipe import Recipe, Recipes
     from headrace._storage.entry_points.entry_points import EntryPoints
 
 _T_co = TypeVar("_T_co", covariant=True)
@@ -108,6 +112,9 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     """
 
     _own: OwnSettings
+    _route: Route
+    _epochs: Epochs
+    _runner: Runner
 
     def __init__(
         self,
@@ -146,25 +153,45 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
     ) -> None:
-        from headrace._loading.epoch.epochs import Epochs
         from headrace._loading.epoch.sampler_setup import Samplers, shard
-        from headrace._loading.native import arguments, routes
-        from headrace._loading.native.epoch_runner import Runner
+        from headrace._loading.native import arguments
         from headrace._loading.native.settings import OwnSettings
+        from headrace._loading.routes import choice
+        from headrace._loading.routes.epoch_runner import Runner
+        from headrace._loading.routes.route import Batches, NativeRoute
 
-        own, given = OwnSettings.among(locals()), Samplers(shuffle, sampler, batch_sampler)
-        self._own = OwnSettings.of(dataset, given, generator, rank, world_size, own, _DEFAULTS)
-        self._tuner = tuner_of(num_workers, prefetch_factor, self._own.cores, self._own.destination.way)
-        batches = routes.Batches.of(batch_size, batch_sampler)
-        self._route = routes.decide(dataset, batches, collate_fn, worker_init_fn, num_workers, self._own)
-        if isinstance(self._route, routes.Fallback):
-            self._own.refuse_native_only(self._route.reason)
-        else:
-            self._route.check(self._own)
+        given = Samplers(shuffle, sampler, batch_sampler)
+        self._own = own = OwnSettings.of(
+            dataset,
+            given,
+            generator,
+            rank,
+            world_size,
+            _DEFAULTS,
+            seed=seed,
+            device=device,
+            decoder=decoder,
+            deterministic=deterministic,
+            dtype=dtype,
+            memory_format=memory_format,
+            on_error=on_error,
+            max_errors=max_errors,
+            out_transform=out_transform,
+            distributed=distributed,
+            snapshot_every_n_steps=snapshot_every_n_steps,
+            deferred_images=deferred_images,
+            cpu_affinity=cpu_affinity,
+            entry_points=entry_points,
+        )
+        self._tuner = tuner_of(num_workers, prefetch_factor, own.cores, own.destination.way)
+        batches = Batches.of(batch_size, batch_sampler)
+        self._route = choice.decide(choice.Request(dataset, batches, collate_fn, worker_init_fn, num_workers, own))
+        self._route.check(own)
+        if self._route.native:
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
-            arguments.check_pinning(pin_memory, self._own.destination.device, self._own.destination.way)
-        sharded = shard(dataset, sampled_world(dataset, self._own.world), given, drop_last, self._own.seed, generator)
+            arguments.check_pinning(pin_memory, own.destination.device, own.destination.way)
+        sharded = shard(dataset, sampled_world(dataset, own.world), given, drop_last, own.seed, generator)
         super().__init__(
             dataset,
             batch_size,
@@ -184,21 +211,17 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
-        # Attributes named like the arguments, as in torch: Lightning recreates a loader from these.
-        vars(self).update(vars(self._own))
+        self._set_own(own)
         self._remember(num_workers, prefetch_factor)
-        if not isinstance(self._route, routes.Fallback):
-            samples = len(self._route.source)
-            arguments.warn_of_empty_epoch(samples, self.batch_size, drop_last, self.world)
-            self._epochs = Epochs(self._ordered(), samples, self.seed, keeps_base_seed=persistent_workers)
+        if isinstance(self._route, NativeRoute):
+            arguments.warn_of_empty_epoch(self._route.samples, self.batch_size, drop_last, own.world)
+            self._epochs = self._route.new_epochs(self, keeps_base_seed=persistent_workers)
         self._runner = Runner()
 
     @property
     def native(self) -> bool:
         """Whether headrace's threads deliver the batches. If not, torch's DataLoader does; ``explain()`` says why."""
-        from headrace._loading.native.routes import Fallback
-
-        return not isinstance(self._route, Fallback)
+        return self._route.native
 
     @property
     def route(self) -> Literal["native", "deferred", "torch"]:
@@ -208,14 +231,14 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             return "native"
         from headrace._loading.fallback.observed_iterators import missing_hook
 
-        return "deferred" if self.defers and missing_hook() is None else "torch"
+        return "deferred" if self._defers and missing_hook() is None else "torch"
 
     @functools.cached_property
     def _torch_epochs(self) -> TorchEpochs:
         """The epochs that torch delivers; a loader that stays native has none."""
         from headrace._loading.fallback.torch_epochs import TorchEpochs
 
-        return TorchEpochs(self.seed, self.world.rank)
+        return TorchEpochs(self.seed, self._own.world.rank)
 
     def _settings(self) -> Settings:
         """Returns all arguments with their current values."""
@@ -223,55 +246,36 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
         return Settings.now(self._own, self)
 
-    def _renewed_route(self) -> routes.Route:
+    def _renewed_route(self) -> Route:
         """Returns the route after checking the dataset and mutable arguments for changes; may switch to torch."""
-        from headrace._loading.native import routes
-        from headrace._loading.returning.given_back import given_back
+        from headrace._loading.routes.choice import renew
 
-        if isinstance(self._route, routes.Fallback):
-            self._route = given_back(self, self._route)
-        else:
-            # torch's persistent workers keep the dataset, the functions and the collate_fn of their first epoch.
-            route = self._route if self._runner.keeps_datasets else routes.renewed(self._route, self._settings())
-            if isinstance(route, routes.Fallback):
-                self._own.refuse_native_only(route.reason)
-                if self._epochs.resumes:
-                    raise RuntimeError(
-                        "the state that was loaded is of headrace's native path, but torch's DataLoader would serve "
-                        f"now: {route.reason}"
-                    )
-                self._torch_epochs.go_on(self._epochs.upcoming)
-            else:
-                self._epochs.follow(self._ordered(), None if self._runner.keeps_datasets else len(route.source))
-            self._route = route
+        self._route = renew(self)
         return self._route
 
-    def _native_route(self, what: str) -> routes.Threaded:
+    def _native_route(self, what: str) -> NativeRoute:
         """Returns the native route. Raises RuntimeError if torch delivers; the message names `what`."""
-        from headrace._loading.native.routes import Fallback
-
-        route = self._renewed_route()
-        if isinstance(route, Fallback):
-            route.refuse(what)
-        return route
+        return self._renewed_route().needed_for(what)
 
     # ---- recipe and order --------------------------------------------------------------------------------------------
 
     @property
-    def source(self) -> routes.AnySource:
+    def _source(self) -> AnySource:
         """The dataset that locates each sample's bytes."""
         return self._native_route("source").source
 
-    def recipe(self) -> Any:
-        """Returns the lowered transform, or those of all image fields by name; lowered again only after a change."""
-        return self._native_route("recipe()").recipe
+    def recipe(self) -> Recipe | Recipes:
+        """Returns the lowered transform, or those of all image fields by name; lowered again only after a change.
 
-    @property
-    def batched(self) -> bool:
-        """Whether samples are grouped into batches: False for ``batch_size=None``."""
-        return bool(self._auto_collation)
+        Raises:
+            RuntimeError: torch delivers this loader's batches, or they are rows of columns.
+        """
+        recipe = self._native_route("recipe()").recipes
+        if recipe is None:
+            raise RuntimeError("rows of columns have no transforms, and so no recipe: they are delivered as they are")
+        return recipe
 
-    def peek_epoch(self, batches: int | None = None) -> tuple[checkpoint.Progress, list[OrderedBatch]]:
+    def _peek_epoch(self, batches: int | None = None) -> tuple[checkpoint.Progress, list[OrderedBatch]]:
         """Returns seed and order (of `batches`, or all) of the next ``iter(loader)``; keeps torch's generators."""
         self._native_route("peek_epoch()")
         return self._epochs.peek(batches, self._settings().read_ahead)
@@ -285,56 +289,33 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             TypeError: `epoch` is not a whole number.
             ValueError: `epoch` is negative.
         """
-        number = whole_number("epoch", epoch, smallest=0)
-        if self.native:
-            self._epochs.set(number)
-        else:
-            self._torch_epochs.set(self, number)
+        self._route.set_epoch(self, whole_number("epoch", epoch, smallest=0))
 
     @property
     def upcoming_epoch(self) -> int:
         """Number of the epoch that the next ``iter(loader)`` starts or resumes."""
-        return self._epochs.upcoming if self.native else self._torch_epochs.upcoming(self)
+        return self._route.upcoming_epoch(self)
 
     @property
-    def shards_itself(self) -> bool:
+    def _shards_itself(self) -> bool:
         """Whether the loader itself shards its order, over the ranks that it found with ``distributed=True``."""
-        return bool(self.world.found) and self.world.size > 1
+        return bool(self._own.world.found) and self._own.world.size > 1
 
     @property
-    def resumes(self) -> bool:
+    def _resumes(self) -> bool:
         """Whether the next ``iter(loader)`` resumes from a loaded state."""
-        return self._epochs.resumes if self.native else self._torch_epochs.resumes(self)
-
-    @property
-    def _is_accelerate_prepared(self) -> bool:
-        """Accelerate reads this before it replaces a loader by a torch DataLoader; the hook is installed here."""
-        if "accelerate.accelerator" in sys.modules:
-            from headrace._loading.integrations import accelerate
-
-            accelerate.take_over(DataLoader)
-        return False
+        return self._route.resumes(self)
 
     # ---- iteration ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        from headrace._base.ranks import warn_of_whole_reads
-        from headrace._loading.native import arguments, routes
-        from headrace._loading.native.out_transform import TransformedBatches
-
-        self.world.check(self.distributed)
+        self._own.world.check(self.distributed)
         published = self._publish_epoch()
-        if self.reads_whole:
-            warn_of_whole_reads()
-        route = self._renewed_route()
-        if isinstance(route, routes.Fallback):
-            arguments.warn_of_torch(route.reason, deferred=self.route == "deferred")
-            from headrace._loading.autotune import worker_tuner
+        if self._own.reads_whole:
+            from headrace._base.ranks import warn_of_whole_reads
 
-            worker_tuner.choose(self, self._torch_epochs.pace)
-            batches = self._torch_epochs.begin(self, super().__iter__)
-            return batches if self.out_transform is None else TransformedBatches(batches, self.out_transform)
-        return self._runner.begin(self._settings(), route, self._epochs, self if published else None)
+            warn_of_whole_reads()
+        return self._renewed_route().begin(self, super().__iter__, published)
 
     def _get_iterator(self) -> Any:
         """Called by torch's ``__iter__`` if torch delivers."""
@@ -359,22 +340,18 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Returns the epoch and position of the loader; loading it continues with exactly the remaining batches.
 
         The state holds everything that determines the order: the seed, and the states of torch's default generator and
         of the generators of the loader and of torch's samplers. A custom sampler must draw from these, or derive its
         order from ``set_epoch``, or have ``state_dict`` and ``load_state_dict``.
         """
-        from headrace._loading.native import routes
-
         # Changes since the epoch began apply to the next epoch.
         route = self._route if self.native and self._epochs.under_way else self._renewed_route()
-        if isinstance(route, routes.Fallback):
-            return self._torch_epochs.state_dict(self)
-        return routes.save(route, self.seed, self._epochs)
+        return route.state_dict(self)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: State) -> None:
         """Makes the next ``iter(loader)`` resume from `state_dict`, with any number of workers and ranks.
 
         The iterator's ``len()`` is still that of the whole epoch, as in torchdata's StatefulDataLoader.
@@ -382,12 +359,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         Raises:
             ValueError: the state belongs to another dataset, batch size, recipe, seed, sampling or Pillow rule.
         """
-        from headrace._loading.native import routes
-
-        route = self._renewed_route()
-        if isinstance(route, routes.Fallback):
-            return self._torch_epochs.load_state_dict(self, state_dict)
-        routes.resume(route, self.seed, self._epochs, state_dict)
+        self._renewed_route().load_state_dict(self, state_dict)
 
     @property
     def errors(self) -> list[SampleError]:
@@ -397,3 +369,5 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
 #: Default of each argument of DataLoader by name.
 _DEFAULTS = {one.name: one.default for one in inspect.signature(DataLoader.__init__).parameters.values()}
+
+accelerate_hook.install(DataLoader)

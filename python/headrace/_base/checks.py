@@ -1,4 +1,4 @@
-"""Checks arguments that must be integers, or sizes in bytes."""
+"""Arguments that must be integers, or sizes in bytes: their checks, and defaults that differ from an equal value."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ def whole_number(name: str, value: Any, smallest: int | None = None) -> int:
     if smallest is not None and number < smallest:
         raise ValueError(f"{name} must be {smallest} or more, not {number}")
     return number
+
+
+class Unasked(int):
+    """A default of an argument that acts in another way than the same number given."""
 
 
 _UNITS = {"": 1, "b": 1} | {

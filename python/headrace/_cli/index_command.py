@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
 def _write(paths: list[str], shards: str, out: Path) -> int:
     """Writes the joined index, whole or not at all."""
     from headrace._storage.remote.clients.responses import Stamp
+    from headrace._storage.remote.files import Access
     from headrace._storage.remote.urls import is_url
     from headrace.datasets.tar_shards.joined_index import packed
     from headrace.datasets.tar_shards.remote_index import remote_indexes, remote_shards
@@ -62,7 +63,7 @@ def _write(paths: list[str], shards: str, out: Path) -> int:
     if len(set(names)) < len(names):
         raise ValueError("two shards of different folders have one name: write a joined index for each folder")
     if is_url(paths[0]):
-        files = remote_shards(paths, None, None, None)
+        files = remote_shards(paths, Access())
         indexes = remote_indexes(files, None, adopt=False)
         stamps = files.stamps or []
     else:

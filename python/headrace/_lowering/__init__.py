@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import torch
 
 import headrace._recipe.steps.steps as S
+from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError
 from headrace._lowering.families import colour, containers, drawn_sizes, erasing, filters, geometry, pointwise, warps
 from headrace._lowering.libraries import hf_processors, timm
@@ -91,7 +92,7 @@ def lower(
     return _lower_variants(steps[0], steps[1:], dtype, channels, size, native_only)
 
 
-def _places(steps: list[Any], name: str) -> list[int]:
+def _places(steps: list[Function], name: str) -> list[int]:
     """Returns the numbers of the steps that are of this class of headrace."""
     return [n for n, step in enumerate(steps) if class_origin(type(step)) == ("headrace", name)]
 
@@ -121,7 +122,7 @@ def _builder(channels: int, size: Size, mode: str) -> Builder:
 
 
 def _lower_variants(
-    by_ratio: Any, rest: list[Any], dtype: torch.dtype | None, channels: int, size: Size, native_only: bool
+    by_ratio: Any, rest: list[Function], dtype: torch.dtype | None, channels: int, size: Size, native_only: bool
 ) -> Recipe:
     """Returns a recipe with one variant for each output size of a ByAspectRatio; they use one list of columns."""
     columns: list[AnyColumn] = []
@@ -151,7 +152,7 @@ def _lower_variants(
 
 
 def _lower(
-    steps: list[Any], builder: Builder, dtype: torch.dtype | None, native_only: bool, may_vary: bool = False
+    steps: list[Function], builder: Builder, dtype: torch.dtype | None, native_only: bool, may_vary: bool = False
 ) -> Recipe:
     cast = [] if dtype in (None, torch.float32) else [f"dtype={dtype}"]
     for number, step in enumerate(steps):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 
 import headrace._recipe.steps.steps as S
 from headrace._base.text import shortened
+from headrace._base.types import Function
 from headrace._lowering.sizes import Size, one_size_after, size_after
 from headrace._lowering.transform_library import leaves
 from headrace._recipe.images.part_kinds import of_kind
@@ -57,7 +58,7 @@ class Builder:
         following: name of the next transform, or of a conversion, after this one; "" if it is the last.
     """
 
-    def __init__(self, lower_one: Callable[[Builder, Any], None], channels: int = 3, size: Size = None) -> None:
+    def __init__(self, lower_one: Callable[[Builder, object], None], channels: int = 3, size: Size = None) -> None:
         self.steps: list[S.Step] = []
         self.columns: list[AnyColumn] = []
         self.pointwise: list[TensorStep] = []
@@ -67,10 +68,10 @@ class Builder:
         self.upright = torch.empty(0, device="cpu")
         self.written: list[torch.Tensor] = []
         self.converter = ""
-        self.rest: list[Any] | None = None
+        self.rest: list[Function] | None = None
         self.tried: tuple[int, tuple[tuple[int, int], ...]] = (0, _MADE_UP if size is None else (size,))
         self.container = ""
-        self.current: Any = None
+        self.current: object = None
         self.following = ""
         self._lower_one = lower_one
         self._first_size = size
@@ -125,13 +126,13 @@ class Builder:
         self.written.append(written)
         return self.add(step)
 
-    def lower(self, transforms: Iterable[Any]) -> None:
+    def lower(self, transforms: Iterable[object]) -> None:
         """Lowers the transforms in order and appends their steps."""
         for transform in transforms:
             for leaf in leaves(transform):
                 self._lower_one(self, leaf)
 
-    def branch(self, transforms: Iterable[Any]) -> Builder:
+    def branch(self, transforms: Iterable[object]) -> Builder:
         """Lowers transforms inside the current one into a new builder, which starts here and shares the columns."""
         inner = Builder(self._lower_one, self.channels, self.size)
         inner.columns = self.columns

@@ -17,6 +17,7 @@ from torch import nn
 
 import headrace.transforms as _ours
 from headrace._base.originals.originality import function_in
+from headrace._base.types import Array, Function
 
 _V1 = "torchvision.transforms.transforms"
 #: (library, module) of the known classes. Modules that are not loaded need no check: no object of theirs can exist.
@@ -47,7 +48,7 @@ def class_origin(cls: type) -> tuple[str, str] | None:
 
 def has_hooks(transform: object) -> bool:
     """Whether the object has forward hooks or a replaced method, so that calling it may do more than its class."""
-    cls: Any = type(transform)
+    cls: type = type(transform)
     replaced = class_origin(cls) and not _methods_of(cls).isdisjoint(vars(transform))
     return bool(replaced) or (
         isinstance(transform, nn.Module) and bool(transform._forward_hooks or transform._forward_pre_hooks)
@@ -55,7 +56,7 @@ def has_hooks(transform: object) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _methods_of(cls: Any) -> frozenset[str]:
+def _methods_of(cls: type) -> frozenset[str]:
     """Returns the names of a class's functions, which an attribute of an object replaces."""
     members = [(name, value) for one in cls.__mro__ for name, value in vars(one).items()]
     found = (name for name, value in members if isinstance(function_in(value), FunctionType))
@@ -66,7 +67,7 @@ _CODE_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR
 
 
 class _Preset:
-    def __call__(self, img: object) -> Any:
+    def __call__(self, img: object) -> object:
         return self.transforms(img)  # type: ignore[attr-defined]
 
 
@@ -84,7 +85,7 @@ def _only_calls_its_transforms(cls: type) -> bool:
     return bool(compared(theirs) == compared(ours) and (theirs.co_flags ^ ours.co_flags) & _CODE_FLAGS == 0)
 
 
-def leaves(transform: Any) -> Iterator[Any]:
+def leaves(transform: Any) -> Iterator[Function]:
     """Yields the transforms in the order of application; flattens every Compose, nn.Sequential and preset.
 
     A preset of torchvision's weights for images (``ResNet50_Weights.DEFAULT.transforms()``) is replaced by v1
@@ -104,7 +105,7 @@ def leaves(transform: Any) -> Iterator[Any]:
         yield transform
 
 
-def _preset_steps(preset: Any, v1: Any) -> Iterator[Any]:
+def _preset_steps(preset: Any, v1: ModuleType) -> Iterator[Function]:
     if isinstance(getattr(preset, "resize_size", None), list):  # SemanticSegmentation's may be None
         yield v1.Resize(preset.resize_size, preset.interpolation, antialias=preset.antialias)
     if hasattr(preset, "crop_size"):
@@ -155,7 +156,7 @@ class _Attributes:
             self._around.discard(id(value))
 
 
-def _numbers(array: Any) -> str:
+def _numbers(array: Array | torch.Tensor) -> str:
     """Returns an array's shape, dtype and a checksum of its elements; its repr if they cannot be viewed as bytes.
 
     Of a large array the checksum is that of some elements, and the text names its memory and, of a tensor, its version.
@@ -174,7 +175,7 @@ def _numbers(array: Any) -> str:
         return repr(array)
 
 
-def value_of_name(function: Any, name: str) -> Any:
+def value_of_name(function: Any, name: str) -> object:
     """Returns the value of a free or global name of a function; None without one."""
     free = function.__code__.co_freevars
     if name in free:

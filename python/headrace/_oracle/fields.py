@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Dataset
 
-from headrace._oracle.reference import ImageSource, reference_sample
+from headrace._oracle.reference import ImageSource, reference_sample, try_samples
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.part_kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
@@ -33,7 +33,7 @@ class ImageField:
     kinds: Any = None
 
 
-class ReferenceFields(Dataset[Any]):
+class ReferenceFields(Dataset[object]):
     """The samples of one epoch by (index, occurrence), as dicts or tuples.
 
     Args:
@@ -49,7 +49,7 @@ class ReferenceFields(Dataset[Any]):
 
     def __init__(
         self,
-        fields: Mapping[str, ImageField | Callable[[int], Any]],
+        fields: Mapping[str, ImageField | Callable[[int], object]],
         draws: Draws,
         epoch: int,
         row: Callable[[int], int],
@@ -65,23 +65,16 @@ class ReferenceFields(Dataset[Any]):
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, key: tuple[int, int]) -> Any:
-        draws, index = self._draws.batch(self._epoch, [key[0]], [key[1]])[0], key[0]
-        if self._on_error == "raise":
-            return self._sample(self._row(index), draws)
-        for _ in range(self._length if self._on_error == "replace" else 1):
-            try:
-                return self._sample(self._row(index), draws)
-            except Exception:
-                index = (index + 1) % self._length
-        return None
+    def __getitem__(self, key: tuple[int, int]) -> object:
+        draws = self._draws.batch(self._epoch, [key[0]], [key[1]])[0]
+        return try_samples(lambda one: self._sample(self._row(one), draws), key[0], self._length, self._on_error)
 
-    def _sample(self, row: int, draws: npt.NDArray[np.float64]) -> Any:
+    def _sample(self, row: int, draws: npt.NDArray[np.float64]) -> object:
         images = {name: one.source.image(row) for name, one in self._fields.items() if isinstance(one, ImageField)}
         sizes = {image.size for image in images.values()}
         if self._one_size and len(sizes) > 1:
             raise ValueError(f"the images of sample {row} have different sizes: {sizes}")
-        made: dict[str, Any] = {}
+        made: dict[str, object] = {}
         for name, one in self._fields.items():
             if isinstance(one, ImageField):
                 image = reference_sample(images[name], one.recipe, draws[one.columns])

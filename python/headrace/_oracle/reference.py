@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import headrace._oracle.sizes
 import headrace._oracle.steps
 import headrace._oracle.tensor_effects
 import headrace._oracle.warp  # noqa: F401  # imported to register their steps
+from headrace._base.types import Array
 from headrace._oracle import tensor as reference_tensor
 from headrace._oracle.containers import apply_all
 from headrace._recipe.draws.draws import Draws
@@ -23,8 +24,10 @@ from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps.recipe import Recipe
 from headrace._recipe.steps.steps import EraseStep
 
+_T = TypeVar("_T")
 
-def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | npt.NDArray[Any]) -> Any:
+
+def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[float] | Array) -> Any:
     """Returns one finished sample.
 
     Args:
@@ -51,6 +54,24 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     return reference_tensor.finish(tensor, recipe.steps[on_image:], recipe.pointwise, draws).contiguous()
 
 
+def try_samples(make: Callable[[int], _T], index: int, length: int, on_error: str) -> _T | None:
+    """Returns what `make` makes of sample `index`, or of the one that is delivered for it if that fails.
+
+    Args:
+        length: number of samples.
+        on_error: "raise": the error is raised; "skip": None is returned; "replace": the next sample that can be made
+            is; None if none can.
+    """
+    if on_error == "raise":
+        return make(index)
+    for _ in range(length if on_error == "replace" else 1):
+        try:
+            return make(index)
+        except Exception:
+            index = (index + 1) % length
+    return None
+
+
 class ImageSource(Protocol):
     """The part of a source that the oracle uses; headrace's datasets provide it."""
 
@@ -62,11 +83,11 @@ class ImageSource(Protocol):
     def image(self, index: int) -> Image.Image:
         """Returns the sample as Pillow opens it, in mode RGB or L."""
 
-    def target(self, index: int) -> Any:
+    def target(self, index: int) -> object:
         """Returns the sample's target after `target_transform`; called only if there are targets."""
 
 
-class ReferenceDataset(Dataset[Any]):
+class ReferenceDataset(Dataset[object]):
     """The samples of one epoch by (index, occurrence), for a torch DataLoader whose sampler yields such pairs.
 
     A sample is (image, target), or only the image if the source has no targets.
@@ -86,7 +107,7 @@ class ReferenceDataset(Dataset[Any]):
     def __len__(self) -> int:
         return len(self.source)
 
-    def __getitem__(self, key: tuple[int, int]) -> Any:
+    def __getitem__(self, key: tuple[int, int]) -> object:
         return self.sample(key[0], self.draws_of(*key))
 
     def draws_of(self, index: int, occurrence: int) -> npt.NDArray[np.float64]:
@@ -94,7 +115,7 @@ class ReferenceDataset(Dataset[Any]):
         row: npt.NDArray[np.float64] = self._draws.batch(self.epoch, [index], [occurrence])[0]
         return row
 
-    def sample(self, index: int, draws_row: npt.NDArray[np.float64]) -> Any:
+    def sample(self, index: int, draws_row: npt.NDArray[np.float64]) -> object:
         """Returns one sample made from the given draws."""
         image = reference_sample(self.source.image(index), self.recipe, draws_row)
         return (image, self.source.target(index)) if self.source.has_targets else image

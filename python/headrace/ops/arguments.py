@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from headrace._base.checks import whole_number
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def encoded(blobs: Iterable[Any]) -> list[bytes]:
+def encoded(blobs: Iterable[object]) -> list[bytes]:
     """Returns the bytes of each image.
 
     Raises:
@@ -61,7 +61,7 @@ def check_dtype(dtype: object) -> None:
 
 
 def check_counts(
-    count: int, boxes: Sequence[Any] | torch.Tensor | None, flips: Sequence[Any] | torch.Tensor | None
+    count: int, boxes: Sequence[Sized] | torch.Tensor | None, flips: Sequence[object] | torch.Tensor | None
 ) -> None:
     """Raises ValueError unless `boxes` has four numbers and `flips` one value for each of `count` images."""
     if boxes is not None and (len(boxes) != count or any(len(box) != 4 for box in boxes)):

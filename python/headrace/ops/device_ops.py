@@ -6,10 +6,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
 from headrace._base.native import core
+from headrace._base.types import Array
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination
 from headrace._recipe.images.memory_format import Layout
@@ -45,7 +45,7 @@ class DeviceOps:
 
     def decode(self, data: bytes, stream: int) -> torch.Tensor | None:
         """Returns uint8 (3, H, W) on the device; None if Pillow has to decode the image."""
-        header: dict[str, Any] = core.jpeg_header(data)
+        header = core.jpeg_header(data)
         if header["not_plain"] is not None:
             return None
         image = torch.empty((3, header["height"], header["width"]), dtype=torch.uint8, device=self._destination.device)
@@ -65,7 +65,7 @@ class DeviceOps:
         places = [(one.data_ptr(), one.stride(1), one.stride(0), *one.shape[1:]) for one in rows]
         shape = (len(rows), 3, height, width)
         out = torch.empty(shape, dtype=lut.dtype, device=self._destination.device, memory_format=layout.memory_format)
-        table: np.ndarray[Any, Any] = lut.contiguous().view(torch.uint8).numpy()
+        table: Array = lut.contiguous().view(torch.uint8).numpy()
         stream = destinations.current_stream(self._destination.device)
         self._native.fuse(places, plans, table, layout.value, out.data_ptr(), stream)
         return out

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from headrace import transforms
 from headrace._base.checks import whole_number
 from headrace._base.cores import usable_cores
 from headrace._base.native import core
+from headrace._base.types import Array
 from headrace._engine import destination
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.arithmetic.functional_pil import open_rgb
@@ -23,6 +25,8 @@ from headrace.ops import device_ops
 from headrace.ops.arguments import check_counts, check_dtype, checked_box, encoded, output_size
 
 __all__ = ["decode_jpeg", "resize_normalize"]
+
+T = TypeVar("T")
 
 
 def decode_jpeg(
@@ -80,7 +84,7 @@ def resize_normalize(
     std: Sequence[float] = (1.0, 1.0, 1.0),
     *,
     flips: Sequence[bool] | torch.Tensor | None = None,
-    interpolation: Any = "bilinear",
+    interpolation: str | int | enum.Enum = "bilinear",
     dtype: torch.dtype = torch.float32,
     memory_format: torch.memory_format = torch.contiguous_format,
     num_threads: int = 0,
@@ -158,7 +162,7 @@ def _resize(
     words = torch.int16 if lut.dtype.itemsize == 2 else torch.int32
     elements, table = raw.view(words).numpy(), lut.view(words).numpy()
 
-    def one(image: torch.Tensor, plan: device_ops.Plan, into: np.ndarray[Any, Any]) -> None:
+    def one(image: torch.Tensor, plan: device_ops.Plan, into: Array) -> None:
         rgbx = np.empty((*image.shape[1:], 4), np.uint8)
         rgbx[:, :, :3] = image.permute(1, 2, 0).numpy()
         core.fuse(rgbx, plan, table, into, layout.value)
@@ -175,7 +179,7 @@ def _on_gpu(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceO
     return device_ops.of(where) if where.way == "fused" else None
 
 
-def _map(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], num_threads: int) -> list[Any]:
+def _map(function: Callable[..., T], calls: Sequence[tuple[object, ...]], num_threads: int) -> list[T]:
     threads = min(num_threads or usable_cores(), len(calls))
     if threads <= 1:
         return [function(*call) for call in calls]

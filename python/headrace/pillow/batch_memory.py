@@ -25,8 +25,7 @@ import torch
 
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import has_gil
-
-Array = np.ndarray[Any, Any]
+from headrace._base.types import Array
 
 _ALIGNED = 64  # bytes; places of other sizes would not be aligned as memory of torch's is
 _MOST_MISSES = 3  # batches that were not made as expected, until samples get memory of their own for good
@@ -37,7 +36,7 @@ _ITEM_REFERENCES = sys.getrefcount(_CONTAINER[0])  # to what only a container re
 class _Block:
     """A block that samples are written to."""
 
-    def __init__(self, storage: Any, size: int) -> None:
+    def __init__(self, storage: torch.UntypedStorage, size: int) -> None:
         self.storage, self.size = storage, size
         self.address, self.bytes = storage.data_ptr(), storage.nbytes()
         self.lent: set[int] = set()  # places whose arrays live
@@ -49,7 +48,7 @@ class _Block:
 class _Place:
     """Lends a place to an array: NumPy refers to this object until nothing refers to the array or to a view of it."""
 
-    def __init__(self, block: _Block, number: int, array: dict[str, Any]) -> None:
+    def __init__(self, block: _Block, number: int, array: dict[str, object]) -> None:
         self._block, self._number, self.__array_interface__ = block, number, array
 
     def __del__(self) -> None:
@@ -64,7 +63,7 @@ class SamplePlaces:
         least: bytes of the smallest block.
     """
 
-    def __init__(self, unused: Callable[[int], Any], least: int) -> None:
+    def __init__(self, unused: Callable[[int], torch.UntypedStorage | None], least: int) -> None:
         self._unused, self._least = unused, least
         self._lock = threading.RLock()
         self._count = 0  # samples of a batch
@@ -80,7 +79,7 @@ class SamplePlaces:
 
     # ---- while samples are made --------------------------------------------------------------------------------------
 
-    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
+    def take(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array | None:
         """Returns an array at the next place; None if it has none."""
         size = math.prod(shape) * dtype.itemsize
         with self._lock:
@@ -172,7 +171,7 @@ class SamplePlaces:
             self._addresses.clear()
             self._sole = set()
 
-    def _learn(self, samples: list[Any]) -> None:
+    def _learn(self, samples: list[object]) -> None:
         """Finds the allocations whose memory is that of a tensor in each sample."""
         tensors = [list(_tensors(one)) for one in samples]
         if len(samples) < 2 or any(len(one) != len(tensors[0]) for one in tensors):
@@ -199,14 +198,14 @@ class SamplePlaces:
         self._lock = threading.RLock()  # another thread may have held it
 
 
-def _tensors(sample: Any) -> Iterator[torch.Tensor]:
+def _tensors(sample: object) -> Iterator[torch.Tensor]:
     if type(sample) is torch.Tensor:
         if sample.layout is torch.strided and sample.device.type == "cpu":
             yield sample
     elif type(sample) is dict:
         for one in sample.values():
             yield from _tensors(one)
-    elif type(sample) in (list, tuple):
+    elif type(sample) is list or type(sample) is tuple:
         for one in sample:
             yield from _tensors(one)
 
@@ -226,8 +225,8 @@ def _sole_tensors(container: Any) -> Iterator[int]:
 
 def _users(tensor: torch.Tensor) -> tuple[int, int, int]:
     """Numbers of the references to a tensor in C++, to its memory, and to the Python object of that."""
-    storage: Any = tensor.untyped_storage()
-    count: Any = tensor._use_count()  # type: ignore[attr-defined]
+    storage = tensor.untyped_storage()
+    count: int = tensor._use_count()  # type: ignore[attr-defined]
     return count, torch._C._storage_Use_Count(storage._cdata), sys.getrefcount(storage)
 
 

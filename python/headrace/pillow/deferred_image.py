@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
@@ -25,6 +25,8 @@ from headrace.pillow.image_counts import ImageCounts, in_force
 from headrace.pillow.lazy_core import MOST_PIXELS, LazyCore
 from headrace.pillow.patches import Untouched
 
+T = TypeVar("T")
+
 _IM = "_im" if hasattr(Image.Image, "im") else "im"  # where Pillow keeps the native image; "im" before Pillow 11
 _RECORDED = frozenset(["convert", "copy", "crop", "load", "resize", "thumbnail", "transpose"])  # Pillow's methods
 _PILLOW = Image.__file__  # where they are
@@ -33,11 +35,13 @@ _STEPS_OF_LOAD = frozenset(["load_read", "load_seek", "load_prepare", "load_end"
 _WHOLE = ((), (1, 0))  # what decodes a file in its own size
 _FILES = (io.BufferedReader, io.BytesIO)
 _TRAILING = 1 << 20  # bytes of a file beyond what its pixels can take: Pillow does not read them
-_NATIVE: Any = type(Image.core.new("L", (1, 1)))  # type: ignore[attr-defined]
+_NATIVE: type = type(Image.core.new("L", (1, 1)))  # type: ignore[attr-defined]
 _frame = sys._getframe
 _pread: Callable[[int, int, int], bytes] | None = getattr(os, "pread", None)  # not on Windows
 # Not `__dict__`, which the interpreter would make for each image.
-_held: Callable[[Any], Any] = operator.attrgetter("_im") if _IM == "_im" else lambda image: image.__dict__.get("im")
+_held: Callable[[Image.Image], Any] = (
+    operator.attrgetter("_im") if _IM == "_im" else lambda image: image.__dict__.get("im")
+)
 
 _LOADING = Untouched(
     (ImageFile.ImageFile, "load"),
@@ -63,7 +67,7 @@ class Unread:
         self._counts = counts
         self._reading = threading.Lock()
 
-    def read(self, image: Any) -> None:
+    def read(self, image: JpegImageFile) -> None:
         """Reads the file, where Pillow would decode it, unless Pillow has to do that. Other threads wait."""
         own = image.__dict__
         with self._reading:
@@ -80,13 +84,13 @@ class Unread:
                 own[_IM] = LazyCore(FilePixels(data, size, mode, self._counts), mode, size)
                 # What Pillow's load() leaves.
                 image.tile, image.readonly, image.map = [], 0, None
-                if image._exclusive_fp:
+                if image._exclusive_fp and image.fp is not None:
                     image.fp.close()
                 image.fp = None
             del own["_unread"]
 
 
-def _load(image: Any) -> Any:
+def _load(image: JpegImageFile) -> object:
     """Stands for the method that Pillow's class of JPEG files inherits."""
     unread = image.__dict__.get("_unread")
     if unread is not None:
@@ -94,7 +98,7 @@ def _load(image: Any) -> Any:
     return ImageFile.ImageFile.load(image)
 
 
-def _im(image: Any) -> Any:
+def _im(image: Image.Image) -> object:
     """What the attribute `im` gives."""
     held = _held(image)
     kind = type(held)
@@ -108,7 +112,7 @@ def _im(image: Any) -> Any:
     return held if code.co_name in _RECORDED and code.co_filename == _PILLOW else held.made()
 
 
-def _set_im(image: Any, native: Any) -> None:
+def _set_im(image: Image.Image, native: Any) -> None:
     if isinstance(image, ImageFile.ImageFile) and native is not None and _held(image) is None:
         counts = in_force.here()
         if counts is not None and image.tile:  # Pillow decodes the file
@@ -120,7 +124,7 @@ def _set_im(image: Any, native: Any) -> None:
         image.__dict__["im"] = native
 
 
-def _array_interface(image: Any) -> Any:
+def _array_interface(image: Image.Image) -> object:
     """NumPy's view of an image: its bytes in one native pass, if it has no pixels yet."""
     lazy = recorded_bytes(image) if _ARRAYS else None
     values = None if lazy is None else lazy.mapped(BYTES[: len(lazy.mode)], "channels_last")
@@ -130,15 +134,17 @@ def _array_interface(image: Any) -> Any:
     return {"shape": shape, "typestr": "|u1", "version": 3, "data": values.tobytes()}
 
 
-def _attribute_im(image: Any) -> Any:
+def _attribute_im(image: Image.Image) -> object:
     """Pillow's attribute before it was a property."""
     if "im" not in image.__dict__:
         raise AttributeError(f"{type(image).__name__!r} object has no attribute 'im'", name="im", obj=image)
     return image.__dict__["im"]
 
 
-_plain_im: Any = Image.Image.__dict__["im"].fget if "im" in Image.Image.__dict__ else _attribute_im
-_plain_array_interface: Any = Image.Image.__array_interface__.fget  # type: ignore[attr-defined]
+_plain_im: Callable[[Image.Image], object] = (
+    Image.Image.__dict__["im"].fget if "im" in Image.Image.__dict__ else _attribute_im
+)
+_plain_array_interface: Callable[[Image.Image], object] = Image.Image.__array_interface__.fget  # type: ignore[attr-defined]
 
 
 def prepare() -> None:
@@ -151,7 +157,7 @@ def prepare() -> None:
         setattr(JpegImageFile, "load", _load)  # noqa: B010
 
 
-def recorded(image: Any) -> LazyCore | None:
+def recorded(image: object) -> LazyCore | None:
     """Returns what was recorded of an image, after reading its file; None if the next operation needs its pixels, or
     it has them."""
     if not isinstance(image, Image.Image):
@@ -164,23 +170,23 @@ def recorded(image: Any) -> LazyCore | None:
     return lazy if lazy.is_still(image.mode, image.size) else None
 
 
-def recorded_bytes(image: Any) -> LazyCore | None:
+def recorded_bytes(image: Image.Image) -> LazyCore | None:
     """Returns what `recorded` does; None, too, for an image of a class that makes its bytes in a way of its own."""
     return recorded(image) if type(image).tobytes is Image.Image.tobytes else None
 
 
-def is_recorded(image: Any) -> bool:
+def is_recorded(image: object) -> TypeGuard[Image.Image]:
     """Whether an image has no pixels, but would have them with Pillow."""
     lazy = _held(image) if isinstance(image, Image.Image) else None
     return type(lazy) is LazyCore and lazy.recorded() is not None
 
 
-def is_deferred(image: Any) -> bool:
+def is_deferred(image: object) -> TypeGuard[Image.Image]:
     """Whether an image has no pixels, but a file that they will be made from."""
     return is_recorded(image) or (isinstance(image, Image.Image) and "_unread" in image.__dict__)
 
 
-def defer(image: Any, counts: ImageCounts) -> Any:
+def defer(image: T, counts: ImageCounts) -> T:
     """Makes an image that Pillow has opened a deferred one, if it is an RGB or gray JPEG in a file or in memory;
     returns it.
 
@@ -193,7 +199,7 @@ def defer(image: Any, counts: ImageCounts) -> Any:
     return image
 
 
-def _why_not(image: Any) -> str | None:
+def _why_not(image: object) -> str | None:
     """Returns why an image cannot be deferred; None if it can."""
     if type(image) is not JpegImageFile:
         return str(getattr(image, "format", None) or type(image).__name__)
@@ -204,7 +210,7 @@ def _why_not(image: Any) -> str | None:
     return None
 
 
-def _why_not_now(image: Any) -> str | None:
+def _why_not_now(image: JpegImageFile) -> str | None:
     """Returns why Pillow has to decode a file; None if it would decode it now, to RGB or L, and whole: not after a
     ``draft`` that shrinks it, or when the program has changed what is decoded or how."""
     own, mode, (width, height) = image.__dict__, image.mode, image.size
@@ -245,7 +251,7 @@ def _contents(file: Any, most: int, own: bool) -> bytes | None:
     return bytes(file.read())
 
 
-def _read(image: Any) -> tuple[bytes | None, str | None]:
+def _read(image: JpegImageFile) -> tuple[bytes | None, str | None]:
     """Reads a file; returns None and the reason if Pillow has to decode it, maybe to raise an error.
 
     Note [plain files]: Pillow raises no error about a file whose header is plain, whatever its entropy-coded data are.

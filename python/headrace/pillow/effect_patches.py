@@ -8,18 +8,21 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard, TypeVar
 
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps, ImageStat
 
+from headrace._base.types import Function
 from headrace._recipe.arithmetic import blur_rule
 from headrace.pillow.deferred_image import is_deferred, is_recorded, recorded
-from headrace.pillow.patches import Place, Replacements, Untouched, function, method
+from headrace.pillow.patches import Place, Replacements, Untouched, Version, function, method
 from headrace.pillow.recorded_effects import EFFECTS, Blur, warp_of
 
+T = TypeVar("T")
+
 _OF_COLOURS = ("hue", "blur")  # effects that gray images do not have, or that torch computes otherwise for these
-_WITHOUT_INFO: Any = Image.Image()
+_WITHOUT_INFO = Image.Image()
 _OF_BLENDS = [(Image, "blend"), (Image, "new"), (Image.Image, "convert"), (Image.Image, "_new")]
 _OF_TABLES = [(Image.Image, "point"), (Image.Image, "histogram"), (ImageOps, "_lut")]
 
@@ -44,7 +47,9 @@ _PILLOWS = {
 }
 
 
-def _with_effect(image: Any, name: str, value: Any = None, size: Any = None) -> Any:
+def _with_effect(
+    image: object, name: str, value: object = None, size: tuple[int, int] | None = None
+) -> Image.Image | None:
     """Returns the image with a further effect, without pixels; None if that cannot be recorded."""
     if not is_deferred(image) or (name in _OF_COLOURS and image.mode != "RGB") or not _PILLOWS[name]:
         return None
@@ -53,27 +58,27 @@ def _with_effect(image: Any, name: str, value: Any = None, size: Any = None) -> 
     return None if changed is None else _image(image, name, changed)
 
 
-def _image(of: Any, name: str, changed: Any) -> Any:
+def _image(of: Image.Image, name: str, changed: Any) -> Image.Image:
     return (of if EFFECTS[name].keeps_info else _WITHOUT_INFO)._new(changed)
 
 
-def _only(arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _only(arguments: tuple[object, ...], options: dict[str, object]) -> object:
     """Returns the one further argument of a call."""
     values = (*arguments, *options.values())
     return values[0] if len(values) == 1 else None
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+def _is_number(value: object) -> TypeGuard[float]:
+    return (type(value) is int or type(value) is float) and math.isfinite(value)
 
 
-def _enhancer(name: str) -> Callable[[Any], Any]:
+def _enhancer(name: str) -> Version:
     """A version of an enhancer's `__init__`. What it blends with is the effect of factor 0, without pixels: an image of
     its own, which later changes of the enhancer's image do not reach."""
 
-    def version(plain: Any) -> Any:
+    def version(plain: Function) -> Function:
         @functools.wraps(plain)
-        def init(self: Any, image: Any) -> None:
+        def init(self: Any, image: object) -> None:
             if not _is_eager(image, name) or not _PILLOWS[name]:
                 plain(self, image)
                 return
@@ -93,25 +98,26 @@ def _enhancer(name: str) -> Callable[[Any], Any]:
     return version
 
 
-def _is_eager(image: Any, name: str) -> bool:
+def _is_eager(image: object, name: str) -> TypeGuard[Image.Image]:
     """Whether Pillow makes pixels of its own for an enhancer of a deferred image, and reads the image's file first."""
     if name == "brightness":  # reads nothing
         return is_recorded(image)
     return is_deferred(image) and (name != "saturation" or image.mode != "L")  # gray pixels are the image's
 
 
-def _enhance(plain: Any) -> Any:
+def _enhance(plain: Function) -> Function:
     @functools.wraps(plain)
-    def enhance(self: Any, factor: Any) -> Any:
+    def enhance(self: ImageEnhance._Enhance, factor: object) -> object:
         made = _enhanced(self, float(factor)) if _is_number(factor) else None
         return plain(self, factor) if made is None else made
 
     return enhance
 
 
-def _enhanced(enhancer: Any, factor: float) -> Any:
+def _enhanced(enhancer: ImageEnhance._Enhance, factor: float) -> Image.Image | None:
     """Returns the enhanced image, without pixels; None if the image, or what it is blended with, has pixels."""
-    image, degenerate = enhancer.__dict__.get("image"), enhancer.__dict__.get("degenerate")
+    image: Any = enhancer.__dict__.get("image")
+    degenerate: Any = enhancer.__dict__.get("degenerate")
     if not _BLENDING:
         return None
     lazy, blended = recorded(image), recorded(degenerate)
@@ -131,11 +137,17 @@ def _enhanced(enhancer: Any, factor: float) -> Any:
     return None if changed is None else degenerate._new(changed)  # as Image.blend
 
 
-def _transform(plain: Any) -> Any:
+def _transform(plain: Function) -> Function:
     @functools.wraps(plain)
     def transform(
-        self: Any, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
-    ) -> Any:
+        self: Image.Image,
+        size: object,
+        method: object,
+        data: object = None,
+        resample: object = 0,
+        fill: object = 1,
+        fillcolor: object = None,
+    ) -> object:
         warp = warp_of(self.mode, size, method, data, resample, fillcolor) if is_deferred(self) else None
         made = None if warp is None else _with_effect(self, "warp", warp, warp.size)
         return plain(self, size, method, data, resample, fill, fillcolor) if made is None else made
@@ -143,12 +155,12 @@ def _transform(plain: Any) -> Any:
     return transform
 
 
-def _operation(name: str, accepts: Callable[[Any], bool] | None = None) -> Callable[[Any], Any]:
+def _operation(name: str, accepts: Callable[[object], bool] | None = None) -> Version:
     """A version of a function of an image and, where `accepts` says which values, one more argument."""
 
-    def version(plain: Any) -> Any:
+    def version(plain: Function) -> Function:
         @functools.wraps(plain)
-        def operation(image: Any, *arguments: Any, **options: Any) -> Any:
+        def operation(image: object, *arguments: object, **options: object) -> object:
             value = _only(arguments, options)
             fits = not (arguments or options) if accepts is None else accepts(value)
             made = _with_effect(image, name, value) if fits else None
@@ -159,13 +171,13 @@ def _operation(name: str, accepts: Callable[[Any], bool] | None = None) -> Calla
     return version
 
 
-def _grayscale(keeps_info: bool) -> Callable[[Any], Any]:
-    def version(plain: Any) -> Any:
+def _grayscale(keeps_info: bool) -> Version:
+    def version(plain: Function) -> Function:
         @functools.wraps(plain)
-        def to_grayscale(image: Any, *arguments: Any, **options: Any) -> Any:
+        def to_grayscale(image: object, *arguments: object, **options: object) -> object:
             if not is_recorded(image) or _only(arguments, options) != 3 or not _PILLOWS["hue"]:
                 return plain(image, *arguments, **options)
-            made: Any = image.convert("L").convert("RGB")
+            made = image.convert("L").convert("RGB")
             if not keeps_info:
                 made.info = {}
             return made
@@ -179,23 +191,23 @@ def _is_bits(value: object) -> bool:
     return type(value) is int and 1 <= value <= 8
 
 
-def _is_turn(value: Any) -> bool:
+def _is_turn(value: object) -> bool:
     return _is_number(value) and -0.5 <= value <= 0.5
 
 
-def _blur(plain: Any) -> Any:
+def _blur(plain: Function) -> Function:
     """A version of the kernel of torchvision v2."""
     parts = _globals_of(plain, "pil_to_tensor", "to_pil_image", "gaussian_blur_image", "_get_gaussian_kernel2d")
 
     @functools.wraps(plain)
-    def gaussian_blur(image: Any, kernel_size: Any, sigma: Any = None) -> Any:
+    def gaussian_blur(image: object, kernel_size: object, sigma: object = None) -> object:
         made = parts and _blurred(image, _pair(kernel_size, int), _pair(sigma, float), softmax=True)
         return made or plain(image, kernel_size, sigma)
 
     return gaussian_blur
 
 
-def _blur_step(plain: Any) -> Any:
+def _blur_step(plain: Function) -> Function:
     """A version of the method of torchvision v1's GaussianBlur."""
     functional = plain.__globals__["F"]
     parts = Untouched(
@@ -205,7 +217,7 @@ def _blur_step(plain: Any) -> Any:
     )
 
     @functools.wraps(plain)
-    def forward(self: Any, img: Any) -> Any:
+    def forward(self: Any, img: object) -> object:
         if not is_deferred(img) or not parts:
             return plain(self, img)
         sigma = self.get_params(*self.sigma)
@@ -215,9 +227,9 @@ def _blur_step(plain: Any) -> Any:
     return forward
 
 
-def _own_blur(plain: Any) -> Any:
+def _own_blur(plain: Function) -> Function:
     @functools.wraps(plain)
-    def gaussian_blur(image: Any, width: int, height: int, sigma: float, *, softmax: bool) -> Any:
+    def gaussian_blur(image: object, width: int, height: int, sigma: float, *, softmax: bool) -> object:
         made = _blurred(image, (width, height), (sigma, sigma), softmax)
         return plain(image, width, height, sigma, softmax=softmax) if made is None else made
 
@@ -229,15 +241,18 @@ def _globals_of(plain: object, *names: str) -> Untouched:
     return Untouched(*((sys.modules[plain.__module__], name) for name in names))
 
 
-def _pair(value: object, kind: type) -> Any:
+def _pair(value: object, kind: type[T]) -> Sequence[T] | None:
     """Returns a number of this type twice, a sequence of two as it is, and None for all else."""
     if type(value) is kind:
         return value, value
-    both = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(one) is kind for one in value)
-    return value if both else None
+    if isinstance(value, (list, tuple)) and len(value) == 2 and all(type(one) is kind for one in value):
+        return value
+    return None
 
 
-def _blurred(image: Any, sizes: Any, sigmas: Any, softmax: bool) -> Any:
+def _blurred(
+    image: object, sizes: Sequence[int] | None, sigmas: Sequence[float] | None, softmax: bool
+) -> Image.Image | None:
     """Returns the blurred image without pixels; None if the blur cannot be recorded."""
     if sizes is None or sigmas is None or not is_deferred(image):
         return None
@@ -249,10 +264,10 @@ def _blurred(image: Any, sizes: Any, sigmas: Any, softmax: bool) -> Any:
     return _with_effect(image, "blur", Blur(width, height, sigma, softmax))
 
 
-def _kernels(functional: str) -> Callable[[Any], Any]:
+def _kernels(functional: str) -> Callable[[object], object]:
     """The dict in which torchvision v2 keeps a functional's kernels."""
 
-    def find(module: object) -> Any:
+    def find(module: object) -> object:
         registry = getattr(module, "_KERNEL_REGISTRY", {})
         return next((kernels for known, kernels in registry.items() if known.__name__ == functional), None)
 

@@ -7,12 +7,12 @@ import io
 import warnings
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from PIL import Image, JpegImagePlugin
 
 from headrace._base.native import core
+from headrace._base.types import Array
 from headrace.pillow import pixel_memory
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.kept_images import files
@@ -24,8 +24,6 @@ BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _MANY = 3  # crops: decoding the whole file costs about as much as two of them
 _SEVERAL = 2  # crops, if they are expected
 _LONG = 63  # references to images; those to images that are gone are removed now and then
-
-Pixels = np.ndarray[Any, Any]
 
 
 class FilePixels:
@@ -41,11 +39,13 @@ class FilePixels:
         nbytes, purpose, is_old: as of `kept_images.ReadFile`.
     """
 
+    purpose: object
+
     def __init__(self, data: bytes, size: tuple[int, int], mode: str, counts: ImageCounts) -> None:
         self._data, self._size, self._mode, self._counts = data, size, mode, counts
         self._counted = False
         self._crops = 0  # decoded so far
-        self._whole: Pixels | None = None
+        self._whole: Array | None = None
         self._images: list[weakref.ref[LazyCore]] = []
         self.nbytes, self.purpose, self.is_old = len(data), counts, False
         files.add(self)
@@ -64,7 +64,7 @@ class FilePixels:
                 with contextlib.suppress(Exception):  # raised again where the pixels are read
                     lazy.made()
 
-    def make(self, operations: Sequence[Operation]) -> Any:
+    def make(self, operations: Sequence[Operation]) -> object:
         """Returns Pillow's native image after the operations."""
         plan = NativePlan(self._size, self._mode, operations)
         try:
@@ -79,7 +79,7 @@ class FilePixels:
             made = applied(made, *arguments) if name == "effect" else getattr(made, name)(*arguments)
         return made
 
-    def mapped(self, operations: Sequence[Operation], table: Pixels, layout: str) -> Pixels | None:
+    def mapped(self, operations: Sequence[Operation], table: Array, layout: str) -> Array | None:
         """Returns the values that a table gives for the pixels after the operations, made in one pass.
 
         Args:
@@ -103,7 +103,7 @@ class FilePixels:
         if not counted:
             self._counts.count(reason)
 
-    def _run(self, plan: NativePlan, table: Pixels, layout: str) -> Pixels:
+    def _run(self, plan: NativePlan, table: Array, layout: str) -> Array:
         """Runs a plan. Threads that call this at the same time may decode once more."""
         _, _, width, height = plan.last["box"]
         channels = len(table)
@@ -126,7 +126,7 @@ class FilePixels:
         self._count(None)
         return out
 
-    def _by_pillow(self) -> Any:
+    def _by_pillow(self) -> object:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow issued them when the file was opened
             image = JpegImagePlugin.JpegImageFile(io.BytesIO(self._data))

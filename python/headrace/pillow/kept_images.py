@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any, Protocol
+from typing import Protocol
 
 MOST = 1 << 26  # bytes of files, compressed and decoded, that images without pixels keep alive
 _LONG = 256  # references to files; those to files that are gone are removed now and then
@@ -29,7 +29,7 @@ class ReadFile(Protocol):
     """
 
     nbytes: int
-    purpose: Any
+    purpose: object
     is_old: bool
 
     def make_images(self) -> None:
@@ -44,7 +44,7 @@ class ReadFiles:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # the garbage collector may call code that opens an image
-        self._files: list[weakref.ref[Any]] = []
+        self._files: list[weakref.ref[ReadFile]] = []
         self._longest = _LONG
         self._bytes = 0  # theirs, also of those that have gone since they were counted
 
@@ -68,7 +68,7 @@ class ReadFiles:
         for old in let_go:
             old.make_images()
 
-    def _over(self) -> list[Any]:
+    def _over(self) -> list[ReadFile]:
         """Returns the files that are too much, those read first."""
         alive = self._alive()
         left, count = self._bytes, 0
@@ -91,7 +91,7 @@ class ReadFiles:
                 file.make_images()
             file.is_old = True
 
-    def _alive(self) -> list[Any]:
+    def _alive(self) -> list[ReadFile]:
         found = [file for file in (one() for one in self._files) if file is not None]
         self._files = [weakref.ref(file) for file in found]
         self._bytes = sum(file.nbytes for file in found)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
+
+from headrace._base.types import Array
 
 _TRANSPOSES = range(7)  # the members of PIL.Image.Transpose
 _SWAPPING = (2, 4, 5, 6)  # ROTATE_90, ROTATE_270, TRANSPOSE, TRANSVERSE: width and height change places
@@ -18,9 +21,9 @@ class Maker(Protocol):
 
     def hold(self, lazy: LazyCore) -> None: ...
 
-    def make(self, operations: tuple[Operation, ...]) -> Any: ...
+    def make(self, operations: tuple[Operation, ...]) -> object: ...
 
-    def mapped(self, operations: tuple[Operation, ...], table: Any, layout: str) -> Any: ...
+    def mapped(self, operations: tuple[Operation, ...], table: Array, layout: str) -> Array | None: ...
 
 
 Recorded = tuple[Maker, tuple[Operation, ...]]
@@ -35,10 +38,10 @@ class PixelAccess:
     def __init__(self, lazy: LazyCore, readonly: int) -> None:
         self._lazy, self._readonly = lazy, readonly
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, at: object) -> object:
         return self._lazy.made().pixel_access(self._readonly)[at]
 
-    def __setitem__(self, at: Any, value: Any) -> None:
+    def __setitem__(self, at: object, value: object) -> None:
         self._lazy.made().pixel_access(self._readonly)[at] = value
 
 
@@ -70,11 +73,11 @@ class LazyCore:
         maker.hold(self)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> str:
         return self._mode if self.native is None else self.native.mode
 
     @property
-    def size(self) -> Any:
+    def size(self) -> tuple[int, int]:
         return self._size if self.native is None else self.native.size
 
     def recorded(self) -> Recorded | None:
@@ -95,7 +98,7 @@ class LazyCore:
             self._recorded = None
         return self.native
 
-    def mapped(self, table: Any, layout: str) -> Any:
+    def mapped(self, table: Array, layout: str) -> Array | None:
         """Returns the values that a table gives for the pixels, without making these; see `FilePixels.mapped`.
 
         Returns:
@@ -111,11 +114,11 @@ class LazyCore:
     def pixel_access(self, readonly: int = 0) -> PixelAccess:
         return PixelAccess(self, readonly)
 
-    def crop(self, box: tuple[int, int, int, int]) -> Any:
+    def crop(self, box: tuple[int, int, int, int]) -> object:
         left, top, right, bottom = box
         return self._then("crop", box, size=(max(0, right - left), max(0, bottom - top)))
 
-    def resize(self, size: Any, resample: Any, box: Any) -> Any:
+    def resize(self, size: Sequence[int], resample: int, box: Sequence[float]) -> object:
         try:
             width, height = (operator.index(edge) for edge in size)
         except (TypeError, ValueError):
@@ -125,21 +128,21 @@ class LazyCore:
             return self.made().resize(size, resample, box)
         return self._then("resize", (width, height), resample, (0, 0, *own), size=(width, height))
 
-    def transpose(self, method: Any) -> Any:
+    def transpose(self, method: int) -> object:
         if method not in _TRANSPOSES:
             return self.made().transpose(method)
         width, height = self._size
         return self._then("transpose", method, size=(height, width) if method in _SWAPPING else (width, height))
 
-    def convert(self, mode: str, *dither: Any) -> Any:
+    def convert(self, mode: str, *dither: object) -> object:
         if mode not in _MODES:
             return self.made().convert(mode, *dither)
         return self._then("convert", mode, *dither, mode=mode)
 
-    def copy(self) -> Any:
+    def copy(self) -> object:
         return self._then()
 
-    def _then(self, *operation: Any, mode: str | None = None, size: tuple[int, int] | None = None) -> Any:
+    def _then(self, *operation: Any, mode: str | None = None, size: tuple[int, int] | None = None) -> object:
         recorded = self._recorded
         if recorded is None:
             name, *arguments = operation or ("copy",)
@@ -148,7 +151,7 @@ class LazyCore:
         added = (*operations, operation) if operation else operations
         return LazyCore(maker, mode or self._mode, size or self._size, added)
 
-    def effect(self, name: str, value: Any, size: tuple[int, int] | None = None) -> LazyCore | None:
+    def effect(self, name: str, value: object, size: tuple[int, int] | None = None) -> LazyCore | None:
         """Records one of `effects`, which makes an image of another size if `size` is given; ImagingCore has no such
         method. Returns None if the pixels are made."""
         recorded = self._recorded
@@ -157,7 +160,7 @@ class LazyCore:
         maker, operations = recorded
         return LazyCore(maker, self._mode, size or self._size, (*operations, ("effect", name, value)))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """All else that Pillow's methods read from a native image."""
         if name.startswith("__"):
             raise AttributeError(name)

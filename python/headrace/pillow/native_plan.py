@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from headrace._recipe.arithmetic import pillow_rule
 from headrace.pillow.lazy_core import Operation
-from headrace.pillow.recorded_effects import EFFECTS
+from headrace.pillow.recorded_effects import EFFECTS, Warp
 
 _FILTERS = range(1, 6)  # Lanczos, bilinear, bicubic, box, Hamming; nearest and those that Pillow 13 added are Pillow's
 _FLIPPED = ("flip_horizontal", "flip_vertical")
 _FLIPS = {0: (True, False), 1: (False, True), 3: (True, True)}  # Transpose -> horizontal, vertical; 3: half a turn
+
+#: A take of pixels, and the resize of it, as bind/plan.cpp reads them.
+Take: TypeAlias = dict[str, Any]
 
 
 class NativePlan:
@@ -26,8 +29,8 @@ class NativePlan:
     """
 
     def __init__(self, size: tuple[int, int], mode: str, operations: Sequence[Operation]) -> None:
-        self.stages: list[dict[str, Any]] = []
-        self.last: dict[str, Any] = {"box": (0, 0, *size)}
+        self.stages: list[Take] = []
+        self.last: Take = {"box": (0, 0, *size)}
         self.mode = mode
         self.rest: Sequence[Operation] = ()
         for number, (name, *arguments) in enumerate(operations):
@@ -60,7 +63,7 @@ class NativePlan:
         self.mode = mode
         return True
 
-    def _resize(self, size: tuple[int, int], resample: Any, _: Any) -> bool:
+    def _resize(self, size: tuple[int, int], resample: int, _: object) -> bool:
         if resample not in _FILTERS or not pillow_rule.is_known():
             return False
         _, _, width, height = self.last["box"]
@@ -70,7 +73,7 @@ class NativePlan:
         self.last = {"box": (0, 0, *size)}
         return True
 
-    def _effect(self, name: str, value: Any) -> bool:
+    def _effect(self, name: str, value: object) -> bool:
         effect = EFFECTS[name].native(value)
         if effect is None:
             return False
@@ -80,7 +83,7 @@ class NativePlan:
         if not self.stages or box != (0, 0, *self.stages[-1]["made"]) or moved:
             self.stages.append({**self.last, "resize": tuple(size), "made": tuple(size)})
             self.last = {"box": (0, 0, *size)}
-        if name == "warp":
+        if isinstance(value, Warp):
             self.stages[-1]["made"] = value.size
             self.last["box"] = (0, 0, *value.size)
         self.stages[-1].setdefault("effects", []).append(effect)

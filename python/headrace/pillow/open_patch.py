@@ -11,9 +11,9 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
-from PIL import Image, JpegImagePlugin
+from PIL import Image, ImageFile, JpegImagePlugin
 
 from headrace._base.exceptions import contextmanager
 from headrace.pillow import pixel_memory
@@ -71,7 +71,7 @@ _before: Any = None  # Pillow's function for JPEG files
 _installed = False  # by `install`
 
 
-def jpeg_factory(fp: Any = None, filename: Any = None) -> Any:
+def jpeg_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
     """Opens a JPEG file as Pillow's function of this name, deferred where that is in force."""
     image = (_before or JpegImagePlugin.jpeg_factory)(fp, filename)
     counts = in_force.here()
@@ -84,7 +84,11 @@ def jpeg_factory(fp: Any = None, filename: Any = None) -> Any:
     return defer(image, counts)
 
 
-def open(fp: Any, mode: Literal["r"] = "r", formats: Any = None) -> Any:
+def open(
+    fp: str | bytes | os.PathLike[str] | os.PathLike[bytes] | IO[bytes],
+    mode: Literal["r"] = "r",
+    formats: list[str] | tuple[str, ...] | None = None,
+) -> ImageFile.ImageFile:
     """Opens an image as ``PIL.Image.open`` does, without decoding it.
 
     An RGB or gray JPEG is read where Pillow would decode it, by the first ``load``, ``convert``, ``crop``, ``resize``,

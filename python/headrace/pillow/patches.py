@@ -11,8 +11,13 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FunctionType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, TypeAlias
+
+from headrace._base.types import Function
+
+#: Makes our version of a function, given the one that is there.
+Version: TypeAlias = Callable[[Function], Function]
 
 
 @dataclass(frozen=True)
@@ -27,17 +32,17 @@ class Place:
     """
 
     module: str
-    find: Callable[[Any], Any]
+    find: Callable[[ModuleType], object]
     name: Any
-    version: Callable[[Any], Any]
+    version: Version
 
 
-def method(module: str, of: str, name: str, version: Callable[[Any], Any]) -> Place:
+def method(module: str, of: str, name: str, version: Version) -> Place:
     """The place of a method of a class."""
     return Place(module, lambda found: getattr(found, of, None), name, version)
 
 
-def function(module: str, name: str, version: Callable[[Any], Any]) -> Place:
+def function(module: str, name: str, version: Version) -> Place:
     """The place of a function of a module."""
     return Place(module, lambda found: found, name, version)
 
@@ -51,8 +56,8 @@ class Replacements:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
-        self._replaced: dict[Place, tuple[Any, Any, Any]] = {}  # what holds the function, the one before, and ours
-        self._versions: dict[Place, tuple[Any, Any]] = {}  # a function and our version of it, which is used again
+        self._replaced: dict[Place, tuple[object, object, object]] = {}  # holder, the function before, ours
+        self._versions: dict[Place, tuple[Function, Function]] = {}  # a function, our version to use again
 
     def replace(self) -> bool:
         """Replaces the functions of those modules that have been imported. Returns whether these are all."""
@@ -72,8 +77,8 @@ class Replacements:
             _set(holder, place.name, ours)
         return len(self._replaced) == len(self._places)
 
-    def _version(self, place: Place, before: object) -> Any:
-        known, ours = self._versions.get(place, (None, None))
+    def _version(self, place: Place, before: Function) -> Function:
+        known, ours = self._versions.get(place, (None, before))
         if known is not before:
             ours = place.version(before)
             ours.__dict__[_MARK] = id(ours)
@@ -92,7 +97,7 @@ class Replacements:
 _MARK = "_stands_for_wrapped"  # of ours: its id, because functools.wraps copies attributes to functions around it
 
 
-def _below(function: object) -> Any:
+def _below(function: Any) -> Any:
     """Returns the function that ours stands in place of; another one as it is."""
     if isinstance(function, FunctionType) and function.__dict__.get(_MARK) == id(function):
         return function.__wrapped__  # type: ignore[attr-defined]
@@ -128,8 +133,8 @@ class Untouched:
         places: each a class or module and a name in it. What it has now is taken for the library's, if it is that.
     """
 
-    def __init__(self, *places: tuple[Any, str]) -> None:
-        self._by_holder: dict[int, tuple[Any, list[str]]] = {}
+    def __init__(self, *places: tuple[object, str]) -> None:
+        self._by_holder: dict[int, tuple[object, list[str]]] = {}
         for of, name in places:
             self._by_holder.setdefault(id(of), (of, []))[1].append(name)
         self._take()
@@ -137,8 +142,8 @@ class Untouched:
     def _take(self) -> None:
         """Takes what is in the places for the library's, if it is."""
         parts: list[list[Any]] = []  # what looks at a holder, the holder, and what it saw last
-        functions: list[Any] = []
-        missing: list[tuple[Any, str]] = []
+        functions: list[FunctionType] = []
+        missing: list[tuple[object, str]] = []
         known = True
         for of, names in self._by_holder.values():
             there = [name for name in names if hasattr(of, name)]
@@ -180,15 +185,15 @@ class Untouched:
 _code_of = operator.attrgetter("__code__")
 
 
-def _all_below(functions: object) -> list[Any]:
+def _all_below(functions: object) -> list[object]:
     return [_below(one) for one in (functions if type(functions) is tuple else (functions,))]
 
 
-def _of(holder: Any, name: Any) -> Any:
+def _of(holder: object, name: Any) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
-def _set(holder: Any, name: Any, value: Any) -> None:
+def _set(holder: object, name: Any, value: object) -> None:
     if isinstance(holder, dict):
         holder[name] = value
     else:

@@ -12,13 +12,11 @@ import mmap
 import os
 import threading
 from collections import OrderedDict
-from typing import Any
 
 import numpy as np
 
+from headrace._base.types import Array
 from headrace.pillow.batch_memory import SamplePlaces
-
-Array = np.ndarray[Any, Any]
 
 LEAST = 1 << 17  # bytes; the C library keeps smaller pieces itself
 MOST = 1 << 26  # bytes that are kept unused
@@ -29,7 +27,7 @@ _CLASSES = 8  # sizes between two powers of two, so that images of about the sam
 class _Piece:
     """Lends memory to an array: NumPy refers to this object until nothing refers to the array or to a view of it."""
 
-    def __init__(self, of: PixelMemory, memory: Array, array: dict[str, Any]) -> None:
+    def __init__(self, of: PixelMemory, memory: Array, array: dict[str, object]) -> None:
         self._of, self._memory, self.__array_interface__ = of, memory, array
 
     def __del__(self) -> None:
@@ -52,7 +50,7 @@ class PixelMemory:
         self._bytes = 0  # unused
         self._batch = 0
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
         """Returns an array, as ``numpy.empty``."""
         if self._places is None or self._process != os.getpid():
             return self._own(shape, dtype, _CLASSES)
@@ -62,12 +60,12 @@ class PixelMemory:
             self._places.has_other(array)
         return array
 
-    def empty_for_a_while(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    def empty_for_a_while(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
         """The same, for arrays of many sizes that are used one after the other: they share a piece of memory, whose
         pages after an array are not touched."""
         return self._own(shape, dtype, 1)
 
-    def _own(self, shape: tuple[int, ...], dtype: np.dtype[Any], classes: int) -> Array:
+    def _own(self, shape: tuple[int, ...], dtype: np.dtype[np.generic], classes: int) -> Array:
         needed = math.prod(shape) * dtype.itemsize
         if needed < LEAST or self._process != os.getpid():
             return np.empty(shape, dtype)
@@ -134,12 +132,12 @@ def use_again(places: SamplePlaces | None = None) -> None:
     _memory = PixelMemory(places)
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def empty(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
     """Returns an array, as ``numpy.empty``."""
     return np.empty(shape, dtype) if _memory is None else _memory.empty(shape, dtype)
 
 
-def empty_for_a_while(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def empty_for_a_while(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
     """See `PixelMemory.empty_for_a_while`."""
     return np.empty(shape, dtype) if _memory is None else _memory.empty_for_a_while(shape, dtype)
 

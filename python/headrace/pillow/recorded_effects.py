@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from PIL import Image, ImageEnhance, ImageOps
 
@@ -13,7 +13,9 @@ from headrace._recipe.arithmetic import functional_pil, tensor_ops
 from headrace.pillow.lazy_core import MOST_PIXELS
 
 #: name, factor, amount; of a blur its name and two lists of weights; of a warp its name and what bind/plan.cpp reads.
-NativeEffect = tuple[Any, ...]
+NativeEffect = tuple[object, ...]
+
+T = TypeVar("T")
 
 _WARP_FILTERS = (Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)
 _NUMBERS: dict[int, int] = {Image.Transform.AFFINE: 6, Image.Transform.PERSPECTIVE: 8}
@@ -31,7 +33,7 @@ class Effect:
     """
 
     keeps_info: bool
-    by_pillow: Callable[[Any, Any], Any]
+    by_pillow: Callable[[Image.Image, Any], Image.Image]
     native: Callable[[Any], NativeEffect | None]
 
 
@@ -63,32 +65,35 @@ class Warp:
     fill: int | tuple[int, ...]
 
 
-def warp_of(mode: str, size: Any, method: Any, data: Any, filter: Any, fill: Any) -> Warp | None:
+def warp_of(mode: str, size: object, method: object, data: object, filter: Any, fill: object) -> Warp | None:
     """Returns the warp that arguments of Pillow's `transform` stand for; None for all that it may refuse or does not
     do to pixels alone."""
-    count = _NUMBERS.get(method) if isinstance(method, int) else None
-    if count is None or mode not in ("RGB", "L") or filter not in _WARP_FILTERS or not _are(int, size, 2):
+    if not isinstance(method, int) or method not in _NUMBERS or not isinstance(data, (list, tuple)):
         return None
-    if not isinstance(data, (list, tuple)) or not _are((int, float), data[:count], count):
+    data = data[: _NUMBERS[method]]
+    if mode not in ("RGB", "L") or filter not in _WARP_FILTERS or not _are(size, int, 2):
+        return None
+    if not _are(data, (int, float), _NUMBERS[method]):
         return None
     if fill is None:
         fill = 0 if mode == "L" else (0, 0, 0)
     bytes_ = fill if mode == "RGB" else (fill,)
-    if not _are(int, bytes_, len(mode)) or not all(0 <= byte <= 255 for byte in bytes_):
+    if not _are(bytes_, int, len(mode)) or not all(0 <= byte <= 255 for byte in bytes_):
         return None
-    numbers = tuple(float(one) for one in data[:count])
+    numbers = tuple(float(one) for one in data)
     if min(size) < 1 or size[0] * size[1] > MOST_PIXELS or not all(map(math.isfinite, numbers)):
         return None
-    return Warp(tuple(size), int(method), numbers, int(filter), fill if mode == "L" else tuple(fill))
+    return Warp((size[0], size[1]), int(method), numbers, int(filter), bytes_[0] if mode == "L" else tuple(bytes_))
 
 
-def _are(kind: Any, values: Any, count: int) -> bool:
+def _are(values: object, kind: type[T] | tuple[type[T], ...], count: int) -> TypeGuard[Sequence[T]]:
     """Whether these are `count` values of a type."""
-    right = isinstance(values, (list, tuple)) and len(values) == count
-    return right and all(isinstance(one, kind) and not isinstance(one, bool) for one in values)
+    if not isinstance(values, (list, tuple)) or len(values) != count:
+        return False
+    return all(isinstance(one, kind) and not isinstance(one, bool) for one in values)
 
 
-def _factor(name: str) -> Callable[[Any], NativeEffect | None]:
+def _factor(name: str) -> Callable[[float], NativeEffect | None]:
     return lambda value: (name, value, 0) if abs(value) <= _MOST_FACTOR else None
 
 
@@ -115,8 +120,8 @@ def _warp(value: Warp) -> NativeEffect:
     return "warp", (value.method == Image.Transform.PERSPECTIVE, value.filter, padded, fill, value.size)
 
 
-def _warp_by_pillow(image: Any, by: Warp) -> Any:
-    return image.transform(by.size, by.method, by.numbers, by.filter, fillcolor=by.fill)
+def _warp_by_pillow(image: Image.Image, by: Warp) -> Image.Image:
+    return image.transform(by.size, Image.Transform(by.method), by.numbers, by.filter, fillcolor=by.fill)
 
 
 _blur_by_torch = tensor_ops.gaussian_blur  # the function that deferred images replace
@@ -141,6 +146,6 @@ EFFECTS = {
 }
 
 
-def applied(core: Any, name: str, value: Any) -> Any:
+def applied(core: Any, name: str, value: object) -> object:
     """Returns Pillow's native image after a change by Pillow."""
     return EFFECTS[name].by_pillow(Image.Image()._new(core), value).im

@@ -8,15 +8,18 @@ tensor, this step and those after it that map single values are one pass over th
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
+from headrace._base.types import Function
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
 from headrace.pillow.patches import Replacements, method
 from headrace.pillow.value_tables import table_of
 
 
-def _fused(image: Any, steps: Sequence[Any], first: int) -> tuple[Any, int] | None:
+def _fused(image: object, steps: Sequence[Callable[..., object]], first: int) -> tuple[torch.Tensor, int] | None:
     """Returns the tensor that some of the steps from `first` on make of a deferred image, and the number of these."""
     if not is_deferred(image):
         return None
@@ -27,13 +30,13 @@ def _fused(image: Any, steps: Sequence[Any], first: int) -> tuple[Any, int] | No
     return None if table is None or values is None else (table.tensor(values), table.steps)
 
 
-def _compose(plain: Any) -> Any:
+def _compose(plain: Function) -> Function:
     @functools.wraps(plain)
-    def call(self: Any, *inputs: Any) -> Any:
+    def call(self: Any, *inputs: object) -> object:
         if len(inputs) != 1 or not is_deferred(inputs[0]):
             return plain(self, *inputs)
-        (made,), steps = inputs, list(self.transforms)
-        at = 0
+        made: object = inputs[0]
+        steps, at = list(self.transforms), 0
         while at < len(steps):
             fused = _fused(made, steps, at)
             made, done = (steps[at](made), 1) if fused is None else fused
@@ -43,9 +46,9 @@ def _compose(plain: Any) -> Any:
     return call
 
 
-def _to_tensor(plain: Any) -> Any:
+def _to_tensor(plain: Function) -> Function:
     @functools.wraps(plain)
-    def call(self: Any, pic: Any) -> Any:
+    def call(self: Function, pic: object) -> object:
         fused = _fused(pic, (self,), 0)
         return plain(self, pic) if fused is None else fused[0]
 

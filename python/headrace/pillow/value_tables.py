@@ -10,13 +10,14 @@ import itertools
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from PIL import Image
 from torch.nn.modules import module as nn_module
 
+from headrace._base.types import Array
 from headrace._recipe.images.part_kinds import as_image, is_pure_tensor
 from headrace.pillow.patches import Untouched
 
@@ -38,10 +39,12 @@ def _nothing(step: object) -> Hashable:
     return ()
 
 
+Depends: TypeAlias = Callable[[Any], Hashable]
+
 # What a transform's result depends on, by module and class. None: more than the values of single pixels.
 _V1, _V2, _TIMM = "torchvision.transforms.transforms", "torchvision.transforms.v2._", "timm.data.transforms"
 _OURS = "headrace.transforms._"
-_FIRST: dict[tuple[str, str], Callable[[Any], Hashable]] = {
+_FIRST: dict[tuple[str, str], Depends] = {
     (_V1, "ToTensor"): _nothing,
     (_V1, "PILToTensor"): _nothing,
     (_V2 + "type_conversion", "PILToTensor"): _nothing,
@@ -53,7 +56,7 @@ _FIRST: dict[tuple[str, str], Callable[[Any], Hashable]] = {
     (_TIMM, "MaybeToTensor"): _nothing,
     (_TIMM, "MaybePILToTensor"): _nothing,
 }
-_LATER: dict[tuple[str, str], Callable[[Any], Hashable]] = {
+_LATER: dict[tuple[str, str], Depends] = {
     (_V1, "Normalize"): _normalize,
     (_V1, "ConvertImageDtype"): _dtype,
     (_V2 + "type_conversion", "ToPureTensor"): _nothing,
@@ -79,12 +82,12 @@ class ValueTable:
     """
 
     steps: int
-    values: np.ndarray[Any, Any]
+    values: Array
     layout: str
     kind: type[torch.Tensor]
     marked: bool
 
-    def tensor(self, made: np.ndarray[Any, Any]) -> torch.Tensor:
+    def tensor(self, made: Array) -> torch.Tensor:
         """Returns values, which are in memory as `layout` says, as the transforms would return them."""
         whole = torch.from_numpy(made)
         whole = whole if self.layout == "planar" else whole.permute(2, 0, 1)
@@ -96,7 +99,7 @@ class ValueTable:
 _tables: dict[Hashable, ValueTable | None] = {}
 
 
-def table_of(steps: Sequence[Any], first: int, mode: str) -> ValueTable | None:
+def table_of(steps: Sequence[Callable[..., object]], first: int, mode: str) -> ValueTable | None:
     """Returns the table of as many transforms as have one together.
 
     Args:
@@ -113,24 +116,23 @@ def table_of(steps: Sequence[Any], first: int, mode: str) -> ValueTable | None:
         found.append(_depends(_LATER, steps[first + len(found)]))
     if found[-1] is None:
         found.pop()
-    kinds = tuple(type(one) for one in steps[first : first + len(found)])
+    kinds: tuple[type, ...] = tuple(type(one) for one in steps[first : first + len(found)])
     if not _untouched(kinds):  # asked once for all of them, which costs less than for each
         kinds = tuple(itertools.takewhile(lambda one: _untouched((one,)), kinds))
     if not kinds:
         return None
     last = first + len(kinds)
-    key: list[Any] = [torch.get_default_dtype(), mode, *kinds, *found[: len(kinds)]]
-    key_found = tuple(key)
-    if key_found not in _tables:
+    key = (torch.get_default_dtype(), mode, *kinds, *found[: len(kinds)])
+    if key not in _tables:
         if len(_tables) >= _MOST:
             _tables.clear()
-        _tables[key_found] = _made(steps[first:last], mode)
-    return _tables[key_found]
+        _tables[key] = _made(steps[first:last], mode)
+    return _tables[key]
 
 
-def _depends(kinds: dict[tuple[str, str], Callable[[Any], Hashable]], step: object) -> Hashable:
+def _depends(kinds: dict[tuple[str, str], Depends], step: object) -> Hashable:
     """Returns what a transform's result depends on; None if that is unknown."""
-    kind: Any = type(step)
+    kind = type(step)
     depends = kinds.get((kind.__module__, kind.__qualname__))
     if depends is None:
         return None
@@ -163,9 +165,9 @@ _FUNCTIONALS = {
 
 
 @functools.cache
-def _untouched(kinds: tuple[Any, ...]) -> Untouched:
+def _untouched(kinds: tuple[type, ...]) -> Untouched:
     """Returns the functions whose work a table of such transforms does; see Note [patched] in `patches`."""
-    places: list[tuple[Any, str]] = [(of, name) for of, name in _OF_PILLOW if hasattr(of, name)]
+    places: list[tuple[object, str]] = [(of, name) for of, name in _OF_PILLOW if hasattr(of, name)]
     for kind in kinds:
         places += [(kind, name) for name in _METHODS if hasattr(kind, name)]
         if kind.__module__.startswith("torchvision."):
@@ -174,7 +176,7 @@ def _untouched(kinds: tuple[Any, ...]) -> Untouched:
     return Untouched(*dict.fromkeys(places))
 
 
-def _made(steps: Sequence[Any], mode: str) -> ValueTable | None:
+def _made(steps: Sequence[Callable[..., object]], mode: str) -> ValueTable | None:
     channels = len(mode)
     every = np.arange(256, dtype=np.uint8).repeat(channels).tobytes()
     result: Any = Image.frombytes(mode, (16, 16), every)

@@ -133,7 +133,7 @@ class ShardedSampler(RankSampler[Any]):
 
     def __init__(
         self,
-        sampler: Sampler[Any] | Iterable[Any],
+        sampler: Sampler[object] | Iterable[object],
         num_replicas: int | None = None,
         rank: int | None = None,
         drop_last: bool = False,
@@ -145,7 +145,7 @@ class ShardedSampler(RankSampler[Any]):
         self.sampler = sampler
 
     @property
-    def whole(self) -> Iterable[Any]:
+    def whole(self) -> Iterable[object]:
         """The order of all ranks together in the current epoch: the inner sampler."""
         return self.sampler
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ import torch
 from torch.utils.data import Sampler
 
 from headrace._base.checks import whole_number
+from headrace._base.types import State
 from headrace._recipe.draws.draws import Int64Array, epoch_words
 from headrace._recipe.draws.seeded_sampler import Seeded
 
@@ -108,7 +108,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         return map(np.ndarray.tolist, self._batches())
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**self.__dict__, "_cut": None}
 
     def _batches(self) -> list[Int64Array]:
@@ -182,7 +182,7 @@ class _Limits:
             end -= room
         return below + above[::-1], begin, end
 
-    def room(self, longest: Any) -> Any:
+    def room(self, longest: int | Int64Array) -> Int64Array | np.int64:
         """Returns the capacity, in samples, of a batch whose longest sample has this length; elementwise for arrays."""
         return np.minimum(self.samples, self.tokens // longest)
 

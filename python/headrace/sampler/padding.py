@@ -59,7 +59,7 @@ class PaddingCollate:
         _check_padding(padding_value)
         self.padding_value = padding_value
 
-    def __call__(self, samples: list[Any]) -> Any:
+    def __call__(self, samples: Sequence[object]) -> Any:
         """Collates one sample or more into a batch."""
         return _collate(samples, self.padding_value, "", named=False)
 
@@ -106,9 +106,9 @@ def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
     return default_collate(samples)
 
 
-def _entries(samples: Sequence[Any], where: str) -> list[Any]:
+def _entries(samples: Sequence[Any], where: str) -> list[object]:
     """Returns the keys of dicts or the positions of tuples. Raises if they are not the same in all samples."""
-    found: list[Any] = []
+    found: list[object] = []
     for number, sample in enumerate(samples):
         if not isinstance(sample, Mapping if isinstance(samples[0], Mapping) else tuple):
             raise TypeError(f"sample {number}{_at(where)} is {_kind(sample)}, but sample 0 is {_kind(samples[0])}")
@@ -133,7 +133,7 @@ def _is_sequence(value: object) -> bool:
     return isinstance(value, (bool, int, float, complex, np.number))
 
 
-def _pad(samples: Sequence[Any], padding: float, where: str) -> Padded:
+def _pad(samples: Sequence[object], padding: float, where: str) -> Padded:
     for number, sample in enumerate(samples):
         if not _is_sequence(sample):
             raise TypeError(f"sample {number}{_at(where)} is {_kind(sample)}, not a sequence of numbers")

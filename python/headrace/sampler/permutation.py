@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sized
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Sampler
 
 from headrace._base.checks import whole_number
+from headrace._base.types import State
 from headrace._recipe.draws.draws import Int64Array, UInt64Array, epoch_words
 from headrace._recipe.draws.seeded_sampler import Seeded
 
@@ -115,7 +116,7 @@ class PermutationSampler(Seeded, Sampler[int]):
             self._made = self.epoch, kind(self._length, self.seed, self.epoch)
         return self._made[1]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**self.__dict__, "_made": None}
 
 
@@ -180,10 +181,10 @@ def _blocks(permutation: _Permutation, start: int, stop: int) -> Iterator[list[i
         yield permutation.at(np.arange(begin, min(begin + _BLOCK, stop))).tolist()
 
 
-def _length_of(data_source: Any) -> int:
+def _length_of(data_source: object) -> int:
     if not hasattr(type(data_source), "__index__") and not hasattr(type(data_source), "__len__"):
         raise TypeError(f"data_source must have a length or be an integer, not {type(data_source).__name__}")
-    length = len(data_source) if hasattr(type(data_source), "__len__") else whole_number("a length", data_source)
+    length = len(data_source) if isinstance(data_source, Sized) else whole_number("a length", data_source)
     if not 1 <= length <= LARGEST:
         raise ValueError(f"a permutation needs from 1 to 2**62 samples, not {length}")
     return length

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import numbers
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.steps import FILTERS
@@ -79,14 +79,10 @@ def pair(size: Size, refusal: str = _TWO) -> Sequence[int]:
     return size
 
 
-def check_padding(padding: Any) -> None:
+def check_padding(padding: object) -> None:
     """Raises ValueError unless `padding` is an int, or a tuple or list of 1, 2 or 4 ints."""
-    several = isinstance(padding, (tuple, list))
-    if not (
-        len(padding) in (1, 2, 4) and all(isinstance(one, int) for one in padding)
-        if several
-        else isinstance(padding, int)
-    ):
+    ones = padding if isinstance(padding, (tuple, list)) and len(padding) in (1, 2, 4) else (padding,)
+    if not all(isinstance(one, int) for one in ones):
         raise ValueError(f"Padding must be an int or a 1, 2, or 4 element of tuple or list, got {padding}.")
 
 
@@ -102,7 +98,7 @@ def fills_by_class(fill: Fills) -> dict[type | str, Fill]:
     Raises:
         TypeError: a fill is not a number, tuple, list or None.
     """
-    given: dict[type | str, Any] = fill if isinstance(fill, dict) else {"others": fill}
+    given: dict[type | str, Fill] = fill if isinstance(fill, dict) else {"others": fill}
     for value in given.values():
         if value is not None and not isinstance(value, (numbers.Number, tuple, list)):
             raise TypeError("Got inappropriate fill arg, only Numbers, tuples, lists and dicts are allowed.")

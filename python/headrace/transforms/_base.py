@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import torch
 from PIL import Image
@@ -12,6 +12,11 @@ from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from headrace._recipe.images.part_kinds import Kind, has_image, is_pure_tensor, kind_of
+
+Sizes = TypeVar("Sizes", bound=tuple[int, ...])
+
+#: The random parameters of one sample, by name: `make_params` draws them, `transform` reads them.
+Params: TypeAlias = dict[str, Any]
 
 
 class Transform(nn.Module):
@@ -27,25 +32,25 @@ class Transform(nn.Module):
     """
 
     #: Types, or predicates, of the parts that the transform considers; all other parts pass unchanged.
-    _transformed_types: ClassVar[tuple[type | Callable[[Any], bool], ...]] = (torch.Tensor, Image.Image)
+    _transformed_types: ClassVar[tuple[type | Callable[[object], bool], ...]] = (torch.Tensor, Image.Image)
     #: Of these parts, `transform` changes the kinds in `_takes` (None: all), leaves those in `_passes` unchanged, and
     #: refuses the others.
     _takes: ClassVar[frozenset[Kind] | None] = None
     _passes: ClassVar[frozenset[Kind]] = frozenset()
     _in_torchvision: ClassVar[bool] = True
 
-    def check_inputs(self, flat_inputs: list[Any]) -> None:
+    def check_inputs(self, flat_inputs: list[object]) -> None:
         """Validates the parts of a sample; raises before any random number is drawn."""
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         """Draws the random parameters; `flat_inputs` are the parts to change."""
         return {}
 
-    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: Any, params: Params) -> object:
         """Returns the changed part."""
         raise NotImplementedError
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         sample = inputs if len(inputs) > 1 else inputs[0]
         parts, tree = tree_flatten(sample)
         self.check_inputs(parts)
@@ -59,7 +64,7 @@ class Transform(nn.Module):
     def _happens(self) -> bool:
         return True
 
-    def _changed(self, parts: list[Any]) -> list[bool]:
+    def _changed(self, parts: list[object]) -> list[bool]:
         """Returns for each part whether to change it. Raises TypeError if its type is not supported."""
         changed = []
         takes_pure = not has_image(parts)
@@ -131,7 +136,7 @@ def channels_height_width(image: Any) -> tuple[int, int, int]:
     return (1, *image.shape) if image.ndim == 2 else tuple(image.shape[-3:])
 
 
-def common_shape(images: list[Any]) -> tuple[int, int, int]:
+def common_shape(images: list[object]) -> tuple[int, int, int]:
     """Returns (C, H, W) of the images. Raises TypeError if there are none, ValueError if they differ."""
     shapes = {channels_height_width(image) for image in images}
     if not shapes:
@@ -140,7 +145,7 @@ def common_shape(images: list[Any]) -> tuple[int, int, int]:
     return channels, height, width
 
 
-def common_size(images: list[Any]) -> tuple[int, int]:
+def common_size(images: list[object]) -> tuple[int, int]:
     """Returns (H, W) of the images. Raises TypeError if there are none, ValueError if they differ."""
     sizes = {channels_height_width(image)[1:] for image in images}
     if not sizes:
@@ -149,7 +154,7 @@ def common_size(images: list[Any]) -> tuple[int, int]:
     return height, width
 
 
-def _only(found: set[Any], axes: str) -> Any:
+def _only(found: set[Sizes], axes: str) -> Sizes:
     if len(found) > 1:
         listed = ", ".join(f"'{one}'" for one in sorted(found))
         raise ValueError(f"Found multiple {axes} dimensions in the sample: {listed}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import tensor_ops
 from headrace.transforms._arguments import pair
-from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, Transform
+from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, Params, Transform
 
 
 class GaussianBlur(Transform):
@@ -43,10 +42,10 @@ class GaussianBlur(Transform):
         """Draws a sigma as torchvision v1's static method does."""
         return torch.empty(1).uniform_(sigma_min, sigma_max).item()
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         return {"sigma": self.get_params(*self.sigma)}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         width, height = self.kernel_size
         return tensor_ops.gaussian_blur(inpt, width, height, params["sigma"], softmax=True)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image, ImageEnhance
 
 from headrace._recipe.arithmetic import functional_pil
-from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, RandomTransform, Transform, common_shape
+from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, Params, RandomTransform, Transform, common_shape
 
 Factor = float | Sequence[float]
 
@@ -76,11 +75,11 @@ class ColorJitter(Transform):
         order = torch.randperm(4)
         return (order, *(_drawn(bounds) for bounds in (brightness, contrast, saturation, hue)))  # type: ignore[return-value]
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
         return {"order": order.tolist(), "factors": factors}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         made: Image.Image = inpt
         for i in params["order"]:
             factor = params["factors"][i]
@@ -116,10 +115,10 @@ class RandomChannelPermutation(Transform):
     _takes = PIL_ALONE
     _passes = BESIDE_IMAGES
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         return {"permutation": torch.randperm(common_shape(flat_inputs)[0])}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return _permuted(inpt, params["permutation"])
 
 
@@ -165,16 +164,16 @@ class RandomPhotometricDistort(Transform):
         self.saturation = saturation
         self.p = p
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         channels = common_shape(flat_inputs)[0]
-        params: dict[str, Any] = {}
+        params: Params = {}
         for name in ("brightness", "contrast", "saturation", "hue"):
             params[f"{name}_factor"] = _between(getattr(self, name)) if torch.rand(1) < self.p else None
         params["contrast_before"] = bool(torch.rand(()) < 0.5)
         params["channel_permutation"] = torch.randperm(channels) if torch.rand(1) < self.p else None
         return params
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         brightness, contrast, saturation, hue = (
             params[f"{name}_factor"] for name in ("brightness", "contrast", "saturation", "hue")
         )
@@ -210,17 +209,17 @@ class RandomGrayscale(_Recoloured):
     def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         return {"channels": common_shape(flat_inputs)[0]}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return functional_pil.grayscale(inpt, params["channels"])
 
 
 class RandomInvert(_Recoloured):
     """Replaces every value x by 255 - x, with probability `p`."""
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return functional_pil.invert(inpt)
 
 
@@ -231,7 +230,7 @@ class RandomPosterize(_Recoloured):
         super().__init__(p)
         self.bits = bits
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return functional_pil.posterize(inpt, self.bits)
 
 
@@ -242,7 +241,7 @@ class RandomSolarize(_Recoloured):
         super().__init__(p)
         self.threshold = threshold
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return functional_pil.solarize(inpt, self.threshold)
 
 
@@ -258,19 +257,19 @@ class RandomAdjustSharpness(_Recoloured):
         super().__init__(p)
         self.sharpness_factor = sharpness_factor
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return ImageEnhance.Sharpness(inpt).enhance(self.sharpness_factor)
 
 
 class RandomAutocontrast(_Recoloured):
     """Stretches every channel to the full range 0 to 255, with probability `p`."""
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return functional_pil.autocontrast(inpt)
 
 
 class RandomEqualize(_Recoloured):
     """Equalizes every channel's histogram, with probability `p`."""
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return functional_pil.equalize(inpt)

@@ -10,7 +10,7 @@ from torch import nn
 
 from headrace.transforms._base import RandomTransform, Transform
 
-Transforms = Sequence[Callable[..., Any]]
+Transforms = Sequence[Callable[..., object]]
 
 
 def _check(transforms: object, kinds: tuple[type, ...], words: str) -> None:
@@ -20,7 +20,7 @@ def _check(transforms: object, kinds: tuple[type, ...], words: str) -> None:
         raise ValueError("Pass at least one transform")
 
 
-def _apply(transforms: Iterable[Callable[..., Any]], inputs: tuple[Any, ...]) -> Any:
+def _apply(transforms: Iterable[Callable[..., object]], inputs: tuple[object, ...]) -> object:
     """Applies the transforms in order; several inputs are passed on as several arguments."""
     several = len(inputs) > 1
     made: Any = inputs if several else inputs[0]
@@ -32,7 +32,7 @@ def _apply(transforms: Iterable[Callable[..., Any]], inputs: tuple[Any, ...]) ->
 class _Listed(Transform):
     """Shows each of `transforms` on its own line of the repr."""
 
-    transforms: Any
+    transforms: Iterable[Callable[..., object]]
 
     def extra_repr(self) -> str:
         return "\n".join(f"    {transform}" for transform in self.transforms)
@@ -51,7 +51,7 @@ class Compose(_Listed):
         _check(transforms, (Sequence,), "a sequence of callables")
         self.transforms = transforms
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         return _apply(self.transforms, inputs)
 
 
@@ -68,7 +68,7 @@ class RandomApply(_Listed, RandomTransform):
         super().__init__(p)
         self.transforms = transforms
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         return _apply(self.transforms if self._happens() else (), inputs)
 
 
@@ -94,7 +94,7 @@ class RandomChoice(Transform):
         total = sum(weights)
         self.p = [weight / total for weight in weights]
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         return self.transforms[int(torch.multinomial(torch.tensor(self.p), 1))](*inputs)
 
 
@@ -111,7 +111,7 @@ class RandomOrder(Transform):
         super().__init__()
         self.transforms = transforms
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         order = torch.randperm(len(self.transforms)).tolist()
         return _apply((self.transforms[i] for i in order), inputs)
 
@@ -132,12 +132,12 @@ class Views(Transform):
         ValueError: `transforms` is empty.
     """
 
-    def __init__(self, transforms: Transforms | Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, transforms: Transforms | Mapping[str, Callable[..., object]]) -> None:
         super().__init__()
         _check(transforms, (Sequence, Mapping), "a sequence or a dict of callables")
         self.transforms = transforms
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         if isinstance(self.transforms, Mapping):
             return {name: transform(*inputs) for name, transform in self.transforms.items()}
         return [transform(*inputs) for transform in self.transforms]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from PIL import Image
@@ -21,14 +20,14 @@ from headrace.transforms._arguments import (
     filter_name,
     pair,
 )
-from headrace.transforms._base import PIL_ALONE, Transform, channels_height_width, common_size, torch_place
+from headrace.transforms._base import PIL_ALONE, Params, Transform, channels_height_width, common_size, torch_place
 from headrace.transforms._geometry import warn_if_not_antialiased
 
 #: (bottom, right) of the corners, in torchvision's order.
 CORNERS = ((False, False), (False, True), (True, False), (True, True))
 
 
-def _five(image: Image.Image, size: Any) -> tuple[Image.Image, ...]:
+def _five(image: Image.Image, size: Sequence[int]) -> tuple[Image.Image, ...]:
     height, width = size
     found = [boxes.corner(image.height, image.width, height, width, *corner) for corner in CORNERS]
     found.append(boxes.center_crop(image.height, image.width, height, width)[1])
@@ -55,7 +54,7 @@ class FiveCrop(Transform):
         super().__init__()
         self.size = pair(size)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> tuple[Image.Image, ...]:
+    def transform(self, inpt: Image.Image, params: Params) -> tuple[Image.Image, ...]:
         return _five(inpt, self.size)
 
 
@@ -79,7 +78,7 @@ class TenCrop(Transform):
         self.size = pair(size)
         self.vertical_flip = vertical_flip
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> tuple[Image.Image, ...]:
+    def transform(self, inpt: Image.Image, params: Params) -> tuple[Image.Image, ...]:
         mirrored = functional_pil.flip_vertical(inpt) if self.vertical_flip else functional_pil.flip_horizontal(inpt)
         return (*_five(inpt, self.size), *_five(mirrored, self.size))
 
@@ -141,7 +140,7 @@ class RandomCrop(Transform):
         top = torch_place(height - crop_height + 1)
         return top, torch_place(width - crop_width + 1), crop_height, crop_width
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         height, width = common_size(flat_inputs)
         left, right, top, bottom = self.padding or (0, 0, 0, 0)
         padding, box = boxes.random_crop(
@@ -156,7 +155,7 @@ class RandomCrop(Transform):
         )
         return {"padding": padding, "box": box}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         padding, box = params["padding"], params["box"]
         if any(padding):
             inpt = functional_pil.pad(inpt, padding, fill_of(self._fill, type(inpt)), self.padding_mode)
@@ -208,10 +207,10 @@ class RandomResizedCrop(Transform):
         _, height, width = channels_height_width(img)
         return _random_box(height, width, scale, ratio)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         return {"box": _random_box(*common_size(flat_inputs), self.scale, self.ratio)}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         warn_if_not_antialiased(self.antialias)
         height, width = self.size
         return functional_pil.resize(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any
 
 import torch
 
 from headrace._recipe.images.part_kinds import Kind, kind_of, on_values, tv_class
-from headrace.transforms._base import Transform
+from headrace.transforms._base import Params, Transform
 
 
 class ToDtype(Transform):
@@ -42,7 +41,7 @@ class ToDtype(Transform):
         self.dtype = dtype
         self.scale = scale
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: torch.Tensor, params: Params) -> torch.Tensor:
         kind = kind_of(inpt)
         of_pixels = kind in (Kind.PURE, Kind.IMAGE, Kind.VIDEO)
         if not isinstance(self.dtype, dict):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from PIL import Image
@@ -15,6 +14,7 @@ from headrace._recipe.images.part_kinds import Kind, kind_of, on_values
 from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 from headrace.transforms._base import (
     BESIDE_IMAGES,
+    Params,
     RandomTransform,
     channels_height_width,
     common_shape,
@@ -83,7 +83,7 @@ class RandomErasing(RandomTransform):
         drawn = _box_and_values(channels, height, width, scale, ratio, value)
         return (0, 0, height, width, img) if drawn is None else (*drawn[0], drawn[1])
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         images = [part for part in flat_inputs if kind_of(part) not in BESIDE_IMAGES]
         channels, height, width = common_shape(images)
         if self.value is not None and len(self.value) not in (1, channels):
@@ -92,7 +92,7 @@ class RandomErasing(RandomTransform):
             )
         return {"erased": _box_and_values(channels, height, width, self.scale, self.ratio, self.value)}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: Image.Image | torch.Tensor, params: Params) -> Image.Image | torch.Tensor:
         if params["erased"] is None:
             return inpt
         if kind_of(inpt) in BESIDE_IMAGES:

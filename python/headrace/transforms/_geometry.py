@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
+import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import boxes, functional_pil
@@ -21,7 +21,7 @@ from headrace.transforms._arguments import (
     filter_name,
     pair,
 )
-from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, RandomTransform, Transform
+from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, Params, RandomTransform, Transform
 
 
 def warn_if_not_antialiased(antialias: bool | None) -> None:
@@ -78,7 +78,7 @@ class Resize(Transform):
         self.max_size = max_size
         self.antialias = antialias
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         warn_if_not_antialiased(self.antialias)
         if self.size is not None and len(self.size) == 2:
             height, width = self.size
@@ -97,7 +97,7 @@ class CenterCrop(Transform):
         super().__init__()
         self.size = pair(size)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         height, width = self.size
         padding, box = boxes.center_crop(inpt.height, inpt.width, height, width)
         return functional_pil.crop(functional_pil.pad(inpt, padding, 0, "constant") if any(padding) else inpt, box)
@@ -128,7 +128,7 @@ class Pad(Transform):
         self.fill = self._fill if isinstance(fill, dict) else fill
         self.padding_mode = padding_mode
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         padding = functional_pil.four_paddings(self.padding)
         return functional_pil.pad(inpt, padding, fill_of(self._fill, type(inpt)), self.padding_mode)
 
@@ -140,7 +140,7 @@ class _Flip(RandomTransform):
 class RandomHorizontalFlip(_Flip):
     """Mirrors left and right, with probability `p`."""
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: Image.Image | torch.Tensor, params: Params) -> Image.Image | torch.Tensor:
         if isinstance(inpt, Image.Image):
             return functional_pil.flip_horizontal(inpt)
         return on_values(lambda tensor: tensor.flip(-1), inpt)
@@ -149,7 +149,7 @@ class RandomHorizontalFlip(_Flip):
 class RandomVerticalFlip(_Flip):
     """Mirrors top and bottom, with probability `p`."""
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: Image.Image | torch.Tensor, params: Params) -> Image.Image | torch.Tensor:
         if isinstance(inpt, Image.Image):
             return functional_pil.flip_vertical(inpt)
         return on_values(lambda tensor: tensor.flip(-2), inpt)
@@ -165,5 +165,5 @@ class Grayscale(Transform):
         super().__init__()
         self.num_output_channels = num_output_channels
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return functional_pil.grayscale(inpt, self.num_output_channels)

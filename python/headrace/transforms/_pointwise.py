@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 
+from headrace._base.types import Array
 from headrace._recipe.images.part_kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, on_values
 from headrace._recipe.images.pil_tensor import pil_to_tensor
-from headrace.transforms._base import BESIDE_IMAGES, Transform
+from headrace.transforms._base import BESIDE_IMAGES, Params, Transform
 
 #: numpy dtype in which ToTensor reads the pixels, by Pillow mode; uint8 for all other modes.
 _TO_TENSOR = {"I": np.int32, "I;16" if sys.byteorder == "little" else "I;16B": np.int16, "F": np.float32}
@@ -30,7 +30,7 @@ class ToTensor(Transform):
 
     _transformed_types = (Image.Image, np.ndarray)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+    def transform(self, inpt: Image.Image | Array, params: Params) -> torch.Tensor:
         if isinstance(inpt, np.ndarray):
             if inpt.ndim not in (2, 3):
                 raise ValueError(f"pic should be 2/3 dimensional. Got {inpt.ndim} dimensions.")
@@ -47,7 +47,7 @@ class PILToTensor(Transform):
 
     _transformed_types = (Image.Image,)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+    def transform(self, inpt: Image.Image, params: Params) -> torch.Tensor:
         return pil_to_tensor(inpt)
 
 
@@ -63,7 +63,7 @@ class ToImage(Transform):
 
     _transformed_types = (is_pure_tensor, Image.Image, np.ndarray)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+    def transform(self, inpt: torch.Tensor | Image.Image | Array, params: Params) -> torch.Tensor:
         if isinstance(inpt, np.ndarray):
             inpt = torch.from_numpy(np.atleast_3d(inpt)).permute(2, 0, 1).contiguous()
         return as_image(pil_to_tensor(inpt) if isinstance(inpt, Image.Image) else inpt)
@@ -81,7 +81,7 @@ class ToPureTensor(Transform):
 
     _transformed_types = (_is_no_pure_tensor,)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+    def transform(self, inpt: torch.Tensor, params: Params) -> torch.Tensor:
         return as_pure(inpt)
 
 
@@ -106,11 +106,11 @@ class Normalize(Transform):
         self.std = list(std)
         self.inplace = inplace
 
-    def check_inputs(self, flat_inputs: list[Any]) -> None:
+    def check_inputs(self, flat_inputs: list[object]) -> None:
         if any(isinstance(part, Image.Image) for part in flat_inputs):
             raise TypeError(f"{type(self).__name__}() does not support PIL images.")
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+    def transform(self, inpt: torch.Tensor, params: Params) -> torch.Tensor:
         return on_values(self._normalized, inpt)
 
     def _normalized(self, image: torch.Tensor) -> torch.Tensor:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import boxes, drawn_boxes, functional_pil
 from headrace.transforms._arguments import Fills, Interpolation, fill_of, fills_by_class, filter_name
-from headrace.transforms._base import PIL_ALONE, RandomTransform, Transform, common_size
+from headrace.transforms._base import PIL_ALONE, Params, RandomTransform, Transform, common_size
 from headrace.transforms._geometry import warn_if_not_antialiased
 
 
@@ -21,7 +20,7 @@ class _DrawnResize(Transform):
     interpolation: Interpolation
     antialias: bool | None
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         warn_if_not_antialiased(self.antialias)
         size = params["size"]
         height, width = boxes.resize_by_edge(inpt.height, inpt.width, size[0], None) if len(size) == 1 else size
@@ -55,7 +54,7 @@ class RandomResize(_DrawnResize):
         self.interpolation = interpolation
         self.antialias = antialias
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         return {"size": [int(torch.randint(self.min_size, self.max_size, ()))]}
 
 
@@ -88,7 +87,7 @@ class RandomShortestSize(_DrawnResize):
         self.interpolation = interpolation
         self.antialias = antialias
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         height, width = common_size(flat_inputs)
         size = self.min_size[int(torch.randint(len(self.min_size), ()))]
         return {"size": drawn_boxes.scaled_shorter(height, width, size, self.max_size)}
@@ -121,7 +120,7 @@ class ScaleJitter(_DrawnResize):
         self.interpolation = interpolation
         self.antialias = antialias
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         height, width = common_size(flat_inputs)
         low, high = self.scale_range[0], self.scale_range[1]
         scale = low + torch.rand(1) * (high - low)  # a tensor, for torchvision's roundings to float32
@@ -158,12 +157,12 @@ class RandomZoomOut(RandomTransform):
         if side_range[0] < 1.0 or side_range[0] > side_range[1]:
             raise ValueError(f"Invalid side range provided {side_range}.")
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         height, width = common_size(flat_inputs)
         low, high = self.side_range[0], self.side_range[1]
         factor = low + torch.rand(1) * (high - low)  # tensors, for torchvision's roundings to float32
         left, top = torch.rand(2)
         return {"padding": list(drawn_boxes.zoomed_out(height, width, factor, left, top))}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         return functional_pil.pad(inpt, params["padding"], fill_of(self._fill, type(inpt)), "constant")

@@ -12,7 +12,7 @@ from PIL import Image
 from headrace._recipe.arithmetic import functional_pil, warps
 from headrace._recipe.steps.steps import FILTERS
 from headrace.transforms._arguments import Fills, Interpolation, fill_of, fills_by_class, filter_name
-from headrace.transforms._base import PIL_ALONE, RandomTransform, Transform, common_size, torch_place
+from headrace.transforms._base import PIL_ALONE, Params, RandomTransform, Transform, common_size, torch_place
 
 
 def _check_length(given: object, name: str, lengths: Sequence[int]) -> None:
@@ -34,7 +34,7 @@ def _angles(given: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]
     return [float(one) for one in given]
 
 
-def _checked_center(given: object) -> Any:
+def _checked_center(given: Sequence[float] | None) -> Any:
     if given is not None:
         _check_length(given, "center", (2,))
     return given
@@ -45,7 +45,7 @@ def _uniform(low: float, high: float) -> float:
     return torch.empty(1).uniform_(low, high).item()
 
 
-def _options(transform: Any, image: Image.Image) -> dict[str, Any]:
+def _options(transform: RandomRotation | RandomAffine | RandomPerspective, image: Image.Image) -> Params:
     """Returns Pillow's arguments `resample` and `fillcolor`."""
     fill = functional_pil.pixel(fill_of(transform._fill, type(image)), image)
     return {"resample": Image.Resampling(FILTERS[filter_name(transform.interpolation)]), "fillcolor": fill}
@@ -93,14 +93,11 @@ class RandomRotation(Transform):
         """Draws an angle as torchvision v1's static method does."""
         return _uniform(float(degrees[0]), float(degrees[1]))
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         return {"angle": self.get_params(self.degrees)}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
-        rotated: Image.Image = inpt.rotate(
-            params["angle"], expand=self.expand, center=self.center, **_options(self, inpt)
-        )
-        return rotated
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
+        return inpt.rotate(params["angle"], expand=self.expand, center=self.center, **_options(self, inpt))
 
 
 class RandomAffine(Transform):
@@ -175,16 +172,15 @@ class RandomAffine(Transform):
         shear_y = _uniform(shears[2], shears[3]) if shears is not None and len(shears) == 4 else 0.0
         return angle, (shift_x, shift_y), scale, (shear_x, shear_y)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         height, width = common_size(flat_inputs)
         drawn = self.get_params(self.degrees, self.translate, self.scale, self.shear, (width, height))
         return dict(zip(("angle", "translate", "scale", "shear"), drawn, strict=True))
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         x, y = (inpt.width * 0.5, inpt.height * 0.5) if self.center is None else map(float, self.center)
         matrix = warps.inverse_affine_matrix((x, y), **params, version=2)
-        warped: Image.Image = inpt.transform(inpt.size, Image.Transform.AFFINE, matrix, **_options(self, inpt))
-        return warped
+        return inpt.transform(inpt.size, Image.Transform.AFFINE, matrix, **_options(self, inpt))
 
 
 class RandomPerspective(RandomTransform):
@@ -228,12 +224,11 @@ class RandomPerspective(RandomTransform):
         lows = [(0, 0), (width - 1 - x, 0), (width - 1 - x, height - 1 - y), (0, height - 1 - y)]
         return start, [[left + torch_place(x + 1), top + torch_place(y + 1)] for left, top in lows]
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self, flat_inputs: list[object]) -> Params:
         height, width = common_size(flat_inputs)
         start, end = self.get_params(width, height, self.distortion_scale)
         return {"coefficients": warps.perspective_coefficients(start, end)}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         numbers = params["coefficients"]
-        warped: Image.Image = inpt.transform(inpt.size, Image.Transform.PERSPECTIVE, numbers, **_options(self, inpt))
-        return warped
+        return inpt.transform(inpt.size, Image.Transform.PERSPECTIVE, numbers, **_options(self, inpt))

@@ -66,7 +66,7 @@ def test_a_rank_is_given_everything_as_by_torch(monkeypatch, make):
     """Without distributed=True nothing is sharded: rank 0 may evaluate alone, or a dataset may shard itself."""
     in_a_job(monkeypatch, 0, 4)
     loader = DataLoader(make(), 4)
-    assert not loader.shards_itself and len(loader) == len(TorchDataLoader(make(), 4)) == 6
+    assert not loader._shards_itself and len(loader) == len(TorchDataLoader(make(), 4)) == 6
     with pytest.warns(UserWarning, match="each of the 4 ranks of torchrun reads all samples .* distributed=True"):
         iter(loader)
     assert "each reads all samples" in str(loader.explain())
@@ -80,7 +80,7 @@ def test_a_rank_is_given_everything_as_by_torch(monkeypatch, make):
 def test_dealing_out_is_asked_for_by_one_word(monkeypatch):
     in_a_job(monkeypatch, 1, 2)
     asked, told = DataLoader(FEW, 4, distributed=True), DataLoader(FEW, 4, rank=1, world_size=2)
-    assert asked.shards_itself and torch.equal(*(torch.cat([y for _, y in one]) for one in (asked, told)))
+    assert asked._shards_itself and torch.equal(*(torch.cat([y for _, y in one]) for one in (asked, told)))
     given = DataLoader(FEW, 4, sampler=range(8), distributed=True)
     assert torch.cat([y for _, y in given]).tolist() == [1, 3, 5, 7]
 
@@ -104,7 +104,7 @@ def test_a_sampler_of_the_users_stays_in_the_epoch_it_was_told():
     mine = Mine(FEW)
     mine.set_epoch(5)
     loader = DataLoader(FEW, 4, sampler=mine, rank=0, world_size=2)
-    loader.peek_epoch(), loader.verify(1)
+    loader._peek_epoch(), loader.verify(1)
     assert mine.epoch == 5
     assert next(iter(loader))[1].tolist() == [5, 7, 9, 11]
     loader.set_epoch(2)
@@ -146,7 +146,7 @@ def test_set_epoch_of_the_sampler_is_that_of_the_loader():
     again = ranks(2, batch_size=4, shuffle=True)[1]
     for number in (2, 0, 3):
         again.sampler.set_epoch(number)
-        assert again.peek_epoch()[0].epoch == number
+        assert again._peek_epoch()[0].epoch == number
         assert_same(again, epochs[number])
     again.set_epoch(1)
     assert_same(again, epochs[1])

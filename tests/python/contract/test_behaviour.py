@@ -13,7 +13,7 @@ def test_batches_lie_where_they_were_asked_for(place):
     images, targets = next(iter(loader))
     want = "cuda" if place.name == "cuda" else "cpu"
     assert images.device.type == targets.device.type == want
-    assert loader.destination.way == ("memory" if place.name == "cpu" else "fused"), loader.explain()
+    assert loader._own.destination.way == ("memory" if place.name == "cpu" else "fused"), loader.explain()
 
 
 def test_verify_compares_with_the_oracle(place):

@@ -118,7 +118,7 @@ def test_tensors_may_be_written_to():
         assert torch.equal(images, wanted)
         images.mul_(0).sub_(1)
         labels.fill_(-1)
-    assert expected[0][1].tolist() == [0, 1, 2] and loader.source.target(0) == 0
+    assert expected[0][1].tolist() == [0, 1, 2] and loader._source.target(0) == 0
 
 
 def test_a_smaller_last_batch_and_growing_batches():

@@ -23,7 +23,7 @@ def assert_native(transform: Any) -> None:
     loader = DataLoader(blobs(2, transform), 1)
     assert loader.native
     for k, (images, _) in enumerate(loader):
-        expected = transform(loader.source.image(k))
+        expected = transform(loader._source.image(k))
         assert images.dtype == expected.dtype and torch.equal(images[0], expected)
 
 

@@ -53,7 +53,7 @@ def test_a_subclass_that_only_finds_its_files_otherwise(torchvision, root):
     loader = DataLoader(Reversed(root, TINY), 5)
     assert_same(loader, loader.reference())
     assert next(iter(loader))[1].tolist() == [2] * 5
-    assert loader.source.location(0).endswith("class_0/0000.jpg")
+    assert loader._source.location(0).endswith("class_0/0000.jpg")
 
 
 def test_what_overrides_what_would_not_be_called_is_handed_to_torch(torchvision, root):

@@ -6,11 +6,13 @@ import ast
 import subprocess
 import sys
 from dataclasses import fields
+from inspect import signature
 
 import pytest
+from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace._loading.native.loader_attributes import OwnAttributes
-from headrace._loading.native.settings import OwnSettings
+from headrace import DataLoader
+from headrace._loading.native.loader_attributes import OwnArguments
 from support import WATCHDOG_S
 
 #: All of them. What a method needs, it imports: add no room here that a program may never use.
@@ -21,6 +23,8 @@ FOR_THE_CLASS = {
     "headrace._base.version",
     "headrace._base.checks",
     "headrace._loading",
+    "headrace._loading.integrations",
+    "headrace._loading.integrations.accelerate_hook",
     "headrace._loading.native",
     "headrace._loading.native.loader_attributes",
     "headrace._reports",
@@ -99,5 +103,6 @@ def test_a_torch_that_is_too_old_is_refused_in_one_sentence() -> None:
     assert done.returncode == 1 and done.stderr.splitlines()[-1] == said
 
 
-def test_each_own_setting_is_an_attribute_that_is_set_once() -> None:
-    assert {one.name for one in fields(OwnSettings)} == set(OwnAttributes.__annotations__) - {"_own"}
+def test_the_own_arguments_are_those_that_torch_does_not_have() -> None:
+    ours, theirs = (set(signature(one.__init__).parameters) for one in (DataLoader, TorchDataLoader))
+    assert {one.name for one in fields(OwnArguments)} == ours - theirs - {"rank", "world_size"}

@@ -235,7 +235,7 @@ def test_the_oracle_and_out_transforms_of_a_rank():
         assert "0 differ" in str(loader.verify())
         expected = list(loader.reference())
         assert_same(loader, expected)
-        plain = DataLoader(FEW, 2, True, seed=3, rank=loader.world.rank, world_size=3)
+        plain = DataLoader(FEW, 2, True, seed=3, rank=loader._own.world.rank, world_size=3)
         firsts.add(float((expected[0][0] - next(iter(plain))[0]).mean()))
     assert len(firsts) == 3  # each rank draws other numbers
 

@@ -69,7 +69,7 @@ class ChosenNumbers:
             vars(self).update(num_workers=AutoWorkers.of(num_workers), prefetch_factor=prefetch_factor)
 
     @property
-    def tuner(self) -> Tuner | None:
+    def _active_tuner(self) -> Tuner | None:
         """What chooses the numbers; None if they are given."""
         return self._tuner if self._tuner is not None and _is_auto(vars(self).get("num_workers")) else None
 

@@ -34,7 +34,7 @@ def choose(loader: Any, pace: Pace | None) -> None:
     Args:
         pace: of the epoch before; None: there was none.
     """
-    tuner: Tuner | None = loader.tuner
+    tuner: Tuner | None = loader._active_tuner
     if tuner is None or pace is None or why_fixed(loader):
         return
     now = tuner.choice.threads

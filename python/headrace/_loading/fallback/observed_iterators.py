@@ -164,12 +164,12 @@ def begin(loader: Any, watch: Watch, generator: torch.Generator | None) -> Any:
     held = Held(watch)
     others["_index_sampler"] = _Sampler(loader._index_sampler, held)
     if loader.num_workers == 0:
-        return _single()(_View(loader, others), held, loader.defers)
+        return _single()(_View(loader, others), held, loader._defers)
     collate_fn, init_fn, returned = loader.collate_fn, loader.worker_init_fn, None
     if watch.workers is not None:
         carrier = watch.workers.carrier
         others["dataset"], collate_fn, init_fn = carrier, carrier.collate, carrier.start
-    if loader.defers:
+    if loader._defers:
         ahead = loader.prefetch_factor
         deferring = InWorkers(collate_fn, init_fn, workers=loader.num_workers, ahead=ahead)
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.returned()

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset, IterDataPipe, MapDataPipe
 
+from headrace._base.checks import Unasked
 from headrace._loading.epoch.sampler_state import is_stateful
 from headrace._loading.fallback.worker_wrappers import (
     OF_MAIN,
@@ -23,7 +24,6 @@ from headrace._loading.fallback.worker_wrappers import (
     Users,
     WorkerPlace,
 )
-from headrace._loading.native.loader_attributes import Unasked
 
 _LOOK_S = 0.002  # between two looks for what a worker has not left yet
 

@@ -6,11 +6,9 @@ everything else of headrace's loader would be lost. See decision 0010.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
-import accelerate.accelerator
 import torch
 from accelerate.data_loader import DataLoaderShard
 from accelerate.data_loader import prepare_data_loader as stock_prepare
@@ -19,6 +17,7 @@ from torch.utils.data import BatchSampler, IterableDataset
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
+from headrace._base.types import Function
 from headrace._loading.integrations import accelerate_wrappers
 from headrace._loading.integrations.loader_handoff import LoopPosition, Redeemed, Tickets, remade
 from headrace._recipe.draws.seeded_sampler import sampler_chain
@@ -26,30 +25,24 @@ from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler
 
 
-def take_over(ours: type[Any]) -> None:
-    """Patches Accelerate to prepare loaders of the class `ours` by `prepared`; other loaders are not affected.
+def prepare(stock: Function, ours: type, dataloader: Any, *args: Any, **options: Any) -> Any:
+    """Returns a loader of headrace prepared for Accelerate.
 
     A loader that torch delivers is prepared as torch's own and stays inside what Accelerate makes of it, unless it has
     arguments that Accelerate would lose.
+
+    Args:
+        stock: Accelerate's ``prepare_data_loader``.
+        ours: headrace's DataLoader.
+        args, options: the other arguments of `stock`.
     """
-    before = accelerate.accelerator.prepare_data_loader
-    if hasattr(before, "_headrace"):
-        return
-
-    @functools.wraps(before)
-    def prepare_data_loader(dataloader: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(dataloader, ours):
-            return before(dataloader, *args, **kwargs)
-        if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
-            with accelerate_wrappers.preparing(dataloader):
-                return before(as_torchs(dataloader), *args, **kwargs)
-        asked = inspect.signature(stock_prepare).bind(dataloader, *args, **kwargs)
-        asked.apply_defaults()
-        return prepared(**asked.arguments)
-
-    prepare_data_loader._headrace = True  # type: ignore[attr-defined]
-    accelerate.accelerator.prepare_data_loader = prepare_data_loader
     accelerate_wrappers.take_part(ours)
+    if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
+        with accelerate_wrappers.preparing(dataloader):
+            return stock(as_torchs(dataloader), *args, **options)
+    asked = inspect.signature(stock_prepare).bind(dataloader, *args, **options)
+    asked.apply_defaults()
+    return prepared(**asked.arguments)
 
 
 def _is_stream(loader: Any) -> bool:
@@ -59,7 +52,7 @@ def _is_stream(loader: Any) -> bool:
 def _has_more_than_torchs(loader: Any) -> bool:
     """Returns whether a loader has arguments that Accelerate would lose. A loader that shards itself has seed 0 by
     default, which does not count."""
-    return loader.out_transform is not None or loader.seed not in ((None, 0) if loader.shards_itself else (None,))
+    return loader.out_transform is not None or loader.seed not in ((None, 0) if loader._shards_itself else (None,))
 
 
 def as_torchs(loader: Any) -> TorchDataLoader[Any]:
@@ -73,9 +66,9 @@ def as_torchs(loader: Any) -> TorchDataLoader[Any]:
         raise ValueError(
             "Accelerate replaces a loader over an IterableDataset and drops out_transform: call it on the batches"
         )
-    if loader.resumes:
+    if loader._resumes:
         raise RuntimeError("Accelerate replaces this loader: load the state after accelerator.prepare")
-    if _is_stream(loader) or not loader.shards_itself:
+    if _is_stream(loader) or not loader._shards_itself:
         return loader  # type: ignore[no-any-return]
     names = inspect.signature(TorchDataLoader.__init__).parameters
     given = {name: getattr(loader, name) for name in names if hasattr(loader, name)}
@@ -100,7 +93,7 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
         raise ValueError(
             "headrace makes the batches of each process in that process; leave dispatch_batches out of the Accelerator"
         )
-    if not dataloader.batched:
+    if not dataloader._auto_collation:
         raise ValueError("Accelerate shards batches, not samples: give the DataLoader a batch_size other than None")
     stateful = asked.pop("use_stateful_dataloader")  # headrace's loader has states without torchdata's
     given = sharded_by_the_user(dataloader)
@@ -118,7 +111,7 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
             raise ValueError(f"split_batches cannot split the batches of {type(whole).__qualname__}: leave it out")
         else:  # Accelerate's own sharding drops batches that are not full
             share = ShardedSampler(whole, share.num_processes, share.process_index)
-    if share is not whole or dataloader.shards_itself or getattr(whole, "sampler", None) is not before:
+    if share is not whole or dataloader._shards_itself or getattr(whole, "sampler", None) is not before:
         dataloader = remade(dataloader, batch_sampler=share)
     padded = None if given or kept_whole else whole
     return PreparedLoader(shard, dataloader, padded, use_stateful_dataloader=stateful)
@@ -126,7 +119,7 @@ def prepared(dataloader: Any, **asked: Any) -> PreparedLoader:
 
 def sharded_by_the_user(loader: Any) -> bool:
     """Returns whether the user gave the loader a sampler that shards already, which must not be sharded again."""
-    if loader.shards_itself:
+    if loader._shards_itself:
         return False
     return any(isinstance(layer, TorchDistributedSampler) for layer in sampler_chain(loader.batch_sampler))
 
@@ -137,7 +130,7 @@ def whole_order(loader: Any) -> Any:
     if type(sampler) is SeededRandomSampler and loader.batch_size is not None:
         # The same order without a `generator` attribute: Accelerate would set one that the order does not depend on.
         sampler = DistributedSampler(loader.dataset, 1, 0, seed=sampler.seed)
-    elif not loader.shards_itself:
+    elif not loader._shards_itself:
         return loader.batch_sampler
     elif isinstance(sampler, ShardedSampler):
         sampler = sampler.sampler

@@ -40,6 +40,7 @@ def preparing(loader: object) -> Iterator[None]:
         _preparing.loader = before
 
 
+@functools.cache
 def take_part(ours: type[Any]) -> None:
     """Makes each loader of Accelerate that is made of one of the class `ours` keep it, also one that skips batches."""
     stock = DataLoaderAdapter.__init__

@@ -154,7 +154,7 @@ def remade(loader: Any, *, batch_sampler: Any) -> Any:
     Raises:
         RuntimeError: a state was loaded; its position would not be valid in the new order.
     """
-    if loader.resumes:
+    if loader._resumes:
         raise RuntimeError("this loader's batches are sharded again: load the state after accelerator.prepare")
     names = inspect.signature(type(loader).__init__).parameters
     kept = {name: getattr(loader, name) for name in names if hasattr(loader, name)}

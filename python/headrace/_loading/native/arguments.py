@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch.utils.data import get_worker_info
@@ -16,7 +15,7 @@ from headrace._base.ranks import World
 from headrace._loading.autotune.budget import AutoWorkers
 from headrace._loading.native import sample_errors
 from headrace._recipe.images.memory_format import Layout
-from headrace._recipe.steps.recipe import DTYPES, Recipe
+from headrace._recipe.steps.recipe import DTYPES
 
 
 def warn_of_no_effect(multiprocessing_context: object, pin_memory_device: str) -> None:
@@ -27,7 +26,7 @@ def warn_of_no_effect(multiprocessing_context: object, pin_memory_device: str) -
         _warn("pin_memory_device has no effect: pin_memory=True pins for the current accelerator, as in torch")
 
 
-def check_own_arguments(own: Mapping[str, Any]) -> None:
+def check_own_arguments(own: Mapping[str, object]) -> None:
     """Checks headrace's own arguments, keyed by name.
 
     Raises:
@@ -104,14 +103,6 @@ def warn_of_empty_epoch(samples: int, batch_size: int | None, drop_last: bool, w
         )
 
 
-def check_replaceable(recipe: Recipe, on_error: str) -> None:
-    """Raises ValueError if a replacement sample may have another output size than the failed one."""
-    if recipe.variants and on_error == "replace":
-        raise ValueError(
-            'on_error="replace" does not work with ByAspectRatio: the next sample may have another size; use "skip"'
-        )
-
-
 def check_pinning(pin_memory: bool, where: torch.device, way: str) -> None:
     """Warns if batches are on a device, where pinning has no meaning."""
     if pin_memory and way != "memory":
@@ -124,7 +115,7 @@ def can_pin(pin_memory: bool) -> bool:
         _warn(
             "'pin_memory' argument is set as true but no accelerator is found, "
             "then device pinned memory won't be used.",
-            stacklevel=6,  # the caller of iter()
+            stacklevel=7,  # the caller of iter()
         )
         return False
     return pin_memory
@@ -150,7 +141,7 @@ def warn_of_torch(reason: str, *, deferred: bool) -> None:
         f"torch's DataLoader delivers these batches, {how}: {reason}. This warning comes once; "
         "loader.explain() gives the reason for every loader",
         UserWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from torch.utils.data import default_convert
 
 from headrace._base.errors import SampleError
@@ -67,7 +68,7 @@ class NativeIterator(Ending):
         loader: the loader, which lives as long as this iterator where its figures are published; otherwise None.
     """
 
-    loader: Any = None
+    loader: object = None
 
     def __init__(
         self,
@@ -275,7 +276,7 @@ class NativeIterator(Ending):
         """Takes the images from the engine; returns False if all samples of the batch failed and are skipped."""
         if results.images is None:
             places: list[int] | None = None
-            if self._failed(begun, results) and self._settings.on_error == "skip":
+            if self._failed(begun, results) and self._faults.skips:
                 places = sorted(set(range(len(begun.ordered.indices))) - set(results.failed))
                 if not places:
                     self._leave_out(begun)
@@ -293,7 +294,7 @@ class NativeIterator(Ending):
     def _timed_out(self) -> RuntimeError:
         return RuntimeError(f"DataLoader timed out after {self._settings.timeout} seconds")
 
-    def _targets(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
+    def _targets(self, indices: npt.NDArray[np.int64]) -> Any:
         """Returns the targets, collated in the caller's thread."""
         with self._settings.default_device():
             if self._settings.batched:
@@ -309,7 +310,7 @@ class NativeIterator(Ending):
             indices = results.indices
             results.errors = sample_errors.describe(results.failures, indices, self._source)
             results.failed = [one.sample for one in results.failures]
-            if results.errors and self._settings.on_error == "raise":
+            if results.errors and self._faults.raises:
                 with begun.failing():
                     sample_errors.call_labels(self._source, indices[: min(results.failed)])
                 begun.error = sample_errors.raised(results.errors[0])
@@ -318,7 +319,7 @@ class NativeIterator(Ending):
                 self._note(results.errors)
         return bool(results.failed)
 
-    def _replace(self, begun: Begun, results: Results) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _replace(self, begun: Begun, results: Results) -> npt.NDArray[np.int64]:
         """Replaces failed samples by the next samples of the dataset, made with the failed samples' draws."""
         assert begun.draws is not None
         indices, places = begun.ordered.indices.copy(), results.failed

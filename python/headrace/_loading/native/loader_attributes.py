@@ -1,34 +1,29 @@
-"""The loader's attributes that mirror its own settings: each is set once, and a copy of the loader keeps it."""
+"""headrace's own arguments: their list, and the loader's attributes of the same names, which are set once."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 if TYPE_CHECKING:
-    from headrace._base.ranks import World
-    from headrace._engine.destination import Destination
-    from headrace._storage.entry_points.entry_points import EntryPoints
+    from headrace._base.types import State
+from headrace._storage.entry_points.entry_points import EntryPoints
 
 OnError = Literal["raise", "skip", "replace"]
 OutTransform = Callable[[Any], Any]
 
 
-class Unasked(int):
-    """A default of an argument that acts in another way than the same number given."""
-
-
-class OwnAttributes:
-    """Mixed into the loader: the fields of its OwnSettings as attributes of the same names."""
-
-    _own: Any  # the loader's OwnSettings
+@dataclass(init=False, repr=False, eq=False)
+class OwnArguments:
+    """Arguments that torch's DataLoader does not have, as given; in a distributed job `seed` defaults to 0, and bytes
+    for `entry_points` are an object."""
 
     seed: int | None
-    device: Any
+    device: object
     decoder: str
     deterministic: bool
     dtype: torch.dtype | None
@@ -39,16 +34,24 @@ class OwnAttributes:
     distributed: bool
     snapshot_every_n_steps: int | None
     deferred_images: bool
-    cpu_affinity: Any
+    cpu_affinity: Sequence[int] | Literal["gpu"] | None
     entry_points: EntryPoints | Literal["auto"] | None
-    destination: Destination
-    cores: tuple[int, ...]
-    world: World
-    reads_whole: bool
-    native_arguments: tuple[str, ...]
+
+
+class OwnAttributes(OwnArguments):
+    """Mixed into the loader: `OwnArguments` as attributes, which a copy of the loader keeps.
+
+    Lightning and others recreate a loader from attributes that are named like its arguments, as torch's are.
+    """
+
+    _own: Any  # OwnSettings
+
+    def _set_own(self, own: OwnArguments) -> None:
+        self._own = own
+        vars(self).update({name: getattr(own, name) for name in _SET_ONCE})
 
     @property
-    def defers(self) -> bool:
+    def _defers(self) -> bool:
         """Whether an epoch that torch delivers opens images deferred.
 
         Not if a function of a library was replaced, which may be one that native pixels do not call.
@@ -60,19 +63,19 @@ class OwnAttributes:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         # Even a shallow copy gets epochs and threads of its own.
         own = ("_epochs", "_torch_epochs", "_runner", "_tuner")
         kept = {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}
         # torch.save uses a pickle protocol below 4, which does not support torch.memory_format.
-        kept["_own"] = replace(self._own, memory_format=str(self.memory_format))
-        return {name: value for name, value in kept.items() if name not in vars(self._own)}
+        kept["_own"] = copy.copy(self._own)
+        vars(kept["_own"])["memory_format"] = str(self.memory_format)
+        return {name: value for name, value in kept.items() if name not in _SET_ONCE}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
+    def __setstate__(self, kept: State) -> None:
         memory_format = getattr(torch, kept["_own"].memory_format.removeprefix("torch."))
-        own = replace(kept["_own"], memory_format=memory_format)
-        vars(self).update(kept, _own=own)
-        vars(self).update(vars(own))
+        vars(self).update(kept)
+        self._set_own(replace(kept["_own"], memory_format=memory_format))
 
 
-_SET_ONCE = frozenset(OwnAttributes.__annotations__) - {"_own"}
+_SET_ONCE = frozenset(one.name for one in fields(OwnArguments))

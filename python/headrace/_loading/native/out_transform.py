@@ -41,17 +41,17 @@ class SeededBatches:
 class TransformedBatches:
     """Applies `function` to the batches of torch's iterator, without seeding any generator."""
 
-    def __init__(self, batches: Any, function: OutTransform) -> None:
+    def __init__(self, batches: Iterator[object], function: OutTransform) -> None:
         self._batches, self._function = batches, function
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return self
 
     def __next__(self) -> Any:
         return self._function(next(self._batches))
 
     def __len__(self) -> int:
-        return len(self._batches)
+        return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length
 
 
 def seeded(

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace._base.errors import SampleError
 from headrace._base.exceptions import is_a
+from headrace._base.types import Array
 from headrace._engine.engine import Failure, Flight
 from headrace._loading.epoch.delivery_tracker import Delivery
 from headrace._loading.epoch.order import OrderedBatch
@@ -67,7 +69,7 @@ class Results:
 
     flight: Flight
     number: int
-    indices: np.ndarray[Any, np.dtype[np.int64]]
+    indices: npt.NDArray[np.int64]
     claim: Claim = field(default_factory=Claim)
     images: Any = None
     failures: list[Failure] | None = None
@@ -99,7 +101,7 @@ class Begun:
 
     ordered: OrderedBatch
     delivery: Delivery
-    draws: np.ndarray[Any, Any] | None = None
+    draws: Array | None = None
     results: Results | None = None
     error: BaseException | None = None  # why it cannot be begun, or handed out
     taker: object | None = None  # identifies the next() call that is about to return it

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace._base.errors import SampleError, native_cause, sample_error, to_raise
 from headrace._base.exceptions import is_a, shown, traceback_of, with_causes
@@ -73,7 +74,7 @@ def raised(error: SampleError) -> BaseException:
     return to_raise(error)
 
 
-def call_labels(source: Source, indices: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+def call_labels(source: Source, indices: npt.NDArray[np.int64]) -> None:
     """Calls the functions of labels of the samples before one that failed, as torch has by then."""
     if source.has_targets:
         for index in indices.tolist():
@@ -97,11 +98,15 @@ class FaultLog:
         on_error, max_errors: the loader's arguments.
         progress: progress of the epoch; stores the errors.
         owner: the epoch's iterator, which has it warn at the end; None: nothing warns.
+
+    Attributes:
+        raises, skips: what is done about a failed sample; if neither, it is replaced.
     """
 
     def __init__(self, on_error: OnError, max_errors: int | None, progress: EpochErrors, owner: object | None) -> None:
         self.owner = None if owner is None else weakref.ref(owner)
-        self._on_error, self._max_errors = on_error, max_errors
+        self.raises, self.skips = on_error == "raise", on_error == "skip"
+        self._max_errors = max_errors
         self._progress = progress
         self._indices: set[int] = set()
         self._reported = False
@@ -137,7 +142,7 @@ class FaultLog:
         if not noted or self._reported:
             return
         self._is_reported()
-        done = "skipped" if self._on_error == "skip" else "replaced by their neighbours"
+        done = "skipped" if self.skips else "replaced by their neighbours"
         warnings.warn(
             f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; "
             f"loader.errors lists them, the first is {noted[0]}",
@@ -168,12 +173,12 @@ class Source(Located, Protocol):
     @property
     def ahead_bytes(self) -> int: ...
 
-    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int: ...
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int: ...
 
     def metadata(self, index: int) -> dict[Any, Any]: ...
 
     def target(self, index: int) -> Any: ...
 
-    def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any: ...
+    def targets_of(self, indices: npt.NDArray[np.int64]) -> Any: ...
 
     def batch_of(self, images: Any, targets: Any) -> Any: ...

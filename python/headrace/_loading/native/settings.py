@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils.data import IterableDataset
+from torch.utils.data import Dataset, IterableDataset, Sampler
 
 from headrace._base.ranks import World
+from headrace._base.types import Function
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination
 from headrace._loading.autotune import affinity
 from headrace._loading.epoch.sampler_setup import Samplers
 from headrace._loading.native import arguments
-from headrace._loading.native.loader_attributes import OnError, OutTransform
+from headrace._loading.native.loader_attributes import OwnArguments
 from headrace._recipe.images.memory_format import Layout
-from headrace._storage.entry_points.entry_points import EntryPoints, checked_entry_points
+from headrace._storage.entry_points.entry_points import checked_entry_points
 
 if TYPE_CHECKING:
     from headrace._loading.autotune.tuner import Tuner
@@ -28,10 +29,9 @@ READ_AHEAD = 64  #: batches, with num_workers="auto"; above any number in flight
 _NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnSettings:
-    """headrace's own arguments, as given; in a distributed job `seed` defaults to 0, and bytes for `entry_points` are
-    an object.
+@dataclass(kw_only=True)
+class OwnSettings(OwnArguments):
+    """headrace's own arguments, checked and resolved. Nothing changes them later.
 
     Attributes:
         destination: `device`, `decoder` and `deterministic`, resolved.
@@ -41,30 +41,11 @@ class OwnSettings:
         native_arguments: names of the arguments that need the native path and are not at their defaults.
     """
 
-    seed: int | None
-    device: Any
-    decoder: str
-    deterministic: bool
-    dtype: torch.dtype | None
-    memory_format: torch.memory_format
-    on_error: OnError
-    max_errors: int | None
-    out_transform: OutTransform | None
-    distributed: bool
-    snapshot_every_n_steps: int | None
-    deferred_images: bool
-    cpu_affinity: Any
-    entry_points: EntryPoints | Literal["auto"] | None
     destination: Destination
     cores: tuple[int, ...]
     world: World
     reads_whole: bool
     native_arguments: tuple[str, ...]
-
-    @classmethod
-    def among(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the arguments that `of` takes as `own`, of all those of a loader, by name."""
-        return {one.name: given[one.name] for one in fields(cls) if one.name in given}
 
     @classmethod
     def of(
@@ -74,36 +55,38 @@ class OwnSettings:
         generator: torch.Generator | None,
         rank: int | None,
         world_size: int | None,
-        own: dict[str, Any],
-        defaults: Mapping[str, Any],
+        defaults: Mapping[str, object],
+        **own: Any,
     ) -> OwnSettings:
         """Checks the arguments of a loader.
 
         Args:
             dataset, given, generator, rank, world_size: the loader's arguments.
-            own: the remaining arguments of headrace's own, keyed by name.
             defaults: defaults of all arguments, by name.
+            own: the arguments that `OwnArguments` lists.
 
         Raises:
             TypeError, ValueError, RuntimeError: see DataLoader.
         """
         arguments.check_own_arguments(own)
-        native_arguments = tuple(name for name in _NATIVE_ONLY if not _is_default(name, own[name], defaults[name]))
-        own["entry_points"] = checked_entry_points(own["entry_points"])
+        native_arguments = tuple(one for one in _NATIVE_ONLY if not _is_default(one, own[one], defaults[one]))
+        entry_points = checked_entry_points(own.pop("entry_points"))
         destination = destinations.resolve(own["device"], own["decoder"], own["deterministic"])
         cores = affinity.resolve(own["cpu_affinity"], destination.device)
         world = World.requested(rank, world_size, own["distributed"])
-        reads_whole = not (given.any or world.given or own["distributed"] or isinstance(dataset, IterableDataset))
-        if own["seed"] is not None:
-            own["seed"] = int(own["seed"])
+        seed = own.pop("seed")
+        if seed is not None:
+            seed = int(seed)
         elif generator is None and world.is_job:
-            own["seed"] = 0  # as in torch's DistributedSampler: all ranks must agree on the order
+            seed = 0  # as in torch's DistributedSampler: all ranks must agree on the order
         return cls(
             **own,
+            seed=seed,
+            entry_points=entry_points,
             destination=destination,
             cores=cores,
             world=world,
-            reads_whole=reads_whole,
+            reads_whole=not (given.any or world.given or own["distributed"] or isinstance(dataset, IterableDataset)),
             native_arguments=native_arguments,
         )
 
@@ -128,6 +111,24 @@ class OwnSettings:
         )
         self._refuse(_OF_IMAGES, why)
 
+    def refuse_replacing(self, *, varies: bool, streams: bool = False) -> None:
+        """Raises ValueError if ``on_error="replace"`` has no sample to take for a failed one.
+
+        Args:
+            varies: whether the next sample may have another output size.
+            streams: whether the next sample has not been read yet.
+        """
+        if self.on_error != "replace":
+            return
+        if varies:
+            raise ValueError(
+                'on_error="replace" does not work with ByAspectRatio: the next sample may have another size; use "skip"'
+            )
+        if streams:
+            raise ValueError(
+                'on_error="replace" takes the next sample of the dataset, which a stream has not read yet; use "skip"'
+            )
+
     def _refuse(self, names: tuple[str, ...], why: str) -> None:
         for name in names:
             if name in self.native_arguments:
@@ -140,7 +141,7 @@ def _is_default(name: str, value: object, default: object) -> bool:
     return value is default or (default is not None and bool(value == default))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Settings(OwnSettings):
     """All arguments of a loader. torch's are read from the loader's attributes, because some may change after
     construction.
@@ -150,12 +151,12 @@ class Settings(OwnSettings):
         tuner: chooses `num_workers`, and `prefetch_factor` if that is not given; None if both are.
     """
 
-    dataset: Any
+    dataset: Dataset[object]
     batch_size: int | None
-    sampler: Any
-    batch_sampler: Any
+    sampler: Sampler[object] | Iterable[object]
+    batch_sampler: Sampler[list[object]] | Iterable[list[object]] | None
     num_workers: int
-    collate_fn: Callable[..., Any] | None
+    collate_fn: Function | None
     pin_memory: bool
     timeout: float
     worker_init_fn: Callable[[int], None] | None
@@ -167,8 +168,9 @@ class Settings(OwnSettings):
     @classmethod
     def now(cls, own: OwnSettings, loader: object) -> Settings:
         """Returns the settings of a loader with the current values of its attributes."""
-        torchs = {one.name: getattr(loader, one.name) for one in fields(cls) if one.name not in vars(own)}
-        return cls(**vars(own), **torchs)
+        names = {one.name: one.name for one in fields(cls) if one.name not in vars(own)}
+        names |= {"batched": "_auto_collation", "tuner": "_active_tuner"}
+        return cls(**vars(own), **{name: getattr(loader, attribute) for name, attribute in names.items()})
 
     @property
     def fixed_workers(self) -> int | None:
@@ -203,7 +205,7 @@ class Settings(OwnSettings):
         """Number of ranks that step together."""
         return max(self.world.size, getattr(self.sampler, "num_replicas", 1))
 
-    def default_device(self) -> AbstractContextManager[Any]:
+    def default_device(self) -> AbstractContextManager[object]:
         """Returns a context in which torch's default device is what it is where torch would collate: that of the
         program in its own thread, and the CPU in workers."""
         elsewhere = self.depth > 0 and torch.get_default_device().type != "cpu"

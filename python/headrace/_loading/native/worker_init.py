@@ -13,8 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 import torch
 
@@ -64,7 +63,7 @@ _DEEPEST = 12
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-def only_seeds(function: Callable[[int], Any], dataset: object = None) -> bool:
+def only_seeds(function: Callable[[int], object], dataset: object = None) -> bool:
     """Whether a worker_init_fn does nothing that a batch could show but to seed generators.
 
     Args:
@@ -95,7 +94,7 @@ class _Seeding(Frames):
     def __init__(self, dataset: object) -> None:
         super().__init__()
         self._dataset = dataset
-        self._running: list[Any] = []
+        self._running: list[object] = []
 
     # ---- values ------------------------------------------------------------------------------------------------------
 
@@ -251,9 +250,9 @@ class _Seeding(Frames):
 
     def _execute(
         self,
-        key: Any,
-        code: Any,
-        named: dict[str, Any],
+        key: object,
+        code: CodeType,
+        named: dict[str, object],
         arguments: list[Value],
         names: tuple[str, ...],
         defaults: Value,
@@ -298,7 +297,7 @@ def _is_seeding(called: object) -> bool:
     return False
 
 
-def _members(module: ModuleType, names: tuple[str, ...]) -> list[Any]:
+def _members(module: ModuleType, names: tuple[str, ...]) -> list[object]:
     return [getattr(module, name) for name in names if hasattr(module, name)]
 
 
@@ -311,7 +310,7 @@ def _has_random_states(dataset: object) -> bool:
     return dataset is None or any(hasattr(one, "set_random_state") for one in _inside(dataset))
 
 
-def _inside(dataset: object) -> Iterator[Any]:
+def _inside(dataset: object) -> Iterator[object]:
     seen: set[int] = set()
     waiting = [dataset]
     while waiting and len(seen) < 10_000:

@@ -10,6 +10,7 @@ from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, on_images
 from headrace._recipe.arithmetic import blur_rule, textures
 from headrace._recipe.steps.draw_columns import Column, GaussianWeight
+from headrace.transforms import TextureChannels
 
 
 def gaussian_blur(builder: Builder, transform: Any, library: str) -> str:
@@ -27,7 +28,7 @@ def gaussian_blur(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(S.GaussianBlur(width, height, softmax, draw))
 
 
-def texture_channels(builder: Builder, transform: Any, library: str) -> str:
+def texture_channels(builder: Builder, transform: TextureChannels, library: str) -> str:
     if builder.values is not None and not builder.holds_bytes:
         builder.refuse("takes bytes, not other values; put it before the steps that change them")
     if builder.container:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, SupportsIndex
 
 from PIL import Image
 
@@ -16,7 +16,7 @@ from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, on_images
 from headrace._recipe.arithmetic import boxes, functional_pil, tensor_ops, tensor_rule
 from headrace._recipe.steps.draw_columns import Column
-from headrace.transforms import filter_name
+from headrace.transforms import ResizedCenterCrop, filter_name
 
 # A flip of a tensor commutes with the pointwise steps before it, so it may be done on the image. It does not commute
 # with an Erase, so it stays after it.
@@ -55,7 +55,7 @@ def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
     return builder.add(*resized_crops(builder, transform, [filter]))
 
 
-def resized_center_crop(builder: Builder, transform: Any, library: str) -> str:
+def resized_center_crop(builder: Builder, transform: ResizedCenterCrop, library: str) -> str:
     """Appends a RandomResizedCrop that always takes its fall-back: each try asks for four times the image's area."""
     height, width = pair(builder, transform.size)
     never = Column(4.0, 4.0)
@@ -107,7 +107,7 @@ def pad(builder: Builder, transform: Any, library: str) -> str:
 
 
 def _padding(
-    builder: Builder, given: Any, transform: Any, library: str
+    builder: Builder, given: int | Sequence[int] | None, transform: Any, library: str
 ) -> tuple[tuple[int, int, int, int], tuple[int, int, int], str]:
     """Returns the padding (left, top, right, bottom), the colour of the fill, and the mode."""
     padding = functional_pil.four_paddings(given)
@@ -182,20 +182,20 @@ def add_one_of(builder: Builder, steps: Sequence[S.Step]) -> str:
     return builder.add(S.OneOf(tuple((step,) for step in steps), bounds, builder.draw(Column())))
 
 
-def pair(builder: Builder, size: Any) -> tuple[int, int]:
+def pair(builder: Builder, size: Iterable[SupportsIndex]) -> tuple[int, int]:
     """Returns a size as (height, width); refuses numbers that are not positive."""
     height, width = _positive(builder, list(size))
     return height, width
 
 
-def _positive(builder: Builder, numbers: Sequence[Any]) -> list[int]:
+def _positive(builder: Builder, numbers: Sequence[SupportsIndex]) -> list[int]:
     values = [operator.index(number) for number in numbers]
     if min(values) < 1:
         builder.refuse("sizes must be positive numbers of pixels")
     return values
 
 
-def _as_three(fill: object) -> list[Any]:
+def _as_three(fill: object) -> list[object]:
     values = list(fill) if isinstance(fill, Sequence) else [fill]
     return values if len(values) == 3 else values * 3
 

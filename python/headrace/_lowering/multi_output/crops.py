@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
+from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError
 from headrace._lowering.families.geometry import pair
 from headrace._lowering.multi_output.stacked_crops import stacked_by
@@ -21,6 +22,9 @@ from headrace._recipe.images.part_kinds import kind_of
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
 
+#: Two crops of one image.
+Crops = tuple[Image.Image, Image.Image] | tuple[torch.Tensor, torch.Tensor]
+
 _LIBRARIES = ("headrace", "v1", "v2")
 _CORNERS = ((False, False), (False, True), (True, False), (True, True))  # bottom, right
 
@@ -28,29 +32,30 @@ _CORNERS = ((False, False), (False, True), (True, False), (True, True))  # botto
 class _Following(NamedTuple):
     """A step after the crops."""
 
-    step: Any
-    each: list[Any] | None  # what it applies to each crop before it stacks them; None if it does not stack
+    step: Function
+    each: list[Function] | None  # what it applies to each crop before it stacks them; None if it does not stack
 
     @property
-    def steps(self) -> list[Any]:
+    def steps(self) -> list[Function]:
         return [self.step] if self.each is None else [leaf for one in self.each for leaf in leaves(one)]
 
 
-def first(steps: Sequence[Any]) -> int | None:
+def first(steps: Sequence[object]) -> int | None:
     """Returns the number of the first step that is a FiveCrop or TenCrop; None without one."""
     found = {(library, name) for library in _LIBRARIES for name in ("FiveCrop", "TenCrop")}
     return next((n for n, step in enumerate(steps) if class_origin(type(step)) in found), None)
 
 
 def lower_crops(
-    steps: list[Any], at: int, dtype: torch.dtype | None, builder: Builder, lower_steps: LowerSteps
+    steps: list[Function], at: int, dtype: torch.dtype | None, builder: Builder, lower_steps: LowerSteps
 ) -> Recipe:
     """Returns a recipe with one view for each crop of the FiveCrop or TenCrop ``steps[at]``.
 
     Raises:
         LoweringError: a step is not native, or one after the crops does not do the same to each of them.
     """
-    crop, following = steps[at], [_Following(step, called_after_crops(step)) for step in steps[at + 1 :]]
+    crop: Any = steps[at]
+    following = [_Following(step, called_after_crops(step)) for step in steps[at + 1 :]]
     stacks = any(one.each is not None for one in following)
     try:
         builder.lower(steps[:at])
@@ -79,7 +84,7 @@ def lower_crops(
     )
 
 
-def called_after_crops(step: object) -> list[Any] | None:
+def called_after_crops(step: Function) -> list[Function] | None:
     """Returns what a step applies to each of several crops before it stacks them; None if it does anything else."""
     return stacked_by(_function_of(step))
 
@@ -100,7 +105,7 @@ def _checked(builder: Builder, crop: Any) -> tuple[int, int]:
     return pair(builder, crop.size)
 
 
-def _elements(builder: Builder, height: int, width: int) -> tuple[Any, Any]:
+def _elements(builder: Builder, height: int, width: int) -> Crops:
     """Returns two different crops as the steps after them get them."""
     if builder.values is not None:
         other = deepcopy(builder.values)  # deepcopy keeps the tensor's kind
@@ -112,7 +117,7 @@ def _elements(builder: Builder, height: int, width: int) -> tuple[Any, Any]:
     return image, image.transpose(Image.Transpose.ROTATE_180).point(lambda value: value ^ 37)
 
 
-def _check_together(builder: Builder, following: list[_Following], begun: tuple[Any, Any]) -> type[torch.Tensor]:
+def _check_together(builder: Builder, following: list[_Following], begun: Crops) -> type[torch.Tensor]:
     """Tries the steps on a tuple of crops, and returns the class of what they make of it.
 
     A step that changes one element of a tuple alone, or takes no tuples, is found here: torchvision v1's do not, and
@@ -125,7 +130,7 @@ def _check_together(builder: Builder, following: list[_Following], begun: tuple[
     apart: list[Any] = list(begun)
     for one in following:
         builder.current = one.step
-        each: list[Callable[[Any], Any]] = [one.step] if one.each is None else one.each
+        each = [one.step] if one.each is None else one.each
         try:
             together = _function_of(one.step)(deepcopy(together))
             for function in each:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import dis
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
 
+from headrace._base.types import Function
 from headrace._lowering.transform_library import class_origin, value_of_name
 
 #: What differs between versions of Python, or with the place that a name comes from, and not in what is computed.
@@ -26,7 +27,7 @@ _FAST = frozenset(("LOAD_FAST", "LOAD_FAST_BORROW"))  # the second, and the next
 _CONSTANT = frozenset(("LOAD_CONST", "LOAD_SMALL_INT"))
 
 
-def stacked_by(function: object) -> list[Any] | None:
+def stacked_by(function: object) -> list[Function] | None:
     """Returns the objects that a function calls one after the other on each element; None if it does anything else.
 
     Args:
@@ -44,7 +45,7 @@ def stacked_by(function: object) -> list[Any] | None:
     return _called(function, theirs)
 
 
-def _idiom(crops: Any) -> Any:
+def _idiom(crops: Any) -> torch.Tensor:
     return torch.stack([_idiom(crop) for crop in crops])
 
 
@@ -97,13 +98,13 @@ def _operations(code: types.CodeType) -> Iterator[dis.Instruction]:
 class _Element:
     """A crop after calls."""
 
-    def __init__(self, called: tuple[Any, ...] = ()) -> None:
+    def __init__(self, called: tuple[Function, ...] = ()) -> None:
         self.called = called
 
 
-def _called(function: object, parts: _Parts) -> list[Any] | None:
+def _called(function: object, parts: _Parts) -> list[Function] | None:
     """Follows the operations of the element on a stack of values."""
-    stack: list[Any] = []
+    stack: list[object] = []
     try:
         for one in parts.element:
             if not _follow(one, stack, function, parts.variable):
@@ -139,7 +140,7 @@ def _follow(one: dis.Instruction, stack: list[Any], function: object, variable: 
     return True
 
 
-def _call(stack: list[Any], function: Callable[..., Any], arguments: list[Any]) -> bool:
+def _call(stack: list[object], function: Function, arguments: list[object]) -> bool:
     if len(arguments) == 1 and isinstance(arguments[0], _Element) and not isinstance(function, (type, _Element)):
         stack.append(_Element((*arguments[0].called, function)))
         return True

@@ -8,15 +8,16 @@ from typing import Any
 
 import torch
 
+from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError
 from headrace._lowering.transform_library import class_origin, has_hooks, leaves
 from headrace._recipe.steps.recipe import Recipe
 
 #: Lowers steps, all natively, into a builder, and returns the recipe with outputs of a dtype.
-LowerSteps = Callable[[list[Any], Builder, torch.dtype | None, bool], Recipe]
+LowerSteps = Callable[[list[Function], Builder, torch.dtype | None, bool], Recipe]
 
 
-def lower_views(steps: list[Any], dtype: torch.dtype | None, builder: Builder, lower_steps: LowerSteps) -> Recipe:
+def lower_views(steps: list[Function], dtype: torch.dtype | None, builder: Builder, lower_steps: LowerSteps) -> Recipe:
     """Returns a recipe with one view for each transform of a Views, after the steps that they have in common.
 
     The views use one list of columns. The common steps have columns in it once, so all views draw the same for them.
@@ -32,7 +33,8 @@ def lower_views(steps: list[Any], dtype: torch.dtype | None, builder: Builder, l
         )
     if has_hooks(steps[-1]):
         raise LoweringError("Views has forward hooks or a replaced method, which would not run; remove them")
-    common, transforms = steps[:-1], steps[-1].transforms
+    views: Any = steps[-1]
+    common, transforms = steps[:-1], views.transforms
     keyed = isinstance(transforms, Mapping)
     made: list[Recipe] = []
     where = "Views: "

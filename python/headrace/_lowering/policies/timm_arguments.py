@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
@@ -13,6 +14,18 @@ from headrace._recipe.steps.draw_columns import AnyColumn, Column, Magnitude, No
 # Rule of an argument -> rule of the three numbers after it.
 _FOLLOWED = {"angle": "turn", "radius": "box", "any_radius": "box"}
 _MOST = 10.0  # of magnitudes, unless an operation says otherwise
+
+
+class Operation(Protocol):
+    """timm's AugmentOp."""
+
+    name: str
+    prob: float
+    magnitude: float
+    magnitude_std: float
+    magnitude_max: float | None
+    hparams: Mapping[str, float]
+    kwargs: Mapping[str, Any]
 
 
 class Arguments:
@@ -32,7 +45,7 @@ class Arguments:
         self._columns: dict[AnyColumn, int] = {}
         self.among = (way, 0.0, 1.0)
 
-    def of(self, operation: Any, rule: str, *constants: float) -> list[S.Constant] | int:
+    def of(self, operation: Operation, rule: str, *constants: float) -> list[S.Constant] | int:
         """Returns one argument for each sign if the magnitude is constant, otherwise the column of the argument.
 
         Args:
@@ -64,5 +77,5 @@ class Arguments:
         return self._columns[column]
 
 
-def _most(operation: Any) -> float:
+def _most(operation: Operation) -> float:
     return float(operation.magnitude_max or _MOST)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from PIL import Image, ImageOps
 
@@ -11,7 +10,7 @@ import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.families.colour import posterized
 from headrace._lowering.policies.operations import WARPS, Steps
-from headrace._lowering.policies.timm_arguments import Arguments
+from headrace._lowering.policies.timm_arguments import Arguments, Operation
 from headrace._recipe.arithmetic import functional_pil
 from headrace.transforms import filter_name
 
@@ -78,7 +77,7 @@ _VALUES: dict[str, tuple[str, tuple[float, ...], Callable[[Argument], Steps]]] =
 }
 
 
-def ways_of(builder: Builder, operation: Any, arguments: Arguments) -> list[Steps]:
+def ways_of(builder: Builder, operation: Operation, arguments: Arguments) -> list[Steps]:
     """Returns what an AugmentOp can do once its probability has let it: equally probable ways.
 
     Args:
@@ -96,7 +95,7 @@ def ways_of(builder: Builder, operation: Any, arguments: Arguments) -> list[Step
     return [made(one) for one in every]
 
 
-def _moves(builder: Builder, operation: Any, arguments: Arguments) -> list[Steps]:
+def _moves(builder: Builder, operation: Operation, arguments: Arguments) -> list[Steps]:
     """Returns the ways of an operation that moves pixels: each sign with each filter."""
     name = operation.name
     if name == "Rotate":
@@ -126,7 +125,7 @@ def _moves(builder: Builder, operation: Any, arguments: Arguments) -> list[Steps
     return ways if len(ways) == 1 else ways * 2  # the sign is drawn by the same column's halves
 
 
-def _filters(builder: Builder, operation: Any) -> list[str]:
+def _filters(builder: Builder, operation: Operation) -> list[str]:
     given = operation.kwargs["resample"]
     filters = [filter_name(one) for one in (given if isinstance(given, (list, tuple)) else [given])]
     if not set(filters) <= set(WARPS):

@@ -11,7 +11,7 @@ import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, on_images
 from headrace._lowering.policies.operations import Steps, any_of, any_way
-from headrace._lowering.policies.timm_arguments import Arguments
+from headrace._lowering.policies.timm_arguments import Arguments, Operation
 from headrace._lowering.policies.timm_operations import ways_of
 from headrace._lowering.transform_library import class_origin
 from headrace._recipe.steps.draw_columns import ChainWeights, Column
@@ -35,7 +35,7 @@ def rand_augment(builder: Builder, transform: Any, library: str) -> str:
     return f"native {layers} times one of {len(transform.ops)} operations ({names})"
 
 
-def _any_operation(builder: Builder, operations: Sequence[Any]) -> S.OneOf:
+def _any_operation(builder: Builder, operations: Sequence[Operation]) -> S.OneOf:
     """Returns a choice among operations with equal shares."""
     place, count = _place(builder), len(operations)
     branches = [
@@ -101,7 +101,7 @@ def aug_mix(builder: Builder, transform: Any, library: str) -> str:
     return f"native mix of {width} chains of {deep} of {len(transform.ops)} operations ({names})"
 
 
-def _chain(builder: Builder, operations: Sequence[Any], depth: int) -> Steps:
+def _chain(builder: Builder, operations: Sequence[Operation], depth: int) -> Steps:
     """Returns `depth` operations, or one to three with equal probability."""
     if depth > 0:
         return tuple(_any_operation(builder, operations) for _ in range(depth))
@@ -121,7 +121,7 @@ class _Place:
     way: int
     arguments: Arguments
 
-    def done(self, builder: Builder, operation: Any, low: float, high: float) -> S.When:
+    def done(self, builder: Builder, operation: Operation, low: float, high: float) -> S.When:
         """Returns the operation, done with its probability; it is chosen where column `chosen` is in [low, high)."""
         if class_origin(type(operation)) != ("timm", "AugmentOp"):
             builder.refuse(f"has an operation of the class {type(operation).__name__}, which is not timm's AugmentOp")

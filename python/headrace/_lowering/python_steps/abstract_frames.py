@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dis
+from collections.abc import Callable
 from types import CodeType
-from typing import Any
 
 from headrace._lowering.python_steps.opcodes import Opcodes
 from headrace._lowering.python_steps.value_sets import FREE, VERSION, Frame, State, Unclear, Value, pop
+
+#: Goes on at the offset of an instruction, with a stack.
+Jump = Callable[[int, list[Value | None]], None]
 
 _NOTHING = frozenset(
     """NOP RESUME CACHE EXTENDED_ARG PRECALL MAKE_CELL COPY_FREE_VARS SETUP_ANNOTATIONS GEN_START POP_BLOCK NOT_TAKEN
@@ -91,7 +94,7 @@ class Frames(Opcodes):
                 reach(found[number].offset, state.stack)
                 return
 
-    def _do(self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: object) -> bool:
+    def _do(self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump) -> bool:
         """Does an instruction; returns whether the next one does not follow."""
         op, stack = one.opname, state.stack
         if op in _NOTHING:
@@ -115,7 +118,9 @@ class Frames(Opcodes):
                 return bool(ends)
         raise Unclear(op)
 
-    def _jumps(self, one: dis.Instruction, state: State, frame: Frame, names: Any, reach: Any) -> bool | None:
+    def _jumps(
+        self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump
+    ) -> bool | None:
         op, stack, target = one.opname, state.stack, one.argval
         if op in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE"):
             reach(target, stack)
@@ -180,7 +185,9 @@ class Frames(Opcodes):
             return None
         return False
 
-    def _calls(self, one: dis.Instruction, state: State, frame: Frame, names: Any, reach: Any) -> bool | None:
+    def _calls(
+        self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump
+    ) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
         if op in ("CALL_FUNCTION", "CALL_METHOD", "CALL"):
             callee, arguments = _called(stack, count, two=op != "CALL_FUNCTION")

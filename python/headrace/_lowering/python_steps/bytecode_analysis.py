@@ -12,7 +12,7 @@ import functools
 import random
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from types import (
     BuiltinFunctionType,
@@ -23,7 +23,6 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Any
 
 import numpy as np
 import torch
@@ -89,7 +88,7 @@ class Reach:
     def __init__(self, step: object) -> None:
         self.draws = self.reads_metadata = self.reaches_outside = self.mutates = self.asks_for_worker = False
         self._values: list[str] = []
-        self._seen: dict[tuple[int, bool], Any] = {}  # holds the objects: an id may be reused after an object's death
+        self._seen: dict[tuple[int, bool], object] = {}  # with the objects: an id may be reused after a death
         try:
             self._examine(step, outside=False)
         except Exception:  # too many objects, too deep, or one that cannot even be asked for its class
@@ -134,15 +133,15 @@ class Reach:
         elif not (inspectable(value) and callable(getattr(value, "set_random_seed", None))):
             self._examine_object(value, outside)
 
-    def _examine_each(self, values: Any, outside: bool) -> None:
+    def _examine_each(self, values: Iterable[object], outside: bool) -> None:
         for value in values:
             self._examine(value, outside)
 
-    def _examine_builtin(self, value: Any) -> None:
+    def _examine_builtin(self, value: BuiltinFunctionType) -> None:
         self.draws |= not is_known(getattr(value, "__module__", None) or type(value.__self__).__module__)
         self.draws |= isinstance(value.__self__, _GENERATORS) or value.__name__ in _DRAWING_NAMES
 
-    def _examine_object(self, value: Any, outside: bool) -> None:
+    def _examine_object(self, value: object, outside: bool) -> None:
         if isinstance(value, (tuple, frozenset)):
             self._examine_each(value, outside)
             return

@@ -6,7 +6,6 @@ import builtins
 import dis
 import sys
 from types import CodeType
-from typing import Any
 
 from headrace._lowering.python_steps.value_sets import FREE, VERSION, Frame, Inner, State, Unclear, Value, pop
 
@@ -18,7 +17,7 @@ class Opcodes:
 
     def __init__(self) -> None:
         self.executed = 0
-        self._inner: dict[Any, Inner] = {}
+        self._inner: dict[object, Inner] = {}
 
     # ---- for subclasses ----------------------------------------------------------------------------------------------
 
@@ -210,7 +209,7 @@ class Opcodes:
             for bit in (8, 4, 2, 1):
                 if flags & bit:
                     defaults |= pop(stack)
-        stack.append(frozenset(self.inner(one, frame, defaults) for one in codes))
+        stack.append(frozenset(self.inner(one, frame, defaults) for one in codes if isinstance(one, CodeType)))
 
     def inner(self, code: CodeType, frame: Frame, defaults: Value) -> Inner:
         """Returns the function of this code in a frame: the same at each pass over the frame."""

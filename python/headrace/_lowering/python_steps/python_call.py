@@ -16,6 +16,7 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._base.exceptions import is_a, name_of, words_of
+from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError, shown
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.file_metadata import carried
@@ -30,7 +31,7 @@ from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 
 
-def call(builder: Builder, transform: object, why: str) -> str:
+def call(builder: Builder, transform: Function, why: str) -> str:
     """Appends a call of `transform`, after trying a copy of it on synthetic images; returns the line of `explain`.
 
     Args:
@@ -55,7 +56,7 @@ def call(builder: Builder, transform: object, why: str) -> str:
     return f"called in Python: {why}"
 
 
-def _goes_on(builder: Builder, transform: Any, reach: Reach) -> bool:
+def _goes_on(builder: Builder, transform: Function, reach: Reach) -> bool:
     """Appends a call that returns an image, so that native steps can follow; False if it returns anything else."""
     step = reseeded(transform)
     if builder.values is None:
@@ -85,7 +86,7 @@ def _size_of(made: Image.Image | torch.Tensor) -> tuple[int, int]:
     return (made.height, made.width) if isinstance(made, Image.Image) else (made.shape[-2], made.shape[-1])
 
 
-def _begin_rest(builder: Builder, transform: object) -> None:
+def _begin_rest(builder: Builder, transform: Function) -> None:
     if builder.written:
         raise LoweringError(f"{shown(transform)} comes after RandomErasing, and has no native twin")
     builder.rest = [transform]
@@ -132,7 +133,7 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     return builder.recipe((channels, height, width), Pointwise((), None), lut, type(one))
 
 
-def _metadata(builder: Builder, transforms: list[Any], reaches: list[Reach]) -> bool:
+def _metadata(builder: Builder, transforms: list[Function], reaches: list[Reach]) -> bool:
     """Whether the images passed to a call have the metadata of their files.
 
     Raises:
@@ -193,7 +194,7 @@ def _append_made(made: list[Any], function: CallFunction, image: Image.Image, un
         made.append(function.tensor_of(image) if isinstance(function, OnBytes) else function.on_image(image))
 
 
-def _rarely_draws_process_wide(function: Callable[[], Any]) -> bool:
+def _rarely_draws_process_wide(function: Callable[[], object]) -> bool:
     """Whether `function` draws from the process's generators if ``torch.rand`` returns its smallest or largest number.
 
     Transforms such as RandomApply run some of their code only for small or for large numbers.

@@ -54,15 +54,15 @@ class Reached(Frames):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[Any, str]] = []
-        self.stored: list[tuple[Any, str]] = []
+        self.found: list[tuple[object, str]] = []
+        self.stored: list[tuple[object, str]] = []
         self.read: set[str] = set()
         self.reads_all = False
-        self.generators: dict[int, Any] = {}
-        self.touched: dict[int, Any] = {}
+        self.generators: dict[int, object] = {}
+        self.touched: dict[int, object] = {}
         self.draws = False
         self.modules: list[torch.nn.Module] = []
-        self._alive: list[Any] = []  # an id may be reused after an object's death
+        self._alive: list[object] = []  # an id may be reused after an object's death
         self._put = FREE  # what is put into new containers
 
     def call_one(self, one: object, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
@@ -128,7 +128,7 @@ class Reached(Frames):
         """Returns what a module's own ``__getattr__`` gives, if the module is of a known package."""
         return self.origin(getattr(module, name, None)) if is_known(module.__name__) else FREE
 
-    def _member(self, found: Any, one: Any, name: str) -> Value:
+    def _member(self, found: object, one: Any, name: str) -> Value:
         """Returns what the member of a class is as an attribute of `one`, an instance or the class."""
         of_class = isinstance(one, Seen) and isinstance(one.one, type)
         if isinstance(found, FunctionType):

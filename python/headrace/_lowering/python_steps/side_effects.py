@@ -8,8 +8,7 @@ call reaches do not count.
 from __future__ import annotations
 
 import functools
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 
 import torch
 
@@ -52,8 +51,8 @@ class Changes(Reached):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[Any, Value] = {}
-        self._running: set[Any] = set()
+        self._results: dict[object, Value] = {}
+        self._running: set[object] = set()
         self._templates: set[int] = set()
 
     def of_call(self, step: object) -> None:
@@ -75,7 +74,7 @@ class Changes(Reached):
 
     def super_(self, frame: Frame | None) -> Value:
         cls = next(iter((frame and frame.cell("__class__")) or FREE), None)
-        if frame is None or not isinstance(cls, Seen):
+        if frame is None or not isinstance(cls, Seen) or not isinstance(cls.one, type):
             raise Unclear("super")
         return frozenset(Super(one.one, cls.one) for one in frame.first if isinstance(one, Seen))
 
@@ -113,7 +112,7 @@ class Changes(Reached):
             at = len(given) - len(called.keywords)
             ordered = given[: at - len(names)] + given[at:] + given[at - len(names) : at]
             return self.call_one(Seen(called.func), ordered, (*called.keywords, *names), frame)
-        if type(called).__name__ == "_lru_cache_wrapper":
+        if isinstance(called, functools._lru_cache_wrapper):
             self.call_one(Seen(called.__wrapped__), arguments, names, frame)
             return frozenset([HELD])
         return self._call_object(called, arguments, names)
@@ -134,7 +133,7 @@ class Changes(Reached):
 
     def _call_method(self, one: Bound, arguments: list[Value], names: tuple[str, ...]) -> Value:
         function, of = one.function, one.of
-        if type(function).__name__ == "_lru_cache_wrapper":
+        if isinstance(function, functools._lru_cache_wrapper):
             self.call_one(Seen(function.__wrapped__), [frozenset([of]), *arguments], names, None)
             return frozenset([HELD])
         if not isinstance(function, FunctionType):
@@ -179,7 +178,7 @@ class Changes(Reached):
             return self._item(of) | self._handed(arguments, one.name)
         return self._library(one.name, frozenset([of]), arguments, names)
 
-    def _call_builtin(self, called: Any, arguments: list[Value], names: tuple[str, ...]) -> Value:
+    def _call_builtin(self, called: BuiltinFunctionType, arguments: list[Value], names: tuple[str, ...]) -> Value:
         of = called.__self__
         if isinstance(of, GENERATORS):
             self.origin(of)
@@ -274,7 +273,7 @@ class Changes(Reached):
         self,
         key: object,
         code: CodeType,
-        named: dict[str, Any],
+        named: dict[str, object],
         arguments: list[Value],
         names: tuple[str, ...],
         defaults: Value,
@@ -304,7 +303,7 @@ class Changes(Reached):
             self._results[call] = made
         return made
 
-    def _content(self, cell: Any) -> Value:
+    def _content(self, cell: CellType) -> Value:
         try:
             return self.origin(cell.cell_contents)
         except ValueError:  # not filled yet

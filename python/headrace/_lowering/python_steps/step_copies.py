@@ -9,11 +9,12 @@ import copy
 from collections.abc import Iterator
 from functools import partial
 from types import MethodType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 
+from headrace._base.types import Array
 from headrace._lowering.python_steps.side_effects import Changes
 from headrace._lowering.python_steps.value_sets import Unclear
 
@@ -23,7 +24,7 @@ _LARGE = 16 << 10  # bytes; below, a copy costs nothing, and keeps changes by th
 _MOST = 100_000  # objects to look at
 
 
-def copied(function: T, called: tuple[Any, ...]) -> T:
+def copied(function: T, called: tuple[object, ...]) -> T:
     """Returns a deep copy of a function that shares what is large and what its calls do not change.
 
     Args:
@@ -33,7 +34,7 @@ def copied(function: T, called: tuple[Any, ...]) -> T:
     return copy.deepcopy(function, _shared(function, called))
 
 
-def copied_objects(function: object) -> dict[int, Any]:
+def copied_objects(function: object) -> dict[int, object]:
     """Returns the objects that `copied` copies of one of the user's objects, by the ids of the originals; those that
     the copy shares are left out. Raises what copying raises."""
     shared = _shared(function, (function,))
@@ -42,14 +43,14 @@ def copied_objects(function: object) -> dict[int, Any]:
     return {key: one for key, one in known.items() if key not in shared}
 
 
-def _shared(function: object, called: tuple[Any, ...]) -> dict[int, Any]:
-    large = {id(one): one for one in _large(function)}
+def _shared(function: object, called: tuple[object, ...]) -> dict[int, object]:
+    large: dict[int, object] = {id(one): one for one in _large(function)}
     for one in called if large else ():
         _take_out(large, one)
     return large
 
 
-def _take_out(large: dict[int, Any], step: object) -> None:
+def _take_out(large: dict[int, object], step: object) -> None:
     """Removes from `large` what a call may change, and parameters that it reads, which the program may train."""
     changes = Changes()
     try:
@@ -69,10 +70,10 @@ def _take_out(large: dict[int, Any], step: object) -> None:
             large.pop(id(parameter), None)
 
 
-def _large(function: object) -> Iterator[Any]:
+def _large(function: object) -> Iterator[Array | torch.Tensor]:
     """Yields the large arrays and tensors in an object's attributes and in theirs."""
     seen: set[int] = set()
-    waiting = [function]
+    waiting: list[object] = [function]
     while waiting and len(seen) < _MOST:
         one = waiting.pop()
         if id(one) in seen:

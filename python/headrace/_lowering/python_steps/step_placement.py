@@ -10,11 +10,12 @@ decision follows from the program alone, never from a measurement: the random nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import headrace._recipe.steps.steps as S
 from headrace._base.native import has_gil
+from headrace._base.types import Function
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.step_cost import is_short
 from headrace._lowering.python_steps.step_state import Kept
@@ -41,8 +42,8 @@ class Stepping:
         process_wide: whether a step may draw from generators of the process.
     """
 
-    steps: tuple[Any, ...]
-    labels: tuple[Any, ...] = ()
+    steps: tuple[object, ...]
+    labels: tuple[object, ...] = ()
     coupled: str = ""
     state: str = ""
     collated: str = ""
@@ -51,7 +52,7 @@ class Stepping:
     process_wide: bool = False
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Recipe, Any]], collate_fn: Callable[..., Any] | None) -> Stepping:
+    def of(cls, parts: Sequence[tuple[Recipe, object]], collate_fn: Function | None) -> Stepping:
         """Returns that of the recipes and sources of a sample's images.
 
         Args:
@@ -131,7 +132,7 @@ class Stepping:
         return self.state
 
 
-def label_functions(source: object) -> Iterator[Any]:
+def label_functions(source: object) -> Iterator[object]:
     """Yields the functions that a source calls on its labels."""
     for part in getattr(source, "parts", None) or (getattr(source, "base", None),):
         if part is not None:
@@ -140,17 +141,17 @@ def label_functions(source: object) -> Iterator[Any]:
         yield function
 
 
-def _calls(recipe: Recipe) -> list[Any]:
+def _calls(recipe: Recipe) -> list[S.Call]:
     return [call for one in recipe.views or (recipe,) for call in one.calls]
 
 
-def _called(recipe: Recipe) -> Iterator[Any]:
+def _called(recipe: Recipe) -> Iterator[object]:
     """Yields the user's objects that a recipe calls."""
     for call in _calls(recipe):
         yield from map(bare, call.function.called)
 
 
-def _unique(objects: Sequence[Any]) -> list[Any]:
+def _unique(objects: Sequence[object]) -> list[object]:
     return list({id(one): one for one in objects}.values())
 
 
@@ -161,11 +162,11 @@ def _drawn(function: object, from_torch: bool) -> str:
     return f"{_names([function])}, which makes labels, asks for its worker process" if reach.asks_for_worker else ""
 
 
-def _names(objects: Sequence[Any]) -> str:
+def _names(objects: Sequence[object]) -> str:
     return ", ".join(dict.fromkeys(getattr(one, "__qualname__", type(one).__qualname__) for one in objects))
 
 
-def in_processes(steps: Sequence[Any], dataset: object, num_workers: object) -> str | None:
+def in_processes(steps: Sequence[object], dataset: object, num_workers: object) -> str | None:
     """Returns why torch's worker processes are to call a recipe's Python steps; None if threads are to call them.
 
     Threads call those of a dataset of headrace's own, or of a class derived from one: it was chosen for them.

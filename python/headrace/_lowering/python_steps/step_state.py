@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from types import FunctionType, ModuleType
-from typing import Any
 
 from headrace._lowering.python_steps.side_effects import Changes
 from headrace._lowering.python_steps.step_copies import copied_objects
@@ -24,7 +23,7 @@ class Kept:
         functions: the steps, the functions of labels and the collate_fn of one loader.
     """
 
-    def __init__(self, functions: Sequence[Any]) -> None:
+    def __init__(self, functions: Sequence[object]) -> None:
         self._functions = list(functions)
         self._changes: list[Changes] = []
         self._unclear: list[str] = []
@@ -39,7 +38,7 @@ class Kept:
         self._read = set().union(*(one.read for one in self._changes)) if functions else set()
         self._reads_all = any(one.reads_all for one in self._changes)
 
-    def _changed(self, number: int) -> list[tuple[Any, str]]:
+    def _changed(self, number: int) -> list[tuple[object, str]]:
         """Returns (object or None, what is done to it) for each change that a call may see.
 
         An attribute that is stored and never read is none: each call only leaves it.
@@ -72,7 +71,7 @@ class Kept:
             changed = [held for held, _ in self._changed(number) if held is not None]
             if any(isinstance(held, (type, ModuleType, FunctionType, *GENERATORS)) for held in changed):
                 return True
-            copied: dict[int, Any] | None = None
+            copied: dict[int, object] | None = None
             with suppress(Exception):  # it cannot be copied, which is another refusal
                 copied = copied_objects(function) if changed else None
             if copied is not None and any(id(held) not in copied for held in changed):

@@ -7,7 +7,6 @@ import functools
 from collections import deque
 from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +31,7 @@ HELD = _Held()
 class Seen:
     """An object that exists."""
 
-    one: Any
+    one: object
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Seen) and other.one is self.one
@@ -45,15 +44,15 @@ class Seen:
 class Bound:
     """A function with its `self`."""
 
-    function: Any
-    of: Any
+    function: object
+    of: object
 
 
 @dataclass(frozen=True)
 class Member:
     """A method, or another attribute, of an object of a compiled class; `of` is None for one of a FREE value."""
 
-    of: Any
+    of: object
     name: str
 
 
@@ -69,11 +68,11 @@ class New:
 class Super:
     """What ``super()`` returns for an object in a method of `cls`."""
 
-    of: Any
+    of: object
     cls: type
 
 
-def defined(cls: type, name: str) -> Any:
+def defined(cls: type, name: str) -> object:
     """Returns the member of a class, without binding it; None without one."""
     return next((vars(one)[name] for one in cls.__mro__ if name in vars(one)), None)
 
@@ -88,7 +87,7 @@ def own_instance(held: object) -> bool:
     return not isinstance(held, (type, ModuleType)) and is_own_class(type(held))
 
 
-def namespaces(held: object) -> list[dict[str, Any]]:
+def namespaces(held: object) -> list[dict[str, object]]:
     """Returns the dicts that an object's attributes are in."""
     names = getattr(held, "__dict__", None)
     found = [names] if isinstance(names, dict) else []

@@ -10,10 +10,9 @@ import inspect
 import sys
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
 
 VERSION = sys.version_info[:2]
-Value = frozenset[Any]
+Value = frozenset[object]
 FREE: Value = frozenset()
 
 
@@ -42,7 +41,7 @@ class Frame:
     """
 
     code: CodeType
-    named: dict[str, Any]
+    named: dict[str, object]
     local: dict[str, Value]
     cells: dict[str, Value]
     first: Value

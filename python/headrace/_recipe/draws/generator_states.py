@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -39,7 +38,7 @@ def restore_generator(generator: torch.Generator, state: torch.Tensor) -> None:
         raise ValueError(f"the state is damaged: it holds no state of a torch.Generator: {error}") from error
 
 
-def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[Any]) -> tuple[torch.Generator, ...]:
+def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[object]) -> tuple[torch.Generator, ...]:
     """Returns the generators that decide the order, each once: the loader's and those of its samplers."""
     found: list[torch.Generator] = []
     for one in (loader_generator, *(getattr(sampler, "generator", None) for sampler in samplers)):

@@ -14,16 +14,17 @@ import numpy as np
 import torch
 
 GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator, torch.Generator)
+Generator = random.Random | np.random.RandomState | np.random.Generator | np.random.BitGenerator | torch.Generator
 _MOST = 1000  # objects to look at
 _here = threading.local()
 
 
-def held_generators(step: object) -> tuple[Any, ...]:
+def held_generators(step: object) -> tuple[Generator, ...]:
     """Returns the generators in a step's attributes and in theirs, of which each copy of the step has its own.
 
     Objects with ``set_random_seed``, which is called for each sample, are not looked into.
     """
-    found: dict[int, Any] = {}
+    found: dict[int, Generator] = {}
     seen: set[int] = set()
     waiting = [step]
     while waiting and len(seen) < _MOST:
@@ -47,7 +48,7 @@ def held_generators(step: object) -> tuple[Any, ...]:
     return tuple(found.values())
 
 
-def _in_slots(one: object) -> Iterator[Any]:
+def _in_slots(one: object) -> Iterator[object]:
     for cls in type(one).__mro__:
         slots = vars(cls).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
@@ -56,7 +57,7 @@ def _in_slots(one: object) -> Iterator[Any]:
 
 
 @contextmanager
-def seeded_for_this_sample(generators: Sequence[Any]) -> Iterator[None]:
+def seeded_for_this_sample(generators: Sequence[Generator]) -> Iterator[None]:
     """Seeds generators from torch's random numbers of the sample, and restores their states at exit.
 
     Does nothing inside of `left_alone`.
@@ -85,7 +86,7 @@ def left_alone() -> Iterator[None]:
         _here.left_alone = before
 
 
-def _state(one: object) -> Any:
+def _state(one: Generator) -> object:
     if isinstance(one, random.Random):
         return one.getstate()
     if isinstance(one, np.random.RandomState):
@@ -95,7 +96,7 @@ def _state(one: object) -> Any:
     return _bits(one).state
 
 
-def _restore(one: Any, state: Any) -> None:
+def _restore(one: Generator, state: Any) -> None:
     if isinstance(one, random.Random):
         one.setstate(state)
     elif isinstance(one, (np.random.RandomState, torch.Generator)):
@@ -104,7 +105,7 @@ def _restore(one: Any, state: Any) -> None:
         _bits(one).state = state
 
 
-def _seed(one: object, seed: int) -> None:
+def _seed(one: Generator, seed: int) -> None:
     if isinstance(one, (random.Random, np.random.RandomState)):
         one.seed(seed)
     elif isinstance(one, torch.Generator):
@@ -114,5 +115,5 @@ def _seed(one: object, seed: int) -> None:
         bits.state = type(bits)(seed).state
 
 
-def _bits(one: object) -> Any:
+def _bits(one: np.random.Generator | np.random.BitGenerator) -> Any:
     return one.bit_generator if isinstance(one, np.random.Generator) else one

@@ -6,10 +6,12 @@ import base64
 import operator
 import zlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
+
+from headrace._base.types import State
 
 Key = int | str  # of an index: a number, or a text for all other indices
 _IN_ARRAY = 1 << 30  # numbers below this are counted in an array
@@ -31,7 +33,7 @@ def index_key(index: Any) -> Key:
     return repr(_plain(index))
 
 
-def _plain(index: object) -> Any:
+def _plain(index: object) -> object:
     """Returns an index as values whose repr determines them."""
     if isinstance(index, (np.ndarray, np.generic, torch.Tensor)):
         return index.tolist()
@@ -68,15 +70,18 @@ class KeyCounts:
 
     def take(self, key: Key) -> int:
         """Counts an index and returns how often it was named before."""
-        counts: Any = self._of_samples if self._is_sample(key) else self._others
-        seen = counts[key] if counts is self._of_samples else counts.get(key, 0)
-        counts[key] = seen + 1
-        return int(seen)
+        if self._is_sample(key):
+            seen = int(self._of_samples[key])
+            self._of_samples[key] = seen + 1
+        else:
+            seen = self._others.get(key, 0)
+            self._others[key] = seen + 1
+        return seen
 
-    def _is_sample(self, key: Key) -> bool:
+    def _is_sample(self, key: Key) -> TypeGuard[int]:
         return isinstance(key, int) and 0 <= key < len(self._of_samples)
 
-    def packed(self, less: Iterable[Key]) -> dict[str, Any]:
+    def packed(self, less: Iterable[Key]) -> State:
         """Returns the counts as a dict of strings and numbers, without these keys, each counted before."""
         counts, others = self._of_samples.copy(), dict(self._others)
         for key in less:
@@ -84,7 +89,7 @@ class KeyCounts:
         packed = base64.b64encode(zlib.compress(counts.tobytes(), 1)).decode()
         return {"samples": packed, "others": [[key, count] for key, count in others.items() if count]}
 
-    def restore(self, packed: dict[str, Any]) -> None:
+    def restore(self, packed: State) -> None:
         """Sets the counts to those that `packed` returned.
 
         Raises:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Protocol, TypeGuard
 
 import torch
 
+from headrace._base.types import Function
 from headrace._recipe.draws.held_generators import held_generators, seeded_for_this_sample
+
+
+class Seedable(Protocol):
+    def set_random_seed(self, seed: int) -> object: ...
 
 
 class Reseeded:
@@ -20,12 +25,12 @@ class Reseeded:
             share. No two threads may then call it at the same time.
     """
 
-    def __init__(self, transform: Callable[[Any], Any]) -> None:
+    def __init__(self, transform: Function) -> None:
         self.transform = transform
         self._held = held_generators(transform)  # a copy of this object has those of the transform's copy
         self.shared = any(True for _ in _around(transform))
 
-    def __call__(self, value: object) -> Any:
+    def __call__(self, value: object) -> object:
         for one in (*_inside(self.transform), *_around(self.transform)):
             one.set_random_seed(int(torch.randint(2**31, (), device="cpu")))
         with seeded_for_this_sample(self._held):
@@ -35,22 +40,22 @@ class Reseeded:
         return repr(self.transform)
 
 
-def reseeded(transform: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def reseeded(transform: Function) -> Function:
     """Returns the transform wrapped in Reseeded, or itself if nothing in it can be seeded."""
     found = held_generators(transform) or any(True for _ in (*_inside(transform), *_around(transform)))
     return Reseeded(transform) if found else transform
 
 
-def bare(transform: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def bare(transform: Function) -> Function:
     """Returns the transform in a Reseeded, or itself."""
     return transform.transform if isinstance(transform, Reseeded) else transform
 
 
-def _seedable(value: object) -> bool:
+def _seedable(value: object) -> TypeGuard[Seedable]:
     return not inspect.isclass(value) and callable(getattr(value, "set_random_seed", None))
 
 
-def _inside(transform: object) -> Iterator[Any]:
+def _inside(transform: object) -> Iterator[Seedable]:
     """Yields the object if it can be seeded, otherwise those of its attributes that can."""
     if _seedable(transform):
         yield transform
@@ -58,7 +63,7 @@ def _inside(transform: object) -> Iterator[Any]:
         yield from (value for value in getattr(transform, "__dict__", {}).values() if _seedable(value))
 
 
-def _around(transform: object) -> Iterator[Any]:
+def _around(transform: object) -> Iterator[Seedable]:
     """Yields the objects in the closure and globals of a function, or of a class's ``__call__``, that can be seeded."""
     function = transform if inspect.isfunction(transform) else type(transform).__call__
     if not inspect.isfunction(function) or _seedable(transform):

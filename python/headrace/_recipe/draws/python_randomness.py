@@ -17,6 +17,7 @@ from torch.overrides import (  # type: ignore[attr-defined]
 )
 
 from headrace._base.exceptions import contextmanager
+from headrace._base.types import Function
 
 _NAMES = (
     *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),
@@ -60,7 +61,7 @@ class _OwnGenerator(_Mode):
         self._default: torch.device | None = None
         self._generators = {"cpu": torch.Generator("cpu").manual_seed(seed)}  # device name -> generator
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Function, types: object, args: Any = (), kwargs: Any = None) -> object:
         kwargs = kwargs or {}
         if func in _DRAWING and kwargs.get("generator") is None:
             where = next((one.device for one in args if isinstance(one, torch.Tensor)), None)
@@ -88,7 +89,7 @@ class FixedRand(_Mode):
         super().__init__()
         self._number = number
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Function, types: object, args: Any = (), kwargs: Any = None) -> object:
         made = func(*args, **(kwargs or {}))
         return made.fill_(self._number) if func in (torch.rand, torch.rand_like) else made
 
@@ -173,7 +174,7 @@ def _kept_generator_of(device: torch.device | None) -> Iterator[None]:
         torch.cuda.set_rng_state(before, device)
 
 
-def draws_process_wide(function: Callable[[], Any]) -> bool:
+def draws_process_wide(function: Callable[[], object]) -> bool:
     """Calls `function` and returns whether it drew from a generator of the whole process; restores the generators.
 
     Raises what `function` raises.
@@ -187,6 +188,6 @@ def draws_process_wide(function: Callable[[], Any]) -> bool:
         return before != _states()
 
 
-def _states() -> tuple[Any, ...]:
+def _states() -> tuple[object, ...]:
     _, numbers, *place = np.random.get_state(legacy=True)  # noqa: NPY002
     return random.getstate(), np.asarray(numbers).tobytes(), place, torch.get_rng_state().numpy().tobytes()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +29,7 @@ def seed_for_batch(seed: int, epoch: int, batch: int) -> None:
     _seed_all(("batch", seed, epoch, batch))
 
 
-def _seed_all(what: tuple[Any, ...]) -> None:
+def _seed_all(what: tuple[object, ...]) -> None:
     digest = hashlib.blake2b(repr(what).encode(), digest_size=20).digest()
     # Different words: seeded alike, numpy's generator and torch's yield the same bits.
     random.seed(int.from_bytes(digest[:8], "little"))

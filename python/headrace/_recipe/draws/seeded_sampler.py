@@ -4,7 +4,6 @@ walk from a sampler to the samplers inside it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from headrace._base.checks import whole_number
 
@@ -38,12 +37,12 @@ class Seeded:
         self.epoch, self._requested = epoch, None
 
 
-def sampler_chain(sampler: object) -> Iterator[Any]:
+def sampler_chain(sampler: object) -> Iterator[object]:
     """Yields a sampler or batch sampler, then the sampler that it draws from, and so on, outermost first, each once.
 
     Some samplers name themselves as the sampler that they draw from.
     """
-    seen: list[Any] = []
+    seen: list[object] = []
     while sampler is not None and all(sampler is not one for one in seen):
         seen.append(sampler)
         yield sampler
@@ -51,7 +50,7 @@ def sampler_chain(sampler: object) -> Iterator[Any]:
         sampler = getattr(sampler, "sampler", None) if batches is None else batches
 
 
-def tell(samplers: Iterable[Any], epoch: int) -> None:
+def tell(samplers: Iterable[object], epoch: int) -> None:
     """Calls ``set_epoch`` on the samplers that have it."""
     for sampler in samplers:
         if hasattr(sampler, "set_epoch"):

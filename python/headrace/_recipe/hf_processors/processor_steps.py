@@ -80,7 +80,7 @@ def _edge(size: object, name: str) -> int:
     return operator.index(value)
 
 
-def _shown(size: object) -> Any:
+def _shown(size: object) -> object:
     return (
         {name: value for name, value in vars(size).items() if value is not None} if hasattr(size, "__dict__") else size
     )

@@ -84,7 +84,7 @@ class ProcessorValues:
         )
 
 
-def values(processor: Any, image: Any, **options: Any) -> torch.Tensor:
+def values(processor: Any, image: object, **options: object) -> torch.Tensor:
     """Returns what the processor makes of one image: a tensor (C, H, W)."""
     made: torch.Tensor = processor(images=image, return_tensors="pt", **options)["pixel_values"][0]
     return made

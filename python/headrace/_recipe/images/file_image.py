@@ -7,13 +7,14 @@ from typing import Any
 
 from PIL import Image
 
-Metadata = Callable[[], dict[Any, Any]]
+Info = dict[str | tuple[int, int], Any]  # as of Pillow
+Metadata = Callable[[], Info]
 
 
 class FileImage(Image.Image):
     """A ``PIL.Image.Image`` with the `info`, and so the ``getexif()``, of its file; so are images derived from it."""
 
-    _held: dict[Any, Any] | None = None
+    _held: Info | None = None
     _read: Metadata | None = None
 
     @classmethod
@@ -30,13 +31,13 @@ class FileImage(Image.Image):
         return image
 
     @property
-    def info(self) -> dict[Any, Any]:
+    def info(self) -> Info:
         if self._held is None:
             self._held = {} if self._read is None else dict(self._read())
         return self._held
 
     @info.setter
-    def info(self, held: dict[Any, Any]) -> None:
+    def info(self, held: Info) -> None:
         self._held = held
 
     def _new(self, im: Any) -> Image.Image:

@@ -63,7 +63,7 @@ def is_pure_tensor(part: object) -> bool:
     return kind_of(part) is Kind.PURE
 
 
-def has_image(parts: Iterable[Any]) -> bool:
+def has_image(parts: Iterable[object]) -> bool:
     """Whether any part is a PIL image, an image tensor or a video."""
     return any(kind_of(part) in (Kind.PIL, Kind.IMAGE, Kind.VIDEO) for part in parts)
 

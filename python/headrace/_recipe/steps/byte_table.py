@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
+
+from headrace._base.types import Array
 
 TensorStep = Callable[[torch.Tensor], torch.Tensor]
 
@@ -15,7 +16,7 @@ TensorStep = Callable[[torch.Tensor], torch.Tensor]
 class FromArray:
     """Wraps a transform that takes images but not tensors: passes the bytes as an array (H, W, C)."""
 
-    transform: Callable[[Any], torch.Tensor]
+    transform: Callable[[Array], torch.Tensor]
 
     def __call__(self, image: torch.Tensor) -> torch.Tensor:
         return self.transform(image.permute(1, 2, 0).numpy())

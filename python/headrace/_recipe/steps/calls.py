@@ -6,7 +6,6 @@ instead of a PIL image. Both pass the same object to the transform.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,6 +15,7 @@ import torch
 from PIL import Image
 
 from headrace._base.native import core
+from headrace._base.types import Function
 from headrace._recipe.images.file_image import FileImage, Metadata
 from headrace._recipe.images.part_kinds import of_kind
 from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
@@ -31,13 +31,13 @@ class CallFunction(Protocol):
     """The function of a Call step."""
 
     @property
-    def called(self) -> tuple[Any, ...]:
+    def called(self) -> tuple[Function, ...]:
         """The transforms that it calls."""
 
-    def on_image(self, image: Image.Image) -> Any:
+    def on_image(self, image: Image.Image) -> Image.Image | torch.Tensor:
         """Returns the transformed image, or the sample's finished tensor (C, H, W)."""
 
-    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Any:
+    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels | torch.Tensor:
         """Does the same for RGBX pixels (H, W, 4): returns transformed pixels or the finished tensor.
 
         Args:
@@ -67,11 +67,11 @@ def to_pixels(image: Image.Image) -> Pixels:
 class OnImage:
     """Calls a transform from PIL image to PIL image of the same mode."""
 
-    transform: Callable[[Any], Any]
+    transform: Function
     channels: int
 
     @property
-    def called(self) -> tuple[Any, ...]:
+    def called(self) -> tuple[Function, ...]:
         return (self.transform,)
 
     def on_image(self, image: Image.Image) -> Image.Image:
@@ -94,12 +94,12 @@ class OnBytes:
     expects.
     """
 
-    before: tuple[Callable[[Any], Any], ...]
-    transform: Callable[[Any], Any]
+    before: tuple[Function, ...]
+    transform: Function
     channels: int
 
     @property
-    def called(self) -> tuple[Any, ...]:
+    def called(self) -> tuple[Function, ...]:
         return (self.transform,)
 
     def tensor_of(self, image: Image.Image) -> torch.Tensor:
@@ -140,16 +140,16 @@ class Rest:
         like: a tensor of the kind that ``before`` returns; values mapped by `lut` are converted to this kind.
     """
 
-    before: tuple[Callable[[Any], Any], ...] | None
+    before: tuple[Function, ...] | None
     lut: torch.Tensor | None = field(compare=False)
-    transforms: tuple[Callable[[Any], Any], ...]
+    transforms: tuple[Function, ...]
     channels: int
     shape: tuple[int, ...] | None = None
     dtype: torch.dtype | None = None
     like: torch.Tensor | None = field(default=None, compare=False, repr=False)
 
     @property
-    def called(self) -> tuple[Any, ...]:
+    def called(self) -> tuple[Function, ...]:
         return self.transforms
 
     def on_image(self, image: Image.Image) -> torch.Tensor:

@@ -6,7 +6,8 @@ it again through Pillow and torch, independently.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,7 +66,7 @@ class Recipe:
     upright: bool = False
     variants: tuple[Recipe, ...] = ()
     views: tuple[Recipe, ...] = ()
-    view_names: tuple[Any, ...] = ()
+    view_names: tuple[Hashable, ...] = ()
     packing: str = "list"
 
     def of_upright_images(self) -> Recipe:
@@ -165,7 +166,7 @@ class Recipe:
         """
         import hashlib
 
-        parts: list[Any] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
+        parts: list[object] = [self.steps, self.columns, self.height, self.width, self.channels, str(self.dtype)]
         parts += [one.fingerprint() for one in self.variants]
         parts += [*([one.fingerprint() for one in self.views]), *map(repr, self.view_names)]
         parts += [] if self.mode == "RGB" else [self.mode]
@@ -175,3 +176,12 @@ class Recipe:
         digest.update(self.lut.contiguous().view(torch.uint8).numpy().tobytes())
         digest.update(self.erase_bytes)
         return digest.hexdigest()[:16]
+
+
+class Recipes(dict[str, Recipe]):
+    """The recipes of the image fields, by name."""
+
+    def fingerprint(self) -> str:
+        """Returns a hash of all recipes, 16 hex digits."""
+        each = [(name, recipe.fingerprint()) for name, recipe in self.items()]
+        return hashlib.sha256(repr(each).encode()).hexdigest()[:16]

@@ -39,7 +39,7 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> object
         try:
             for batch in _batches(twin, facts, batches):
                 times.append(time.perf_counter() - begin)
-                counts.append(size_of(batch) if loader.batched else 1)
+                counts.append(size_of(batch) if loader._auto_collation else 1)
                 first = batch if first is None else first
                 if step is not None:
                     step(batch)

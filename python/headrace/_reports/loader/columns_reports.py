@@ -10,9 +10,8 @@ import torch
 from headrace._base.errors import VerificationError
 from headrace._engine.engine import Engine
 from headrace._loading.collate.collate_call import CollateFunction
-from headrace._loading.native.columns_route import Gathered
-from headrace._loading.native.out_transform import seeded
 from headrace._loading.native.settings import Settings
+from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._reports.loader.explanation import Explanation, Part, collating, ranks, seeding
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report, collated_by, compared_iterator
 
@@ -26,20 +25,14 @@ class ColumnReport(Report):
         return f"{counts} compared with dataset[i]: 0 differ"
 
 
-def reference_loader(settings: Settings, epoch: Epoch) -> ReferenceLoader:
-    """Returns torch's loader over the dataset, for the batches of an epoch."""
-    oracle = _oracle(settings, epoch, settings.collate_fn)
-    oracle.progress = epoch[0]
-    oracle.out_transform = seeded(settings.out_transform, settings.destination.device, epoch[0])
-    return oracle
-
-
-def _oracle(settings: Settings, epoch: Epoch, collate_fn: CollateFunction | None) -> ReferenceLoader:
+def oracle(
+    settings: Settings, route: ColumnsRoute, epoch: Epoch, collate_fn: CollateFunction | None
+) -> ReferenceLoader:
     order = [batch.indices.tolist() for batch in epoch[1]]
     return collated_by(collate_fn, settings.dataset, order, settings.batched, epoch[0])
 
 
-def verify(settings: Settings, route: Gathered, epoch: Epoch, engine: Engine) -> ColumnReport:
+def verify(settings: Settings, route: ColumnsRoute, epoch: Epoch, engine: Engine) -> ColumnReport:
     """Compares the batches of an epoch, byte for byte; see ``DataLoader.verify``.
 
     Args:
@@ -49,7 +42,7 @@ def verify(settings: Settings, route: Gathered, epoch: Epoch, engine: Engine) ->
     native = compared_iterator(settings, route, route.source.blob_table(), epoch, engine)
     batches = samples = size = 0
     try:
-        for ours, theirs in zip_longest(native, _oracle(settings, epoch, None)):
+        for ours, theirs in zip_longest(native, oracle(settings, route, epoch, None)):
             if ours is None or theirs is None:
                 raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
             size += _compare(ours, theirs, f"batch {batches}")
@@ -78,7 +71,7 @@ def _compare(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor], wha
     return size
 
 
-def explain(settings: Settings, route: Gathered) -> Explanation:
+def explain(settings: Settings, route: ColumnsRoute) -> Explanation:
     """Returns the table of a loader whose rows native threads gather."""
     source = route.source
     kind = type(settings.dataset)

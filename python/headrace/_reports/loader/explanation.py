@@ -18,8 +18,8 @@ from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import order_of
 from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.mixup import recognition
-from headrace._loading.native.routes import Native, stepping
 from headrace._loading.native.settings import Settings
+from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
 from headrace.datasets.sources import BlobDataset
@@ -49,7 +49,7 @@ class Explanation:
         return "\n".join(f"{line.part:<{part}}  {line.runs:<{runs}}  {line.how}" for line in self.lines)
 
 
-def explain(settings: Settings, route: Native) -> Explanation:
+def explain(settings: Settings, route: ImageRoute) -> Explanation:
     """Returns the table of a loader whose batches native threads deliver."""
     source, recipe = route.source, route.recipe
     ahead = not any(call.process_wide for call in recipe.calls)
@@ -101,9 +101,9 @@ def steps(recipe: Recipe) -> list[Part]:
     return lines
 
 
-def order(settings: Settings, route: Native) -> list[Part]:
+def order(settings: Settings, route: ImageRoute) -> list[Part]:
     """Returns why the caller's thread makes each sample, in order; nothing where threads share them out."""
-    why = stepping(route, settings.collate_fn, batched=settings.batched).in_order
+    why = route.stepping(settings.collate_fn, batched=settings.batched).in_order
     if not why or settings.num_workers == 0:
         return []
     return [Part("order", "Python", f"the caller's thread makes one sample after another, because {why}")]

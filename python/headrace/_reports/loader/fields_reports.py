@@ -14,9 +14,8 @@ from headrace._engine.device_engine import moved
 from headrace._engine.engine import Engine
 from headrace._loading.collate import collate_call
 from headrace._loading.collate.collate_call import CollateFunction
-from headrace._loading.native.fields_route import Stacked
-from headrace._loading.native.out_transform import seeded
 from headrace._loading.native.settings import Settings
+from headrace._loading.routes.fields_route import FieldsRoute
 from headrace._oracle.fields import ImageField, ReferenceFields
 from headrace._recipe.draws.draws import Draws
 from headrace._reports.loader import explanation
@@ -35,15 +34,7 @@ from headrace._reports.loader.verification import (
 from headrace.datasets.fields.field_kinds import Field
 
 
-def reference_loader(settings: Settings, route: Stacked, epoch: Epoch) -> ReferenceLoader:
-    """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
-    oracle = _oracle(settings, route, epoch, settings.collate_fn)
-    oracle.progress = epoch[0]
-    oracle.out_transform = seeded(settings.out_transform, settings.destination.device, epoch[0])
-    return oracle
-
-
-def _oracle(settings: Settings, route: Stacked, epoch: Epoch, collate_fn: CollateFunction | None) -> ReferenceLoader:
+def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: CollateFunction | None) -> ReferenceLoader:
     """Returns the oracle's loader for an epoch, without `out_transform`. `collate_fn` None: torch's default."""
     progress, order = epoch
     source = route.source
@@ -53,7 +44,7 @@ def _oracle(settings: Settings, route: Stacked, epoch: Epoch, collate_fn: Collat
         if field.image is None:
             value: Callable[[int], object] = field.values.__getitem__
             return value
-        recipe = route.recipe[field.name]
+        recipe = route.recipes[field.name]
         return ImageField(field.image, recipe, route.columns[field.name], recipe.kinds if own else None)
 
     dataset = ReferenceFields(
@@ -70,7 +61,7 @@ def _oracle(settings: Settings, route: Stacked, epoch: Epoch, collate_fn: Collat
     return collated_by(collate_fn, dataset, keys, settings.batched, progress, collate_made)
 
 
-def verify(settings: Settings, route: Stacked, epoch: Epoch, engine: Engine) -> Report:
+def verify(settings: Settings, route: FieldsRoute, epoch: Epoch, engine: Engine) -> Report:
     """Compares the batches of an epoch; see ``DataLoader.verify``.
 
     Args:
@@ -80,7 +71,7 @@ def verify(settings: Settings, route: Stacked, epoch: Epoch, engine: Engine) -> 
     native = compared_iterator(settings, route, route.source.blob_table(), epoch, engine)
     made = Report(0, 0, 0)
     try:
-        for ours, theirs in zip_longest(native, _oracle(settings, route, epoch, None)):
+        for ours, theirs in zip_longest(native, oracle(settings, route, epoch, None)):
             if ours is None or theirs is None:
                 raise VerificationError(f"batch {made.batches}: one of the two loaders ended before the other")
             comparison = _Comparison(settings, route, f"batch {made.batches}")
@@ -101,7 +92,7 @@ def verify(settings: Settings, route: Stacked, epoch: Epoch, engine: Engine) -> 
 class _Comparison:
     """Compares one batch, and counts its bytes and the differences of nvJPEG's images in grey levels."""
 
-    def __init__(self, settings: Settings, route: Stacked, what: str) -> None:
+    def __init__(self, settings: Settings, route: FieldsRoute, what: str) -> None:
         self._route, self._what = route, what
         self._decoder = settings.destination.decoder
         self.bytes = self.greatest = 0
@@ -133,7 +124,7 @@ class _Comparison:
             raise VerificationError(f"{where}: {a!r} against {b!r}")
 
     def _tolerated(self, a: torch.Tensor, b: torch.Tensor, name: str) -> bool:
-        recipe = self._route.recipe.get(name)
+        recipe = self._route.recipes.get(name)
         if self._decoder == "cpu" or recipe is None or a.ndim != 4:
             return False
         greatest, mean = grey_levels_off(a, b, recipe.lut)
@@ -150,7 +141,7 @@ def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
     return torch.equal(*(one.contiguous().reshape(-1).view(torch.uint8) for one in (a, b)))
 
 
-def explain(settings: Settings, route: Stacked) -> Explanation:
+def explain(settings: Settings, route: FieldsRoute) -> Explanation:
     """Returns the table of a loader whose samples have several fields."""
     kind = type(settings.dataset)
     lines = [Part("dataset", "native", f"{route.source!r} of {kind.__module__}.{kind.__qualname__}")]
@@ -166,9 +157,9 @@ def explain(settings: Settings, route: Stacked) -> Explanation:
     return Explanation((*lines, Part("output", "native", where)))
 
 
-def _of_field(settings: Settings, route: Stacked, field: Field) -> Iterator[Part]:
+def _of_field(settings: Settings, route: FieldsRoute, field: Field) -> Iterator[Part]:
     if field.image is not None:
-        recipe = route.recipe[field.name]
+        recipe = route.recipes[field.name]
         yield from explanation.reading(settings, field.image, field.values)
         yield from explanation.steps(recipe)
         yield from explanation.targets(field.image)

@@ -4,43 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
 if TYPE_CHECKING:
-    from headrace._loading.epoch.epochs import Epochs
-    from headrace._loading.fallback.torch_epochs import TorchEpochs
-    from headrace._loading.native.epoch_runner import Runner
-    from headrace._loading.native.routes import Route, Threaded
-    from headrace._loading.native.settings import Settings
+    from headrace._loading.routes.route import Loader
     from headrace._reports.loader import explanation, stats, verification
     from headrace._reports.loader.headroom import HeadroomLoop
-
-
-class Loader(Protocol):
-    """The part of the loader that its reports need."""
-
-    num_workers: int
-    _route: Route
-    _runner: Runner
-    _epochs: Epochs
-
-    @property
-    def _torch_epochs(self) -> TorchEpochs: ...
-
-    @property
-    def route(self) -> str: ...
-
-    def _settings(self) -> Settings: ...
-
-    def _renewed_route(self) -> Route: ...
-
-    def _native_route(self, what: str) -> Threaded: ...
-
-    def _stats(self, judged: bool) -> stats.Stats: ...
-
-    def __iter__(self) -> Any: ...
 
 
 class Insight:
@@ -80,7 +51,7 @@ class Insight:
 
         route, settings = self._native_route("verify()"), self._settings()
         verification.check_count(n)
-        engine = self._runner.new_engine(settings, route, slots_kept=2)
+        engine = route.new_engine(settings, slots_kept=2)
         return reports_by_route.verify(settings, route, self._epochs.peek(n), engine)
 
     def explain(self: Loader) -> explanation.Explanation:
@@ -93,16 +64,15 @@ class Insight:
 
     def _stats(self: Loader, judged: bool) -> stats.Stats:
         """Returns the statistics. `judged`: with the judgement of their verdict, which takes most of the time."""
-        from headrace._loading.native.routes import Fallback
         from headrace._reports.loader import reports_by_route
 
-        if isinstance(self._route, Fallback):
-            return reports_by_route.collect_torch(self._settings(), self._route, self._torch_epochs, judged)
-        return reports_by_route.collect(self._settings(), self._route, self._runner, judged)
+        return reports_by_route.collect(self, judged)
 
     def stats(self: Loader) -> stats.Stats:
         """Returns the times of the newest epoch's stages, steps and waits, and a verdict on them; print it."""
-        return self._stats(judged=True)
+        from headrace._reports.loader import reports_by_route
+
+        return reports_by_route.collect(self, judged=True)
 
     def headroom(self: Loader, batches: int = 50) -> HeadroomLoop:
         """Returns an iterator that tells how much faster the loop around it would be with a perfect loader.

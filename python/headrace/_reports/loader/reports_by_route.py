@@ -2,44 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from headrace._engine.engine import Engine
 from headrace._engine.ragged_engine import RaggedEngine
 from headrace._loading.autotune.tuner_summary import Tuned, summarise
 from headrace._loading.autotune.worker_tuner import why_fixed
+from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.epoch.order import OrderedBatch
-from headrace._loading.fallback.torch_epochs import TorchEpochs
-from headrace._loading.native.columns_route import Gathered
-from headrace._loading.native.epoch_runner import Runner, collate_threads
-from headrace._loading.native.fields_route import Stacked
-from headrace._loading.native.routes import Fallback, Route, Threaded, reasons
+from headrace._loading.native.out_transform import seeded
 from headrace._loading.native.settings import Settings
+from headrace._loading.routes.choice import reasons
+from headrace._loading.routes.columns_route import ColumnsRoute
+from headrace._loading.routes.epoch_runner import collate_threads
+from headrace._loading.routes.fields_route import FieldsRoute
+from headrace._loading.routes.image_route import ImageRoute
+from headrace._loading.routes.route import Loader, NativeRoute, Route
 from headrace._reports.loader import columns_reports, explanation, fields_reports, stats, verification
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report
 from headrace.pillow.image_counts import ImageCounts
 
 
-def reference_loader(settings: Settings, route: Threaded, epoch: Epoch) -> ReferenceLoader:
-    """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
-    if isinstance(route, Gathered):
-        return columns_reports.reference_loader(settings, epoch)
-    if isinstance(route, Stacked):
-        return fields_reports.reference_loader(settings, route, epoch)
-    return verification.reference_loader(settings, route, epoch)
+class _Reports(NamedTuple):
+    """The functions for a kind of route.
+
+    Attributes:
+        oracle: returns the oracle's loader for an epoch, without ``out_transform``.
+        verify: compares the batches of an epoch.
+        explain: returns the table of a loader.
+    """
+
+    oracle: Callable[[Settings, Any, Epoch, CollateFunction | None], ReferenceLoader]
+    verify: Callable[[Settings, Any, Epoch, Engine], Report]
+    explain: Callable[[Settings, Any], explanation.Explanation]
 
 
-def verify(settings: Settings, route: Threaded, epoch: Epoch, engine: Engine) -> Report:
-    """Compares the batches of an epoch; see ``DataLoader.verify``. Closes the engine."""
-    if isinstance(route, Gathered):
-        return columns_reports.verify(settings, route, epoch, engine)
-    if isinstance(route, Stacked):
-        return fields_reports.verify(settings, route, epoch, engine)
+def _verify_images(settings: Settings, route: ImageRoute, epoch: Epoch, engine: Engine) -> Report:
     if settings.batched and isinstance(engine, RaggedEngine) and not engine.stacked:
         single = replace(settings, batched=False)
         report = verification.verify(single, route, (epoch[0], one_by_one(epoch[1])), engine)
         return replace(report, batches=len(epoch[1]))
     return verification.verify(settings, route, epoch, engine)
+
+
+_REPORTS: dict[type[NativeRoute], _Reports] = {
+    ImageRoute: _Reports(verification.oracle, _verify_images, explanation.explain),
+    ColumnsRoute: _Reports(columns_reports.oracle, columns_reports.verify, columns_reports.explain),
+    FieldsRoute: _Reports(fields_reports.oracle, fields_reports.verify, fields_reports.explain),
+}
+
+
+def reference_loader(settings: Settings, route: NativeRoute, epoch: Epoch) -> ReferenceLoader:
+    """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
+    found = _REPORTS[type(route)].oracle(settings, route, epoch, settings.collate_fn)
+    found.progress = epoch[0]
+    found.out_transform = seeded(settings.out_transform, settings.destination.device, epoch[0])
+    return found
+
+
+def verify(settings: Settings, route: NativeRoute, epoch: Epoch, engine: Engine) -> Report:
+    """Compares the batches of an epoch; see ``DataLoader.verify``. Closes the engine."""
+    return _REPORTS[type(route)].verify(settings, route, epoch, engine)
 
 
 def one_by_one(batches: list[OrderedBatch]) -> list[OrderedBatch]:
@@ -57,30 +82,25 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None) -> e
     Args:
         deferred: the images of torch's newest epoch so far; None if images are not opened deferred.
     """
-    if isinstance(route, Fallback):
-        table = explanation.explain_torch(settings, reasons(settings), deferred)
-    elif isinstance(route, Gathered):
-        table = columns_reports.explain(settings, route)
-    elif isinstance(route, Stacked):
-        table = fields_reports.explain(settings, route)
+    if isinstance(route, NativeRoute):
+        table = _REPORTS[type(route)].explain(settings, route)
     else:
-        table = explanation.explain(settings, route)
+        table = explanation.explain_torch(settings, reasons(settings), deferred)
     return explanation.Explanation((*table.lines, *explanation.chosen(settings, tuned(settings, route))))
 
 
 def tuned(settings: Settings, route: Route) -> Tuned | None:
     """Returns what the loader chose itself; None if its numbers are given."""
-    return summarise(settings.tuner, why_fixed(settings) if isinstance(route, Fallback) else "")
+    return summarise(settings.tuner, "" if route.native else why_fixed(settings))
 
 
-def collect(settings: Settings, route: Threaded, runner: Runner, judged: bool = True) -> stats.Stats:
+def collect(loader: Loader, judged: bool = True) -> stats.Stats:
     """Returns the statistics of the newest epoch; see `stats.collect`."""
+    settings, route, runner = loader._settings(), loader._route, loader._runner
+    chosen = tuned(settings, route)
+    if not isinstance(route, NativeRoute):
+        epochs = loader._torch_epochs
+        return replace(stats.of_torch(settings.num_workers, epochs.images, epochs.pace, judged), tuned=chosen)
     far = route.source.ahead_bytes > 0
     found = stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route), far, judged)
-    return replace(found, tuned=tuned(settings, route), entry_points=runner.entries)
-
-
-def collect_torch(settings: Settings, route: Fallback, epochs: TorchEpochs, judged: bool = True) -> stats.Stats:
-    """Returns the statistics of the newest epoch that torch delivered; see `stats.collect`."""
-    found = stats.of_torch(settings.num_workers, epochs.images, epochs.pace, judged)
-    return replace(found, tuned=tuned(settings, route))
+    return replace(found, tuned=chosen, entry_points=runner.entries)

@@ -22,10 +22,10 @@ from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.epoch.order import OrderedBatch
 from headrace._loading.native.iterator import NativeIterator
-from headrace._loading.native.out_transform import seeded
-from headrace._loading.native.routes import Native, Threaded
 from headrace._loading.native.settings import Settings
-from headrace._oracle.reference import ReferenceDataset, reference_sample
+from headrace._loading.routes.image_route import ImageRoute
+from headrace._loading.routes.route import NativeRoute
+from headrace._oracle.reference import ReferenceDataset, reference_sample, try_samples
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.part_kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
@@ -36,24 +36,22 @@ _Key = TypeVar("_Key")
 
 
 class _FaultTolerantReference(ReferenceDataset):
-    """The oracle with ``on_error="skip"`` (a failed sample is None) and ``"replace"``."""
+    """The oracle with `on_error`; see `try_samples`."""
 
     on_error = "raise"
     kinds: Any = None  # classes of the images' tensors; None: plain ones
 
     def __getitem__(self, key: tuple[int, int]) -> object:
-        if self.on_error == "raise":
-            return self._of_kind(super().__getitem__(key))
         row = self.draws_of(*key)
-        index, length = key[0], len(self.source)
-        for _ in range(length if self.on_error == "replace" else 1):
-            try:
-                image = reference_sample(self.source.image(index), self.recipe, row)
-            except Exception:
-                index = (index + 1) % length
-                continue
-            return self._of_kind((image, self.source.target(index)) if self.source.has_targets else image)
-        return None
+
+        def make(index: int) -> tuple[int, Any]:
+            return index, reference_sample(self.source.image(index), self.recipe, row)
+
+        made = try_samples(make, key[0], len(self.source), self.on_error)
+        if made is None:
+            return None
+        index, image = made
+        return self._of_kind((image, self.source.target(index)) if self.source.has_targets else image)
 
     def _of_kind(self, sample: Any) -> object:
         if self.kinds is None:
@@ -108,16 +106,7 @@ class ReferenceLoader(TorchDataLoader[Any]):
 Epoch = tuple[Progress, list[OrderedBatch]]  # an epoch before its first batch, and the batches to deliver
 
 
-def reference_loader(settings: Settings, route: Native, epoch: Epoch) -> ReferenceLoader:
-    """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
-    progress = epoch[0]
-    oracle = _oracle(settings, route, epoch, settings.collate_fn)
-    oracle.progress = progress
-    oracle.out_transform = seeded(settings.out_transform, settings.destination.device, progress)
-    return oracle
-
-
-def _oracle(settings: Settings, route: Native, epoch: Epoch, collate_fn: CollateFunction | None) -> ReferenceLoader:
+def oracle(settings: Settings, route: ImageRoute, epoch: Epoch, collate_fn: CollateFunction | None) -> ReferenceLoader:
     """Returns the oracle's loader for an epoch, without `out_transform`. `collate_fn` None: torch's default."""
     progress, order = epoch
     dataset = _FaultTolerantReference(route.source, route.recipe, progress.seed, progress.epoch)
@@ -159,7 +148,7 @@ def collated_by(
 
 
 def compared_iterator(
-    settings: Settings, route: Threaded, table: object, epoch: Epoch, engine: Engine
+    settings: Settings, route: NativeRoute, table: object, epoch: Epoch, engine: Engine
 ) -> NativeIterator:
     """Returns an iterator over the same batches, made by `engine` from the rows of `table`."""
     progress, order = epoch
@@ -215,19 +204,19 @@ def check_count(n: object) -> None:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
 
 
-def verify(settings: Settings, route: Native, epoch: Epoch, engine: Engine) -> Report:
+def verify(settings: Settings, route: ImageRoute, epoch: Epoch, engine: Engine) -> Report:
     """Compares the batches of an epoch; see ``DataLoader.verify``.
 
     Args:
         engine: makes the batches; closed at the end.
     """
     order = epoch[1]
-    oracle = _oracle(settings, route, epoch, None)
+    expected = oracle(settings, route, epoch, None)
     native = compared_iterator(settings, route, checked_table(route.source), epoch, engine)
     batches = samples = size = elements = greatest = own = 0
     total = 0.0
     try:
-        for ours, theirs in zip_longest(native, oracle):
+        for ours, theirs in zip_longest(native, expected):
             if ours is None or theirs is None:
                 raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
             compared = _compare(moved(ours, torch.device("cpu")), theirs, batches, order[batches], settings, route)
@@ -293,7 +282,7 @@ def grey_levels_off(images: torch.Tensor, expected: torch.Tensor, lut: torch.Ten
 
 
 def _compare(
-    ours: Any, theirs: Any, number: int, order: OrderedBatch, settings: Settings, route: Native
+    ours: Any, theirs: Any, number: int, order: OrderedBatch, settings: Settings, route: ImageRoute
 ) -> list[tuple[torch.Tensor, _Off]]:
     """Returns our images of each view, of one without views, and their difference.
 
@@ -324,7 +313,7 @@ def _compare_images(
     recipe: Recipe,
     order: OrderedBatch,
     settings: Settings,
-    route: Native,
+    route: ImageRoute,
 ) -> tuple[torch.Tensor, _Off]:
     if images.dtype != expected.dtype or images.shape != expected.shape:
         raise VerificationError(

@@ -29,7 +29,9 @@ class Loaders:
 
         world = World.found_out()
         with self._lock:
-            self.rank, self.ranks = (world.rank, world.size) if world.found else (loader.world.rank, loader.world.size)
+            self.rank, self.ranks = (
+                (world.rank, world.size) if world.found else (loader._own.world.rank, loader._own.world.size)
+            )
             followed = self._followed.get(id(loader))
             if followed is None or followed.loader() is not loader:
                 self._remove_gone()

@@ -8,7 +8,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from headrace._base.checks import checked_size
 from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
@@ -92,10 +92,10 @@ class EntryPoints(Ending):
         if self._given[1] is not None:
             self._saver.save()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), self._given
 
-    def __deepcopy__(self, known: dict[int, Any]) -> EntryPoints:
+    def __deepcopy__(self, known: dict[int, object]) -> EntryPoints:
         return self  # a table that loaders share, as a lock would be
 
     def __repr__(self) -> str:

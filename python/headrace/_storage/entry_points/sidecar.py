@@ -12,17 +12,16 @@ import os
 import zipfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from headrace._base import loggers
 from headrace._base.native import core
 from headrace._base.private_files import open_new, read_own
+from headrace._base.types import Array
 
 _VERSION = 1
-_ARRAYS: dict[str, tuple[Any, int]] = {  # dtype and number of axes of each array
+_ARRAYS: dict[str, tuple[type[np.generic], int]] = {  # dtype and number of axes of each array
     "secrets": (np.uint64, 1),
     "keys": (np.uint64, 1),
     "counts": (np.uint32, 1),
@@ -32,7 +31,7 @@ _ARRAYS: dict[str, tuple[Any, int]] = {  # dtype and number of axes of each arra
 _SECRETS = 5
 _MOST_ROWS = 1 << 13  # an image has at most 65,535 rows of pixels, 8 or more in a row of blocks
 
-Content = dict[str, npt.NDArray[Any]]
+Content = dict[str, Array]
 
 
 def opened(file: str, limit: int) -> core.EntryPoints:

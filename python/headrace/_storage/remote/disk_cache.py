@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from headrace._base import loggers
 from headrace._base.native import core
@@ -51,7 +50,7 @@ class DiskCache:
         except OSError as error:
             self._give_up_for(error.strerror or str(error))
 
-    def beginning(self, url: str, options: Mapping[str, Any], stamp: Stamp) -> str:
+    def beginning(self, url: str, options: Mapping[str, object], stamp: Stamp) -> str:
         """Returns how the paths of an object's entries begin; "": it is not cached, because a change of its content
         would go unnoticed. A warning says so once."""
         if not is_strong(stamp):

@@ -7,11 +7,11 @@ import bisect
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ from headrace._storage.remote.network import Network
 from headrace._storage.remote.plain_http import PlainHttp
 from headrace._storage.remote.retries import Attempts
 from headrace._storage.remote.urls import host, protocol, shown
+
+T = TypeVar("T")
 
 UInt64s = npt.NDArray[np.uint64]
 
@@ -55,7 +57,7 @@ class RemoteObject:
 
     number: int
     url: str
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
     stamp: Stamp | None = None
     cached: str = ""
     lead: int = 0
@@ -93,10 +95,10 @@ class Fetcher:
         self._lock = threading.Lock()
         self._next = 1
         self._reserved: list[tuple[int, Callable[[int], RemoteObject]]] = []
-        self._known: dict[tuple[Any, ...], RemoteObject] = {}
+        self._known: dict[tuple[object, ...], RemoteObject] = {}
         self._objects: dict[int, RemoteObject] = {}
         self._doors: dict[tuple[str, str], Door] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._writers = ThreadPoolExecutor(_WRITERS, "headrace cache")
         self._closed = False
         self._loop = asyncio.new_event_loop()
@@ -128,7 +130,7 @@ class Fetcher:
             self._reserved.append((first, make))
         return first
 
-    def known(self, url: str, options: Mapping[str, Any], stamp: Stamp, owner: object, **more: Any) -> RemoteObject:
+    def known(self, url: str, options: Mapping[str, object], stamp: Stamp, owner: object, **more: Any) -> RemoteObject:
         """Returns the object of a stamp.
 
         Args:
@@ -175,7 +177,7 @@ class Fetcher:
         if self.store.want(*one):
             self.announce(*_columns([one]))
 
-    def wait(self, work: Any) -> Any:
+    def wait(self, work: Coroutine[object, object, T]) -> T:
         """Runs a coroutine in the loop and returns its result."""
         if self._closed:
             work.close()
@@ -187,34 +189,34 @@ class Fetcher:
             future.cancel()
             raise
 
-    def spawn(self, work: Any) -> asyncio.Task[Any]:
+    def spawn(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
         """Runs a coroutine until its end, or that of the fetcher. Called in the loop."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def later(self, call: Callable[[], Any]) -> None:
+    def later(self, call: Callable[[], object]) -> None:
         """Calls a function in the loop, if that still runs. Does not wait."""
         if not self._closed:
             self._loop.call_soon_threadsafe(call)
 
-    async def stamps(self, urls: Iterable[str], options: Mapping[str, Any]) -> list[Stamp]:
+    async def stamps(self, urls: Iterable[str], options: Mapping[str, object]) -> list[Stamp]:
         """Returns the stamp of each object."""
         return list(await asyncio.gather(*(self.stamp(url, options) for url in urls)))
 
-    async def stamp(self, url: str, options: Mapping[str, Any]) -> Stamp:
+    async def stamp(self, url: str, options: Mapping[str, object]) -> Stamp:
         """Returns the stamp of an object."""
         return await self.attempts.run(url, lambda: self.door(url, options).stamp(url), self._urgent)
 
-    async def first(self, url: str, options: Mapping[str, Any], length: int) -> tuple[bytes, Stamp]:
+    async def first(self, url: str, options: Mapping[str, object], length: int) -> tuple[bytes, Stamp]:
         """Returns the first bytes of an object, and its stamp, with one request where the protocol has both in one."""
         data, stamp = await self.attempts.run(url, lambda: self.door(url, options).first(url, length), self._urgent)
         self._bytes_read += len(data)
         return data, stamp
 
     async def read(
-        self, url: str, options: Mapping[str, Any], begin: int, end: int | None, stamp: Stamp | None
+        self, url: str, options: Mapping[str, object], begin: int, end: int | None, stamp: Stamp | None
     ) -> bytes:
         """Returns bytes of an object, without any cache."""
         small = end is not None and end - begin <= _SMALL
@@ -223,7 +225,7 @@ class Fetcher:
         self._bytes_read += len(data)
         return data
 
-    def door(self, url: str, options: Mapping[str, Any]) -> Door:
+    def door(self, url: str, options: Mapping[str, object]) -> Door:
         """Returns the way to a URL. Called in the loop."""
         key = (host(url) if protocol(url) in ("http", "https") else protocol(url), repr(sorted(options.items())))
         if key not in self._doors:

@@ -7,24 +7,56 @@ import errno
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._storage.remote.cache import Cache
+from headrace._base.types import State
+from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.clients.connection import check_installed
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.fetcher import Fetcher, Range, RemoteObject
 from headrace._storage.remote.fetcher_registry import fetcher_of
 from headrace._storage.remote.network import Network
-from headrace._storage.remote.urls import protocol, shown
+from headrace._storage.remote.urls import is_url, protocol, shown
 
 Int64s = npt.NDArray[np.int64]
+UInt32s = npt.NDArray[np.uint32]
+UInt64s = npt.NDArray[np.uint64]
 
 _STEP_S = 0.002
 _GUESS = 128 << 10  # bytes of an object whose size is not known
+
+
+@dataclass(frozen=True)
+class Access:
+    """The arguments of a dataset about other machines, as they were given: `cache`, `storage_options` and `network` of
+    `ImageFiles`."""
+
+    cache: Cache | str | os.PathLike[str] | None = None
+    options: Mapping[str, object] | None = None
+    network: Network | None = None
+
+    def of(self, path: object) -> Access | None:
+        """Returns the access to a URL; None: `path` is a file or a folder of this machine. Raises ValueError if an
+        argument of URLs is given for that."""
+        if is_url(path):
+            return self
+        self.check_local("this is a local path")
+        return None
+
+    def check_local(self, what: str) -> None:
+        """Raises ValueError if an argument of URLs is given. `what`: says which paths are of this machine."""
+        if self.options is not None or self.network is not None:
+            raise ValueError(f"storage_options and network are for URLs, and {what}")
+
+    def files(self, urls: Sequence[str]) -> RemoteFiles:
+        """Opens the URLs and fetches size and ETag; a later change raises OSError. Raises OSError."""
+        files = RemoteFiles(urls, self)
+        files.take_stamps()
+        return files
 
 
 class RemoteFiles:
@@ -32,37 +64,38 @@ class RemoteFiles:
 
     Args:
         urls: of the objects.
-        options: what fsspec's file system takes, credentials among them.
-        cache: where bytes stay.
-        network: limits; None: the usual ones.
+        access: what the user says about them.
         lead, check, tar: see RemoteObject.
 
     Attributes:
+        options: what fsspec's file system takes, credentials among them.
+        cache: where bytes stay.
+        network: limits.
         owner: distinguishes these objects from the same ones of other datasets; see Fetcher.known.
 
     Raises:
         ImportError: fsspec, or the package of a protocol, is missing.
+        TypeError, ValueError: the access has no such cache.
     """
 
     def __init__(
         self,
         urls: Sequence[str],
-        options: Mapping[str, Any] | None,
-        cache: Cache | None,
-        network: Network | None,
+        access: Access,
         *,
         lead: int = 0,
         check: Callable[[bytes, int], str] | None = None,
         tar: bool = False,
     ) -> None:
+        self.urls, self.access = urls, access
+        self.cache, self.network = checked_cache(access.cache), access.network or Network()
         for url in {protocol(url): url for url in urls}.values():
             check_installed(url)
-        self.urls, self.options = urls, dict(options or {})
-        self.cache, self.network = cache, network or Network()
+        self.options = dict(access.options or {})
         self.lead, self.check, self.tar = lead, check, tar
         self.stamps: list[Stamp] | None = None
         self.owner = object()
-        self._numbers: tuple[Fetcher, npt.NDArray[np.uint64], list[bytes]] | None = None
+        self._numbers: tuple[Fetcher, UInt64s, list[bytes]] | None = None
 
     @property
     def fetcher(self) -> Fetcher:
@@ -90,7 +123,7 @@ class RemoteFiles:
         self.stamps = [found[number] for number in range(len(self.urls))]
         return self.stamps
 
-    def numbers(self) -> tuple[npt.NDArray[np.uint64], list[bytes]]:
+    def numbers(self) -> tuple[UInt64s, list[bytes]]:
         """Returns the number of each object in this process's fetcher, and the beginning of its entries on disk."""
         fetcher = self.fetcher
         if self._numbers is None or self._numbers[0] is not fetcher:
@@ -111,8 +144,7 @@ class RemoteFiles:
 
     def read(self, number: int, offset: int, length: int | None, mark: int = 0) -> bytes:
         """Returns a range of an object, or all of it, without any cache. `mark`: see Range. Raises OSError."""
-        data: bytes = self.fetcher.wait(self._range(number, offset, length, mark))
-        return data
+        return self.fetcher.wait(self._range(number, offset, length, mark))
 
     def read_all(self, places: Sequence[tuple[int, int, int]]) -> list[bytes]:
         """Returns ranges (object, offset, length), read at the same time. Raises OSError."""
@@ -120,8 +152,7 @@ class RemoteFiles:
         async def ranges() -> list[bytes]:
             return list(await asyncio.gather(*(self._range(*place) for place in places)))
 
-        found: list[bytes] = self.fetcher.wait(ranges())
-        return found
+        return self.fetcher.wait(ranges())
 
     async def _range(self, number: int, offset: int, length: int | None, mark: int = 0) -> bytes:
         end = None if length is None else offset + length
@@ -141,14 +172,16 @@ class RemoteFiles:
             raise OSError(errno.EIO, f"{self.shown_of(number)}: {wrong} (offset {offset})")
         return data[offset - begin :]
 
-    def table(self, object_of: Any, offsets: Any, lengths: Any, marks: Any = None) -> RemoteTable:
+    def table(
+        self, object_of: UInt32s, offsets: UInt64s, lengths: UInt64s, marks: UInt64s | None = None
+    ) -> RemoteTable:
         """Returns the table of samples that are ranges of the objects. `marks`: see RemoteTable."""
         return RemoteTable(self, object_of, offsets, lengths, marks)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**vars(self), "_numbers": None, "owner": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: State) -> None:
         self.__dict__.update(state, owner=object())
 
 
@@ -162,7 +195,9 @@ class RemoteTable:
         marks: of the names of tar members, uint64 (n,), which are compared when they are fetched; None: nothing is.
     """
 
-    def __init__(self, files: RemoteFiles, object_of: Any, offsets: Any, lengths: Any, marks: Any = None) -> None:
+    def __init__(
+        self, files: RemoteFiles, object_of: UInt32s, offsets: UInt64s, lengths: UInt64s, marks: UInt64s | None = None
+    ) -> None:
         self._files = files
         self._object_of, self._offsets, self._lengths = object_of, offsets, lengths
         self._marks = marks
@@ -203,8 +238,7 @@ class RemoteTable:
 
     def take(self, row: int) -> bytes:
         """Returns a sample's bytes, from the caches or fetched. Raises OSError."""
-        data: bytes = self._ranges().take(row)
-        return data
+        return self._ranges().take(row)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**vars(self), "_made": None}

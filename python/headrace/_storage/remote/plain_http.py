@@ -6,8 +6,8 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ import numpy.typing as npt
 from headrace._base.native import core
 from headrace._storage.remote.clients.responses import PlainUrl, Stamp, TemporaryError, error_of
 from headrace._storage.remote.network import Network
+
+if TYPE_CHECKING:
+    from yarl import URL
 from headrace._storage.remote.urls import host, protocol
 
 UInt64s = npt.NDArray[np.uint64]
@@ -126,7 +129,7 @@ class PlainHttp:
             return
         await asyncio.gather(*(self._connect_one(number, found) for _ in range(count)))
 
-    async def _connect_one(self, number: int, found: list[Any]) -> None:
+    async def _connect_one(self, number: int, found: Sequence[tuple[int, int, int, str, tuple[object, ...]]]) -> None:
         assert self._reader is not None
         last: Exception | None = None
         for family, kind, protocol_number, _, address in found:
@@ -153,7 +156,8 @@ class PlainHttp:
         self._reader.close()
 
 
-def _authority(url: Any) -> str:
+def _authority(url: URL) -> str:
     """The host and the port, as the field Host has them."""
+    assert url.raw_host is not None
     name = f"[{url.raw_host}]" if ":" in url.raw_host else url.raw_host
     return name if url.port == 80 else f"{name}:{url.port}"

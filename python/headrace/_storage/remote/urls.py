@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from headrace._storage.remote.signatures import unsigned
@@ -50,7 +49,7 @@ def host(url: str) -> str:
     return "://".join((protocol(url), urlsplit(url).netloc.rpartition("@")[2]))
 
 
-def named(url: str, options: Mapping[str, Any] | None = None) -> str:
+def named(url: str, options: Mapping[str, object] | None = None) -> str:
     """Returns what names an object: its URL without a signature that is known, and the options that it is read with
     without credentials that are known. It may hold others, so it is hashed, and not shown.
 

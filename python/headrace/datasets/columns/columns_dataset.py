@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import SupportsIndex
 
-import numpy.typing as npt
 import torch
 
+from headrace._base.types import Array, State
 from headrace.datasets.columns import row_layout
 from headrace.datasets.columns.row_layout import RowLayout
 
@@ -33,7 +33,7 @@ class Columns(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
         ValueError: there is no column, or the numbers of rows differ.
     """
 
-    def __init__(self, columns: Mapping[str, npt.NDArray[Any] | torch.Tensor]) -> None:
+    def __init__(self, columns: Mapping[str, Array | torch.Tensor]) -> None:
         if not isinstance(columns, Mapping):
             raise TypeError(f"columns must be a dict of arrays by name, not {type(columns).__name__}")
         self._given = dict(columns)
@@ -41,7 +41,7 @@ class Columns(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
         self._layout = row_layout.layout_of(self._columns)
 
     @property
-    def columns(self) -> dict[str, npt.NDArray[Any] | torch.Tensor]:
+    def columns(self) -> dict[str, Array | torch.Tensor]:
         """The arrays that were passed in, by name."""
         return dict(self._given)
 
@@ -68,24 +68,24 @@ class Columns(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
         rows = {one.name: one.rows(places).unbind() for one in self._columns}
         return [{name: values[i] for name, values in rows.items()} for i in range(len(places))]
 
-    def _place(self, index: Any) -> int:
+    def _place(self, index: SupportsIndex) -> int:
         place = operator.index(index)
         if not -len(self) <= place < len(self):
             raise IndexError(f"index {place} is out of range for a dataset of {len(self)} samples")
         return place % len(self)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         # Leaves out the views, which would be pickled as second copies of the arrays.
         return {name: value for name, value in self.__dict__.items() if name != "_columns"}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
+    def __setstate__(self, kept: State) -> None:
         self.__dict__.update(kept, _columns=_checked(kept["_given"]))
 
     def __repr__(self) -> str:
         return f"Columns({len(self)} rows of {self._layout})"
 
 
-def _checked(given: Mapping[Any, Any]) -> tuple[row_layout.Column, ...]:
+def _checked(given: Mapping[str, object]) -> tuple[row_layout.Column, ...]:
     columns = tuple(row_layout.checked(name, value) for name, value in given.items())
     if not columns:
         raise ValueError("columns is empty: there is no array to take rows from")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +63,7 @@ class ColumnSource:
         return named and all(one.is_current() for one in inner)
 
     @property
-    def places(self) -> Any:
+    def places(self) -> object:
         """What compares equal for two sources if their rows are stored at the same places."""
         return self._order
 
@@ -81,11 +80,11 @@ class ColumnSource:
         """Returns where a part of a sample is stored; a row has none."""
         return self.location(index)
 
-    def metadata(self, index: int) -> dict[Any, Any]:
+    def metadata(self, index: int) -> dict[object, object]:
         """Returns nothing: rows have no metadata."""
         return {}
 
-    def target(self, index: int) -> Any:
+    def target(self, index: int) -> object:
         """Raises TypeError: there are no targets."""
         raise TypeError("rows of columns have no targets")
 
@@ -93,15 +92,15 @@ class ColumnSource:
         """Returns None: there are no targets."""
         return None
 
-    def targets_of(self, indices: Int64s) -> Any:
+    def targets_of(self, indices: Int64s) -> object:
         """Raises TypeError: there are no targets."""
         raise TypeError("rows of columns have no targets")
 
-    def sample_of(self, made: object, index: int) -> Any:
+    def sample_of(self, made: object, index: int) -> object:
         """Returns the sample that ``dataset[index]`` would be: `made`."""
         return made
 
-    def batch_of(self, images: object, targets: object) -> Any:
+    def batch_of(self, images: object, targets: object) -> object:
         """Raises TypeError: there are no targets."""
         raise TypeError("rows of columns have no targets")
 
@@ -170,7 +169,7 @@ def as_columns(dataset: object) -> ColumnSource | None:
     return None
 
 
-def _joined(dataset: ConcatDataset[Any], sources: list[ColumnSource]) -> ColumnSource:
+def _joined(dataset: ConcatDataset[object], sources: list[ColumnSource]) -> ColumnSource:
     layout = sources[0].layout
     for one in sources:
         if one.layout != layout:
@@ -197,14 +196,14 @@ def _taken(source: ColumnSource, count: int) -> ColumnSource:
 class _Plain:
     """A `Columns`, whose arrays cannot be exchanged."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: object) -> None:
         self._columns = columns
 
     def is_current(self) -> bool:
         return makes_samples_as(self._columns, Columns)
 
 
-def _followed(dataset: Any) -> list[Any]:
+def _followed(dataset: object) -> list[FollowedSubset | FollowedConcat | _Plain]:
     """Returns what the dataset and those inside it held, outermost first."""
     if isinstance(dataset, Subset):
         return [FollowedSubset(dataset), *_followed(dataset.dataset)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
+
+from headrace._base.types import Array
 
 # numpy has no bfloat16 or float8, so a tensor is seen as integers of the same size. A complex128 has 16 bytes.
 _SAME_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
@@ -42,7 +42,7 @@ class Column:
     """
 
     name: str
-    raw: npt.NDArray[Any]
+    raw: Array
     dtype: torch.dtype
 
     @property
@@ -107,7 +107,7 @@ def _of_tensor(name: str, tensor: torch.Tensor) -> Column:
     return Column(name, plain.view(_SAME_SIZE[plain.itemsize]).numpy(), plain.dtype)
 
 
-def _of_array(name: str, array: npt.NDArray[Any]) -> Column:
+def _of_array(name: str, array: Array) -> Column:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"column {name!r} is a masked array, and tensors have no masks; give its .filled(value)")
     try:

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.private_files import mapped_array, open_new, read_own
+from headrace._base.types import Array
 
-Array = npt.NDArray[Any]
 Tokenizer = Callable[[list[str]], Any]
 
 _VERSION = 1
@@ -184,7 +184,7 @@ def _tokens(texts: Sequence[str], tokenizer: Tokenizer, length: int | None) -> I
             yield array[:length].astype(np.int64)
 
 
-def _fingerprint(texts: Sequence[str], tokenizer: Tokenizer, settings: tuple[Any, ...]) -> str:
+def _fingerprint(texts: Sequence[str], tokenizer: Tokenizer, settings: tuple[object, ...]) -> str:
     digest = hashlib.sha256(repr((len(texts), settings, _described(tokenizer))).encode())
     for text in texts:
         data = text.encode(errors="surrogatepass")
@@ -195,7 +195,7 @@ def _fingerprint(texts: Sequence[str], tokenizer: Tokenizer, settings: tuple[Any
     return digest.hexdigest()
 
 
-def _described(tokenizer: object) -> Any:
+def _described(tokenizer: object) -> object:
     """Returns what a tokenizer says about itself; the same in every process."""
     if isinstance(tokenizer, functools.partial):
         return _described(tokenizer.func), repr(tokenizer.args), repr(sorted(tokenizer.keywords.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import array
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ class Field:
     rows: ColumnSource | None = None
     gathered: bool = False
     why_not: str = ""
-    placed: tuple[Any, ...] = field(init=False)
+    placed: tuple[object, ...] = field(init=False)
     held: Held | None = None
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ def _can_be_gathered(name: str, values: object) -> bool:
     return not (isinstance(values, np.ndarray) and found.dtype == torch.uint64 and values.ndim == 1)
 
 
-def length_of(name: str, values: Any) -> int:
+def length_of(name: str, values: Sized) -> int:
     """Returns the number of samples of a field. Raises TypeError if it has none, or no samples by number."""
     if isinstance(values, (str, bytes, dict)) or not hasattr(type(values), "__getitem__"):
         raise TypeError(

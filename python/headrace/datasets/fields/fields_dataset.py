@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from headrace._base.types import State
 from headrace.datasets.fields.field_kinds import Field, as_field, check_lengths, length_of
 from headrace.datasets.fields.shared_geometry import Geometry
 
@@ -116,10 +117,10 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
                     f"field {one.name!r} joins datasets with transforms of their own; with a geometry, give them one"
                 )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {name: value for name, value in self.__dict__.items() if name != "_fields"}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
+    def __setstate__(self, kept: State) -> None:
         self.__dict__.update(kept)
         self._fields = self._described()
 
@@ -127,7 +128,7 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
         return f"Fields({len(self)} of {', '.join(self._given)})"
 
 
-def _finished(field: Field, images: dict[str, Any], index: int) -> Any:
+def _finished(field: Field, images: dict[str, object], index: int) -> object:
     """Returns a field's value of a sample, from its image after the geometry."""
     if field.image is None:
         return field.values[index]

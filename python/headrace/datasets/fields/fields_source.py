@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ class StackedSource:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: object,
         fields: tuple[Field, ...],
         geometry: Geometry | None,
         *,
@@ -103,11 +103,11 @@ class StackedSource:
         return named and all(one.is_current() for one in inner) and all(one.holds(rows) for one in self.fields)
 
     @property
-    def places(self) -> Any:
+    def places(self) -> object:
         """What compares equal for two sources if the bytes of each sample are stored at the same place."""
         return self._order
 
-    def frozen(self, before: Any = None) -> StackedSource:
+    def frozen(self, before: object = None) -> StackedSource:
         """Returns this source with the plain values, labels and target_transforms of now; see `BlobDataset.frozen`."""
         earlier: tuple[Field | None, ...] = before.fields if isinstance(before, StackedSource) else ()
         earlier = earlier if len(earlier) == len(self.fields) else (None,) * len(self.fields)
@@ -127,10 +127,10 @@ class StackedSource:
 
     def part_location(self, part: str, index: int) -> str:
         """Returns where a part of a sample is stored, for messages."""
-        source: Any = self.images[part] if part in self.images else self.columns[part]
+        source: BlobDataset | ColumnSource = self.images[part] if part in self.images else self.columns[part]
         return str(source.location(self.row(index)))
 
-    def metadata(self, row: int) -> dict[Any, Any]:
+    def metadata(self, row: int) -> dict[object, object]:
         """Returns functions that read the metadata of each image of a row of the fields, by field: Python steps need
         that of one field."""
         return {name: lambda source=source: source.metadata(row) for name, source in self.images.items()}
@@ -150,7 +150,7 @@ class StackedSource:
         rows = indices if self.rows is None else self.rows[indices]
         return sum(source.expect(rows, wait) for source in self.images.values())
 
-    def target(self, index: int) -> dict[str, Any]:
+    def target(self, index: int) -> dict[str, object]:
         """Returns what Python makes of one sample: plain values, and the targets of images, by field."""
         row = self.row(index)
         return {name: look_up(row) for name, look_up in self._in_python().items()}
@@ -159,10 +159,10 @@ class StackedSource:
         """Returns None: targets belong to fields."""
         return None
 
-    def targets_of(self, indices: Int64s) -> dict[str, Any]:
+    def targets_of(self, indices: Int64s) -> dict[str, object]:
         """Returns what Python makes of a batch, collated as torch does, by field."""
         rows = indices if self.rows is None else self.rows[indices]
-        made: dict[str, Any] = {}
+        made: dict[str, object] = {}
         for one in self.fields:
             if one.image is not None and one.image.has_targets:
                 made[one.name] = one.image.targets_of(rows)
@@ -170,19 +170,19 @@ class StackedSource:
                 made[one.name] = self._collated(one, rows.tolist())
         return made
 
-    def _in_python(self) -> dict[str, Any]:
+    def _in_python(self) -> dict[str, Callable[[int], object]]:
         plain = {one.name: one.values.__getitem__ for one in self.fields if one.is_plain}
         with_targets = [one for one in self.fields if one.image is not None and one.image.has_targets]
         return plain | {one.name: one.image.target for one in with_targets if one.image is not None}
 
-    def _collated(self, field: Field, rows: list[int]) -> Any:
+    def _collated(self, field: Field, rows: list[int]) -> object:
         values = [field.values[row] for row in rows]
         if isinstance(values[0], (str, bytes)):  # these stay in the container that they come in
             container: Any = tuple(values) if self.positional else values
             return default_collate(container)
         return collate(tuple(values), rows, lambda row: f"field {field.name!r}")
 
-    def sample_of(self, made: Any, index: int) -> Any:
+    def sample_of(self, made: Any, index: int) -> object:
         """Returns the sample that ``dataset[index]`` would be, given its images, by field; all else is looked up."""
         row = self.row(index)
         sample = {
@@ -191,7 +191,7 @@ class StackedSource:
         }
         return tuple(sample.values()) if self.positional else sample
 
-    def batch_of(self, made: dict[str, Any], targets: dict[str, Any]) -> Any:
+    def batch_of(self, made: dict[str, Any], targets: dict[str, object]) -> object:
         """Returns a batch, or a sample, in the shape of the dataset's.
 
         Args:
@@ -199,7 +199,7 @@ class StackedSource:
             targets: what Python made, by field.
         """
         flat = {**made, **made.get(ARRAYS, {})}
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for one in self.fields:
             if one.name not in flat:
                 values[one.name] = targets[one.name]
@@ -225,7 +225,7 @@ class StackedSource:
         return f"{len(self)} samples of {', '.join(one.name for one in self.fields)}"
 
 
-def as_stacked(dataset: Any, before: StackedSource | None = None) -> StackedSource | None:
+def as_stacked(dataset: object, before: StackedSource | None = None) -> StackedSource | None:
     """Returns the source of a dataset of several fields; None for any other dataset.
 
     Args:
@@ -241,11 +241,8 @@ def as_stacked(dataset: Any, before: StackedSource | None = None) -> StackedSour
         return StackedSource(dataset, dataset.described, dataset.geometry, positional=False)
     if isinstance(dataset, StackDataset):
         check_samples(dataset, StackDataset)
-        positional = not isinstance(dataset.datasets, dict)
-        given: Any = dataset.datasets
-        named = enumerate(given) if positional else given.items()
-        fields = tuple(as_field(str(name), values, known.get(id(values))) for name, values in named)
-        return StackedSource(dataset, fields, None, positional=positional)
+        fields = tuple(as_field(str(name), values, known.get(id(values))) for name, values in _named(dataset.datasets))
+        return StackedSource(dataset, fields, None, positional=not isinstance(dataset.datasets, dict))
     if isinstance(dataset, Subset):
         base = as_stacked(dataset.dataset, before)
         if base is None:
@@ -264,24 +261,29 @@ class _Given:
         self._dataset = dataset
         self._fields = self._now()
 
-    def _now(self) -> list[Any]:
+    def _now(self) -> tuple[type, list[tuple[object, object]]]:
         given = self._dataset.fields if isinstance(self._dataset, Fields) else self._dataset.datasets
-        return [type(given), *(given.items() if isinstance(given, dict) else enumerate(given))]
+        return type(given), list(_named(given))
 
     def is_current(self) -> bool:
-        now, kind = self._now(), Fields if isinstance(self._dataset, Fields) else StackDataset
-        (now_kind, *fields), (then_kind, *before) = now, self._fields
+        kind = Fields if isinstance(self._dataset, Fields) else StackDataset
+        (now_kind, fields), (then_kind, before) = self._now(), self._fields
         same = now_kind is then_kind and len(fields) == len(before) and makes_samples_as(self._dataset, kind)
         return same and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(fields, before, strict=True))
 
 
-def _followed(dataset: Any) -> list[Any]:
+def _named(given: Iterable[object]) -> Iterable[tuple[object, object]]:
+    """Returns the fields that a Fields or StackDataset holds, with their names or numbers."""
+    return given.items() if isinstance(given, dict) else enumerate(given)
+
+
+def _followed(dataset: object) -> list[FollowedSubset | _Given]:
     """Returns what the dataset and those inside it held, outermost first."""
     if isinstance(dataset, Subset):
         return [FollowedSubset(dataset), *_followed(dataset.dataset)]
     return [_Given(dataset)]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Returns a value's beginning as text, the same in every process."""
     return f"{type(value).__name__} {value!r:.200}"

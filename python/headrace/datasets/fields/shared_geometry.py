@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -35,7 +35,7 @@ class Geometry:
         TypeError: a transform is none of these.
     """
 
-    def __init__(self, transform: Any, masks: Sequence[str]) -> None:
+    def __init__(self, transform: object, masks: Sequence[str]) -> None:
         _check(transform)
         self._masks = tuple(masks)
         self._of_images, self._of_masks = deepcopy(transform), deepcopy(transform)
@@ -45,7 +45,7 @@ class Geometry:
         """Returns the transform of a field's images."""
         return self._of_masks if name in self._masks else self._of_images
 
-    def apply(self, images: Mapping[str, Image.Image]) -> dict[str, Any]:
+    def apply(self, images: Mapping[str, Image.Image]) -> dict[str, object]:
         """Returns the transformed images by name.
 
         Each image's transform begins with the same states of the random generators. Afterwards, they are as the first
@@ -76,7 +76,7 @@ class Shaped(Joined):
         geometry: the transform before the source's own.
     """
 
-    def __init__(self, source: BlobDataset, geometry: Any) -> None:
+    def __init__(self, source: BlobDataset, geometry: Callable[..., object]) -> None:
         super().__init__([source])
         self._geometry = geometry
 
@@ -84,7 +84,7 @@ class Shaped(Joined):
     def variants(self) -> tuple[Variant, ...]:
         return tuple(one._replace(transform=self._before(one.transform)) for one in super().variants)
 
-    def _before(self, transform: Any) -> Any:
+    def _before(self, transform: Callable[..., object] | None) -> Compose:
         return Compose([self._geometry] if transform is None else [self._geometry, transform])
 
 
@@ -110,7 +110,7 @@ def _check(transform: Any) -> None:
         )
 
 
-def _take_nearest(transform: Any) -> None:
+def _take_nearest(transform: object) -> None:
     """Makes a transform, and those inside it, take nearest pixels and pad with 0."""
     for one in transform if isinstance(transform, torch.nn.Sequential) else getattr(transform, "transforms", []):
         _take_nearest(one)

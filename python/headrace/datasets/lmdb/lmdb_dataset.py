@@ -57,9 +57,9 @@ class LMDB(Ranges):
         self,
         path: str | os.PathLike[str],
         values: str = "image",
-        label: str | Callable[[bytes], Any] | Sequence[Any] | None = "value",
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        label: str | Callable[[bytes], object] | Sequence[object] | None = "value",
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         keys: Iterable[Key] | Callable[[bytes], bool] | None = None,
         label_key: Callable[[bytes], Key] | None = None,
@@ -132,7 +132,7 @@ class _Lookup:
             raise ValueError(f"{self._path} has no key {shown(key)!r}")
         return self._known[key]
 
-    def rows(self, keys: Any, listed: bool) -> Int64s:
+    def rows(self, keys: Iterable[Key] | Callable[[bytes], bool] | None, listed: bool) -> Int64s:
         """Returns the samples' entries. `listed`: without `keys`, the list that the database holds is taken."""
         count = len(self.entries.offsets)
         if keys is None and listed:
@@ -162,7 +162,7 @@ class _Lookup:
                 raise ValueError(f"the label {shown(key)!r} in {self._path} is no text: {error}") from error
         return made
 
-    def images(self, rows: Int64s, find: Callable[[Window], Found]) -> tuple[Int64s, Int64s, list[Any]]:
+    def images(self, rows: Int64s, find: Callable[[Window], Found]) -> tuple[Int64s, Int64s, list[object]]:
         """Returns the places of the images in the file, their sizes, and their labels."""
         begins, sizes = self.entries.offsets[rows], self.entries.lengths[rows]
         labels = []
@@ -192,7 +192,7 @@ class Keys(Sequence[bytes]):
     def __getitem__(self, index: int) -> bytes: ...
     @overload
     def __getitem__(self, index: slice) -> list[bytes]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         return self._held[self._begins[index] : self._ends[index]].tobytes()
@@ -211,7 +211,7 @@ class Names(Sequence[str]):
     def __getitem__(self, index: int) -> str: ...
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: int | slice) -> str | list[str]:
         return list(map(shown, self._keys[index])) if isinstance(index, slice) else shown(self._keys[index])
 
 

@@ -6,7 +6,7 @@ import pickle
 import struct
 from collections.abc import Callable
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Found(NamedTuple):
@@ -19,7 +19,7 @@ class Found(NamedTuple):
 
     begin: int
     size: int
-    label: Any
+    label: object
 
 
 class Window:
@@ -107,7 +107,7 @@ def pickled_pair(value: Window) -> Found:
         ValueError: it is no pickle of protocol 3 or later, or of something else: only bytes, text, whole numbers and
             None are known.
     """
-    parts: list[Any] = []
+    parts: list[object] = []
     while (code := value.take(1)) not in _PAIR:
         if code in _BYTES:
             size = int.from_bytes(value.take(_BYTES[code]), "little")
@@ -134,7 +134,7 @@ def pickled_pair(value: Window) -> Found:
 class _Plain(pickle.Unpickler):
     """Makes lists, numbers, bytes and texts. Whatever needs a class or a function is an error."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         raise pickle.UnpicklingError(f"it names {module}.{name}, which could run any code")
 
 

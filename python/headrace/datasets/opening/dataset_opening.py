@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from headrace.datasets.opening.named_objects import is_object, named_object
 from headrace.datasets.opening.table_columns import of_index, of_schema, schema_of
@@ -30,7 +29,7 @@ _FORMS = (
 )
 
 
-def opened(text: str) -> Any:
+def opened(text: str) -> object:
     """Returns the dataset that a text names, without a transform unless an object of the user's has one.
 
     Args:
@@ -61,13 +60,13 @@ def opened(text: str) -> Any:
     return _of_files(found, text)
 
 
-def _checked(text: str, dataset: object) -> Any:
+def _checked(text: str, dataset: object) -> object:
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         raise ValueError(f"{text} is no map-style dataset but {type(dataset).__name__}: it needs [index] and len()")
     return dataset
 
 
-def _of_folder(folder: Path) -> Any:
+def _of_folder(folder: Path) -> object:
     if (folder / "index.json").is_file():
         kind, image, label = of_index(folder)
         return MDS(folder, image, label) if kind == "mds" else LitData(folder, image, label)
@@ -96,7 +95,7 @@ def _of_saved(folder: Path, state: Path) -> Arrow:
     return _table([folder / Path(name).name for name in names], Arrow)
 
 
-def _of_files(paths: list[Path], text: str) -> Any:
+def _of_files(paths: list[Path], text: str) -> object:
     suffixes = {one.suffix.lower() for one in paths}
     if len(suffixes) > 1:
         raise ValueError(f"{text} names files of several formats ({', '.join(sorted(suffixes))}); name those of one")

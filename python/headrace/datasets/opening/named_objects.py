@@ -8,7 +8,6 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from headrace._base.exceptions import named_words_of
 
@@ -20,7 +19,7 @@ def is_object(text: str) -> bool:
     return _NAMED.fullmatch(text) is not None
 
 
-def named_object(text: str) -> Any:
+def named_object(text: str) -> object:
     """Returns the object that a text names; a function or a class is called without arguments.
 
     The current folder is searched for modules, as ``python -m`` does.
@@ -31,7 +30,7 @@ def named_object(text: str) -> Any:
     match = _NAMED.fullmatch(text)
     if match is None:
         raise ValueError(f"{text} does not name an object; write module:object or file.py:object")
-    found: Any = _module(match["module"])
+    found: object = _module(match["module"])
     for name in match["object"].split("."):
         try:
             found = getattr(found, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ import torch
 from PIL import Image
 
 from headrace._base.native import core
+from headrace._base.types import Array, State
 from headrace.datasets.sources.dataset import BlobDataset
 
 _LOOKED_AT = 32  # rows of each image that `identity` hashes
@@ -37,9 +37,9 @@ class ImageArray(BlobDataset):
     def __init__(
         self,
         images: npt.NDArray[np.uint8] | torch.Tensor,
-        labels: Sequence[Any] | npt.NDArray[Any] | torch.Tensor | None = None,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        labels: Sequence[object] | Array | torch.Tensor | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
     ) -> None:
         super().__init__(labels, transform, target_transform)
         self._images = images
@@ -89,11 +89,11 @@ class ImageArray(BlobDataset):
             )
         return core.BlobTable.of_pixels(self._pixels)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         # Leaves out the view, which would be pickled as a second copy of the array.
         return {name: value for name, value in self.__dict__.items() if name != "_pixels"}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
+    def __setstate__(self, kept: State) -> None:
         self.__dict__.update(kept, _pixels=_checked(kept["_images"]))
 
     def __repr__(self) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
 
 from headrace._base.native import core
+from headrace._base.types import Array, State
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.sources.held_values import Held
 
@@ -34,9 +32,9 @@ class EncodedImages(BlobDataset):
     def __init__(
         self,
         blobs: Sequence[bytes | bytearray | memoryview],
-        labels: Sequence[Any] | np.ndarray[Any, Any] | None = None,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        labels: Sequence[object] | Array | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         mode: str = "RGB",
     ) -> None:
@@ -69,7 +67,7 @@ class EncodedImages(BlobDataset):
         return f"blob {index} in memory, {len(self.blobs[index])} bytes"
 
     @property
-    def places(self) -> Any:
+    def places(self) -> object:
         if self._held is None or not self._held[0].is_held(self.blobs):
             self._held = Held(self.blobs), object()
         return self._held[1]
@@ -81,7 +79,7 @@ class EncodedImages(BlobDataset):
     def blob_table(self) -> core.BlobTable:
         return core.BlobTable.of_memory(self.blobs)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         # A memoryview cannot be pickled; its bytes can.
         blobs = [bytes(one) if isinstance(one, memoryview) else one for one in self.blobs]
         return {**self.__dict__, "blobs": blobs, "_held": None}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
+from headrace._base.types import Array
 from headrace._storage.local_cache.local_caches import LocalBytes, tended_bytes
 from headrace._storage.remote.files import RemoteFiles
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
@@ -58,9 +59,9 @@ class Ranges(BlobDataset):
         file_of: npt.ArrayLike,
         offsets: npt.ArrayLike,
         lengths: npt.ArrayLike,
-        labels: Any = None,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        labels: Sequence[object] | Array | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         names: Sequence[str] | None = None,
         stamps: Stamps | None = None,

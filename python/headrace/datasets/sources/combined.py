@@ -65,7 +65,7 @@ class Selection(BlobDataset):
         return self.base.holds(self.rows[indices].tolist())
 
     @property
-    def places(self) -> Any:
+    def places(self) -> object:
         return self.base.places, self._order
 
     def known(self) -> dict[int, BlobDataset]:
@@ -83,7 +83,7 @@ class Selection(BlobDataset):
     def image(self, index: int) -> Image.Image:
         return self.base.image(int(self.rows[index]))
 
-    def own_image(self, index: int) -> Any:
+    def own_image(self, index: int) -> object:
         return self.base.own_image(int(self.rows[index]))
 
     def image_size(self, index: int) -> tuple[int, int]:
@@ -95,7 +95,7 @@ class Selection(BlobDataset):
     def location(self, index: int) -> str:
         return self.base.location(int(self.rows[index]))
 
-    def target(self, index: int) -> Any:
+    def target(self, index: int) -> object:
         return self.base.target(int(self.rows[index]))
 
     def numbers(self, indices: Int64s) -> Int64s | None:
@@ -170,7 +170,7 @@ class Joined(BlobDataset):
         return all(part.holds(rows.tolist()) for part, _, rows in self._by_part(np.asarray(indices)))
 
     @property
-    def places(self) -> Any:
+    def places(self) -> object:
         return tuple(part.places for part in self.parts)
 
     def known(self) -> dict[int, BlobDataset]:
@@ -192,7 +192,7 @@ class Joined(BlobDataset):
         part, row = self._at(index)
         return part.image(row)
 
-    def own_image(self, index: int) -> Any:
+    def own_image(self, index: int) -> object:
         part, row = self._at(index)
         return part.own_image(row)
 
@@ -208,7 +208,7 @@ class Joined(BlobDataset):
         part, row = self._at(index)
         return part.location(row)
 
-    def target(self, index: int) -> Any:
+    def target(self, index: int) -> object:
         part, row = self._at(index)
         return part.target(row)
 

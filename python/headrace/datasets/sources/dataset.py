@@ -10,10 +10,12 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from PIL import ExifTags, Image
 
 from headrace._base.native import core
+from headrace._base.types import Array
 from headrace._recipe.arithmetic.functional_pil import MODES, opened
 from headrace.datasets.sources.held_values import Held
 from headrace.datasets.sources.labels import collate, on_the_default_device, whole_numbers
@@ -52,9 +54,9 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
     def __init__(
         self,
-        labels: Sequence[Any] | np.ndarray[Any, Any] | torch.Tensor | None,
-        transform: Callable[[Any], Any] | None,
-        target_transform: Callable[[Any], Any] | None,
+        labels: Sequence[object] | Array | torch.Tensor | None,
+        transform: Callable[..., object] | None,
+        target_transform: Callable[..., object] | None,
     ) -> None:
         if target_transform is not None and labels is None:
             raise ValueError("target_transform is given, but there are no labels")
@@ -72,7 +74,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range for a dataset of {len(self)} samples")
         index %= len(self)
-        image: Any = self.image(index)
+        image: object = self.image(index)
         if self.transform is not None:
             image = self.transform(image)
         return image if self._labels is None else (image, self.target(index))
@@ -88,13 +90,13 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """Returns the image that `transform` is called on: mode RGB, or mode L if `channels` is 1."""
         return opened(BytesIO(self.read(index)), self.mode, upright=self.upright)
 
-    def metadata(self, index: int) -> dict[Any, Any]:
+    def metadata(self, index: int) -> dict[object, object]:
         """Returns Pillow's ``info`` dict of the image that `image` returns."""
         if self.encoded and not self.upright:
             with Image.open(BytesIO(self.read(index))) as image:
                 if image.format in ("JPEG", "MPO"):  # decoding does not change `info` in these formats
-                    return dict(image.info)
-        return dict(self.image(index).info)
+                    return dict(image.info.items())
+        return dict(self.image(index).info.items())
 
     def image_size(self, index: int) -> tuple[int, int]:
         """Returns (height, width) of the image before any transform, read from its header."""
@@ -102,7 +104,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
             turned = self.upright and image.getexif().get(ExifTags.Base.Orientation) in _ON_THEIR_SIDE
             return (image.width, image.height) if turned else (image.height, image.width)
 
-    def own_image(self, index: int) -> Any:
+    def own_image(self, index: int) -> object:
         """Returns what the wrapped dataset's own ``__getitem__`` passes to its transform; None if that is unknown.
 
         Only datasets with a ``headrace_source`` method know it.
@@ -129,7 +131,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
             digest.update(self.identity(place).encode(errors="surrogateescape") + b"\0")
         return digest.hexdigest()[:16]
 
-    def numbers_to_hash(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, Any] | None:
+    def numbers_to_hash(self, indices: npt.NDArray[np.int64]) -> Array | None:
         """Returns the targets that `fingerprint` covers, if they are plain ints; otherwise None."""
         return self.numbers(indices)
 
@@ -146,7 +148,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """Bytes to fetch before they are read; 0: the samples are in this machine."""
         return 0
 
-    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int:
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         """Begins to fetch samples that are in other machines, and returns their number of bytes.
 
         Args:
@@ -201,7 +203,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         return makes_samples_as(self, BlobDataset)
 
     @property
-    def places(self) -> Any:
+    def places(self) -> object:
         """What compares equal for two sources, or at two times, if each sample's bytes are at the same place."""
         return self
 
@@ -233,29 +235,29 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def has_targets(self) -> bool:
         return self._labels is not None
 
-    def target(self, index: int) -> Any:
+    def target(self, index: int) -> object:
         """Returns the sample's label after `target_transform`."""
         label = self.label(index)
         return label if self.target_transform is None else self.target_transform(label)
 
-    def label(self, index: int) -> Any:
+    def label(self, index: int) -> object:
         """Returns the sample's label before `target_transform`."""
         label = self._labels[index]
         return int(label) if isinstance(label, np.integer) else label
 
-    def sample_of(self, made: object, index: int) -> Any:
+    def sample_of(self, made: object, index: int) -> object:
         """Returns the sample that ``dataset[index]`` would be, given its image after all transforms."""
         return (made, self.target(index)) if self.has_targets else made
 
-    def batch_of(self, images: object, targets: object) -> Any:
+    def batch_of(self, images: object, targets: object) -> object:
         """Returns a batch, or a sample, of images with targets."""
         return [images, targets]
 
-    def numbers(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+    def numbers(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
         """Returns the targets of a batch, int64 (n,), if they are plain ints; otherwise None."""
         return self._labels[indices] if self._plain and self.target_transform is None else None
 
-    def targets_of(self, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
+    def targets_of(self, indices: npt.NDArray[np.int64]) -> object:
         """Returns the targets of a batch, collated as torch does: an int64 tensor (n,) for ints."""
         numbers = self.numbers(indices)
         if numbers is not None:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from headrace._base.types import Array
+
 _ALL_LOOKED_AT = 100_000  # the longest list all of whose values' identity is looked at
 _LOOKED_AT = 10_000  # of a longer list, evenly spaced
 _PLAIN = (int, str, bytes, type(None), PurePath, np.integer, np.bool_)
@@ -35,7 +37,7 @@ class Held:
         self._loose = of_pairs and set(map(type, value)) - {tuple} != set()
         self.then: Any = self._copied(value)
 
-    def _copied(self, value: Any) -> Any:
+    def _copied(self, value: Any) -> object:
         return list(map(tuple, value)) if self._loose else copied(value)
 
     def is_held(self, now: object) -> bool:
@@ -75,7 +77,7 @@ class Held:
             return False
 
 
-def copied(value: object) -> Any:
+def copied(value: object) -> object:
     """Returns a copy of a list, array or tensor; other objects themselves. Values inside a list are not copied."""
     if isinstance(value, (list, array.array)):
         return value[:]
@@ -84,7 +86,7 @@ def copied(value: object) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
-def same(then: Any, now: Any) -> bool:
+def same(then: Any, now: object) -> bool:
     """Returns whether two lists, arrays or tensors have equal values; False where they cannot be compared."""
     try:
         if isinstance(now, np.ndarray):
@@ -101,7 +103,7 @@ def same(then: Any, now: Any) -> bool:
         return False
 
 
-def placed(array: object) -> tuple[Any, ...]:
+def placed(array: object) -> tuple[object, ...]:
     """Returns what decides where the values of an array or tensor are in memory; () for any other object."""
     if isinstance(array, np.ndarray):
         return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
@@ -110,7 +112,7 @@ def placed(array: object) -> tuple[Any, ...]:
     return ()
 
 
-def _alike(before: Any, after: Any) -> bool:
+def _alike(before: object, after: Any) -> bool:
     """Whether two equal values are known to be the same: 1, True and 1.0 are equal, and so are 0.0 and -0.0."""
     if before is after:
         return True
@@ -121,6 +123,7 @@ def _alike(before: Any, after: Any) -> bool:
     return isinstance(before, _PLAIN) or (type(before) is float and before.hex() == after.hex())
 
 
-def _bytes(array: Any) -> bytes:
-    plain = array.detach().contiguous().reshape(-1).view(torch.uint8).numpy() if torch.is_tensor(array) else array
-    return bytes(plain.tobytes())
+def _bytes(array: Array | torch.Tensor) -> bytes:
+    if isinstance(array, torch.Tensor):
+        array = array.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return array.tobytes()

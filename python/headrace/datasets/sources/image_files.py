@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from headrace._base.native import core
+from headrace._base.types import Array
 from headrace._storage.local_cache.local_caches import LocalBytes, checked_local, tended_bytes
-from headrace._storage.remote.cache import Cache, checked_cache
-from headrace._storage.remote.files import RemoteFiles, RemoteTable
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access, RemoteFiles, RemoteTable
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import all_urls, shown
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
@@ -46,13 +47,13 @@ class ImageFiles(BlobDataset):
     def __init__(
         self,
         paths: Iterable[str | os.PathLike[str]],
-        labels: Sequence[Any] | np.ndarray[Any, Any] | None = None,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        labels: Sequence[object] | Array | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
         if isinstance(paths, (str, bytes, os.PathLike)):
@@ -65,13 +66,13 @@ class ImageFiles(BlobDataset):
         self._remote: RemoteFiles | None = None
         self._far: RemoteTable | None = None
         self._cache: LocalBytes | None = None
+        access = Access(cache, storage_options, network)
         if all_urls(self.paths):
-            self._remote = RemoteFiles(self.paths, storage_options, checked_cache(cache), network)
+            self._remote = RemoteFiles(self.paths, access)
             places = np.arange(len(self.paths), dtype=np.uint32), np.zeros(len(self.paths), np.uint64)
             self._far = self._remote.table(*places, np.full(len(self.paths), core.ANY_LENGTH, np.uint64))
-        elif storage_options is not None or network is not None:
-            raise ValueError("storage_options and network are for URLs, and these paths are files")
         else:
+            access.check_local("these paths are files")
             self._cache = checked_local(cache)
 
     @property
@@ -85,7 +86,7 @@ class ImageFiles(BlobDataset):
     def ahead_bytes(self) -> int:
         return tended_bytes(self._cache) if self._remote is None else self._remote.network.ahead_bytes
 
-    def expect(self, indices: np.ndarray[Any, np.dtype[np.int64]], wait: bool = False) -> int:
+    def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         if self._cache is not None:
             self._cache.tend()
         return 0 if self._far is None else self._far.expect(indices, wait)
@@ -108,7 +109,7 @@ class ImageFiles(BlobDataset):
         return self.paths[index] if self._remote is None else shown(self.paths[index])
 
     @property
-    def places(self) -> Any:
+    def places(self) -> object:
         return self if self._far is not None else self.paths
 
     def blob_table(self) -> core.BlobTable:

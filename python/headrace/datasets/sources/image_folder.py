@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace._storage.remote.cache import Cache
 from headrace.datasets.sources.image_files import ImageFiles
@@ -42,8 +43,8 @@ class ImageFolder(ImageFiles):
     def __init__(
         self,
         root: str | os.PathLike[str],
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
@@ -75,8 +76,8 @@ class ImageFolder(ImageFiles):
         )
 
     @property
-    def targets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        labels: np.ndarray[Any, np.dtype[np.int64]] = self._labels
+    def targets(self) -> npt.NDArray[np.int64]:
+        labels: npt.NDArray[np.int64] = self._labels
         return labels
 
     @property
@@ -106,7 +107,7 @@ def _files_below(folder: str) -> Iterator[str]:
 class _Samples(Sequence[tuple[str, int]]):
     """A sequence of (path, label) pairs, made on access."""
 
-    def __init__(self, paths: Sequence[str], labels: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    def __init__(self, paths: Sequence[str], labels: npt.NDArray[np.int64]) -> None:
         self._paths, self._labels = paths, labels
 
     def __len__(self) -> int:

@@ -17,7 +17,7 @@ _in_worker: ContextVar[bool] = ContextVar("in_worker", default=False)
 _KINDS = (TypeError, RuntimeError, ValueError, KeyError)
 
 
-def collate(labels: tuple[Any, ...], indices: Sequence[int], location: Callable[[int], str]) -> Any:
+def collate(labels: tuple[object, ...], indices: Sequence[int], location: Callable[[int], str]) -> object:
     """Returns ``default_collate(labels)``.
 
     Args:
@@ -47,7 +47,7 @@ def whole_numbers(labels: Any, *, alone: bool) -> npt.NDArray[np.int64] | None:
         alone: whether only Python's and numpy's int64 count; otherwise numpy's numbers of other widths do, too.
     """
     if isinstance(labels, np.ndarray):
-        kinds: set[Any] = {labels.dtype.type} if labels.ndim == 1 else set()
+        kinds: set[type] = {labels.dtype.type} if labels.ndim == 1 else set()
     else:
         try:
             kinds = set(map(type, labels))
@@ -76,7 +76,7 @@ def as_in_workers() -> Iterator[None]:
         _in_worker.reset(token)
 
 
-def _stacked_in_worker(labels: Any) -> Any:
+def _stacked_in_worker(labels: Any) -> object:
     """Returns ``default_collate(labels)`` as in a worker process, where tensors get the dtype of the first one; in the
     main process they get the one that all promote to."""
     try:
@@ -97,7 +97,7 @@ def on_the_default_device(numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _explain(
-    error: Exception, labels: tuple[Any, ...], indices: Sequence[int], location: Callable[[int], str]
+    error: Exception, labels: tuple[object, ...], indices: Sequence[int], location: Callable[[int], str]
 ) -> NoReturn:
     def named(place: int) -> str:
         return f"sample {indices[place]} ({location(indices[place])})"

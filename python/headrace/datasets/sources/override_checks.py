@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sized
 from typing import Any
 
 
@@ -45,7 +46,7 @@ def _is_foreign(original: type, method: str) -> bool:
     return function is not None and getattr(function, "__module__", None) != original.__module__
 
 
-def check_length(dataset: Any) -> None:
+def check_length(dataset: Sized) -> None:
     """Raises NotNative if the ``len()`` of a dataset raises, which its own samples need."""
     try:
         len(dataset)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import is_
 from types import FunctionType, ModuleType
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,10 +23,10 @@ class Snapshot:
         but: objects among theirs that are not looked into.
     """
 
-    def __init__(self, roots: Iterable[Any], but: Iterable[Any] = ()) -> None:
-        self._dicts: list[tuple[dict[Any, Any], tuple[Any, ...]]] = []
-        self._lists: list[tuple[list[Any], tuple[Any, ...]]] = []
-        self._objects: list[Any] = []
+    def __init__(self, roots: Iterable[object], but: Iterable[object] = ()) -> None:
+        self._dicts: list[tuple[dict[object, object], tuple[object, ...]]] = []
+        self._lists: list[tuple[list[object], tuple[object, ...]]] = []
+        self._objects: list[object] = []
         seen = {id(one): one for one in but}
         waiting = list(roots)
         while waiting and len(seen) < _MOST:

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace._base.native import core
+from headrace._base.types import State
 from headrace._storage.local_cache.local_caches import of_samples, tended_bytes
 from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import all_urls, shown
 from headrace.datasets.tables.access.location import Place, far_places
@@ -20,6 +23,7 @@ from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.image_column import ImageColumn
 from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names, whole_numbers
 
+Int64s = npt.NDArray[np.int64]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _REMEDY = "leave such rows out when the files are written"
@@ -56,23 +60,23 @@ class Arrow(TableSource):
         files: Paths,
         image: str = "image",
         label: LabelColumns = "label",
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         mode: str = "RGB",
         upright: bool = False,
         cache: Cache | str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
         self._urls, self.files = listed(files)
-        self._options = storage_options, network
+        self._access = Access(None, storage_options, network)
         self._cache, copies = of_samples(cache)
         self._kept = cache_folder(copies)
-        if not self._urls and (storage_options is not None or network is not None):
-            raise ValueError("storage_options and network are for URLs, and these are files")
+        if not self._urls:
+            self._access.check_local("these are files")
         self._stamps = [] if self._urls else [Stamp.of(path) for path in self.files]
-        self._image, self._upright = image, upright
+        self._image, self._label, self._upright = image, label, upright
         self._table, spans = self._map()
         names = checked_names(self._table.column_names, image, label)
         labels = labels_of(self._table, label, names)
@@ -102,7 +106,9 @@ class Arrow(TableSource):
             return super().blob_table()
         return images.table(self._cached_spans, self._cache.files)
 
-    def _cached_spans(self, buffers: list[Any], which: Any, begins: Any, sizes: Any) -> core.BlobTable:
+    def _cached_spans(
+        self, buffers: list[Any], which: npt.NDArray[np.int32], begins: Int64s, sizes: Int64s
+    ) -> core.BlobTable:
         """Returns the table of spans of buffers, which are in mapped files, as ranges of these files."""
         addresses = np.array([one.address for one in buffers], np.int64)
         order = np.argsort(self._begins)
@@ -125,17 +131,17 @@ class Arrow(TableSource):
 
     def _places(self) -> list[Place]:
         """Returns the places of the files. Raises OSError."""
-        return far_places(self._urls, *self._options) if self._urls else [Place(path) for path in self.files]
+        return far_places(self._urls, self._access) if self._urls else [Place(path) for path in self.files]
 
     def _locate(self) -> ImageColumn:
         return ImageColumn(self._image, self._table.column(self._image), None, _REMEDY)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         table_labels = isinstance(self._labels, TableLabels)
         state = {**super().__getstate__(), "_table": None}
         return {**state, "_labels": (self._labels.names, self._labels.several)} if table_labels else state
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
+    def __setstate__(self, kept: State) -> None:
         self.__dict__.update(kept)
         for stamp in self._stamps:
             if Stamp.of(stamp.path) != stamp:
@@ -163,15 +169,17 @@ class TableLabels:
     def __len__(self) -> int:
         return int(self._columns.num_rows)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> object:
         return self.take([index])[0]
 
-    def take(self, indices: Sequence[int]) -> list[Any]:
-        rows: list[dict[str, Any]] = self._columns.take(np.asarray(indices, np.int64)).to_pylist()
-        return rows if self.several else [row[self.names[0]] for row in rows]
+    def take(self, indices: Sequence[int]) -> Sequence[object]:
+        rows: list[dict[str, object]] = self._columns.take(np.asarray(indices, np.int64)).to_pylist()
+        if self.several:
+            return rows
+        return [row[self.names[0]] for row in rows]
 
 
-def labels_of(table: Any, label: LabelColumns, names: list[str]) -> Any:
+def labels_of(table: Any, label: LabelColumns, names: list[str]) -> Int64s | TableLabels | None:
     """Returns the labels in the columns `names` of an Arrow table, in the form that TableSource takes."""
     if not names:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ class Stamp(NamedTuple):
         return cls(path, info.st_size, info.st_mtime_ns)
 
 
-def mapped(path: str) -> Any:
+def mapped(path: str) -> mmap.mmap | bytes:
     """Returns the bytes of a file, mapped read-only; b"" for an empty file."""
     with Path(path).open("rb") as file:
         file.seek(0, 2)

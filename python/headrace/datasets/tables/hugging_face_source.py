@@ -19,8 +19,8 @@ def from_hf(
     dataset: object,
     image: str = "image",
     label: LabelColumns = "label",
-    transform: Callable[[Any], Any] | None = None,
-    target_transform: Callable[[Any], Any] | None = None,
+    transform: Callable[..., object] | None = None,
+    target_transform: Callable[..., object] | None = None,
     mode: str = "RGB",
 ) -> HuggingFaceSource:
     """Returns a Hugging Face dataset as a native one.
@@ -54,8 +54,8 @@ class HuggingFaceSource(TableSource):
         dataset: Any,
         image: str,
         label: LabelColumns,
-        transform: Callable[[Any], Any] | None,
-        target_transform: Callable[[Any], Any] | None,
+        transform: Callable[..., object] | None,
+        target_transform: Callable[..., object] | None,
         mode: str,
     ) -> None:
         _check_class(dataset)
@@ -93,18 +93,18 @@ class _Rows:
     def __len__(self) -> int:
         return len(self._columns)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> object:
         row = self._columns[int(index)]
         return row if self._several else row[self._names[0]]
 
-    def take(self, indices: Sequence[int]) -> list[Any]:
+    def take(self, indices: Sequence[int]) -> list[object]:
         rows = self._columns[list(indices)]
         if not self._several:
             return list(rows[self._names[0]])
         return [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)]
 
 
-def _labels(dataset: Any, label: LabelColumns, names: list[str]) -> Any:
+def _labels(dataset: Any, label: LabelColumns, names: list[str]) -> npt.NDArray[np.int64] | _Rows | None:
     if not names:
         return None
     if isinstance(label, str) and (numbers := whole_numbers(dataset.data.column(label))) is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
+from headrace._base.types import Array
 from headrace.datasets.sources.packed_paths import PackedPaths
 from headrace.datasets.tables.binary_values import Values, values_of
 
@@ -59,7 +60,7 @@ class ImageColumn:
     def __len__(self) -> int:
         return len(self.which)
 
-    def _chunk(self, chunk: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    def _chunk(self, chunk: Any) -> tuple[Array, Array, Array]:
         """Returns (which, begins, sizes) of the rows of one chunk."""
         held = _child(chunk, "bytes")
         nothing = np.full(len(chunk), _NOTHING, np.int64)

@@ -8,16 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace._storage.local_cache.local_caches import LocalBytes
+from headrace._base.types import State
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.urls import is_url, shown
 from headrace.datasets.sources.byte_ranges import read_range
-from headrace.datasets.tables.access.access import Access
 from headrace.datasets.tables.access.fetched_labels import Decoder, FarLabels
 from headrace.datasets.tables.access.remote_spans import FarSpans
 from headrace.datasets.tables.access.shard_bytes import FarBytes, MappedBytes, ShardBytes
+from headrace.datasets.tables.access.shard_folders import Folder
 from headrace.datasets.tables.file_spans import FileSpans, Stamp, mapped
 from headrace.datasets.tables.image_column import ImageColumn
 from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names
+
+Int64s = npt.NDArray[np.int64]
 
 
 class Column(NamedTuple):
@@ -43,8 +46,7 @@ class ShardSource(TableSource):
         images: the encodings that are encoded images.
         decoders: what decodes the others.
         image, label, transform, target_transform, mode: as in `MDS`.
-        access: how shards in other machines are read.
-        cache: keeps the bytes of images in files of this machine.
+        folder: holds the shards.
 
     Raises:
         OSError: a shard cannot be read.
@@ -58,16 +60,15 @@ class ShardSource(TableSource):
         decoders: Mapping[str, Decoder],
         image: str,
         label: LabelColumns,
-        transform: Callable[[Any], Any] | None,
-        target_transform: Callable[[Any], Any] | None,
+        transform: Callable[..., object] | None,
+        target_transform: Callable[..., object] | None,
         mode: str,
-        access: Access | None = None,
-        cache: LocalBytes | None = None,
+        folder: Folder,
     ) -> None:
         for shard in shards:
             if shard.columns != shards[0].columns:
                 raise ValueError(f"{shard.path} has other columns than {shards[0].path}; all must have the same")
-        self._shards, self._image, self._cache = shards, image, cache
+        self._shards, self._image, self._cache = shards, image, folder.local
         far = [is_url(shard.path) for shard in shards]
         if any(far) != all(far):
             raise ValueError("some of the shards are compressed and some are not; write them all in one way")
@@ -83,9 +84,9 @@ class ShardSource(TableSource):
                 why = "could run any code" if encoding in _PICKLES else "is not read"
                 raise ValueError(f"column {name!r} has the encoding {encoding!r}, which {why}; leave it out of label")
         several = not isinstance(label, str)
-        if any(far) and access is not None:
+        if any(far) and folder.access is not None:
             used = {name: decoders[columns[name].encoding] for name in names}
-            spans, values = located(shards, image, used, access, several=several)
+            spans, values = located(shards, image, used, folder.access, several=several)
             super().__init__(values, transform, target_transform, mode)
             self._images = spans
             return
@@ -117,7 +118,7 @@ class ShardSource(TableSource):
         return f"{type(self).__name__}({len(self)} samples in {len(self._shards)} shards)"
 
 
-def number(dtype: str, data: bytes) -> Any:
+def number(dtype: str, data: bytes) -> object:
     """Returns a number of a numpy dtype as Python's."""
     return np.frombuffer(data, dtype)[0].item()
 
@@ -182,7 +183,7 @@ class _Labels:
         self._shards, self._stamps, self._names, self._several = shards, stamps, names, several
         self._decoders = [decoders[shards[0].columns[name].encoding] for name in names]
         self._ends = np.cumsum([shard.samples for shard in shards])
-        self._known: dict[int, list[Any]] = {}  # the places of the columns, by the number of the shard
+        self._known: dict[int, list[tuple[Int64s, Int64s]]] = {}  # by shard: the places of the columns
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -200,16 +201,14 @@ class _Labels:
             values[name] = decode(read_range(path, int(begins[row]), int(sizes[row]), tuple(stamp)))
         return values if self._several else values[self._names[0]]
 
-    def take(self, indices: Sequence[int]) -> list[Any]:
+    def take(self, indices: Sequence[int]) -> list[object]:
         return [self[index] for index in indices]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**self.__dict__, "_known": {}}
 
 
-def places(
-    shard: Shard, held: ShardBytes, names: Sequence[str]
-) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+def places(shard: Shard, held: ShardBytes, names: Sequence[str]) -> list[tuple[Int64s, Int64s]]:
     """Returns where the values of some columns begin in a shard, and their sizes: int64 (n,).
 
     A shard is the number of samples, their begins and the end of the last, the configuration, and the samples: the

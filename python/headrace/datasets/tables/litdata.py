@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.tables.access.fetched_labels import Decoder
@@ -34,7 +35,7 @@ _DECODERS: dict[str, Decoder] = {
 _LEVEL = "compression_level"  # what is compressed: chunks as a whole, several samples together, or each
 _LEVELS = ("chunk", "batch", "sample")
 _REMEDY = "leave such rows out when the chunks are written"
-_LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
+_LEAF: dict[str, object] = {"type": None, "context": None, "children_spec": []}
 
 
 class LitData(ShardSource):
@@ -69,15 +70,15 @@ class LitData(ShardSource):
         folder: str | os.PathLike[str],
         image: str,
         label: LabelColumns = None,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
-        held = Folder(folder, cache, storage_options, network)
+        held = Folder(folder, Access(cache, storage_options, network))
         shards, self._has_rows = _shards(held)
         if self._has_rows:
             if held.local is not None:
@@ -87,16 +88,23 @@ class LitData(ShardSource):
                 )
             self._init_rows(shards, image, label, transform, target_transform, mode)
         else:
-            options: dict[str, Any] = {"access": held.access, "cache": held.local}
-            super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, **options)
+            super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, held)
 
-    def _init_rows(self, shards: list[Shard], image: str, label: LabelColumns, *others: Any) -> None:
+    def _init_rows(
+        self,
+        shards: list[Shard],
+        image: str,
+        label: LabelColumns,
+        transform: Callable[..., object] | None,
+        target_transform: Callable[..., object] | None,
+        mode: str,
+    ) -> None:
         """Instead of the constructor of the base class, for chunks with a table of Arrow."""
         self._shards, self._image = shards, image
         self._stamps = [Stamp.of(shard.path) for shard in shards]
         table = rows_of(shards)
         names = checked_names(table.column_names, image, label)
-        TableSource.__init__(self, labels_of(table, label, names), *others)
+        TableSource.__init__(self, labels_of(table, label, names), transform, target_transform, mode)
         self._images = self._locate()  # finds unusable rows now
 
     def _locate(self) -> ImageColumn | FileSpans | FarSpans:

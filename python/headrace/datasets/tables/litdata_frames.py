@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +39,7 @@ def inflated(path: str, level: str, samples: int, cache: Path) -> str:
         OSError: the chunk cannot be read, or the cache cannot be written.
         ValueError: the chunk is damaged, or of another layout.
     """
-    read: Callable[[Any, int], Fields] = {"batch": _of_frames, "sample": _of_samples}[level]
+    read: Callable[[memoryview, int], Fields] = {"batch": _of_frames, "sample": _of_samples}[level]
     pyarrow()
 
     def make(target: str) -> None:
@@ -64,7 +63,7 @@ def inflated(path: str, level: str, samples: int, cache: Path) -> str:
     return made_once(path, (level, samples), ".bin", cache, make)
 
 
-def _of_frames(data: Any, samples: int) -> Fields:
+def _of_frames(data: memoryview, samples: int) -> Fields:
     """Returns the samples of a chunk with a table of frames."""
     if len(data) < _PREFIX.itemsize or bytes(data[:8]) != _MAGIC:
         raise ValueError("it does not begin as a chunk with frames")
@@ -91,13 +90,13 @@ def _of_frames(data: Any, samples: int) -> Fields:
     return sizes, _decompressed(data, frames)
 
 
-def _decompressed(data: Any, frames: Any) -> Iterator[bytes]:
+def _decompressed(data: memoryview, frames: npt.NDArray[np.void]) -> Iterator[bytes]:
     codec = pyarrow().Codec("zstd")
     for _, _, at, packed, size in frames.tolist():
         yield codec.decompress(data[at : at + packed], decompressed_size=size, asbytes=True) if size else b""
 
 
-def _of_samples(data: Any, samples: int) -> Fields:
+def _of_samples(data: memoryview, samples: int) -> Fields:
     """Returns the samples of a chunk in which each one is a frame."""
     table = 4 * (samples + 2)
     count = int(np.frombuffer(data, "<u4", 1)[0]) if len(data) >= table else -1

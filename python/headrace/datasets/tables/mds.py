@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace.datasets.tables.access.fetched_labels import Decoder
 from headrace.datasets.tables.access.shard_folders import Folder
@@ -57,18 +58,17 @@ class MDS(ShardSource):
         folder: str | os.PathLike[str],
         image: str,
         label: LabelColumns = None,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
-        held = Folder(folder, cache, storage_options, network)
+        held = Folder(folder, Access(cache, storage_options, network))
         shards = _shards(held)
-        options: dict[str, Any] = {"access": held.access, "cache": held.local}
-        super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, **options)
+        super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, held)
 
 
 def _shards(folder: Folder) -> list[Shard]:

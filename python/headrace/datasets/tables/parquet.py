@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.network import Network
 from headrace.datasets.tables.access.location import Place
-from headrace.datasets.tables.arrow import Arrow, Paths
+from headrace.datasets.tables.arrow import Arrow
 from headrace.datasets.tables.converted_files import made_once, pyarrow
 from headrace.datasets.tables.image_column import check_type
 from headrace.datasets.tables.table_source import LabelColumns, checked_names
@@ -46,24 +43,6 @@ class Parquet(Arrow):
         ValueError: a file is no Parquet file, is damaged, or has other columns than the first; there is no such column
             or mode; a row has no image.
     """
-
-    def __init__(
-        self,
-        files: Paths,
-        image: str = "image",
-        label: LabelColumns = "label",
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
-        *,
-        mode: str = "RGB",
-        upright: bool = False,
-        cache: Cache | str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        network: Network | None = None,
-    ) -> None:
-        self._label = label
-        options: dict[str, Any] = {"cache": cache, "storage_options": storage_options, "network": network}
-        super().__init__(files, image, label, transform, target_transform, mode=mode, upright=upright, **options)
 
     def _mapped_files(self) -> list[str]:
         places = self._places()
@@ -123,7 +102,7 @@ def _convert(place: Place, columns: list[str], target: str) -> None:
                 bar.update(batch.num_rows)
 
 
-def _batches(path: str, file: Any, columns: list[str]) -> Any:
+def _batches(path: str, file: Any, columns: list[str]) -> Iterator[Any]:
     pa = pyarrow()
     try:
         yield from file.iter_batches(_ROWS, columns=columns)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
+from headrace._base.types import Array, State
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.sources.labels import collate
 from headrace.datasets.tables.access.fetched_labels import FarLabels
@@ -28,9 +29,9 @@ class Labels(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, index: int) -> object: ...
 
-    def take(self, indices: Sequence[int]) -> list[Any]:
+    def take(self, indices: Sequence[int]) -> Sequence[object]:
         """Returns the labels of several rows."""
 
 
@@ -44,9 +45,9 @@ class TableSource(BlobDataset):
 
     def __init__(
         self,
-        labels: npt.NDArray[Any] | Labels | None,
-        transform: Callable[[Any], Any] | None,
-        target_transform: Callable[[Any], Any] | None,
+        labels: Array | Labels | None,
+        transform: Callable[..., object] | None,
+        target_transform: Callable[..., object] | None,
         mode: str,
     ) -> None:
         if target_transform is not None and labels is None:
@@ -101,7 +102,7 @@ class TableSource(BlobDataset):
         labels = self._labels.expect(indices, wait) if isinstance(self._labels, FarLabels) else 0
         return self.images.expect(indices, wait) + labels
 
-    def targets_of(self, indices: npt.NDArray[np.int64]) -> Any:
+    def targets_of(self, indices: npt.NDArray[np.int64]) -> object:
         if self._plain or not self.has_targets:
             return super().targets_of(indices)
         named = indices.tolist()
@@ -110,7 +111,7 @@ class TableSource(BlobDataset):
             labels = [self.target_transform(label) for label in labels]
         return collate(tuple(labels), named, self.location)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         if isinstance(self._images, FarSpans):
             return self.__dict__
         return {**self.__dict__, "_images": None}  # addresses, which mean nothing elsewhere

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
@@ -14,9 +13,10 @@ import numpy.typing as npt
 
 from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace.datasets.sources.image_folder import EXTENSIONS
-from headrace.datasets.tables.access.access import Access, RangeFile
+from headrace.datasets.tables.access.remote_reads import RangeFile
 from headrace.datasets.tables.access.zip_members import far_members
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.table_source import TableSource
@@ -56,15 +56,15 @@ class Zip(TableSource):
         self,
         path: str | os.PathLike[str],
         root: str = "",
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
-        access = Access.of(path, cache, storage_options, network)
+        access = Access(cache, storage_options, network).of(path)
         self._cache = checked_local(cache) if access is None else None
         far = None if access is None else access.files([os.fspath(path)])
         self.path = str(Path(path).absolute()) if far is None else far.shown[0]
@@ -76,8 +76,8 @@ class Zip(TableSource):
         labels = np.array([self.class_to_idx[name] for name, _ in members], np.int64)
         super().__init__(labels, transform, target_transform, mode)
         check_stored(self.path, [member for _, member in members])
-        if far is not None and access is not None:
-            self._images = far_members(far, access, [member for _, member in members])
+        if far is not None:
+            self._images = far_members(far, [member for _, member in members])
             return
         self._begins, self._sizes = _places(self.path, [member for _, member in members])
         self._images = self._locate()
@@ -98,7 +98,9 @@ class Zip(TableSource):
         return f"Zip({self.path!r}, {len(self)} images in {len(self.classes)} classes)"
 
 
-def _members(file: Any, path: str, root: str) -> tuple[list[str], list[tuple[str, ZipInfo]]]:
+def _members(
+    file: str | BufferedReader[RangeFile], path: str, root: str
+) -> tuple[list[str], list[tuple[str, ZipInfo]]]:
     """Returns the classes, and the images of each class with its name, in ImageFolder's order."""
     try:
         with ZipFile(file) as archive:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +51,7 @@ class Joined:
     keys: Sequence[str]
     fields: dict[str, Field]
 
-    def places(self, name: str) -> tuple[Any, Any, Any]:
+    def places(self, name: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Returns the shard, the offset and the length of a field's bytes in each sample."""
         return self.shard_of, self.fields[name].offset, self.fields[name].length
 
@@ -119,7 +118,7 @@ def _field(
     return Field(extensions, choice, offset, length, number), found
 
 
-def _chosen(field: Field, chosen: Any) -> Field:
+def _chosen(field: Field, chosen: slice | npt.NDArray[np.bool_]) -> Field:
     number = None if field.number is None else field.number[chosen]
     whole = number is not None and not (number == core.NO_NUMBER).any()
     unread = whole and bool(np.any(number == UNREAD))

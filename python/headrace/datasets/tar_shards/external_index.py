@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +36,7 @@ _MOST_DIGITS = 24  # bytes of a number, with blanks
 _NUMBER = re.compile(rb"[ \t-\r]*(-?[0-9]+)[ \t-\r]*")
 
 
-def foreign_index(path: str) -> dict[str, Any] | None:
+def foreign_index(path: str) -> dict[str, object] | None:
     """Returns what ``core.tar_samples`` would, from an index of another program beside a shard.
 
     The index must not be older than the shard, its members must follow each other up to the marker of the end, with the
@@ -79,7 +78,7 @@ def _energon(index: str, path: str) -> Members | None:
     return of_energon(index, shards[os.path.relpath(path, root)])
 
 
-def _fields(members: Members, path: str) -> dict[str, Any] | None:
+def _fields(members: Members, path: str) -> dict[str, object] | None:
     """Returns the fields of an index; None if the members cannot be all that the shard holds."""
     info = os.stat(path)  # noqa: PTH116 - a string
     layout = layout_of(members, info.st_size)
@@ -141,7 +140,7 @@ class Layout:
                 return False
         return True
 
-    def fields(self, stamp: tuple[int, int], read: Callable[[int, int], bytes] | None) -> dict[str, Any]:
+    def fields(self, stamp: tuple[int, int], read: Callable[[int, int], bytes] | None) -> dict[str, object]:
         """Returns the fields of an index.
 
         Args:
@@ -182,7 +181,7 @@ def _ends(members: Members) -> npt.NDArray[np.uint64]:
     return members.offsets + (members.sizes + np.uint64(BLOCK - 1)) // np.uint64(BLOCK) * np.uint64(BLOCK)
 
 
-def _split(names: Sequence[str]) -> tuple[list[str], Any, Any, list[str]] | None:
+def _split(names: Sequence[str]) -> tuple[list[str], npt.NDArray[np.uint32], npt.NDArray[np.uint32], list[str]] | None:
     """Returns the keys, each member's sample and extension, and the extensions; None for names with special rules."""
     keys: list[str] = []
     known: dict[str, int] = {}

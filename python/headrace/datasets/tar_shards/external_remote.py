@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.fetcher import Fetcher
@@ -50,7 +50,7 @@ class ForeignIndexes:
         unfit: URLs of indexes that do not fit their shard.
     """
 
-    def __init__(self, fetcher: Fetcher, options: Mapping[str, Any]) -> None:
+    def __init__(self, fetcher: Fetcher, options: Mapping[str, object]) -> None:
         self._fetcher, self._options = fetcher, options
         self._found: dict[str, asyncio.Future[_Energon | None]] = {}  # by the folder of a shard
         self._ends = AsyncExitStack()
@@ -144,7 +144,7 @@ def _members(database: str, number: int) -> Members | None:
         return None
 
 
-async def copy_object(fetcher: Fetcher, url: str, options: Mapping[str, Any], stamp: Stamp, file: int) -> None:
+async def copy_object(fetcher: Fetcher, url: str, options: Mapping[str, object], stamp: Stamp, file: int) -> None:
     """Copies an object into a file, by several requests at the same time. Raises OSError."""
     turns = asyncio.Semaphore(_PIECES)
 

@@ -7,11 +7,10 @@ import io
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from headrace._base.types import Array
 from headrace._storage.remote.clients.responses import Stamp
 from headrace.datasets.tar_shards.tar_index import TarIndex, is_consistent
 
@@ -37,7 +36,7 @@ def packed(names: Sequence[str], stamps: Sequence[Stamp], indexes: Sequence[TarI
         stamps: what the shards are; local files have no tag that a server would know.
         indexes: of the shards.
     """
-    arrays: dict[str, Any] = {
+    arrays: dict[str, Array] = {
         "version": np.array(_VERSION),
         "names": np.array([name.encode(errors="surrogateescape") for name in names], np.bytes_),
         "tags": np.array([stamp.tag.encode() for stamp in stamps], np.bytes_),
@@ -70,7 +69,7 @@ def unpacked(data: bytes) -> dict[str, Known] | None:
         return None
 
 
-def _shards(held: dict[str, npt.NDArray[Any]]) -> dict[str, Known] | None:
+def _shards(held: dict[str, Array]) -> dict[str, Known] | None:
     count = len(held["names"])
     for name, kind in _OF_SHARDS.items():
         if held[name].shape != (count,) or held[name].dtype != np.dtype(kind) or int(held[name].min(initial=0)) < 0:

@@ -8,13 +8,14 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._base import loggers
 from headrace._base.private_files import is_own_folder, mapped_array
+from headrace._base.types import Array
 from headrace.datasets.sources.byte_ranges import stamps_of
 from headrace.datasets.sources.packed_paths import PackedPaths
 from headrace.datasets.tar_shards.all_samples import Field, Joined
@@ -63,7 +64,7 @@ class KeptSamples:
             self._folder.parent.mkdir(parents=True, exist_ok=True)
             unfinished = Path(tempfile.mkdtemp(dir=self._folder.parent, prefix=self._folder.stem, suffix=".unfinished"))
             keys = np.frombuffer(samples.keys.packed, np.uint8)
-            arrays: dict[str, Any] = {"stamps": samples.stamps, "shard_of": samples.shard_of, "keys": keys}
+            arrays: dict[str, Array] = {"stamps": samples.stamps, "shard_of": samples.shard_of, "keys": keys}
             arrays["key_offsets"] = samples.keys.offsets
             for number, field in enumerate(samples.fields.values()):
                 parts = {part: getattr(field, part) for part in _PARTS}
@@ -89,9 +90,9 @@ class KeptSamples:
             loggers.storage.info("the samples kept in %s are not used: %s", self._folder, error)
             return None
 
-    def _array(self, name: str) -> Any:
+    def _array(self, name: str) -> Array:
         assert self._folder is not None
-        array = mapped_array(self._folder / f"{name}.npy")
+        array: Array = mapped_array(self._folder / f"{name}.npy")
         if array.dtype != np.dtype(_DTYPES[name.rpartition(".")[2]]) or not array.flags.c_contiguous:
             raise ValueError("an array of another kind")
         return array.view(np.ndarray)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8")
 
 
-_DECODERS: dict[str, Callable[[bytes], Any]] = {
+_DECODERS: dict[str, Callable[[bytes], object]] = {
     **dict.fromkeys(("cls", "cls2", "class", "count", "index", "inx", "id"), int),
     **dict.fromkeys(("txt", "text", "transcript"), _text),
     **dict.fromkeys(("json", "jsn"), json.loads),
@@ -39,7 +39,7 @@ def asked_names(
     return images, () if label is None else (label,) if isinstance(label, str) else tuple(label)
 
 
-def checked_decoder(extension: str, allow_pickle: bool) -> Callable[[bytes], Any]:
+def checked_decoder(extension: str, allow_pickle: bool) -> Callable[[bytes], object]:
     """Returns what makes a value of a member's bytes; WebDataset's rule for its last extension, otherwise ``bytes``.
 
     Raises:
@@ -56,7 +56,7 @@ def checked_decoder(extension: str, allow_pickle: bool) -> Callable[[bytes], Any
     return pickle.loads
 
 
-class Values(Sequence[Any]):
+class Values(Sequence[object]):
     """The values of one extension, decoded on access.
 
     Args:
@@ -67,7 +67,7 @@ class Values(Sequence[Any]):
         ValueError: on access, a value that cannot be decoded; the message names its member.
     """
 
-    def __init__(self, ranges: Ranges, decode: Callable[[bytes], Any]) -> None:
+    def __init__(self, ranges: Ranges, decode: Callable[[bytes], object]) -> None:
         self._ranges, self._decode = ranges, decode
 
     def __len__(self) -> int:
@@ -78,10 +78,10 @@ class Values(Sequence[Any]):
         return self._ranges.expect(indices, wait)
 
     @overload
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, index: int) -> object: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: slice) -> list[object]: ...
+    def __getitem__(self, index: int | slice) -> object:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         data = self._ranges.take(index)
@@ -91,20 +91,20 @@ class Values(Sequence[Any]):
             raise ValueError(f"{self._ranges.location(index)} cannot be decoded: {words_of(error)}") from error
 
 
-class Together(Sequence[Any]):
+class Together(Sequence[object]):
     """Several values of each sample, as a dict."""
 
-    def __init__(self, parts: dict[str, Sequence[Any] | npt.NDArray[np.int64]]) -> None:
+    def __init__(self, parts: dict[str, Sequence[object] | npt.NDArray[np.int64]]) -> None:
         self._parts = parts
 
     def __len__(self) -> int:
         return len(next(iter(self._parts.values())))
 
     @overload
-    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    def __getitem__(self, index: int) -> dict[str, object]: ...
     @overload
-    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: slice) -> list[dict[str, object]]: ...
+    def __getitem__(self, index: int | slice) -> object:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         made = {name: values[index] for name, values in self._parts.items()}
@@ -124,7 +124,7 @@ class Names(Sequence[str]):
     def __getitem__(self, index: int) -> str: ...
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         return f"{self._keys[index]}.{self._extensions[int(self._extension_of[index])]}"

@@ -8,10 +8,10 @@ import re
 import tokenize
 import zipfile
 import zlib
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from headrace._base.types import Array
 
 # What numpy's writer makes of an array of numbers or bytes with at most one axis.
 _HEADER = re.compile(
@@ -36,7 +36,7 @@ _DAMAGE = (
 _PREFIX = 10  # bytes before a header; the last two say how long it is
 
 
-def stored_arrays(data: bytes) -> dict[str, npt.NDArray[Any]]:
+def stored_arrays(data: bytes) -> dict[str, Array]:
     """Returns the arrays of a file by their names.
 
     Raises:
@@ -49,11 +49,11 @@ def stored_arrays(data: bytes) -> dict[str, npt.NDArray[Any]]:
         raise ValueError(f"the file is damaged: {error!r}") from error
 
 
-def _array(held: bytes) -> npt.NDArray[Any]:
+def _array(held: bytes) -> Array:
     match = _HEADER.match(held)
     if match is None or match.end() != _PREFIX + int.from_bytes(held[_PREFIX - 2 : _PREFIX], "little"):
-        made: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(held), allow_pickle=False)
+        made: Array = np.lib.format.read_array(io.BytesIO(held), allow_pickle=False)
         return made
     count = int(match[2]) if match[2] else 1
-    flat: npt.NDArray[Any] = np.frombuffer(held, np.dtype(match[1].decode()), count, match.end())
+    flat: Array = np.frombuffer(held, np.dtype(match[1].decode()), count, match.end())
     return (flat if match[2] else flat.reshape(())).copy()

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm  # type: ignore[import-untyped]
@@ -22,11 +21,9 @@ from headrace._base import loggers
 from headrace._base.native import core
 from headrace._base.private_files import read_own
 from headrace._base.system import path_of
-from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
-from headrace._storage.remote.files import RemoteFiles
-from headrace._storage.remote.network import Network
+from headrace._storage.remote.files import Access, RemoteFiles
 from headrace._storage.remote.urls import is_url, named, shown
 from headrace.datasets.tar_shards.all_samples import Joined
 from headrace.datasets.tar_shards.external_remote import ForeignIndexes, copy_object
@@ -61,11 +58,9 @@ class Taken:
             path.unlink(missing_ok=True)
 
 
-def remote_shards(
-    urls: Sequence[str], options: Mapping[str, Any] | None, cache: Cache | None, network: Network | None
-) -> RemoteFiles:
+def remote_shards(urls: Sequence[str], access: Access) -> RemoteFiles:
     """Returns the shards; each member is read with the header before it, which must say the member's length."""
-    return RemoteFiles(urls, options, cache, network, lead=BLOCK, check=_check, tar=True)
+    return RemoteFiles(urls, access, lead=BLOCK, check=_check, tar=True)
 
 
 def _check(lead: bytes, length: int) -> str:
@@ -302,7 +297,7 @@ def _kept_in(path: Path) -> TarIndex | None:
         return None
 
 
-def _name(url: str, options: Mapping[str, Any], stamp: Stamp) -> str:
+def _name(url: str, options: Mapping[str, object], stamp: Stamp) -> str:
     return hashlib.sha256(repr((named(url, options), *stamp)).encode()).hexdigest()[:32]
 
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.urls import all_urls, is_url, shown
 from headrace.datasets.tar_shards.wids import FarLists, listed_shards
 
@@ -32,7 +33,7 @@ def shard_paths(urls: Urls, far: FarLists | None = None) -> list[str]:
     """
     given = [urls] if isinstance(urls, (str, os.PathLike)) else list(urls)
     named = [path for one in given for path in (_named(one) if isinstance(one, str) else [os.fspath(one)])]
-    far = far or FarLists(None, None)
+    far = far or FarLists(Access())
     lists = (listed_shards(one, far) if one.partition("?")[0].endswith(".json") else [one] for one in named)
     paths = list(itertools.chain.from_iterable(lists))
     if not paths:

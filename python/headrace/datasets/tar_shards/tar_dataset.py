@@ -16,8 +16,8 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.cores import usable_cores
 from headrace._storage.local_cache.local_caches import checked_local
-from headrace._storage.remote.cache import Cache, checked_cache
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.cache import Cache
+from headrace._storage.remote.files import Access, RemoteFiles
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.sources.byte_ranges import Ranges
@@ -84,8 +84,8 @@ class TarShards(Ranges):
         urls: Urls,
         image: str | Sequence[str] = IMAGES,
         label: str | Sequence[str] | None = "cls",
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         index: str | os.PathLike[str] | bool | None = None,
         missing: str = "raise",
@@ -93,29 +93,29 @@ class TarShards(Ranges):
         mode: str = "RGB",
         upright: bool = False,
         cache: Cache | str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
         images, labels = asked_names(image, label, target_transform, missing)
         decoders = {name: checked_decoder(name, allow_pickle) for name in labels if name != KEY}
-        lists = FarLists(storage_options, network)
+        access = Access(cache, storage_options, network)
+        lists = FarLists(access)
         shards = shard_paths(urls, lists)
         wanted = {"image": images, **{name: (name,) for name in decoders}}
         files: list[str] | RemoteFiles = shards
         taken = Taken()
         if is_url(shards[0]):
-            files = remote_shards(shards, storage_options, checked_cache(cache), network)
+            files = remote_shards(shards, access)
             shards = files.shown
             indexes = remote_indexes(files, _folder(index), taken=taken)
             lists.check(files)
             found = joined(shards, _checked(shards, indexes), wanted, missing == "skip")
-        elif storage_options is not None or network is not None:
-            raise ValueError("storage_options and network are for URLs, and these shards are files")
-        elif isinstance(index, (str, os.PathLike)) and is_joined_index(os.fspath(index)):
-            raise ValueError(
-                f"{os.fspath(index)} is a joined index, which is for URLs; these shards are files: leave it out"
-            )
         else:
+            access.check_local("these shards are files")
+            if isinstance(index, (str, os.PathLike)) and is_joined_index(os.fspath(index)):
+                raise ValueError(
+                    f"{os.fspath(index)} is a joined index, which is for URLs; these shards are files: leave it out"
+                )
             found = _found(shards, _folder(index), wanted, missing == "skip")
         keys: Any = found.keys  # of two classes, both packed
         spelt = [name for name, decode in decoders.items() if decode is int and name in INTEGERS]
@@ -139,16 +139,16 @@ class TarShards(Ranges):
         )
         self.keys: Sequence[str] = found.keys
         self._upright, self._unread = upright, False
-        parts: dict[str, Any] = {}
+        parts: dict[str, Sequence[object] | npt.NDArray[np.int64]] = {}
         for name in labels:
             if name == KEY:
                 parts[name] = self.keys
                 continue
-            if name in numbered:
-                parts[name] = found.fields[name].number
+            if name in numbered and (number := found.fields[name].number) is not None:
+                parts[name] = number
                 continue
-            more: dict[str, Any] = {"names": found.names(name), "stamps": found.stamps}
-            where = Ranges(files, *found.places(name), **more, check=MemberCheck(keys, found.fields[name]))
+            check = MemberCheck(keys, found.fields[name])
+            where = Ranges(files, *found.places(name), names=found.names(name), stamps=found.stamps, check=check)
             parts[name] = Values(where, decoders[name])
         if label is not None:
             self._values = [part for part in parts.values() if isinstance(part, Values)]
@@ -176,7 +176,7 @@ class TarShards(Ranges):
         return self._upright
 
 
-def _folder(index: Any) -> str | None:
+def _folder(index: str | os.PathLike[str] | bool | None) -> str | None:
     """Returns the folder of indexes; None: beside the shards, "": nowhere."""
     return None if index is None or index is True else "" if index is False else os.fspath(index)
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
+from headrace._base.types import State
 
 BLOCK = 512
+
+UInt64s = npt.NDArray[np.uint64]
+#: A field, as the native core takes it: extensions, the choice among them, offsets, lengths, numbers.
+_Said = tuple[list[bytes], npt.NDArray[np.uint8], UInt64s, UInt64s, npt.NDArray[np.int64] | None]
 
 
 def is_header_of(file: int, offset: int, length: int, name: str) -> bool:
@@ -45,8 +50,10 @@ def _octal(field: bytes) -> int:
 class Keys(Protocol):
     """Texts that are each zero-terminated, one after the other."""
 
-    packed: Any
-    offsets: npt.NDArray[np.uint64]
+    @property
+    def packed(self) -> bytes | npt.NDArray[np.uint8]: ...
+    @property
+    def offsets(self) -> UInt64s: ...
 
 
 class Places(Protocol):
@@ -57,9 +64,9 @@ class Places(Protocol):
     @property
     def choice(self) -> npt.NDArray[np.uint8]: ...
     @property
-    def offset(self) -> npt.NDArray[np.uint64]: ...
+    def offset(self) -> UInt64s: ...
     @property
-    def length(self) -> npt.NDArray[np.uint64]: ...
+    def length(self) -> UInt64s: ...
     @property
     def number(self) -> npt.NDArray[np.int64] | None: ...
 
@@ -87,16 +94,16 @@ class MemberCheck:
             self._native = core.TarCheck(self._keys, self._key_offsets, self._fields)
         return self._native
 
-    def marks(self) -> npt.NDArray[np.uint64]:
+    def marks(self) -> UInt64s:
         """Returns the mark of each name; 0 for one that a member's own header may not hold."""
         extensions, choice = self._fields[0][:2]
         return core.name_marks(self._keys, self._key_offsets, extensions, choice)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**vars(self), "_native": None}
 
 
-def _said(field: Places, numbers: npt.NDArray[np.int64] | None) -> tuple[Any, ...]:
+def _said(field: Places, numbers: npt.NDArray[np.int64] | None) -> _Said:
     given = numbers if numbers is None else np.ascontiguousarray(numbers, np.int64)
     return (
         [os.fsencode(name) for name in field.extensions],

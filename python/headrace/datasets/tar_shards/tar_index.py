@@ -15,6 +15,7 @@ import numpy.typing as npt
 from headrace._base import loggers
 from headrace._base.native import core
 from headrace._base.private_files import PRIVATE, mode_like, read_own, replacing
+from headrace._base.types import Array
 from headrace.datasets.sources.byte_ranges import stamp_of
 from headrace.datasets.tar_shards.external_index import foreign_index
 from headrace.datasets.tar_shards.npz import stored_arrays
@@ -153,8 +154,8 @@ def parsed(data: bytes) -> TarIndex | None:
 
 def is_consistent(index: TarIndex) -> bool:
     """Whether every number of a sidecar points to something that exists."""
-    columns: tuple[npt.NDArray[Any], ...] = (index.sample, index.extension, index.offset, index.length, index.number)
-    kinds: tuple[Any, ...] = (np.uint32, np.uint32, np.uint64, np.uint64, np.int64)
+    columns: tuple[Array, ...] = (index.sample, index.extension, index.offset, index.length, index.number)
+    kinds: tuple[object, ...] = (np.uint32, np.uint32, np.uint64, np.uint64, np.int64)
     if any(a.dtype != kind or a.shape != index.sample.shape for a, kind in zip(columns, kinds, strict=True)):
         return False
     if index.sample.ndim != 1 or index.keys.dtype != np.uint8 or index.key_offsets.dtype != np.uint64:

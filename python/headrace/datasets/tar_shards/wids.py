@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from headrace._storage.remote.files import RemoteFiles
-from headrace._storage.remote.network import Network
+from headrace._storage.remote.files import Access, RemoteFiles
 from headrace._storage.remote.urls import host, is_url, shown
 
 
@@ -17,19 +14,19 @@ class FarLists:
     """Lists that are in other machines, and the sizes that lists give for shards that do.
 
     Args:
-        options, network: as for the shards.
+        access: as for the shards.
 
     Attributes:
         sizes: of shards, by their URLs, and the list that says so.
     """
 
-    def __init__(self, options: Mapping[str, Any] | None, network: Network | None) -> None:
-        self._options, self._network = options, network
+    def __init__(self, access: Access) -> None:
+        self._access = access
         self.sizes: dict[str, tuple[int, str]] = {}
 
     def read(self, url: str) -> bytes:
         """Returns the bytes of a list. Raises OSError."""
-        return RemoteFiles([url], self._options, None, self._network).read(0, 0, None)
+        return RemoteFiles([url], self._access).read(0, 0, None)
 
     def check(self, files: RemoteFiles) -> None:
         """Raises ValueError if a shard has another size than its list says. The stamps of the shards are known."""

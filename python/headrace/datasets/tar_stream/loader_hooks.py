@@ -57,7 +57,7 @@ class Streamed:
         if not is_stream(loader.dataset):
             return self
         if self._stream_order is None:
-            world = loader.world
+            world = loader._own.world
             sampler = loader.dataset.sampler(world.rank, world.size, loader.seed, loader.generator)
             batches = None if loader.batch_size is None else BatchSampler(sampler, loader.batch_size, loader.drop_last)
             self._stream_order = StreamOrder(sampler, batches, loader.generator)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Coroutine, Iterator
+from typing import NamedTuple, TypeVar
 
 from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
 from headrace._base.native import core
@@ -21,6 +21,9 @@ _CLOSED = "the connections of this process are closed"
 _COMING = 64  # shards whose first bytes are requested ahead of their turn
 _POLL_INTERVAL_S = 0.001  # between two checks whether a range has arrived
 _FIRST = 8 << 20  # bytes that are read ahead at first: the first batch waits for nothing after it
+
+T = TypeVar("T")
+_Request = asyncio.Task[bytes] | asyncio.Task[tuple[bytes, Stamp]] | Range
 
 
 class Piece(NamedTuple):
@@ -96,7 +99,7 @@ class _Coming(NamedTuple):
     segment: int
     shard: int
     begin: int
-    head: asyncio.Task[Any] | None
+    head: asyncio.Task[tuple[bytes, Stamp]] | None
     expected: int
 
 
@@ -112,14 +115,14 @@ class _Feed:
     ) -> None:
         self._fetcher, self._files, self._stamps, self._segments = fetcher, files, stamps, segments
         self._most = files.network.ahead_bytes
-        self._queue: asyncio.Queue[Any] | None = None
+        self._queue: asyncio.Queue[tuple[int, int, int, int, _Request] | BaseException | None] | None = None
         self._held = self._taken = 0  # bytes that are requested and not taken; taken
         self._queued = 0  # requests in the queue
         self._refused: ValueError | None = None  # why there are no more segments
         self._left = -1  # the last segment that is left
         self._usual = _UNKNOWN  # bytes of the shard before, which the next one is expected to have
-        self._feeder: asyncio.Task[Any] | None = None
-        self._requests: set[asyncio.Task[Any]] = set()
+        self._feeder: asyncio.Task[None] | None = None
+        self._requests: set[asyncio.Task[object]] = set()
         self._asked: set[Range] = set()  # ranges in the queue
         self._ended = False
         self.awaited: Range | None = None  # by the thread that waits for the next piece
@@ -243,23 +246,23 @@ class _Feed:
             self._put(segment, stamp.size, begin, length, asked)
             begin += length
 
-    def _put(self, segment: int, size: int, begin: int, length: int, request: asyncio.Task[Any] | Range) -> None:
+    def _put(self, segment: int, size: int, begin: int, length: int, request: _Request) -> None:
         assert self._queue is not None
         self._queued += 1
         self._queue.put_nowait((segment, size, begin, length, request))
 
-    def _spawned(self, work: object) -> asyncio.Task[Any]:
+    def _spawned(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
         request = self._fetcher.spawn(work)
         self._requests.add(request)
         request.add_done_callback(self._done)
         return request
 
-    def _done(self, request: asyncio.Task[Any]) -> None:
+    def _done(self, request: asyncio.Task[object]) -> None:
         self._requests.discard(request)
         if not request.cancelled():
             request.exception()  # read, so that asyncio does not report what is raised again, or dropped
 
-    def _drop(self, request: asyncio.Task[Any] | Range) -> None:
+    def _drop(self, request: _Request) -> None:
         if isinstance(request, Range):
             self._asked.discard(request)
             self._fetcher.store.forget(*request)

@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from headrace._base.checks import whole_number
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.tar_shards.member_values import asked_names, checked_decoder
@@ -56,8 +57,8 @@ class TarStream(IterableDataset[Any]):
         urls: Urls,
         image: str | Sequence[str] = IMAGES,
         label: str | Sequence[str] | None = "cls",
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Callable[..., object] | None = None,
+        target_transform: Callable[..., object] | None = None,
         *,
         shuffle: bool = False,
         buffer: int = 1000,
@@ -66,11 +67,12 @@ class TarStream(IterableDataset[Any]):
         allow_pickle: bool = False,
         mode: str = "RGB",
         upright: bool = False,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
         images, names = asked_names(image, label, target_transform, missing)
-        shards = shard_paths(urls, FarLists(storage_options, network))
+        access = Access(None, storage_options, network)
+        shards = shard_paths(urls, FarLists(access))
         if not is_url(shards[0]):
             raise ValueError(
                 f"{os.fspath(shards[0])} is a file: TarStream reads URLs; TarShards reads files, in any order"
@@ -79,7 +81,7 @@ class TarStream(IterableDataset[Any]):
             raise ValueError(f"a stream has {MOST_SHARDS} shards at most, not {len(shards)}")
         decoders = {name: None if name == KEY else checked_decoder(name, allow_pickle) for name in names}
         self.source = StreamSource(
-            remote_shards(shards, storage_options, None, network),
+            remote_shards(shards, access),
             Wanted(images, tuple(name for name in names if name != KEY), missing == "skip"),
             decoders,
             isinstance(label, str),
@@ -93,19 +95,19 @@ class TarStream(IterableDataset[Any]):
         self._shards, self._total, self._each, self._shuffle = len(shards), total, each, bool(shuffle)
 
     @property
-    def transform(self) -> Any:
+    def transform(self) -> Callable[..., object] | None:
         return self.source.transform
 
     @transform.setter
-    def transform(self, transform: Any) -> None:
+    def transform(self, transform: Callable[..., object] | None) -> None:
         self.source.transform = transform
 
     @property
-    def target_transform(self) -> Any:
+    def target_transform(self) -> Callable[..., object] | None:
         return self.source.target_transform
 
     @target_transform.setter
-    def target_transform(self, target_transform: Any) -> None:
+    def target_transform(self, target_transform: Callable[..., object] | None) -> None:
         self.source.target_transform = target_transform
 
     def __len__(self) -> int:

@@ -6,11 +6,11 @@ import asyncio
 import operator
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
 
+from headrace._base.types import State
 from headrace._recipe.draws.generator_states import base_seed
 from headrace._recipe.draws.seeded_sampler import Seeded
 from headrace._storage.remote.clients.responses import Stamp
@@ -114,7 +114,7 @@ class StreamIterator(Iterator[int]):
         if self._reading is not None:
             self._reading.close()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """Returns where the stream is: 16 bytes for each sample in the buffer, whose bytes are read again."""
         at = self._begin if self._reading is None else self._reading.at
         # Taken with each batch that is drawn, from a thousand samples and more: so without a loop.
@@ -136,7 +136,7 @@ class StreamIterator(Iterator[int]):
             "ended": self._ended,
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Continues where a state was taken: reads the samples that were in the buffer again.
 
         Raises:

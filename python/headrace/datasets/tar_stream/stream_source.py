@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from headrace._base.exceptions import words_of
 from headrace._base.native import core
+from headrace._base.types import State
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.fetcher import Fetcher, RemoteObject
 from headrace._storage.remote.files import RemoteFiles
@@ -55,10 +56,10 @@ class StreamSource(BlobDataset):
         self,
         files: RemoteFiles,
         wanted: Wanted,
-        labels: Mapping[str, Callable[[bytes], Any] | None],
+        labels: Mapping[str, Callable[[bytes], object] | None],
         alone: bool,
-        transform: Callable[[Any], Any] | None,
-        target_transform: Callable[[Any], Any] | None,
+        transform: Callable[..., object] | None,
+        target_transform: Callable[..., object] | None,
         mode: str,
         upright: bool,
     ) -> None:
@@ -138,8 +139,7 @@ class StreamSource(BlobDataset):
         if begin == end:
             return b""
         files, stamp = self.files, self.stamp(shard)
-        data: bytes = self._fetcher.wait(self._fetcher.read(files.urls[shard], files.options, begin, end, stamp))
-        return data
+        return self._fetcher.wait(self._fetcher.read(files.urls[shard], files.options, begin, end, stamp))
 
     @property
     def _fetcher(self) -> Fetcher:
@@ -176,9 +176,10 @@ class StreamSource(BlobDataset):
     def blob_table(self) -> StreamTable:  # type: ignore[override]
         return StreamTable(self)
 
-    def label(self, number: int) -> Any:
+    def label(self, number: int) -> object:
         """Returns a sample's label, decoded. Raises ValueError; the message names the member."""
-        found, values = self.found(number), {}
+        found = self.found(number)
+        values: dict[str, object] = {}
         for name, decode in self._decoders.items():
             if decode is None:
                 values[name] = found.key
@@ -204,7 +205,7 @@ class StreamSource(BlobDataset):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.files.urls)} shards)"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         return {**vars(self), "_found": OrderedDict(), "_objects": None}
 
 
@@ -231,7 +232,7 @@ class StreamTable:
         return StreamTable(self._source, points)
 
 
-class _Labels(Sequence[Any]):
+class _Labels(Sequence[object]):
     def __init__(self, source: StreamSource) -> None:
         self._source = source
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from headrace._base.native import core
 from headrace.datasets.tar_stream.sample_number import MOST_BYTES, Place
@@ -123,6 +122,6 @@ class ShardSamples:
                 f"{self._shown}: the sample {key!r} at byte {self._begin} has no {' or '.join(lacking)}; give another "
                 '`image` or `label`, or missing="skip"'
             )
-        labels: dict[str, Any] = {name: bytes(members[name][1]) for name in wanted.labels}
+        labels = {name: bytes(members[name][1]) for name in wanted.labels}
         number = Place(self._turn, self._shard, self._begin).number
         return Sample(number, end, key, image, *members[image], labels)

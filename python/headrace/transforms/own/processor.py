@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from PIL import Image
 
 from headrace._recipe.hf_processors import processor_values
 from headrace._recipe.hf_processors.processor_values import values
 from headrace._recipe.hf_processors.recognition import backend_of
-from headrace.transforms._base import PIL_ALONE, Transform
+from headrace.transforms._base import PIL_ALONE, Params, Transform
 
 
 class ProcessorTransform(Transform):
@@ -35,7 +33,7 @@ class ProcessorTransform(Transform):
         processor_values.check(processor)
         self.processor = processor
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> torch.Tensor:
+    def transform(self, inpt: Image.Image, params: Params) -> torch.Tensor:
         return values(self.processor, _without_transparent_colour(inpt))
 
     def extra_repr(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from PIL import Image
 from torch.utils._pytree import tree_flatten
@@ -11,7 +10,7 @@ from torch.utils._pytree import tree_flatten
 from headrace._recipe.arithmetic import boxes, functional_pil
 from headrace._recipe.steps.aspect_sizes import nearest
 from headrace.transforms._arguments import Interpolation, Size, filter_name, pair
-from headrace.transforms._base import PIL_ALONE, Transform, common_size
+from headrace.transforms._base import PIL_ALONE, Params, Transform, common_size
 
 
 class ResizedCenterCrop(Transform):
@@ -40,7 +39,7 @@ class ResizedCenterCrop(Transform):
         self.interpolation = interpolation
         self.antialias = antialias
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Image.Image:
+    def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         height, width = self.size
         ratio = width / height
         box = boxes.random_resized_crop(inpt.height, inpt.width, (ratio, ratio), (), int, int)
@@ -65,7 +64,7 @@ class ByAspectRatio(Transform):
     _takes = PIL_ALONE
     _in_torchvision = False
 
-    def __init__(self, transforms: Mapping[tuple[int, int], Callable[[Any], Any]]) -> None:
+    def __init__(self, transforms: Mapping[tuple[int, int], Callable[..., object]]) -> None:
         super().__init__()
         if not isinstance(transforms, Mapping):
             raise TypeError("Argument transforms should be a mapping of (height, width) to callables")
@@ -83,7 +82,7 @@ class ByAspectRatio(Transform):
         """(height, width) of each possible output."""
         return list(self.transforms)
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         parts, _ = tree_flatten(inputs)
         height, width = common_size([part for part, yes in zip(parts, self._changed(parts), strict=True) if yes])
         return self.transforms[self.sizes[nearest(self.sizes, height, width)]](*inputs)

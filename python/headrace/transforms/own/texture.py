@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import textures
 from headrace._recipe.images.part_kinds import Kind
 from headrace._recipe.images.pil_tensor import pil_to_tensor
-from headrace.transforms._base import Transform
+from headrace.transforms._base import Params, Transform
 
 _LAYOUTS = ("CHW", "HWC")
 
@@ -65,7 +63,7 @@ class TextureChannels(Transform):
         self.layout = layout
         self.bands = ((pairs[0][0], pairs[0][1]), (pairs[1][0], pairs[1][1]))
 
-    def transform(self, inpt: object, params: dict[str, Any]) -> torch.Tensor:
+    def transform(self, inpt: Image.Image | torch.Tensor, params: Params) -> torch.Tensor:
         image = _bytes_of(inpt)
         height, width = image.shape[-2:]
         shape = (13, height, width) if self.layout == "CHW" else (height, width, 13)
@@ -75,7 +73,7 @@ class TextureChannels(Transform):
         return made.to(image.device)
 
 
-def _bytes_of(image: Any) -> torch.Tensor:
+def _bytes_of(image: Image.Image | torch.Tensor) -> torch.Tensor:
     """Returns an image as a plain uint8 tensor (1 or 3, H, W)."""
     if isinstance(image, Image.Image):
         if image.mode not in ("RGB", "L"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from PIL import Image
@@ -26,14 +26,14 @@ class _Policy(Transform):
         self._fill = fills_by_class(fill)
         self.fill = self._fill if isinstance(fill, dict) else fill
 
-    def forward(self, *inputs: object) -> Any:
+    def forward(self, *inputs: object) -> object:
         parts, tree = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         place = self._place_of_image(parts)
         self._takes_or_refuses(parts[place])
         parts[place] = self._augmented(parts[place])
         return tree_unflatten(parts, tree)
 
-    def _place_of_image(self, parts: list[Any]) -> int:
+    def _place_of_image(self, parts: list[object]) -> int:
         """Returns the number of the only image. Raises TypeError for several, none, or annotations beside it."""
         found = []
         takes_pure = not has_image(parts)
@@ -57,7 +57,7 @@ class _Policy(Transform):
         raise NotImplementedError
 
     def _operation(
-        self, image: Image.Image, name: str, bins: int, number: Any = 0, *, drawn: bool = False
+        self, image: Image.Image, name: str, bins: int, number: int | None = 0, *, drawn: bool = False
     ) -> Image.Image:
         """Applies an operation, after drawing its sign. `number`: its bin; `drawn`: a random one, if it has bins."""
         of_bins, signed = self._AUGMENTATION_SPACE[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 #: (operation, its probability, number of its bin of ten; None: it has no magnitude).
 Part = tuple[str, float, int | None]
@@ -112,7 +111,7 @@ def pairs_of(policy: AutoAugmentPolicy) -> list[tuple[Part, Part]]:
     Raises:
         ValueError: `policy` is not a member of headrace's or torchvision's enum.
     """
-    known: dict[tuple[str, Any], AutoAugmentPolicy] = {
+    known: dict[tuple[str, object], AutoAugmentPolicy] = {
         (one.__class__.__name__, one.value): one for one in AutoAugmentPolicy
     }
     found = known.get((type(policy).__name__, getattr(policy, "value", None)))

@@ -206,7 +206,7 @@ def test_pinned_memory_is_one_block(monkeypatch):
     empty = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *size, pin_memory=False, **where: empty(*size, **where))
     data = mixed()
-    source = DataLoader(data).source
+    source = DataLoader(data)._source
     engine = ColumnsEngine(source.layout, threads=2, slots_kept=2, pin=True)
     rows = np.array([5, 0, 36])
     flight = engine.submit(source.blob_table(), rows, np.empty((3, 0)))
@@ -235,7 +235,7 @@ def test_reports():
     text = str(loader.explain())
     assert "column 'x'" in text and "float32, (n, 5, 4, 13), contiguous rows" in text and "2 threads" in text
     assert loader.stats().stages[0].items == COUNT
-    assert "Columns(37 rows" in repr(loader.source)
+    assert "Columns(37 rows" in repr(loader._source)
     with pytest.raises(RuntimeError, match="no transforms, and so no recipe"):
         loader.recipe()
 

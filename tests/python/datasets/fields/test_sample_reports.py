@@ -46,7 +46,7 @@ def test_reports():
     stats = loader.stats()
     assert {one.name: one.items for one in stats.stages}["read"] == 4 * COUNT and stats.threads == 10
     assert list(loader.recipe()) == ["image", "mask", "indices", "other"]
-    assert "mask: blob 2 in memory" in loader.source.location(2)
+    assert "mask: blob 2 in memory" in loader._source.location(2)
     with pytest.raises(TypeError, match=r"dtype=torch\.float16 would change images and masks alike"):
         DataLoader(everything(), dtype=torch.float16)
 
@@ -59,7 +59,7 @@ def test_verify_finds_a_difference(monkeypatch):
     files = encoded()
     values = [*range(COUNT)]
     loader = DataLoader(Fields({"x": values, "image": EncodedImages(files.images, transform=plain())}), 6)
-    monkeypatch.setattr(type(loader.source), "targets_of", lambda self, indices: {"x": torch.zeros(len(indices))})
+    monkeypatch.setattr(type(loader._source), "targets_of", lambda self, indices: {"x": torch.zeros(len(indices))})
     with pytest.raises(VerificationError, match=r"batch 0: field 'x': torch\.float32"):
         loader.verify()
 

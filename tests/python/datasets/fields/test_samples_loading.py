@@ -191,7 +191,7 @@ def test_subsets_are_native():
     first, second = random_split(data, [15, COUNT - 15], torch.Generator().manual_seed(0))
     for part in (first, second, Subset(Subset(data, range(5, 20)), [3, 0, -1, 3]), Subset(data, [])):
         loader = DataLoader(part, 4, seed=1, num_workers=2)
-        assert loader.native and len(loader.source) == len(part)
+        assert loader.native and len(loader._source) == len(part)
         assert_equal(loader, list(loader.reference()))
         loader.load_state_dict(loader.state_dict())
     still = Subset(Fields(fields_of_all_kinds()), [7, 3, 3])

@@ -58,7 +58,7 @@ def test_gray_equals_the_oracle(recipe, axes, device):
     images = GRAY if axes == 3 else GRAY[..., None]
     data = ImageArray(images, None, GRAY_RECIPES[recipe])
     loader = DataLoader(data, 5, True, seed=3, num_workers=1, device=device)
-    assert loader.native and loader.source.channels == 1
+    assert loader.native and loader._source.channels == 1
     assert_same(loader, list(loader.reference()))
     assert next(iter(loader)).shape[1] == (3 if recipe == "in colours" else 1)
 

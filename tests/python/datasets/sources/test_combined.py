@@ -128,7 +128,7 @@ def test_an_exchanged_list_of_indices_is_seen():
 def test_locations_are_those_of_the_files(tmp_path):
     folder = ImageFolder(write_folder(tmp_path), FIXED)
     loader = DataLoader(ConcatDataset([ImageArray(IMAGES, range(9), FIXED), Subset(folder, [5])]), 10)
-    assert loader.source.location(9) == folder.location(5) and "array" in loader.source.location(8)
+    assert loader._source.location(9) == folder.location(5) and "array" in loader._source.location(8)
     (tmp_path / "class_0" / "0015.jpg").unlink()
     subset = Subset(folder, [folder.paths.index(str(tmp_path / "class_0" / "0015.jpg"))])
     with pytest.raises(FileNotFoundError, match=r"read: sample 0 \(.*class_0/0015.jpg\)"):

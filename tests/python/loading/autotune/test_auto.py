@@ -111,9 +111,9 @@ def test_the_number_is_an_int_and_what_was_given_is_kept() -> None:
     assert loader.prefetch_factor == 2
     assert vars(loader)["num_workers"] == AutoWorkers()  # Lightning makes new loaders from these
     again = DataLoader(blobs(8), 2, num_workers=vars(loader)["num_workers"])
-    assert again.tuner is not None
+    assert again._active_tuner is not None
     loader.num_workers = 3
-    assert (loader.num_workers, loader.tuner) == (3, None)
+    assert (loader.num_workers, loader._active_tuner) == (3, None)
     assert len(list(loader)) == 4
     assert DataLoader(blobs(8), 2).num_workers == 0
 
@@ -121,7 +121,7 @@ def test_the_number_is_an_int_and_what_was_given_is_kept() -> None:
 def test_a_prefetch_that_is_given_stays() -> None:
     loader = DataLoader(blobs(8), 2, num_workers=AutoWorkers(cores=3), prefetch_factor=5)
     assert (loader.num_workers, loader.prefetch_factor) == (3, 5)
-    assert loader.tuner.fixed_depth
+    assert loader._active_tuner.fixed_depth
     with pytest.raises(ValueError, match="num_workers must be a number, 'auto'"):
         DataLoader(blobs(8), num_workers="most")
 
@@ -129,10 +129,10 @@ def test_a_prefetch_that_is_given_stays() -> None:
 @pytest.mark.parametrize("copied", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_a_copy_chooses_for_itself(copied: Any) -> None:
     loader = DataLoader(blobs(20), 2, num_workers=AutoWorkers(cores=2), seed=1)
-    loader.tuner.choose(Choice(4, 3))
+    loader._active_tuner.choose(Choice(4, 3))
     other = copied(loader)
     assert (other.num_workers, other.prefetch_factor) == (4, 3)
-    other.tuner.choose(Choice(1, 1))
+    other._active_tuner.choose(Choice(1, 1))
     assert loader.num_workers == 4
     assert_same(other, list(loader))
 
@@ -331,6 +331,6 @@ def test_of_two_iterators_the_newer_one_tunes_and_both_deliver(restless: list[Ch
     expected = [list(DataLoader(blobs(96), 3, seed=3))]
     first, second = iter(loader), iter(loader)
     pairs = list(zip(first, second, strict=True))
-    assert loader.tuner.epoch is second._tuning._token  # type: ignore[attr-defined]
+    assert loader._active_tuner.epoch is second._tuning._token  # type: ignore[attr-defined]
     assert_same([one for one, _ in pairs], expected[0])
     assert len(restless) > 10

@@ -64,7 +64,7 @@ def test_each_epoch_is_another_one_and_can_be_resumed_anywhere(name):
         next(iterator, None)
     sampler.set_epoch(2)  # as with torch's samplers
     assert_same(again, epochs[2])
-    assert again.peek_epoch()[0].epoch == 3
+    assert again._peek_epoch()[0].epoch == 3
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -166,7 +166,7 @@ def test_looking_ahead_leaves_a_sampler_as_it_was():
     before = copy.deepcopy(loader.sampler.state_dict())
     loader.verify(2)
     assert loader.sampler.state_dict() == before and loader.sampler.resumed is False
-    assert loader.peek_epoch(1)[1][0].indices.shape == (4,)
+    assert loader._peek_epoch(1)[1][0].indices.shape == (4,)
     seen = [label for labels, _ in values(batches) for label in labels]
     assert len(seen) == COUNT - 4
 

@@ -48,7 +48,8 @@ for step, ((images, labels), again) in enumerate(zip(loader, before, strict=True
         break
 torch.save(loader.state_dict(), f"{{out}}/state{{rank}}.pt")
 with open(f"{{out}}/{{rank}}.json", "w") as file:
-    json.dump({{"rank": loader.world.rank, "found": [before.world.found, loader.world.found], "seen": seen}}, file)
+    found = [before._own.world.found, loader._own.world.found]
+    json.dump({{"rank": loader._own.world.rank, "found": found, "seen": seen}}, file)
 dist.barrier()  # as in examples/ddp.py
 dist.destroy_process_group()
 """
@@ -140,7 +141,7 @@ def test_a_world_that_changes_under_a_loader(monkeypatch):
     for name, value in {"TORCHELASTIC_RUN_ID": "x", "RANK": "1", "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
     loader = headrace.DataLoader(blobs(COUNT, train(24)), 4, distributed=True)
-    assert (loader.world.rank, loader.world.size, loader.world.found) == (1, 2, "torchrun")
+    assert (loader._own.world.rank, loader._own.world.size, loader._own.world.found) == (1, 2, "torchrun")
     monkeypatch.setenv("WORLD_SIZE", "3")
     words = "made for rank 1 of 2, but torchrun says rank 1 of 3 now; make a new DataLoader"
     with pytest.raises(RuntimeError, match=words):

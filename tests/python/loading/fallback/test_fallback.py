@@ -257,7 +257,7 @@ def test_what_torch_does_not_have_raises_one_sentence():
     calls: dict[str, Callable[[], Any]] = {
         "verify()": loader.verify,
         "reference()": loader.reference,
-        "peek_epoch()": loader.peek_epoch,
+        "peek_epoch()": loader._peek_epoch,
         "recipe()": loader.recipe,
     }
     for name, call in calls.items():

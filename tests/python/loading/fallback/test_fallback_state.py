@@ -229,11 +229,11 @@ def test_set_epoch_and_an_empty_state_forget_what_was_loaded():
     for forget in (lambda one: one.load_state_dict({}), lambda one: one.set_epoch(0)):
         other = INDEXED["shuffled by a seed"]()
         other.load_state_dict(state)
-        assert other.resumes and other.upcoming_epoch == 2
+        assert other._resumes and other.upcoming_epoch == 2
         forget(other)
-        assert not other.resumes
+        assert not other._resumes
         other.set_epoch(0)
         assert [plain(other) for _ in range(2)] == orders
     other.load_state_dict(state)
     other.set_epoch(2)
-    assert other.resumes and len(list(other)) == 6
+    assert other._resumes and len(list(other)) == 6

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from accelerate_programs import run
+from support import WATCHDOG_S
 
 pytestmark = pytest.mark.trainers
 
@@ -287,3 +290,35 @@ def test_loaders_without_batches_and_those_that_torch_delivers(folder: Path, tmp
         assert [batch.tolist() for batch in handed] == [[4, 5, 6, 7], [8, 9]]
         """,
     )
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import accelerate; import headrace",
+        "import headrace; import accelerate",
+        "import headrace; from headrace import transforms as T; made = loader(); import accelerate",
+        "import headrace; from importlib import util; util.find_spec('accelerate.accelerator'); import accelerate",
+    ],
+    ids=["before", "after", "after a loader", "looked for, then imported"],
+)
+def test_when_accelerate_is_imported_does_not_matter(folder: Path, imports: str) -> None:
+    """Nothing is imported for it, and no attribute that is read changes anything."""
+    code = f"""
+import sys
+
+def loader():
+    return headrace.DataLoader(headrace.ImageFolder({str(folder)!r}, T.Compose([T.CenterCrop(16), T.ToTensor()])), 4)
+
+for line in {imports!r}.split("; "):
+    exec(line)
+from headrace import transforms as T
+made = loader()
+assert not hasattr(made, "_is_accelerate_prepared")
+assert "headrace._loading.integrations.accelerate" not in sys.modules
+prepared = accelerate.Accelerator().prepare(made)
+assert type(prepared).__name__ == "PreparedLoader" and prepared.base_dataloader is made, type(prepared)
+assert not [one for one in sys.meta_path if type(one).__module__.startswith("headrace")]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S)
+    assert done.returncode == 0, done.stderr

@@ -63,7 +63,7 @@ def test_an_order_that_is_dealt_out_already_is_dealt_out_once(folder: Path, tmp_
         data = TensorDataset(torch.arange(24))
         for distributed in (True, False):
             loader = DataLoader(data, 4, shuffle=True, distributed=distributed)
-            assert loader.shards_itself is distributed and not loader.native
+            assert loader._shards_itself is distributed and not loader.native
             prepared = accelerator.prepare(loader)
             assert type(prepared).__name__ == "DataLoaderShard"
             mine = torch.cat([batch for batch, in prepared])

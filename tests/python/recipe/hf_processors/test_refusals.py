@@ -88,7 +88,7 @@ def test_a_processor_around_timms_transforms() -> None:
     loader = DataLoader(blobs(4, processor.val_transforms), 4)
     assert loader.native
     images = next(iter(loader))[0]
-    assert torch.equal(images[3], hf_processors.called(processor, loader.source.image(3)))
+    assert torch.equal(images[3], hf_processors.called(processor, loader._source.image(3)))
 
 
 def test_subclasses() -> None:

@@ -47,7 +47,7 @@ def check_installed(url: str) -> None:
         raise ValueError(f"fsspec knows no protocol {protocol(url)!r}") from None
 
 
-def open_door(url: str, options: Mapping[str, Any], requests: int) -> Door:
+def open_door(url: str, options: Mapping[str, object], requests: int) -> Door:
     """Returns the way to a URL's objects. Called in the event loop that reads.
 
     Args:
@@ -58,7 +58,7 @@ def open_door(url: str, options: Mapping[str, Any], requests: int) -> Door:
     import fsspec
 
     kind = fsspec.get_filesystem_class(protocol(url))
-    given = dict(options)
+    given: dict[str, Any] = dict(options)
     if kind.async_impl:
         given |= {"asynchronous": True, "loop": asyncio.get_running_loop()}
     given["skip_instance_cache"] = True

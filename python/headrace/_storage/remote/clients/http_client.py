@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from headrace._storage.remote.clients.responses import (
@@ -76,7 +77,7 @@ class HttpDoor:
         """Closes the connections."""
         await (await self._fs.set_session()).close()
 
-    def _options(self, headers: dict[str, str]) -> dict[str, Any]:
+    def _options(self, headers: dict[str, str]) -> dict[str, object]:
         options = dict(self._fs.kwargs)
         options["headers"] = {**options.get("headers", {}), "Accept-Encoding": "identity", **headers}
         return options
@@ -87,7 +88,7 @@ class _Answers:
 
     async def __aenter__(self) -> None: ...
 
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         import aiohttp
 
         if isinstance(error, aiohttp.InvalidURL):
@@ -97,7 +98,7 @@ class _Answers:
             raise TemporaryError(f"the connection failed ({type(error).__name__})") from None
 
 
-def _tag(headers: Any) -> str:
+def _tag(headers: Mapping[str, str]) -> str:
     return str(headers.get("ETag") or headers.get("Last-Modified") or "")
 
 

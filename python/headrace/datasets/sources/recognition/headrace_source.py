@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sized
 from contextlib import suppress
 from typing import Any
 
@@ -39,11 +40,11 @@ class _Named(Joined):
     def named_sources(self) -> tuple[BlobDataset, ...]:
         return self.parts
 
-    def own_image(self, index: int) -> Any:
+    def own_image(self, index: int) -> object:
         """Returns what the dataset's ``__getitem__`` passes to ``self.transform``; None if it does not call it."""
-        seen: list[Any] = []
+        seen: list[object] = []
 
-        def transform(image: Any, *_: Any, **named: Any) -> Any:
+        def transform(image: object, *_: object, **named: object) -> object:
             seen.append(named.get("image", image))
             raise _Seen
 
@@ -88,7 +89,7 @@ def named(dataset: Any) -> Joined | None:
     return _Named(dataset, source)
 
 
-def _length(dataset: Any) -> int | None:
+def _length(dataset: Sized) -> int | None:
     """Returns a dataset's length; None if it has none, which a loader with a sampler does not need."""
     try:
         return len(dataset)
@@ -96,7 +97,7 @@ def _length(dataset: Any) -> int | None:
         return None
 
 
-def _attributes(dataset: Any) -> dict[str, Any]:
+def _attributes(dataset: object) -> dict[str, object]:
     """Returns the attributes of a dataset, which it may build its source from."""
     return {name: getattr(dataset, name, None) for name in _WATCHED} | getattr(dataset, "__dict__", {})
 
@@ -104,11 +105,11 @@ def _attributes(dataset: Any) -> dict[str, Any]:
 class _Value:
     """An attribute, as it was."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self._value = value
-        array = isinstance(value, (np.ndarray, torch.Tensor))
         self._placed = placed(value)
-        self._held = Held(value) if isinstance(value, list) or (array and value.nbytes <= _MOST_BYTES) else None
+        small = isinstance(value, (np.ndarray, torch.Tensor)) and value.nbytes <= _MOST_BYTES
+        self._held = Held(value) if small or isinstance(value, list) else None
         self._items = list(value.items()) if isinstance(value, dict) else None
 
     def is_held(self, now: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import ConcatDataset, Subset
 
@@ -14,11 +15,11 @@ from headrace.datasets.sources.dataset import BlobDataset
 from headrace.datasets.sources.held_values import Held
 from headrace.datasets.sources.override_checks import NotNative, check_samples, makes_samples_as
 
-AsSource = Callable[[Any], BlobDataset]
+AsSource = Callable[[object], BlobDataset]
 
 
 class _Subset(Selection):
-    def __init__(self, subset: Subset[Any], base: BlobDataset, before: object) -> None:
+    def __init__(self, subset: Subset[object], base: BlobDataset, before: object) -> None:
         self._follows = FollowedSubset(subset)
         super().__init__(base, subset_rows(subset, len(base)))
         if isinstance(before, _Subset) and np.array_equal(before.rows, self.rows):
@@ -35,7 +36,7 @@ class _Subset(Selection):
 
 
 class _Concat(Joined):
-    def __init__(self, concat: ConcatDataset[Any], parts: list[BlobDataset]) -> None:
+    def __init__(self, concat: ConcatDataset[object], parts: list[BlobDataset]) -> None:
         super().__init__(parts)
         self._follows = FollowedConcat(concat)
 
@@ -53,7 +54,7 @@ class FollowedSubset:
         subset: the dataset.
     """
 
-    def __init__(self, subset: Subset[Any]) -> None:
+    def __init__(self, subset: Subset[object]) -> None:
         self.subset, self._dataset, self._indices = subset, subset.dataset, Held(_comparable(subset.indices))
 
     def is_current(self) -> bool:
@@ -76,7 +77,7 @@ class FollowedConcat:
         concat: the dataset.
     """
 
-    def __init__(self, concat: ConcatDataset[Any]) -> None:
+    def __init__(self, concat: ConcatDataset[object]) -> None:
         self._concat, self._datasets = concat, Held(concat.datasets)
         self._sizes = Held(concat.cumulative_sizes)
 
@@ -87,7 +88,7 @@ class FollowedConcat:
         return same and self._datasets.rows_are_held(now.datasets, range(len(self._datasets.then)))
 
 
-def _comparable(indices: object) -> Any:
+def _comparable(indices: object) -> object:
     """Returns the indices of a Subset; as an array if they are an object of another library."""
     return indices if isinstance(indices, (list, tuple, range, np.ndarray, torch.Tensor)) else np.asarray(indices)
 
@@ -108,7 +109,7 @@ def subset(dataset: object, as_source: AsSource, before: object) -> BlobDataset 
     return _Subset(dataset, as_source(dataset.dataset), before)
 
 
-def subset_rows(dataset: Subset[Any], length: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def subset_rows(dataset: Subset[object], length: int) -> npt.NDArray[np.int64]:
     """Returns the indices of a Subset, int64 (n,), each in [0, length).
 
     Args:
@@ -164,7 +165,7 @@ def concat(dataset: object, as_source: AsSource, before: object) -> BlobDataset 
     return _Concat(dataset, parts)
 
 
-def counted_parts(dataset: ConcatDataset[Any]) -> list[tuple[Any, int]]:
+def counted_parts(dataset: ConcatDataset[object]) -> list[tuple[object, int]]:
     """Returns the parts of a ConcatDataset with the number of samples that it takes from each: as many as the part had
     when the ConcatDataset was made.
 

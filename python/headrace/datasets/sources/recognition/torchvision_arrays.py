@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from headrace.datasets.sources.arrays import ImageArray
@@ -24,7 +25,9 @@ _FAMILIES = (
 
 
 class _Array(Followed, ImageArray):
-    def __init__(self, dataset: Any, original: type, images: Any, labels: Any) -> None:
+    def __init__(
+        self, dataset: object, original: type, images: npt.NDArray[np.uint8] | torch.Tensor, labels: Any
+    ) -> None:
         held = Held(labels)
         Followed.__init__(self, dataset, original, {"targets": held}, len(images), len(labels))
         self._raw: Any = _as_ints(dataset, labels) if original.__name__ == "MNIST" else held.then
@@ -33,7 +36,7 @@ class _Array(Followed, ImageArray):
         self._labels, self._plain = (self._raw if numbers is None else numbers), numbers is not None
         self._placed = placed(images)
 
-    def label(self, index: int) -> Any:
+    def label(self, index: int) -> object:
         return self._raw[index]
 
     def is_current(self) -> bool:
@@ -73,7 +76,7 @@ def recognise_array(dataset: object, before: object) -> BlobDataset | None:
     return None
 
 
-def _as_ints(dataset: Any, labels: Any) -> list[int]:
+def _as_ints(dataset: object, labels: Any) -> list[int]:
     """Returns ``int(label)`` of each label, as MNIST makes them. Raises NotNative where that fails for one."""
     try:
         values = labels.tolist() if isinstance(labels, (np.ndarray, torch.Tensor)) else labels

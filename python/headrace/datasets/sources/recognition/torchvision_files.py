@@ -25,7 +25,7 @@ class _Files(Followed, ImageFiles):
         before: the source of the same dataset before it changed; None: there is none.
     """
 
-    def __init__(self, dataset: Any, original: type, lists: Sequence[str], before: Any) -> None:
+    def __init__(self, dataset: object, original: type, lists: Sequence[str], before: object) -> None:
         given = [attribute(dataset, name, list) for name in lists]
         held = {name: Held(one, of_pairs=len(given) == 1) for name, one in zip(lists, given, strict=True)}
         self._files, self._raw = self._apart([one.then for one in held.values()])
@@ -38,7 +38,7 @@ class _Files(Followed, ImageFiles):
         self._labels, self._plain = (self._raw if numbers is None else numbers), numbers is not None
 
     @staticmethod
-    def _apart(lists: list[Any]) -> tuple[Any, Any]:
+    def _apart(lists: list[list[Any]]) -> tuple[list[str], list[object]]:
         """Returns the files and the labels. Raises NotNative if they are not what torchvision uses."""
         if len(lists) == 2:
             return lists[0], lists[1]
@@ -47,12 +47,12 @@ class _Files(Followed, ImageFiles):
         except (TypeError, ValueError):
             raise NotNative("a sample of the dataset is not a pair of a path and a label; give it pairs") from None
 
-    def label(self, index: int) -> Any:
+    def label(self, index: int) -> object:
         return self._raw[index]
 
 
 class _Pets(_Files):
-    def __init__(self, dataset: Any, original: type, lists: Sequence[str], before: Any) -> None:
+    def __init__(self, dataset: Any, original: type, lists: Sequence[str], before: object) -> None:
         super().__init__(dataset, original, lists, before)
         self._wanted = list(dataset._target_types)
 
@@ -61,7 +61,7 @@ class _Pets(_Files):
         return same and super()._is_made_alike()
 
     @property
-    def owner(self) -> Any:
+    def owner(self) -> object:
         return self.dataset.transforms or _NoTransforms
 
 
@@ -69,7 +69,7 @@ class _NoTransforms:
     transform = target_transform = None
 
 
-def recognise_folder(dataset: Any, before: Any) -> BlobDataset | None:
+def recognise_folder(dataset: object, before: object) -> BlobDataset | None:
     """Returns the source of a DatasetFolder or a subclass (ImageFolder, ImageNet); None for any other dataset."""
     if not is_torchvision(dataset, "folder", "DatasetFolder"):
         return None
@@ -77,7 +77,7 @@ def recognise_folder(dataset: Any, before: Any) -> BlobDataset | None:
     return _made(_Files, dataset, sys.modules[f"{_DATASETS}.folder"].DatasetFolder, ["samples"], before)
 
 
-def recognise_listed(dataset: Any, before: Any) -> BlobDataset | None:
+def recognise_listed(dataset: object, before: object) -> BlobDataset | None:
     """Returns the source of a Food101 or Flowers102; None for any other dataset."""
     for name in ("Food101", "Flowers102"):
         if is_torchvision(dataset, name.lower(), name):
@@ -87,7 +87,7 @@ def recognise_listed(dataset: Any, before: Any) -> BlobDataset | None:
     return None
 
 
-def recognise_pets(dataset: Any, before: Any) -> BlobDataset | None:
+def recognise_pets(dataset: Any, before: object) -> BlobDataset | None:
     """Returns the source of an OxfordIIITPet whose targets are single numbers; None for any other dataset."""
     if not is_torchvision(dataset, "oxford_iiit_pet", "OxfordIIITPet"):
         return None
@@ -101,19 +101,19 @@ def recognise_pets(dataset: Any, before: Any) -> BlobDataset | None:
     return _made(_Pets, dataset, original, ["_images", labels], before)
 
 
-def _are_standard(transforms: Any) -> bool:
+def _are_standard(transforms: object) -> bool:
     """Whether they call transform and target_transform alone."""
     return transforms is None or type(transforms) is sys.modules[f"{_DATASETS}.vision"].StandardTransform
 
 
-def _made(kind: type[_Files], dataset: Any, original: type, lists: Sequence[str], before: Any) -> BlobDataset:
+def _made(kind: type[_Files], dataset: object, original: type, lists: Sequence[str], before: object) -> BlobDataset:
     try:
         return kind(dataset, original, lists, before)
     except (TypeError, ValueError) as error:  # a path that is none, or URLs among files
         raise error if isinstance(error, NotNative) else NotNative(f"{type(dataset).__qualname__}: {error}") from error
 
 
-def _check_loader(dataset: Any) -> None:
+def _check_loader(dataset: object) -> None:
     module = sys.modules[f"{_DATASETS}.folder"]
     loader = getattr(dataset, "loader", module.default_loader)  # before torchvision 0.22 some datasets have no loader
     name = getattr(loader, "__name__", "")

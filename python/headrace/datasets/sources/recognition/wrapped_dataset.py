@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from headrace.datasets.sources.dataset import BlobDataset
 from headrace.datasets.sources.held_values import Held
 from headrace.datasets.sources.override_checks import NotNative, makes_samples_as
 
 
-class Followed:
+class Followed(BlobDataset):
     """Mixin; must precede the source class among the bases, because it overrides `transform` and `target_transform`.
 
     The transforms are looked up on each access, so that a change on the dataset takes effect. The lists are those of
@@ -31,7 +32,7 @@ class Followed:
     def __init__(self, dataset: Any, original: type, lists: dict[str, Held], images: int, labels: int) -> None:
         self.dataset, self._original, self._held = dataset, original, lists
         self._loader = getattr(dataset, "loader", None)
-        self._fixed: tuple[Any] | None = None  # the target_transform of a source that is frozen
+        self._fixed: tuple[object] | None = None  # the target_transform of a source that is frozen
         if images != labels:
             name = type(dataset).__qualname__
             raise NotNative(f"{name} has {images} images but {labels} labels; give it one label an image")
@@ -41,7 +42,7 @@ class Followed:
         """The object that holds the transforms."""
         return self.dataset
 
-    def _targets_by(self) -> Any:
+    def _targets_by(self) -> object:
         return self.owner.target_transform if self._fixed is None else self._fixed[0]
 
     def is_current(self) -> bool:
@@ -59,12 +60,12 @@ class Followed:
         same = getattr(self.dataset, "loader", None) is self._loader
         return same and makes_samples_as(self.dataset, self._original)
 
-    def known(self) -> dict[int, Any]:
+    def known(self) -> dict[int, BlobDataset]:
         """Returns this source, by the ``id()`` of its dataset."""
         return {id(self.dataset): self}
 
-    def frozen(self, before: Any = None) -> Any:
+    def frozen(self, before: object = None) -> BlobDataset:
         """Returns this source with its labels, and the target_transform of now."""
-        made = object.__new__(type(self))
+        made: BlobDataset = object.__new__(type(self))
         vars(made).update(vars(self), _fixed=(self.target_transform,))
         return made

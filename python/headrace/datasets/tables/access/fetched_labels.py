@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from headrace.datasets.tables.access.remote_spans import FarSpans
 
 #: Makes a Python value of the bytes of a column. It can be pickled.
-Decoder = Callable[[bytes], Any]
+Decoder = Callable[[bytes], object]
 
 
 class FarLabels:
@@ -31,11 +30,11 @@ class FarLabels:
     def __len__(self) -> int:
         return self._samples
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> object:
         values = {name: self._decoders[name](table.take(int(index))) for name, table in self._tables.items()}
-        return values if self._several else next(iter(values.values()))
+        return values if self._several else values[next(iter(values))]
 
-    def take(self, indices: Sequence[int]) -> list[Any]:
+    def take(self, indices: Sequence[int]) -> list[object]:
         rows = np.asarray(indices, np.int64)
         self.expect(rows)
         return [self[index] for index in indices]

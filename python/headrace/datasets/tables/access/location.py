@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from headrace._storage.remote.clients.responses import Stamp
-from headrace._storage.remote.files import RemoteFiles
-from headrace._storage.remote.network import Network
+from headrace._storage.remote.files import Access, RemoteFiles
 from headrace._storage.remote.urls import named
-from headrace.datasets.tables.access.access import Access, RangeFile, copied
+from headrace.datasets.tables.access.remote_reads import RangeFile, copied
 from headrace.datasets.tables.converted_files import made_once
 
 
@@ -44,7 +41,7 @@ class Place:
         """The stamp of an object; None for a file of this machine."""
         return None if self.files is None or self.files.stamps is None else self.files.stamps[self.number]
 
-    def open(self) -> Any:
+    def open(self) -> object:
         """Returns what pyarrow opens for reading."""
         return self.name if self.files is None else RangeFile(self.files, self.number)
 
@@ -58,7 +55,7 @@ class Place:
         return made_once(self.name, "copy", suffix, folder, make, self.stamp, self.shown)
 
 
-def far_places(urls: list[str], options: Mapping[str, Any] | None, network: Network | None) -> list[Place]:
+def far_places(urls: list[str], access: Access) -> list[Place]:
     """Returns the places of the URLs, with size and ETag fetched; a later change raises OSError. Raises OSError."""
-    files = Access(options, None, network).files(urls)
+    files = access.files(urls)
     return [Place(named(url, files.options), files, number) for number, url in enumerate(urls)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import mmap
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace._storage.remote.files import RemoteFiles
-from headrace.datasets.tables.access.access import read_long, read_short
+from headrace.datasets.tables.access.remote_reads import read_long, read_short
 
 Int64s = npt.NDArray[np.int64]
 
@@ -18,7 +19,7 @@ class ShardBytes(Protocol):
 
     size: int
 
-    def head(self, length: int) -> Any:
+    def head(self, length: int) -> memoryview | bytes:
         """Returns the first `length` bytes, or all if there are fewer. Raises OSError."""
 
     def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
@@ -32,10 +33,10 @@ class MappedBytes:
         data: its bytes, mapped.
     """
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: mmap.mmap | bytes) -> None:
         self._data, self.size = data, len(data)
 
-    def head(self, length: int) -> Any:
+    def head(self, length: int) -> memoryview:
         return memoryview(self._data)[:length]
 
     def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
@@ -51,7 +52,7 @@ class FarBytes:
         assert files.stamps is not None
         self._files, self._number, self.size = files, number, files.stamps[number].size
 
-    def head(self, length: int) -> Any:
+    def head(self, length: int) -> bytes:
         return read_long(self._files, self._number, 0, min(length, self.size))
 
     def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:

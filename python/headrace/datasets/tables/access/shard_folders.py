@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from headrace._storage.local_cache.local_caches import LocalBytes, of_samples
-from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.network import Network
+from headrace._storage.remote.cache import checked_cache
+from headrace._storage.remote.files import Access
 from headrace._storage.remote.urls import shown
-from headrace.datasets.tables.access.access import Access
 from headrace.datasets.tables.access.location import far_places
 from headrace.datasets.tables.converted_files import cache_folder, decompressed
 
@@ -21,7 +18,7 @@ class Folder:
 
     Args:
         path: the folder, or its URL.
-        cache, storage_options, network: arguments of the dataset.
+        access: the arguments of the dataset about it.
 
     Attributes:
         access: how objects below the URL are read; None: it is a folder of this machine.
@@ -30,22 +27,17 @@ class Folder:
         shown: the folder's name, for messages.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        cache: Cache | str | os.PathLike[str] | None,
-        storage_options: Mapping[str, Any] | None,
-        network: Network | None,
-    ) -> None:
-        self.access = Access.of(path, cache, storage_options, network)
+    def __init__(self, path: str | os.PathLike[str], access: Access) -> None:
+        self.access = access.of(path)
         self.local: LocalBytes | None = None
         if self.access is None:
-            self.local, copies = of_samples(cache)
+            self.local, copies = of_samples(access.cache)
             self.kept = cache_folder(copies)
             self._root = str(Path(path).absolute())
             self.shown = self._root
         else:
-            self.kept = cache_folder(self.access.folder())
+            cache = checked_cache(access.cache)
+            self.kept = cache_folder(None if cache is None else cache.path)
             self._root = str(path)
             self.shown = shown(self._root).rstrip("/")
 
@@ -76,7 +68,7 @@ class Folder:
         """Returns the path of a file on this machine; of an object, that of a copy. Raises OSError."""
         if self.access is None:
             return self.path(name)
-        return far_places([self.path(name)], self.access.options, self.access.network)[0].here(self.kept)
+        return far_places([self.path(name)], self.access)[0].here(self.kept)
 
     def decompressed(self, name: str, compression: str, size: int) -> str:
         """Returns the path of a decompressed copy of a file; see `converted_files.decompressed`."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._storage.remote.files import RemoteFiles
-from headrace.datasets.tables.access.access import Access, read_short
+from headrace.datasets.tables.access.remote_reads import read_short
 from headrace.datasets.tables.access.remote_spans import FarSpans
 
 _HEADER = 30  # bytes of a member's own header before its name
@@ -29,7 +29,7 @@ _OWN = np.dtype(
 Int64s = npt.NDArray[np.int64]
 
 
-def far_members(files: RemoteFiles, access: Access, members: list[ZipInfo]) -> FarSpans:
+def far_members(files: RemoteFiles, members: list[ZipInfo]) -> FarSpans:
     """Returns the spans of stored members.
 
     The directory says where a member's header begins, but not how long it is. Where members follow each other, the gap
@@ -62,14 +62,7 @@ def far_members(files: RemoteFiles, access: Access, members: list[ZipInfo]) -> F
         begins[rows] = headers[rows] + _HEADER + lengths[:, 0]
         gaps[rows] = lengths[:, 1]
     begins = begins + gaps
-    checked = RemoteFiles(
-        files.urls,
-        access.options,
-        access.cache,
-        access.network,
-        lead=int((begins - headers).max(initial=0)),
-        check=fits,
-    )
+    checked = RemoteFiles(files.urls, files.access, lead=int((begins - headers).max(initial=0)), check=fits)
     checked.stamps = files.stamps
     return FarSpans(checked, np.zeros(len(members), np.int64), begins, sizes)
 

@@ -10,37 +10,26 @@ from typing import Any
 from headrace._base.errors import SampleError
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import core
-from headrace._engine.bucketed_engine import BucketedEngine
-from headrace._engine.columns_engine import ColumnsEngine
-from headrace._engine.device_engine import make_engine
+from headrace._base.types import Function, State
 from headrace._engine.engine import Engine
-from headrace._engine.fields_engine import FieldsEngine
 from headrace._engine.lanes.worker_info import WorkerValues
-from headrace._engine.ragged_engine import RaggedEngine
-from headrace._engine.views_engine import make_views_engine
 from headrace._loading.autotune.budget import rank_memory
 from headrace._loading.collate import collate_call
 from headrace._loading.collate.torch_batches import holds_of, naming_of
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.epoch.epochs import Epochs
-from headrace._loading.epoch.sampler_setup import sizes_known_to
-from headrace._loading.native.arguments import can_pin, check_iterable, check_replaceable
+from headrace._loading.native.arguments import can_pin, check_iterable
 from headrace._loading.native.batch_queue import Line, Order
-from headrace._loading.native.columns_route import Gathered
-from headrace._loading.native.fields_route import Stacked
 from headrace._loading.native.iterator import NativeIterator
 from headrace._loading.native.out_transform import seeded
-from headrace._loading.native.routes import AnySource, Threaded, stepping
 from headrace._loading.native.sample_errors import warn_of_dropped
 from headrace._loading.native.settings import Settings
+from headrace._loading.routes.route import AnySource, NativeRoute
 from headrace._lowering.python_steps.step_cost import is_short
 from headrace._recipe.draws.draws import Draws
-from headrace._recipe.steps.aspect_sizes import nearest_of
-from headrace._recipe.steps.recipe import Recipe
 from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace._storage.remote.announcements import Announced
 from headrace.datasets.fields.fields_source import Tables
-from headrace.datasets.fields.shared_geometry import unequal
 from headrace.datasets.sources import BlobDataset, checked_table
 
 Renew = Callable[[Progress], Order | None]
@@ -73,7 +62,7 @@ class PersistentIterator:
         self._current.close()
 
     @property
-    def loader(self) -> Any:
+    def loader(self) -> object:
         """See NativeIterator."""
         return self._current.loader
 
@@ -94,17 +83,16 @@ class Runner:
         self._iterators: Living[NativeIterator] = Living()
         self._line: tuple[weakref.ref[NativeIterator], Line] | None = None  # of the newest, if the engine outlives it
         self._persistent: weakref.ref[PersistentIterator] | None = None
-        self._table: tuple[Any, core.BlobTable | Tables] | None = None
-        self._variants: tuple[Any, Recipe, Any] | None = None
-        self._frozen: Any = None  # the source with the labels of the newest epoch, as torch's workers have them
+        self._table: tuple[object, core.BlobTable | Tables] | None = None
+        self._frozen: AnySource | None = None  # with the newest epoch's labels, as torch's workers have them
         self._keeps = False
-        self._collate_fn: Callable[..., Any] | None = None  # of the newest epoch
+        self._collate_fn: Function | None = None  # of the newest epoch
         self._entry_points: EntryPoints | None = None
         self._entries: Entries | None = None  # of a loader that was closed
         self._memory: core.SlotKeeper | None = None
 
     def begin(
-        self, settings: Settings, route: Threaded, epochs: Epochs, loader: Any = None
+        self, settings: Settings, route: NativeRoute, epochs: Epochs, loader: object = None
     ) -> NativeIterator | PersistentIterator:
         """Returns the iterator of the next epoch; with `persistent_workers` the same one in each epoch, as torch does.
 
@@ -127,7 +115,7 @@ class Runner:
         shared.begin(iterator)
         return shared
 
-    def _begin(self, settings: Settings, route: Threaded, epochs: Epochs) -> NativeIterator:
+    def _begin(self, settings: Settings, route: NativeRoute, epochs: Epochs) -> NativeIterator:
         check_iterable(settings.num_workers, settings.timeout, settings.prefetch_factor)
         workers, read_ahead = settings.num_workers, settings.read_ahead
         settings = settings_in_order(settings, route)
@@ -141,7 +129,7 @@ class Runner:
             engine = None
         if engine is None or not (settings.persists or engine.has_current_limit()):  # persistent workers keep theirs
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
-            engine = self.new_engine(settings, route, slots_kept=settings.most_depth + 2, pin=pin)
+            engine = route.new_engine(settings, slots_kept=settings.most_depth + 2, pin=pin)
         elif self._line is not None and self._line[0]() is None:
             self._line[1].cancel()  # the batches of an iterator that was dropped
         try:
@@ -155,7 +143,7 @@ class Runner:
         self,
         engine: Engine,
         settings: Settings,
-        route: Threaded,
+        route: NativeRoute,
         epochs: Epochs,
         workers: int,
         read_ahead: int,
@@ -178,7 +166,8 @@ class Runner:
         epochs.naming = naming = naming_of(settings)
         if settings.num_workers > 0 and not self.keeps_datasets:
             self._frozen = source.frozen(self._frozen)
-        labels_of = source if settings.num_workers == 0 else self._frozen  # the dataset whose labels are used
+        # The dataset whose labels are used.
+        labels_of = source if settings.num_workers == 0 or self._frozen is None else self._frozen
         self._keeps = settings.persists
         if self._entry_points is not None:
             self._entry_points.save()  # what the epoch before has learned
@@ -190,7 +179,7 @@ class Runner:
         if workers > 0:
             engine.work_as(WorkerValues(workers, progress.seed, settings.dataset))
         made = self._collation(settings, route, labels_of, progress)
-        called = stepping(route, settings.collate_fn, batched=settings.batched)
+        called = route.stepping(settings.collate_fn, batched=settings.batched)
         iterator = NativeIterator(
             labels_of,
             self._table[1],
@@ -213,39 +202,12 @@ class Runner:
 
     @staticmethod
     def _collation(
-        settings: Settings, route: Threaded, source: Any, progress: Progress
+        settings: Settings, route: NativeRoute, source: AnySource, progress: Progress
     ) -> collate_call.Collation | None:
         function = settings.collate_fn
         if function is None or collate_call.is_default(function, settings.batched):
             return None
         return collate_call.Collation(function, source, route.kinds, settings.batched, progress)
-
-    def new_engine(self, settings: Settings, route: Threaded, *, slots_kept: int, pin: bool = False) -> Engine:
-        """Returns an engine (threads and memory) for the batches of a route."""
-        if isinstance(route, Gathered):
-            return ColumnsEngine(route.product, threads=settings.num_workers, slots_kept=slots_kept, pin=pin)
-        if isinstance(route, Stacked):
-            return self._stacked_engine(settings, route, slots_kept=slots_kept, pin=pin)
-        source, recipe = route.source, route.recipe
-        layout, destination, threads = settings.layout, settings.destination, settings.num_workers
-        if recipe.varies:
-            stacked = settings.batched and collate_call.is_default(settings.collate_fn, batched=True)
-            return RaggedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
-        if not recipe.variants:
-            make = make_views_engine if recipe.views else make_engine
-            return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
-        check_replaceable(recipe, settings.on_error)
-        if self._variants is None or self._variants[0] != source.places or self._variants[1] is not recipe:
-            sizes = sizes_known_to(settings.sampler, settings.batch_sampler, source)
-            self._variants = source.places, recipe, nearest_of(recipe.sizes, sizes)
-        return BucketedEngine(recipe, layout, destination, self._variants[2], threads=threads, pin=pin)
-
-    def _stacked_engine(self, settings: Settings, route: Stacked, *, slots_kept: int, pin: bool) -> FieldsEngine:
-        destination, parts = settings.destination, {}
-        for name, part in route.parts.items():
-            copied = isinstance(part, Gathered) and destination.device.type == "cuda"
-            parts[name] = self.new_engine(settings, part, slots_kept=slots_kept, pin=pin or copied)
-        return FieldsEngine(parts, route.columns, destination, None if route.source.geometry is None else unequal)
 
     @property
     def entries(self) -> Entries | None:
@@ -278,11 +240,11 @@ class Runner:
         dataset."""
         return self._keeps
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> State:
         # Threads and memory are not copied: a copy makes its own.
         return {"progress": self.progress}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
+    def __setstate__(self, kept: State) -> None:
         vars(self).update(vars(Runner()), **kept)
 
 
@@ -313,19 +275,19 @@ def _announcing(renew: Renew, source: AnySource) -> Renew:
     return renewed
 
 
-def settings_in_order(settings: Settings, route: Threaded) -> Settings:
+def settings_in_order(settings: Settings, route: NativeRoute) -> Settings:
     """Returns the settings with which the caller's thread makes each sample, in order, if a Python step keeps a state;
     otherwise `settings`."""
-    if settings.num_workers == 0 or not stepping(route, settings.collate_fn, batched=settings.batched).in_order:
+    if settings.num_workers == 0 or not route.stepping(settings.collate_fn, batched=settings.batched).in_order:
         return settings
     return replace(settings, num_workers=0, prefetch_factor=None, tuner=None)
 
 
-def collate_threads(settings: Settings, route: Threaded) -> int:
+def collate_threads(settings: Settings, route: NativeRoute) -> int:
     """Returns the number of threads that collate ahead, or call long functions of labels; 0 where the caller's thread
     has to do so."""
     function = settings.collate_fn
-    found = stepping(route, function, batched=settings.batched)
+    found = route.stepping(function, batched=settings.batched)
     if found.process_wide or found.in_order or settings.destination.way != "memory":
         return 0
     if function is None or collate_call.is_default(function, settings.batched):

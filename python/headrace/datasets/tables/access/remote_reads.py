@@ -1,70 +1,22 @@
-"""Reads all but the samples from objects in other machines: whole ones, long ranges, many short ones, or as a file.
-
-A local path has no `Access`.
-"""
+"""Reads all but the samples from objects in other machines: whole ones, long ranges, many short ones, or as a file."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.files import RemoteFiles
-from headrace._storage.remote.network import Network
-from headrace._storage.remote.urls import is_url
 
 Int64s = npt.NDArray[np.int64]
 
 _PIECE = 8 << 20  # bytes of a request
 _GAP = 64 << 10  # bytes between two short ranges that are read as well, to save a request
-
-
-@dataclass(frozen=True)
-class Access:
-    """The arguments of a dataset about other machines, checked."""
-
-    options: Mapping[str, Any] | None
-    cache: Cache | None
-    network: Network | None
-
-    @classmethod
-    def of(
-        cls,
-        path: object,
-        cache: Cache | str | os.PathLike[str] | None,
-        options: Mapping[str, Any] | None,
-        network: Network | None,
-    ) -> Access | None:
-        """Returns the access to a URL; None: `path` is a file or a folder of this machine.
-
-        Raises:
-            TypeError: `cache` is of another type.
-            ValueError: an argument of URLs is given for a path of this machine.
-        """
-        if is_url(path):
-            return cls(options, checked_cache(cache), network)
-        if options is not None or network is not None:
-            raise ValueError("storage_options and network are for URLs, and this is a local path")
-        return None
-
-    def files(self, urls: list[str], lead: int = 0, check: Callable[[bytes, int], str] | None = None) -> RemoteFiles:
-        """Opens the URLs and fetches size and ETag; a later change raises OSError. `lead`, `check`: see RemoteObject.
-        Raises OSError."""
-        files = RemoteFiles(urls, self.options, self.cache, self.network, lead=lead, check=check)
-        files.take_stamps()
-        return files
-
-    def folder(self) -> str | os.PathLike[str] | None:
-        """Returns the folder that the user gave for what is kept on this machine; None: the usual one."""
-        return None if self.cache is None else self.cache.path
 
 
 def read_long(files: RemoteFiles, number: int, begin: int, end: int) -> bytes:

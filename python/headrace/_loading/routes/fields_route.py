@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace._base.originals.relied_functions import Relied
-from headrace._loading.native.columns_route import Gathered
-from headrace._loading.native.settings import OwnSettings
+from headrace._engine.fields_engine import FieldsEngine
+from headrace._loading.native.settings import OwnSettings, Settings
+from headrace._loading.routes.columns_route import ColumnsRoute
+from headrace._loading.routes.image_route import ImageRoute
+from headrace._loading.routes.route import NativeRoute
 from headrace._lowering import LoweringError, drawn_by
 from headrace._recipe.steps.draw_columns import (
     AnyColumn,
@@ -25,72 +25,62 @@ from headrace._recipe.steps.draw_columns import (
     SumWeights,
     WarpNumber,
 )
-from headrace._recipe.steps.recipe import Recipe
+from headrace._recipe.steps.recipe import Recipe, Recipes
 from headrace.datasets.fields.fields_source import StackedSource, as_stacked
+from headrace.datasets.fields.shared_geometry import unequal
 from headrace.datasets.sources import BlobDataset, NotNative
 
 
-class ImageRoute(Protocol):
-    """The route of one field of images."""
-
-    @property
-    def source(self) -> BlobDataset: ...
-
-    @property
-    def recipe(self) -> Recipe: ...
-
-
-class Recipes(dict[str, Recipe]):
-    """The recipes of the image fields, by name."""
-
-    def fingerprint(self) -> str:
-        """Returns a hash of all recipes, 16 hex digits."""
-        each = [(name, recipe.fingerprint()) for name, recipe in self.items()]
-        return hashlib.sha256(repr(each).encode()).hexdigest()[:16]
-
-
 @dataclass(frozen=True)
-class Stacked:
+class FieldsRoute(NativeRoute):
     """Route on which headrace makes samples of several fields.
 
     Attributes:
-        source: locates the fields.
         images: the routes of the image fields, by name.
         shared: number of columns that all recipes begin with: the draws of the geometry.
-        relied: the libraries' functions that it stands for.
     """
 
     source: StackedSource
-    images: Mapping[str, Any]
+    images: Mapping[str, ImageRoute]
     shared: int
-    relied: Relied | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, source: StackedSource) -> FieldsRoute:
+        """Returns the route of samples of several fields.
+
+        Raises:
+            NotNative, LoweringError: a field does not run natively; the message names it.
+        """
+        images = _by_name(source, lambda _, one: ImageRoute.of(one, None, may_vary=False))
+        return cls(source, images, _shared(source, images))
 
     @functools.cached_property
-    def recipe(self) -> Recipes:
-        """The recipes of the image fields."""
+    def recipes(self) -> Recipes:
         return Recipes({name: route.recipe for name, route in self.images.items()})
 
     @property
-    def kinds(self) -> dict[str, Any]:
-        """The classes of a sample's tensors, by part."""
-        kinds: dict[str, Any] = {name: recipe.kinds for name, recipe in self.recipe.items()}
+    def kinds(self) -> dict[str, object]:
+        kinds: dict[str, object] = {name: recipe.kinds for name, recipe in self.recipes.items()}
         return dict.fromkeys(self.source.columns, torch.Tensor) | kinds
 
     @property
-    def parts(self) -> dict[str, Any]:
-        """The routes of all parts, by name."""
-        return {**self.images, **{name: Gathered(one) for name, one in self.source.columns.items()}}
+    def image_parts(self) -> Sequence[tuple[Recipe, BlobDataset]]:
+        return [(one.recipe, one.source) for one in self.images.values()]
 
     @property
-    def product(self) -> dict[str, Any]:
-        """What an engine has to fit to make the batches, by part."""
+    def parts(self) -> dict[str, NativeRoute]:
+        """The routes of all parts, by name."""
+        return {**self.images, **{name: ColumnsRoute(one) for name, one in self.source.columns.items()}}
+
+    @property
+    def product(self) -> dict[str, object]:
         return {name: part.product for name, part in self.parts.items()}
 
     @functools.cached_property
     def draws(self) -> tuple[AnyColumn, ...]:
         """The random numbers of a sample: those of the geometry, then those of each field's own transform."""
         found: list[AnyColumn] = []
-        for recipe in self.recipe.values():
+        for recipe in self.recipes.values():
             own = recipe.columns if not found else recipe.columns[self.shared :]
             by = len(found) - (len(recipe.columns) - len(own))
             found.extend(_moved(one, by) for one in own)
@@ -100,16 +90,11 @@ class Stacked:
     def columns(self) -> dict[str, npt.NDArray[np.int64]]:
         """The columns of `draws` that each part reads."""
         found, end = {}, self.shared
-        for name, recipe in self.recipe.items():
+        for name, recipe in self.recipes.items():
             own = len(recipe.columns) - self.shared
             found[name] = np.r_[0 : self.shared, end : end + own]
             end += own
         return {**found, **dict.fromkeys(self.source.columns, np.r_[0:0])}
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """Fingerprint of the source; cached because it reads samples."""
-        return self.source.fingerprint()
 
     def check(self, own: OwnSettings) -> None:
         """Raises TypeError if a setting is for datasets of one image a sample."""
@@ -119,59 +104,41 @@ class Stacked:
                 "with ToDtype"
             )
 
-    def renewed(
-        self, dataset: object, renew: Callable[[Any, BlobDataset], Any], make: Callable[[BlobDataset], Any]
-    ) -> Stacked:
-        """Returns the route of the next epoch.
-
-        Args:
-            renew: returns the route of an image field of the next epoch, from its route and source now.
-            make: returns the route of an image field that there was not.
-
-        Raises:
-            NotNative, LoweringError: it does not run natively any more.
-        """
-        source = self.source if self.source.is_current() else as_stacked(dataset, self.source)
+    def renewed(self, settings: Settings) -> FieldsRoute:
+        source = self.source if self.source.is_current() else as_stacked(settings.dataset, self.source)
         if source is None:
             raise NotNative("the dataset has no fields any more")
         if list(source.images) != list(self.images):
-            return stacked(source, make)
-        images = {
-            name: _of_field(name, lambda name=name, one=one: renew(self.images[name], one))  # type: ignore[misc]
-            for name, one in source.images.items()
-        }
-        if source is self.source and all(images[name] is self.images[name] for name in images):
+            return FieldsRoute.of(source)
+        images = _by_name(source, lambda name, one: self.images[name].over(one, settings, may_vary=False))
+        if source is self.source and all(images[name] is one for name, one in self.images.items()):
             return self
-        return Stacked(source, images, _shared(source, images))
+        return FieldsRoute(source, images, _shared(source, images))
+
+    def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> FieldsEngine:
+        destination, parts = settings.destination, {}
+        for name, part in self.parts.items():
+            copied = part.staged and destination.device.type == "cuda"
+            parts[name] = part.new_engine(settings, slots_kept=slots_kept, pin=pin or copied)
+        return FieldsEngine(parts, self.columns, destination, None if self.source.geometry is None else unequal)
 
 
-def stacked(source: StackedSource, route_of: Callable[[BlobDataset], ImageRoute]) -> Stacked:
-    """Returns the route of samples of several fields.
-
-    Args:
-        route_of: returns the route of an image source.
-
-    Raises:
-        NotNative, LoweringError: a field does not run natively; the message names it.
-    """
-    images = {
-        name: _of_field(name, lambda one=one: route_of(one))  # type: ignore[misc]
-        for name, one in source.images.items()
-    }
-    return Stacked(source, images, _shared(source, images))
-
-
-def _of_field(name: str, make: Callable[[], Any]) -> Any:
-    try:
-        route = make()
-    except (NotNative, LoweringError) as refusal:
-        raise NotNative(f"field {name!r}: {refusal}") from refusal
-    if route.recipe.variants:
-        raise NotNative(f"field {name!r}: ByAspectRatio gives a batch one size of several, which fields do not share")
-    return route
+def _by_name(source: StackedSource, route_of: Callable[[str, BlobDataset], ImageRoute]) -> dict[str, ImageRoute]:
+    """Returns the routes of the image fields."""
+    routes = {}
+    for name, one in source.images.items():
+        try:
+            routes[name] = route_of(name, one)
+        except (NotNative, LoweringError) as refusal:
+            raise NotNative(f"field {name!r}: {refusal}") from refusal
+        if routes[name].recipe.variants:
+            raise NotNative(
+                f"field {name!r}: ByAspectRatio gives a batch one size of several, which fields do not share"
+            )
+    return routes
 
 
-def _shared(source: StackedSource, images: Mapping[str, Any]) -> int:
+def _shared(source: StackedSource, images: Mapping[str, ImageRoute]) -> int:
     """Returns the number of columns of the geometry. Raises NotNative if they differ between fields."""
     if source.geometry is None:
         return 0

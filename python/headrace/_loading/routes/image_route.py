@@ -1,0 +1,190 @@
+"""The route on which native threads make samples of one image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from headrace._engine.bucketed_engine import BucketedEngine
+from headrace._engine.device_engine import make_engine
+from headrace._engine.engine import Engine
+from headrace._engine.ragged_engine import RaggedEngine
+from headrace._engine.views_engine import make_views_engine
+from headrace._loading.collate import collate_call
+from headrace._loading.epoch.sampler_setup import sizes_known_to
+from headrace._loading.native.settings import OwnSettings, Settings
+from headrace._loading.routes.route import Batches, NativeRoute
+from headrace._lowering import lower
+from headrace._lowering.multi_output.crops import called_after_crops
+from headrace._lowering.python_steps.bytecode_analysis import Reach
+from headrace._lowering.transform_library import attributes, leaves
+from headrace._recipe.steps.aspect_sizes import nearest_of
+from headrace._recipe.steps.draw_columns import AnyColumn
+from headrace._recipe.steps.recipe import Recipe
+from headrace.datasets.sources import BlobDataset, NotNative, Variant, as_source
+from headrace.datasets.tar_stream.loader_hooks import stream_source
+from headrace.datasets.tar_stream.stream_source import StreamSource
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A transform, and a description of its values when it was lowered.
+
+    Attributes:
+        held: the values of its attributes, as text; compared to detect changes.
+        in_python: whether the object itself is called in Python.
+    """
+
+    transform: object
+    held: str
+    in_python: bool
+
+
+@dataclass(frozen=True)
+class ImageRoute(NativeRoute):
+    """Route on which headrace makes one image a sample.
+
+    Attributes:
+        recipe: the steps applied to each sample.
+        lowered: the transforms that the recipe was lowered from.
+        default_dtype: torch's default dtype at lowering, which is ToTensor's output dtype.
+    """
+
+    source: BlobDataset
+    recipe: Recipe
+    lowered: tuple[Lowered, ...]
+    default_dtype: torch.dtype
+
+    @classmethod
+    def of(cls, source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> ImageRoute:
+        """Returns the route of a source.
+
+        Args:
+            dtype: the loader's argument.
+            may_vary: whether images may have different sizes.
+
+        Raises:
+            NotNative, LoweringError: its transforms do not run natively.
+        """
+        variants = source.variants
+        different = {(id(one.transform), *one[1:]): one for one in variants}
+        first, *others = (_recipe(one, dtype, may_vary=may_vary) for one in different.values())
+        for other in others:
+            if other != first or not other.maps_bytes_as(first):
+                raise NotNative(
+                    "the datasets of the ConcatDataset have transforms with different results; give them the same "
+                    "transform and mode"
+                )
+        if first.variants and isinstance(source, StreamSource):
+            raise NotNative("the transforms depend on the size of each image, which a stream does not know ahead")
+        return cls(source, first, _lowered(variants, first), torch.get_default_dtype())
+
+    def check(self, own: OwnSettings) -> None:
+        own.refuse_replacing(varies=bool(self.recipe.variants), streams=self.streams)
+
+    @property
+    def streams(self) -> bool:
+        return isinstance(self.source, StreamSource)
+
+    @property
+    def product(self) -> Recipe:
+        return self.recipe
+
+    @property
+    def recipes(self) -> Recipe:
+        return self.recipe
+
+    @property
+    def kinds(self) -> object:
+        return self.recipe.kinds
+
+    @property
+    def draws(self) -> tuple[AnyColumn, ...]:
+        return self.recipe.columns
+
+    @property
+    def image_parts(self) -> Sequence[tuple[Recipe, BlobDataset]]:
+        return [(self.recipe, self.source)]
+
+    def renewed(self, settings: Settings) -> ImageRoute:
+        source = self.source if self.source.is_current() else source_of(settings.dataset, self.source)
+        return self.over(source, settings, may_vary=not Batches.now(settings).stack(settings.collate_fn))
+
+    def over(self, source: BlobDataset, settings: Settings, *, may_vary: bool) -> ImageRoute:
+        """Returns the route of `source` in the next epoch: this one, unless the source or its transforms have
+        changed."""
+        same_dtype = self.default_dtype == torch.get_default_dtype()
+        now = _lowered(source.variants, self.recipe)
+        # Persistent workers keep their copies of the objects that are called in Python.
+        unchanged = source is self.source and same_dtype and (may_vary or not self.recipe.varies)
+        if unchanged and _same(now, self.lowered, kept=settings.persistent_workers):
+            return self
+        made = ImageRoute.of(source, settings.dtype, may_vary=may_vary)
+        if made.recipe == self.recipe and made.recipe.maps_bytes_as(self.recipe):
+            made = replace(made, recipe=self.recipe)  # keeps the engine: it compares recipes by identity
+        return made
+
+    def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> Engine:
+        recipe, layout = self.recipe, settings.layout
+        destination, threads = settings.destination, settings.num_workers
+        if recipe.varies:
+            stacked = settings.batched and collate_call.is_default(settings.collate_fn, batched=True)
+            return RaggedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
+        if not recipe.variants:
+            make = make_views_engine if recipe.views else make_engine
+            return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
+        settings.refuse_replacing(varies=True)
+        return BucketedEngine(recipe, layout, destination, self._nearest(settings), threads=threads, pin=pin)
+
+    def _nearest(self, settings: Settings) -> Any:
+        """Returns the output size of each sample; found out once, as it may read the files' headers."""
+        places, known = self.source.places, vars(self).get("_sizes")
+        if known is None or known[0] != places:
+            sizes = sizes_known_to(settings.sampler, settings.batch_sampler, self.source)
+            known = vars(self)["_sizes"] = places, nearest_of(self.recipe.sizes, sizes)
+        return known[1]
+
+
+def source_of(dataset: object, before: BlobDataset | None = None) -> BlobDataset:
+    """Returns what locates the samples of a dataset of images.
+
+    Args:
+        before: the source of the epoch before.
+    """
+    stream = stream_source(dataset)
+    return as_source(dataset, before) if stream is None else stream
+
+
+def _recipe(variant: Variant, dtype: torch.dtype | None, *, may_vary: bool) -> Recipe:
+    recipe = lower(
+        variant.transform,
+        dtype=dtype,
+        channels=variant.channels,
+        size=variant.size,
+        mode=variant.mode,
+        may_vary=may_vary,
+    )
+    return recipe.of_upright_images() if variant.upright else recipe
+
+
+def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ...]:
+    different = {id(one.transform): one.transform for one in variants}
+    found = []
+    for transform in different.values():
+        for number, leaf in enumerate(leaves(transform)):
+            in_python = number in recipe.in_python and not recipe.variants
+            held = attributes(leaf) + attributes(called_after_crops(leaf)) + (Reach(leaf).values if in_python else "")
+            found.append(Lowered(leaf, held, in_python))
+    return tuple(found)
+
+
+def _same(now: tuple[Lowered, ...], then: tuple[Lowered, ...], *, kept: bool) -> bool:
+    """Returns whether both hold the same transforms with the same attributes; `kept`: attributes of objects that are
+    called in Python are not compared."""
+    return len(now) == len(then) and all(
+        a.transform is b.transform and (a.held == b.held or (kept and a.in_python))
+        for a, b in zip(now, then, strict=True)
+    )

@@ -1,0 +1,66 @@
+"""The route on which torch's DataLoader delivers, with the same arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+from headrace._base.originals.relied_functions import Replaced
+from headrace._base.types import State
+from headrace._loading.native import arguments
+from headrace._loading.native.out_transform import TransformedBatches
+from headrace._loading.native.settings import OwnSettings
+from headrace._loading.routes.route import Loader, Route
+from headrace.datasets.sources.override_checks import Overridden
+
+
+@dataclass(frozen=True)
+class TorchRoute(Route):
+    """Route on which torch's DataLoader delivers.
+
+    Attributes:
+        reason: why, and what would make the loader native; one sentence per reason.
+        replaced: whether the reason is that a function of a library has been replaced.
+        passing: whether the reason may pass before the next epoch without a change of the loader.
+    """
+
+    reason: str
+    replaced: bool = False
+    passing: bool = False
+    native = False
+
+    @classmethod
+    def after(cls, error: Exception) -> TorchRoute:
+        """Returns the route after a refusal of the native one."""
+        replaced = isinstance(error, Replaced)
+        return cls(str(error), replaced, replaced or isinstance(error, Overridden))
+
+    def check(self, own: OwnSettings) -> None:
+        own.refuse_native_only(self.reason)
+
+    def needed_for(self, what: str) -> NoReturn:
+        raise RuntimeError(f"{what} needs headrace's native path, but torch's DataLoader serves here: {self.reason}")
+
+    def begin(self, loader: Loader, torchs: Callable[[], Iterator[object]], published: bool) -> Iterator[object]:
+        from headrace._loading.autotune import worker_tuner  # not before torch delivers
+
+        arguments.warn_of_torch(self.reason, deferred=loader.route == "deferred")
+        worker_tuner.choose(loader, loader._torch_epochs.pace)
+        batches, function = loader._torch_epochs.begin(loader, torchs), loader._own.out_transform
+        return batches if function is None else TransformedBatches(batches, function)
+
+    def set_epoch(self, loader: Loader, epoch: int) -> None:
+        loader._torch_epochs.set(loader, epoch)
+
+    def upcoming_epoch(self, loader: Loader) -> int:
+        return loader._torch_epochs.upcoming(loader)
+
+    def resumes(self, loader: Loader) -> bool:
+        return loader._torch_epochs.resumes(loader)
+
+    def state_dict(self, loader: Loader) -> State:
+        return loader._torch_epochs.state_dict(loader)
+
+    def load_state_dict(self, loader: Loader, state: State) -> None:
+        loader._torch_epochs.load_state_dict(loader, state)
