@@ -11,7 +11,7 @@ import torch
 
 if TYPE_CHECKING:
     from headrace._base.types import State
-from headrace._storage.entry_points.entry_points import EntryPoints
+    from headrace._storage.entry_points.entry_points import EntryPoints
 
 OnError = Literal["raise", "skip", "replace"]
 OutTransform = Callable[[Any], Any]
