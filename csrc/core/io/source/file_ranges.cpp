@@ -83,9 +83,9 @@ std::span<const uint8_t> FileRanges::read(int64_t row, ReadBuffer& buffer, const
   if (part.begin + got < at + size) {
     const uint64_t held = part.begin + got - std::min(at, part.begin + got);
     throw Error(Stage::kRead,
-                "the file ends " + std::to_string(held) + " bytes behind offset " + std::to_string(at) +
+                "the file ends " + std::to_string(held) + " bytes after offset " + std::to_string(at) +
                     ", where the sample has " + std::to_string(size) +
-                    " bytes: it was truncated after it was indexed; restore it, or make the dataset anew");
+                    " bytes: it was truncated after it was indexed; restore it, or create the dataset again");
   }
   (void)state(row, *file);  // after the read, so that a change during the read is also detected
   if (wanted) check_->check(row, *file, {to, static_cast<size_t>(got)}, part.begin);
@@ -109,7 +109,7 @@ FileState FileRanges::state(int64_t row, const OpenFile& file) const {
   if (now.stamp != then) {
     throw Error(Stage::kRead, "the file was changed after it was indexed (offset " + std::to_string(offset(row)) +
                                   "; " + std::to_string(then.size) + " bytes then, " + std::to_string(now.stamp.size) +
-                                  " now): make the dataset anew");
+                                  " now): create the dataset again");
   }
   return now;
 }

@@ -177,12 +177,12 @@ def read_range(path: str, offset: int, length: int, stamp: tuple[int, ...]) -> b
         found = stamp_of(os.fstat(file.fileno()))
     if len(data) < length:
         raise OSError(
-            f"{path} ends {len(data)} bytes behind offset {offset}, where the sample has {length} bytes: it was "
-            "truncated after it was indexed; restore it, or make the dataset anew"
+            f"{path} ends {len(data)} bytes after offset {offset}, where the sample has {length} bytes: it was "
+            "truncated after it was indexed; restore it, or create the dataset again"
         )
     if found != stamp:
         raise OSError(
-            f"{path} was changed after it was indexed (offset {offset}; {stamp[0]} bytes then, {found[0]} now): make "
-            "the dataset anew"
+            f"{path} was changed after it was indexed (offset {offset}; {stamp[0]} bytes then, {found[0]} now): create "
+            "the dataset again"
         )
     return data

@@ -79,7 +79,7 @@ def test_a_file_that_changed_is_one_clear_error(ranges, damage):
         path.write_bytes(path.read_bytes() + b"more")
     with pytest.raises(SampleError, match=rf"0\.bin:picture 21\): .*offset {ranges.offsets[21]}") as caught:
         list(DataLoader(ranges, 1, sampler=[21], num_workers=1))
-    assert damage in str(caught.value) and "make the dataset anew" in str(caught.value)
+    assert damage in str(caught.value) and "create the dataset again" in str(caught.value)
     with pytest.raises(OSError, match=rf"0\.bin .*{damage}"):
         ranges[21]
 
