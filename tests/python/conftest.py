@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from headrace._base import ranks
-from headrace._cli.demo import lay_out
+from headrace._cli.demo.photo_folder import lay_out
 from headrace._engine import destination
 from headrace._loading.native import arguments
 from headrace._recipe.arithmetic import tensor_rule

@@ -32,10 +32,10 @@ class _Own:
     def __init__(self, default: object) -> None:
         self._default = default
 
-    def __set_name__(self, _: type[Any], name: str) -> None:
+    def __set_name__(self, _: type, name: str) -> None:
         self._key = f"_sample_{name}"
 
-    def __get__(self, error: SampleError | None, kind: type[Any]) -> Any:
+    def __get__(self, error: SampleError | None, kind: type) -> Any:
         return self if error is None else attributes_of(error).get(self._key, self._default)
 
     def __set__(self, error: SampleError, value: object) -> None:
@@ -64,7 +64,7 @@ class SampleError(Exception):
     _message: str = _Own("")  # type: ignore[assignment]
 
     # The original type's own methods would run on an object that its __init__ has not seen.
-    def __init_subclass__(cls, **_: Any) -> None:
+    def __init_subclass__(cls, **_: object) -> None:
         """Does nothing: the original type's own method may refuse derived classes, or keep a list of them."""
 
     def __str__(self) -> str:
@@ -83,17 +83,17 @@ class SampleError(Exception):
         except Exception:
             raise AttributeError(name) from None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # The class is created at run time (`_derived`), so unpickling in another process has to create it too.
         known = (one for one in bases_of(type(self))[1:] if one is not SampleError and _is_importable(one))
         where = self.stage, self.index, self.location, self.reason
         kept = {name: one for name, one in _attributes(self).items() if is_a(one, _PLAIN)}
         return _rebuilt, (next(known, Exception), *where), kept
 
-    def __reduce_ex__(self, _: object) -> tuple[Any, ...]:
+    def __reduce_ex__(self, _: object) -> tuple[object, ...]:
         return self.__reduce__()
 
-    def __setstate__(self, kept: dict[str, Any] | None) -> None:
+    def __setstate__(self, kept: dict[str, object] | None) -> None:
         for name, value in (kept or {}).items():
             try:
                 setattr(self, name, value)
@@ -103,7 +103,7 @@ class SampleError(Exception):
     def __copy__(self) -> SampleError:
         return self
 
-    def __deepcopy__(self, _: dict[int, Any]) -> SampleError:
+    def __deepcopy__(self, _: dict[int, object]) -> SampleError:
         return self
 
     def __bool__(self) -> bool:
@@ -170,7 +170,7 @@ def _of_both(original: BaseException) -> SampleError | None:
 def _derived(original: type[BaseException]) -> type[SampleError] | None:
     if any(base is original for base in bases_of(SampleError)):
         return SampleError
-    content: dict[str, Any] = {"__module__": __name__, "__doc__": SampleError.__doc__, "__class__": property(type)}
+    content: dict[str, object] = {"__module__": __name__, "__doc__": SampleError.__doc__, "__class__": property(type)}
     if any("__del__" in vars(base) for base in bases_of(original)):
         content["__del__"] = object.__sizeof__  # the original has one of its own; no code of Python runs
     made = type("SampleError", (SampleError, original), content)
@@ -179,14 +179,14 @@ def _derived(original: type[BaseException]) -> type[SampleError] | None:
 
 def _empty(kind: type[SampleError], original: BaseException) -> SampleError | None:
     """Returns an object of a class, made without the `__new__` and `__init__` of the classes of Python code."""
-    more: tuple[Any, ...] = ("",)
+    more: tuple[object, ...] = ("",)
     if _GROUP is not None and is_a(original, _GROUP):
         more = ("", vars(_GROUP)["exceptions"].__get__(original))
     for base in bases_of(kind):
         if vars(type)["__flags__"].__get__(base) & _HEAP_TYPE or "__new__" not in vars(base):
             continue
         try:
-            error: SampleError = base.__new__(kind, *more)
+            error: SampleError = vars(base)["__new__"](kind, *more)
         except TypeError:  # Python asks for that of another base
             continue
         return error
@@ -216,7 +216,7 @@ def _rebuilt(kind: type[BaseException], stage: str, index: int, location: str, r
     return error
 
 
-def _attributes(error: SampleError) -> dict[str, Any]:
+def _attributes(error: SampleError) -> dict[str, object]:
     """Returns what was copied from the original: its attributes, and the fields of its types."""
     found = {name: one for name, one in attributes_of(error).items() if not name.startswith("_sample_")}
     if is_a(error, OSError):
@@ -224,9 +224,9 @@ def _attributes(error: SampleError) -> dict[str, Any]:
     return found
 
 
-def _is_importable(kind: type[Any]) -> bool:
+def _is_importable(kind: type) -> bool:
     try:
-        found: Any = sys.modules.get(kind.__module__)
+        found: object = sys.modules.get(kind.__module__)
         for part in kind.__qualname__.split("."):
             found = getattr(found, part)
         return found is kind

@@ -25,12 +25,12 @@ def name_of(error: BaseException) -> str:
     return str(_NAME.__get__(type(error)))
 
 
-def bases_of(kind: type[Any]) -> tuple[type[Any], ...]:
+def bases_of(kind: type) -> tuple[type, ...]:
     """Returns a class and its bases in the order in which attributes are looked up."""
     return tuple(_MRO.__get__(kind))
 
 
-def is_a(one: object, kinds: type[Any] | tuple[type[Any], ...]) -> bool:
+def is_a(one: object, kinds: type | tuple[type, ...]) -> bool:
     """Returns whether an object's class is one of `kinds` or derived from it; ``isinstance`` may call its own code."""
     bases = bases_of(type(one))
     return any(base is kind for kind in (kinds if isinstance(kinds, tuple) else (kinds,)) for base in bases)

@@ -8,9 +8,11 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 import numpy as np
+
+from headrace._base.types import Array
 
 PRIVATE = 0o600
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
@@ -51,7 +53,7 @@ def read_own(path: str | os.PathLike[str], *, follow: bool = False) -> bytes:
         return file.read()
 
 
-def mapped_array(path: str | os.PathLike[str]) -> Any:
+def mapped_array(path: str | os.PathLike[str]) -> Array:
     """Returns the array in such a file, of numpy's format, mapped read-only.
 
     Raises:

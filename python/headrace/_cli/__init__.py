@@ -1,1 +1,1 @@
-"""The command line: arguments, commands, and the work of each."""
+"""The command line: a module or a room for each command, with its arguments and its work."""

@@ -9,7 +9,25 @@ import sys
 from collections.abc import Sequence
 
 from headrace._base.version import __version__
-from headrace._cli.arguments import checking, measuring, packing
+from headrace._cli import index_command, inputs, report_command, top_command, verify_command
+from headrace._cli.bench import bench_command
+from headrace._cli.demo import demo_command
+from headrace._cli.doctor import doctor_command
+from headrace._cli.pack import pack_command
+from headrace._cli.tune import tune_command
+
+#: In the order of the help. A command's module imports what needs torch when the command runs.
+_COMMANDS = (
+    demo_command,
+    verify_command,
+    doctor_command,
+    bench_command,
+    tune_command,
+    report_command,
+    top_command,
+    pack_command,
+    index_command,
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -17,9 +35,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="headrace", description="A drop-in PyTorch DataLoader for images.")
     top.add_argument("--version", action="version", version=f"headrace {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    checking.add(commands)
-    measuring.add(commands)
-    packing.add(commands)
+    for command in _COMMANDS:
+        command.add(commands)
     return top
 
 
@@ -36,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     try:
         status: int = args.run(args)
+    except inputs.GivenError as error:
+        print(f"headrace {args.command}: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("\nheadrace: interrupted", file=sys.stderr)
         return 130

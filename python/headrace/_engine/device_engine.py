@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from headrace._base import loggers
 from headrace._base.cores import usable_cores
 from headrace._base.native import core
 from headrace._engine import destination as destinations
@@ -194,6 +195,8 @@ def make_engine(
 ) -> Engine:
     """Returns an engine whose batches end on `destination`."""
     destination = destination_for(recipe, destination)
+    if destination.why:
+        loggers.device.info("device %s: %s", destination.device, destination.why)
     if destination.way == "fused":
         return FusedEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept)
     if destination.way == "copy":

@@ -10,7 +10,7 @@ import pytest
 
 from headrace._base import cores
 from headrace._base.cores import cpu_quota, usable_cores
-from headrace._cli.commands.checks import machine as checks
+from headrace._cli.doctor.checks import machine as checks
 from headrace.ops import functions as ops
 from support import WATCHDOG_S
 

@@ -55,7 +55,7 @@ def test_a_count_is_a_whole_number_from_1_up(number: str, capsys: pytest.Capture
     assert f"argument --workers: {number} is not a whole number from 1 up" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["demo", "verify", "pack", "index", "doctor"])
+@pytest.mark.parametrize("command", ["demo", "verify", "doctor", "bench", "tune", "report", "top", "pack", "index"])
 def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])

@@ -16,10 +16,12 @@ import torch
 from PIL import Image
 
 from headrace import ImageFolder
-from headrace._cli.demo import benchmark, contact_sheet, demo_parts, lay_out, recipes
+from headrace._cli import recipes
+from headrace._cli.demo import benchmark, contact_sheet, demo_command, equality_proof, training
 from headrace._cli.demo import photo_folder as demo_folder
 from headrace._cli.demo.equality_proof import same_batches
-from headrace._cli.demo.photo_folder import GROUPS
+from headrace._cli.demo.photo_folder import GROUPS, lay_out
+from headrace._cli.main import main
 from support import PHOTOS, WATCHDOG_S
 
 pytestmark = pytest.mark.processes
@@ -55,7 +57,7 @@ def test_a_folder_that_is_there_is_used_again(tmp_path: Path) -> None:
 
 def test_processes_that_ask_at_once_all_get_the_whole_folder(tmp_path: Path) -> None:
     expected = contents(lay_out(tmp_path / "alone", 50).train)
-    ask = f"from headrace._cli.demo import lay_out; lay_out({str(tmp_path / 'shared')!r}, 50)"
+    ask = f"from headrace._cli.demo.photo_folder import lay_out; lay_out({str(tmp_path / 'shared')!r}, 50)"
     ranks = [subprocess.Popen([sys.executable, "-c", ask]) for _ in range(3)]
     assert [rank.wait() for rank in ranks] == [0, 0, 0]
     assert contents(tmp_path / "shared/train") == expected
@@ -177,8 +179,8 @@ def test_quick_tour(tmp_path: Path) -> None:
 def test_a_place_that_is_taken_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "mine.txt").write_text("mine")
-    assert demo_parts.run(tmp_path, quick=True) == 2
-    assert demo_parts.run(tmp_path / "photos" / "mine.txt", quick=True) == 2
+    assert main(["demo", "--quick", "--out", str(tmp_path)]) == 2
+    assert main(["demo", "--quick", "--out", str(tmp_path / "photos" / "mine.txt")]) == 2
     err = capsys.readouterr().err.splitlines()
     assert len(err) == 2
     assert all(line.startswith("headrace demo: ") and "--out DIR" in line for line in err)
@@ -193,7 +195,7 @@ def nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nowhere_to_write")
 def test_no_folder_for_temporary_files_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo_parts.run(None, quick=True) == 2
+    assert main(["demo", "--quick"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("headrace demo: No usable temporary directory found in [")
     assert err.endswith("; name a writable folder with --out DIR\n")
@@ -203,7 +205,7 @@ def test_no_folder_for_temporary_files_is_one_sentence(capsys: pytest.CaptureFix
 @pytest.mark.usefixtures("nowhere_to_write")
 def test_the_folder_that_is_named_holds_the_temporary_files_too(tmp_path: Path) -> None:
     """Otherwise torch's workers find no folder for their sockets and fail, and torch waits for them."""
-    demo_parts._have_temporary_folder(tmp_path)
+    demo_command._have_temporary_folder(tmp_path)
     assert tempfile.gettempdir() == str(tmp_path)
 
 
@@ -214,14 +216,14 @@ def test_a_sheet_that_cannot_be_saved_is_one_sentence(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     for module, name in (
-        (demo_parts.equality_proof, "prove"),
-        (demo_parts.benchmark, "race"),
-        (demo_parts.benchmark, "table"),
-        (demo_parts.training, "train"),
+        (equality_proof, "prove"),
+        (benchmark, "race"),
+        (benchmark, "table"),
+        (training, "train"),
     ):
         monkeypatch.setattr(module, name, lambda *arguments: "")
     monkeypatch.setattr(contact_sheet, "save_sheet", full)
-    assert demo_parts.run(tmp_path, quick=True) == 2
+    assert main(["demo", "--quick", "--out", str(tmp_path)]) == 2
     said = "headrace demo: No space left on device; name a writable folder with --out DIR\n"
     assert capsys.readouterr().err == said
 
@@ -246,13 +248,13 @@ def test_the_race_is_left_out_where_torch_has_no_workers(
         raise error
 
     for module, name in (
-        (demo_parts.equality_proof, "prove"),
-        (demo_parts.training, "train"),
+        (equality_proof, "prove"),
+        (training, "train"),
         (contact_sheet, "save_sheet"),
     ):
         monkeypatch.setattr(module, name, lambda *arguments: None)
     monkeypatch.setattr(benchmark, "_drain", fail)
-    assert demo_parts.run(tmp_path, quick=True) == 0
+    assert main(["demo", "--quick", "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "Left out: torch's DataLoader cannot run worker processes here (" in out
     assert said in out

@@ -42,18 +42,13 @@ FOR_THE_CLASS = {
 
 #: Rooms that an epoch of JPEG files does not need.
 NOT_FOR_AN_EPOCH = {
-    "headrace._cli.arguments",
-    "headrace._cli.commands",
-    "headrace._cli.bench",
-    "headrace._cli.demo",
+    "headrace._cli",
     "headrace._loading.fallback",
     "headrace.datasets.lmdb",
     "headrace.datasets.opening",
     "headrace.ops",
     "headrace._oracle",
-    "headrace._cli.pack",
     "headrace.pillow",
-    "headrace._cli.doctor",
     "headrace.datasets.tar_shards",
     "headrace.datasets.tables",
     "headrace._loading.bottleneck",

@@ -57,7 +57,7 @@ class ThreadSettings:
         """Calls a function with these settings, in a copy of the context."""
         return self.context.copy().run(self._run, function, arguments)
 
-    def _run(self, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    def _run(self, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
         with self._entered():
             return function(*arguments)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
 
 class Serving:
@@ -18,7 +17,7 @@ class Serving:
         ident, native_id: the thread's numbers.
     """
 
-    def __init__(self, function: Callable[..., object], arguments: tuple[Any, ...], name: str) -> None:
+    def __init__(self, function: Callable[..., object], arguments: tuple[object, ...], name: str) -> None:
         self._running = threading.Lock()  # held by the thread until its function has returned
         self._running.acquire()
         self._process = os.getpid()
@@ -33,7 +32,7 @@ class Serving:
             self._running.release()
 
 
-def _run(function: Callable[..., object], arguments: tuple[Any, ...], ended: Callable[[], object]) -> None:
+def _run(function: Callable[..., object], arguments: tuple[object, ...], ended: Callable[[], object]) -> None:
     try:
         function(*arguments)
     finally:

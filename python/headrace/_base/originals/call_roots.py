@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from PIL import Image
@@ -27,7 +27,7 @@ _MOST_ITEMS = 1000  # of one container
 class Held(NamedTuple):
     """A function that an object or a table holds, and where the library's file makes it."""
 
-    function: Any
+    function: object
     module: str
     path: str
 
@@ -48,10 +48,10 @@ class Roots:
 
     def __init__(self, start: object, *, images: bool, collates: bool) -> None:
         self.collates = collates
-        self.datasets: list[Any] = []
+        self.datasets: list[object] = []
         self.classes: dict[type, None] = {}
         self.held: list[Held] = []
-        self._seen: dict[int, Any] = {}
+        self._seen: dict[int, object] = {}
         self._visit(start)
         if images:
             self._add_jpeg()
@@ -106,7 +106,7 @@ class Roots:
         if plugin is None:
             return
         self.classes[plugin.JpegImageFile] = None
-        opener: tuple[Any, ...] = Image.OPEN.get("JPEG", ())
+        opener: tuple[object, ...] = Image.OPEN.get("JPEG", ())
         names = ("jpeg_factory", "_accept")
         registered = [
             (name, vars(plugin)[name] if is_ours(one) else one) for name, one in zip(names, opener, strict=False)
@@ -114,7 +114,7 @@ class Roots:
         self.held += [Held(function, plugin.__name__, name) for name, function in (*registered, *_of_markers(plugin))]
 
 
-def _of_markers(plugin: object) -> Iterator[tuple[str, Any]]:
+def _of_markers(plugin: object) -> Iterator[tuple[str, object]]:
     for one in getattr(plugin, "MARKER", {}).values():
         if one[2] is not None:
             yield one[2].__name__, one[2]

@@ -51,13 +51,13 @@ class Place(NamedTuple):
         module, path: what the file says of it: module and qualified name.
     """
 
-    names: Mapping[Any, Any]
-    name: Any
+    names: Mapping[Any, object]
+    name: object
     module: str
     path: str
 
     @property
-    def value(self) -> Any:
+    def value(self) -> object:
         """What is there now; ABSENT: nothing."""
         return self.names.get(self.name, ABSENT)
 
@@ -76,16 +76,16 @@ class Reached:
     """
 
     def __init__(self) -> None:
-        self.places: dict[tuple[int, Any], tuple[Place, Any]] = {}
+        self.places: dict[tuple[int, object], tuple[Place, object]] = {}
         self.replaced: list[Place] = []
-        self.absent: dict[int, tuple[Mapping[str, Any], set[str]]] = {}
+        self.absent: dict[int, tuple[Mapping[str, object], set[str]]] = {}
         self._bases: dict[type, list[type]] = {}  # of the classes that have been reached: those that are followed
         self._names: dict[str, None] = {}
         self.functions: dict[FunctionType, None] = {}
         self._left: list[FunctionType] = []
 
     def follow(
-        self, classes: Iterable[type], names: Iterable[str], functions: Iterable[Any], places: Iterable[Place]
+        self, classes: Iterable[type], names: Iterable[str], functions: Iterable[object], places: Iterable[Place]
     ) -> None:
         """Follows the methods of these names of the classes, the functions, and what is at the places."""
         for one in classes:
@@ -100,7 +100,7 @@ class Reached:
             self._read(self._left.pop())
 
     @property
-    def holders(self) -> list[Mapping[str, Any]]:
+    def holders(self) -> list[Mapping[str, object]]:
         """The names of the classes that are followed: one more in a class may hide a method of a class below."""
         return [vars(one) for one in dict.fromkeys(one for bases in self._bases.values() for one in bases)]
 
@@ -209,7 +209,7 @@ def _stands_for_import(value: object, module: str, name: str) -> bool:
     return binding is not None and bool(binding.imported)
 
 
-def _in_class(cls: type, name: str) -> Any:
+def _in_class(cls: type, name: str) -> object:
     return next(vars(one)[name] for one in cls.__mro__ if name in vars(one))
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from inspect import CO_OPTIMIZED
 from types import (
     BuiltinFunctionType,
+    CellType,
     CodeType,
     FunctionType,
     GenericAlias,
@@ -22,7 +23,6 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import Any
 
 from headrace._base.originals.code_files import Binding, bound, is_compiled_otherwise
 
@@ -91,7 +91,7 @@ def _is_followed(module: str) -> bool:
     return first in _PACKAGES or module.startswith(_OF_TORCH)
 
 
-def function_in(value: object) -> Any:
+def function_in(value: object) -> object:
     """Returns the function in a method's descriptor, without what headrace has put around it."""
     for _ in range(_MOST_WRAPPERS):
         if isinstance(value, (staticmethod, classmethod, MethodType)):
@@ -177,7 +177,7 @@ def _is_decorated(value: object, binding: Binding, module: ModuleType) -> bool:
     return False
 
 
-def _wrappers(value: object) -> Iterator[Any]:
+def _wrappers(value: object) -> Iterator[object]:
     """Yields a function, and the functions that it wraps, one inside the other."""
     for _ in range(_MOST_WRAPPERS):
         yield value
@@ -190,7 +190,7 @@ def _wrappers(value: object) -> Iterator[Any]:
         value = function_in(inner)
 
 
-def _is_filled(cell: Any) -> bool:
+def _is_filled(cell: CellType) -> bool:
     try:
         return cell.cell_contents is not None
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
 from typing import Any, TypeVar
@@ -69,7 +69,14 @@ class Relied:
         collate_fn: the loader's, if that is one of torch's functions and named by the caller.
     """
 
-    def __init__(self, datasets: Sequence[Any], *, images: bool, collates: bool = True, collate_fn: Any = None) -> None:
+    def __init__(
+        self,
+        datasets: Sequence[object],
+        *,
+        images: bool,
+        collates: bool = True,
+        collate_fn: Callable[..., object] | None = None,
+    ) -> None:
         roots = Roots(datasets, images=images, collates=collates)
         if collate_fn is not None:
             roots.held.append(Held(collate_fn, _utils.collate.__name__, collate_fn.__name__))
@@ -80,7 +87,7 @@ class Relied:
         )
         self._own = [(attributes, names | {"__getitems__"}, type(one)) for attributes, names, one in methods]
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return _nothing, ()  # a copy of a loader looks for its functions again: there may be others in its process
 
     def check(self) -> None:
@@ -131,7 +138,7 @@ class _Functions:
         strangers += [(str(place), place.value) for place in reached.replaced]
         if strangers:
             self.replaced = _sentence(*strangers[0])
-        holders: dict[int, tuple[Any, dict[Any, Any]]] = {}
+        holders: dict[int, tuple[Mapping[Any, object], dict[object, object]]] = {}
         for (holder, name), (place, value) in reached.places.items():
             holders.setdefault(holder, (place.names, {}))[1][name] = value
         self._values = [_Values(names, values) for names, values in holders.values()]
@@ -170,7 +177,7 @@ class _Values:
         values: by name.
     """
 
-    def __init__(self, names: Mapping[Any, Any], values: Mapping[Any, Any]) -> None:
+    def __init__(self, names: Mapping[Any, object], values: Mapping[object, object]) -> None:
         self._names, self._values = names, values
         get = operator.itemgetter(*values)
         self._get = get if len(values) > 1 else lambda holder: (get(holder),)
@@ -191,13 +198,13 @@ class _Values:
 _CODE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 
 
-def _codes_of(functions: Iterable[FunctionType]) -> list[Any]:
+def _codes_of(functions: Iterable[FunctionType]) -> list[object]:
     return list(itertools.chain.from_iterable(map(_CODE, functions)))
 
 
-_kept: dict[Any, _Functions] = {}
+_kept: dict[object, _Functions] = {}
 _of_classes: dict[type, _Functions] = {}
-_first_defaults: dict[FunctionType, list[Any]] = {}
+_first_defaults: dict[FunctionType, list[object]] = {}
 
 
 def _functions_of(roots: Roots) -> _Functions:
@@ -213,7 +220,7 @@ def _functions_of(roots: Roots) -> _Functions:
     return found
 
 
-def _has_first_defaults(function: FunctionType, now: list[Any]) -> bool:
+def _has_first_defaults(function: FunctionType, now: list[object]) -> bool:
     first = _first_defaults.setdefault(function, now)
     return all(a is b for a, b in zip(now, first, strict=True))
 
@@ -236,7 +243,7 @@ def _opener_of_jpegs() -> str | None:
     return None
 
 
-_approved: tuple[Any, Any] | None = None
+_approved: tuple[object, object] | None = None
 
 
 def _sentence(what: str, by: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.errors import VerificationError
+from headrace._cli.bench.loaders import Make
 from headrace.loader import DataLoader
 
 
@@ -49,8 +51,8 @@ def check(dataset: Any, batch_size: int, workers: int, batches: int) -> str:
     return f"{report}; {what} {compared} batches of torch's loader are equal"
 
 
-def _seeded(make: Any, dataset: Any, batch_size: int) -> Any:
-    def batches() -> Any:
+def _seeded(make: Make, dataset: object, batch_size: int) -> Iterator[object]:
+    def batches() -> Iterator[object]:
         _seed(0)
         yield from make(dataset, batch_size, shuffle=True)
 
@@ -63,13 +65,13 @@ def _seed(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _firsts(dataset: Any, batch_size: int, seed: int) -> list[Any]:
+def _firsts(dataset: Any, batch_size: int, seed: int) -> list[object]:
     """Returns the first few samples, made by Python after this seed."""
     _seed(seed)
     return [dataset[index] for index in range(min(len(dataset), batch_size, 8))]
 
 
-def _compare(theirs: Any, ours: Any, batches: int, *, values: bool = True) -> int:
+def _compare(theirs: Iterable[object], ours: Iterable[object], batches: int, *, values: bool = True) -> int:
     """Returns the number of batches compared. Raises DifferentError at the first that differs."""
     compared = 0
     # Not zip(): one iterator must be closed before the other draws, where both use the process's generators.

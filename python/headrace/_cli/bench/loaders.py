@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace.loader import DataLoader
 
-Make = Callable[..., Any]
+Make = Callable[..., TorchDataLoader[object]]
 
 OURS, BASELINE = "headrace", "torch"
 
@@ -26,6 +25,6 @@ def contenders() -> dict[str, Make]:
     return {**found, OURS: DataLoader}
 
 
-def made(make: Make, dataset: object, batch_size: int, workers: int) -> Any:
+def made(make: Make, dataset: object, batch_size: int, workers: int) -> TorchDataLoader[object]:
     """Returns a loader of shuffled batches, whose workers live as long as it does."""
     return make(dataset, batch_size=batch_size, shuffle=True, num_workers=workers, persistent_workers=True)

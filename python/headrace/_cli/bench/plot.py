@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import Any
 
 from headrace._cli.bench.loaders import BASELINE, OURS
 from headrace._cli.bench.result import Result
@@ -28,7 +27,7 @@ def save(result: Result, path: Path) -> None:
 
     rows = result.ordered()
     figure = Figure(figsize=(8, 1.9 + 0.42 * len(rows)), layout="constrained")
-    axes: Any = figure.subplots()
+    axes = figure.subplots()
     most = max(one.most for _, _, one in rows)
     labels = []
     for y, (name, count, one) in enumerate(rows):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
-from typing import Any
 
 from headrace._cli.bench.loaders import BASELINE, OURS
 
@@ -51,7 +50,7 @@ class Result:
     recipe: str
     batch_size: int
     equality: str
-    machine: dict[str, Any]
+    machine: dict[str, object]
     series: dict[tuple[str, int], Series] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     interrupted: bool = False
@@ -81,7 +80,7 @@ class Result:
         ratios = [ours / other for ours, other in pairs]
         return statistics.median(ratios) if ratios else None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Returns everything as values for JSON."""
         kept = ("dataset", "kind", "samples", "timed", "recipe", "batch_size", "equality", "machine", "notes")
         figures = [

@@ -7,12 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch.utils.data import DataLoader as TorchDataLoader
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.exceptions import name_of, words_of
 from headrace._cli.bench.loaders import OURS, Make, made
 from headrace._cli.bench.result import Result, Series
 from headrace._cli.bench.sample_choice import UnusableError
+from headrace.loader import DataLoader
 
 
 class Rounds:
@@ -30,7 +32,7 @@ class Rounds:
     ) -> None:
         self._result, self._dataset, self._makes = result, dataset, dict(loaders)
         self._seconds, self._shown = seconds, shown
-        self._loaders: dict[tuple[int, str], Any] = {}
+        self._loaders: dict[tuple[int, str], TorchDataLoader[object]] = {}
 
     def run(self, workers: Sequence[int], rounds: int) -> None:
         """Runs a round without a measurement, which starts workers and fills caches, and then `rounds` rounds.
@@ -54,8 +56,8 @@ class Rounds:
         except KeyboardInterrupt:
             self._result.interrupted = True
         finally:
-            for (_, name), loader in self._loaders.items():
-                if name == OURS:
+            for loader in self._loaders.values():
+                if isinstance(loader, DataLoader):
                     loader.close()
             self._loaders.clear()
 
@@ -77,7 +79,7 @@ class Rounds:
         if number:
             self._result.series.setdefault((name, count), Series()).samples_per_s.append(speed)
 
-    def _speed(self, loader: Any, seconds: float) -> float:
+    def _speed(self, loader: TorchDataLoader[object], seconds: float) -> float:
         """Returns samples per second over whole epochs."""
         samples, begin = 0, time.perf_counter()
         while True:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import PIL
 import torch
@@ -16,7 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.cores import usable_cores
 from headrace._base.system import allowed_cpus, bind_thread, can_bind
-from headrace._cli.demo import recipes
+from headrace._cli import recipes
 from headrace._cli.demo.equality_proof import same_batches
 from headrace._reports.loader import machine
 from headrace.datasets.sources import ImageFolder
@@ -41,7 +40,7 @@ def limited_to(cpus: set[int]) -> Iterator[None]:
         bind_thread(0, before)
 
 
-def loaders(root: Path, workers: int) -> dict[str, Any]:
+def loaders(root: Path, workers: int) -> dict[str, TorchDataLoader[object]]:
     """Returns both loaders over one dataset, with the same arguments."""
     dataset = ImageFolder(root, recipes.train())
     arguments = {"batch_size": BATCH, "shuffle": True, "num_workers": workers, "persistent_workers": True}
@@ -80,15 +79,17 @@ def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[
                 if number > 0:  # round 0 starts threads and warms caches
                     speeds[name, count].append(speed)
     for pair in contenders.values():
-        pair["headrace"].close()
+        for loader in pair.values():
+            if isinstance(loader, DataLoader):
+                loader.close()
     return speeds
 
 
-def _drain(loader: Any) -> int:
+def _drain(loader: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> int:
     return sum(len(labels) for _, labels in loader)
 
 
-def _first_epoch(loader: object) -> None:
+def _first_epoch(loader: TorchDataLoader[object]) -> None:
     """Runs one epoch. Raises NoOpponentError if torch's workers cannot start or cannot deliver their batches."""
     try:
         multiprocessing.Lock()  # needs /dev/shm; without it torch's iterator would fail half constructed
@@ -101,7 +102,7 @@ def _first_epoch(loader: object) -> None:
         ) from error
 
 
-def _measure(loader: object, seconds: float) -> float:
+def _measure(loader: TorchDataLoader[object], seconds: float) -> float:
     """Returns images per second over whole epochs."""
     images, begin = 0, time.perf_counter()
     while True:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from PIL import Image, ImageDraw, ImageFont
 
-from headrace._cli.demo import recipes
+from headrace._cli import recipes
 from headrace.datasets.sources import ImageFolder
 from headrace.loader import DataLoader
 

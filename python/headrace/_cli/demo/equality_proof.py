@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from headrace import transforms
-from headrace._cli.demo import recipes
+from headrace._cli import recipes
 from headrace._reports.loader.verification import Report
 from headrace.datasets.sources import ImageFolder
 from headrace.loader import DataLoader
@@ -52,7 +52,7 @@ def _verify(root: Path, transform: transforms.Compose, workers: int, options: di
     return loader.verify(len(loader))
 
 
-def same_batches(first: Any, second: Any) -> int:
+def same_batches(first: Iterable[Sequence[torch.Tensor]], second: Iterable[Sequence[torch.Tensor]]) -> int:
     """Compares the batches of two loaders and returns their number.
 
     Raises:

@@ -12,7 +12,7 @@ from torch.utils.data import RandomSampler
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.cores import usable_cores
-from headrace._cli.demo import recipes
+from headrace._cli import recipes
 from headrace.datasets.sources import ImageFolder
 from headrace.loader import DataLoader
 

@@ -1,1 +1,1 @@
-"""``headrace doctor DATASET``: what the files of a dataset are, and what follows for training."""
+"""``headrace doctor``: the checks of a machine; what the files of a dataset are, and what follows for training."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -80,7 +79,7 @@ def cold_speed(files: Sequence[str], longest_s: float = _LONGEST_S) -> DiskSpeed
     return DiskSpeed(read, reads, max(spent, 1e-9), from_memory) if read else None
 
 
-def _piece(path: str, random: Any) -> tuple[int, float, bool | None]:
+def _piece(path: str, random: np.random.Generator) -> tuple[int, float, bool | None]:
     """Reads one piece of a file. Returns its bytes, the seconds, and whether it was in memory, if that is known."""
     with Path(path).open("rb", buffering=0) as file:
         number = file.fileno()

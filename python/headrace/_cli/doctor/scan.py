@@ -6,8 +6,8 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -120,15 +120,15 @@ def scan(source: BlobDataset, threads: int, limit: int | None = None, *, shown: 
     if limit is not None and limit < len(indices):
         indices = np.sort(np.random.default_rng(0).permutation(len(source))[:limit])
     found = Scan(len(source), threads, source.upright)
-    decoded: Any = Subset(_Decoded(source), indices.tolist())
-    loader: Any = DataLoader(decoded, _BATCH, num_workers=threads, seed=0, on_error="skip", max_errors=None)
+    decoded: Subset[object] = Subset(_Decoded(source), indices.tolist())
+    loader = DataLoader(decoded, _BATCH, num_workers=threads, seed=0, on_error="skip", max_errors=None)
     hidden = not (sys.stderr.isatty() if shown is None else shown)
     begin = time.perf_counter()
     bar = tqdm(total=len(indices), desc="scan", unit="file", leave=False, disable=hidden)
     with bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's about single files
         try:
-            _headers(source, indices, found, loader, bar)
+            _headers(source, indices, found, loader, bar.update)
         except KeyboardInterrupt:
             found.interrupted = True
     found.broken = [(error.location, error.reason) for error in loader.errors]
@@ -137,7 +137,13 @@ def scan(source: BlobDataset, threads: int, limit: int | None = None, *, shown: 
     return found
 
 
-def _headers(source: BlobDataset, indices: npt.NDArray[np.int64], found: Scan, loader: Any, bar: Any) -> None:
+def _headers(
+    source: BlobDataset,
+    indices: npt.NDArray[np.int64],
+    found: Scan,
+    loader: DataLoader[object],
+    progress: Callable[[int], object],
+) -> None:
     """Reads the headers of the files while the native threads decode the next ones."""
     batches = iter(loader)
     for first in range(0, len(indices), _BATCH):
@@ -149,6 +155,6 @@ def _headers(source: BlobDataset, indices: npt.NDArray[np.int64], found: Scan, l
                 data = b""
             found.headers.append(file_header(data))
         next(batches, None)  # a batch of broken files alone is left out: the last ones have ended then
-        bar.update(len(chunk))
+        progress(len(chunk))
     for _ in batches:
         pass

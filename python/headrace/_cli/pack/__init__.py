@@ -1,4 +1,4 @@
-"""Writes sources as tar shards or arrays, checks what was written, and joins the work of several machines.
+"""``headrace pack``: sources written as tar shards or arrays, checked, and joined from several machines.
 
 Decisions: 0034, 0035.
 """

@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import Any
 
 from headrace._base.exceptions import is_a, named_words_of, words_of
 
@@ -96,7 +95,7 @@ class _Crew:
                     f"a process ended with status {process.exitcode}: it was killed, or it ran out of memory"
                 )
 
-    def _worker(self, number: int, errors: Connection[Any, Any]) -> None:
+    def _worker(self, number: int, errors: Connection[Exception, Exception]) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops all of them
 
         def tick() -> None:

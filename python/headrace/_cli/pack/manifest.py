@@ -7,7 +7,6 @@ import json
 import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 from headrace._base.private_files import open_new, read_own
 from headrace._cli.pack.conversion import RAW, Conversion
@@ -175,7 +174,7 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def described(terms: Terms) -> dict[str, Any]:
+def described(terms: Terms) -> dict[str, object]:
     """Returns the terms by the words of the command line, for messages."""
     held = asdict(terms)
     return {**held.pop("conversion"), **held}

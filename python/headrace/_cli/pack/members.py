@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from headrace._base.exceptions import words_of
 from headrace._cli.pack.keys import Keys
-from headrace._recipe.arithmetic.functional_pil import opened
 from headrace.datasets.sources.dataset import BlobDataset
 
 _SIGNATURES = (
@@ -80,12 +79,6 @@ class Contents:
             members[extension] = label
         return Sample(self.keys[index], members, image)
 
-    def pixels(self, data: bytes) -> Any:
-        """Returns a sample's image as the source opens it; Pillow raises many types for a broken one."""
-        from io import BytesIO
-
-        return opened(BytesIO(data), self.source.mode, upright=self.source.upright)
-
 
 def extension_of(data: bytes) -> str:
     """Returns the extension of an encoded image by its first bytes; ``jpg`` where these say nothing."""
@@ -107,7 +100,7 @@ def label_member(label: object) -> tuple[str, bytes]:
     return "json", json.dumps(label, default=_plain, allow_nan=False).encode()
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     if hasattr(value, "tolist"):  # arrays and tensors

@@ -8,7 +8,6 @@ from functools import partial
 from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from PIL import ExifTags, Image
 
@@ -145,7 +144,7 @@ def _pixel_difference(source: bytes, packed: bytes) -> str | None:
     return next((f"the images differ in {name}" for name in wanted if wanted[name] != found[name]), None)
 
 
-def _shown(data: bytes) -> dict[str, Any]:
+def _shown(data: bytes) -> dict[str, object]:
     """Returns all that a reader may use to show an image."""
     with Image.open(BytesIO(data)) as image:
         image.load()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
 
 from headrace._cli.pack.job_processes import Work
 
@@ -56,7 +56,7 @@ def run_with_ray(work: Work, jobs: Sequence[int], progress: Callable[[int], None
             ray.cancel(one)  # what it leaves unfinished the next run removes
 
 
-def _ray() -> Any:
+def _ray() -> ModuleType:
     try:
         return importlib.import_module("ray")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Settings of a loader, measured in turn on one dataset.
+"""``headrace tune``: settings of a loader, measured in turn on one dataset.
 
 Decision: 0045.
 """

@@ -112,8 +112,15 @@ class Sweep:
     def _measure(self, choice: Choice, seconds: float) -> None:
         self._progress(choice)
         point = self.points.get(choice) or Point(choice)
-        options: Any = {"num_workers": choice.threads, "prefetch_factor": choice.depth}
-        loader: Any = DataLoader(self._dataset, self._batch_size, shuffle=True, drop_last=True, seed=0, **options)
+        loader: DataLoader[object] = DataLoader(
+            self._dataset,
+            self._batch_size,
+            shuffle=True,
+            drop_last=True,
+            seed=0,
+            num_workers=choice.threads,
+            prefetch_factor=choice.depth,
+        )
         try:
             speed = self._speed(loader, point, seconds)
             verdict = loader.stats().verdict
@@ -129,7 +136,7 @@ class Sweep:
                 point.advised.append(choice._replace(**{place: int(number)}))
         self.points.setdefault(choice, point)
 
-    def _speed(self, loader: Any, point: Point, seconds: float) -> float:
+    def _speed(self, loader: DataLoader[object], point: Point, seconds: float) -> float:
         """Returns samples a second, without the time in which everything starts."""
         batches = samples = 0
         begin = first = time.perf_counter()

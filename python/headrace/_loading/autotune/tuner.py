@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from headrace._base import loggers
 from headrace._loading.autotune.ab_test import GAIN, Noise, Turns, Window
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.bottleneck.batch_cost import Load
@@ -98,11 +99,13 @@ class Tuner:
             return
         self._most_depth = min(_MOST_DEPTH, self.budget.depth(batch_bytes))
         if max(self.choice.depth, self._base.depth) > self._most_depth:
+            loggers.tuning.info("the memory allows %d batches ahead", self._most_depth)
             self._end_trial()
             self.choice = self._base = self._base._replace(depth=min(self._base.depth, self._most_depth))
 
     def refuse_more(self, threads: int) -> None:
         """Called if the system gives no more threads than `threads`."""
+        loggers.tuning.info("the system gives no more threads than %d", threads)
         self.most = max(1, threads)
         self._end_trial()
         self.choice = self._base = self._base._replace(threads=min(self._base.threads, self.most))
@@ -124,6 +127,8 @@ class Tuner:
 
     def choose(self, choice: Choice) -> None:
         """Sets the choice in force."""
+        if choice != self._base:
+            loggers.tuning.info("taking %s instead of %s", choice, self._base)
         self.choice = self._base = choice
 
     def expect(self, choice: Choice, period: float) -> None:
@@ -140,6 +145,7 @@ class Tuner:
             return False
         gain = left[1] / period
         self.trials.append(Trial(left[0], self._base, gain, gain > GAIN))
+        loggers.tuning.info("%s", self.trials[-1])
         if gain > GAIN:
             return False
         self._refused.add(self._base)
@@ -169,6 +175,7 @@ class Tuner:
         if next_one is not None:
             self._turns = Turns([window], self._noise)
             self._tried = self.choice = next_one
+            loggers.tuning.info("trying %s instead of %s", next_one, self._base)
         elif not self._speed:
             self._speed = speed
 
@@ -180,6 +187,7 @@ class Tuner:
             self.choice = self._tried if turns.is_afters else self._base
             return
         self.trials.append(Trial(self._base, self._tried, turns.gain, kept))
+        loggers.tuning.info("%s", self.trials[-1])
         self._noise = turns.noise.remembered()
         if kept:
             self._refused = {self._base}

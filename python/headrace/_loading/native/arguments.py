@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch.utils.data import get_worker_info
 
+from headrace._base import loggers
 from headrace._base.checks import whole_number
 from headrace._base.ranks import World
 from headrace._loading.autotune.budget import AutoWorkers
@@ -131,6 +132,7 @@ def warn_of_torch(reason: str, *, deferred: bool) -> None:
         deferred: whether it opens images deferred.
     """
     global _warned
+    loggers.loading.info("torch's DataLoader delivers this epoch: %s", reason)
     if _warned or get_worker_info() is not None:
         return
     _warned = True

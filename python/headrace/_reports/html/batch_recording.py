@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.errors import SampleError
 from headrace._base.exceptions import name_of, words_of
@@ -19,10 +20,10 @@ from headrace._loading.bottleneck.verdict import NOTHING_YET
 from headrace._reports.html.report_data import Facts, Progress
 from headrace._reports.loader.profiler import profile
 
-Step = Callable[[Any], Any]
+Step = Callable[[Any], object]
 
 
-def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> Any:
+def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> object:
     """Adds to `facts` what a copy of the loader does for a number of batches. Returns the first batch, or None.
 
     Args:
@@ -52,7 +53,7 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> Any:
         facts.notes.append(f"{recording.dropped:,} spans are missing from the timeline: there were too many.")
     own = loader.stats()
     has_own = bool(own.stages) and own.bottleneck != NOTHING_YET
-    facts.verdict = verdict_of(own if has_own else newest)
+    facts.verdict = str((own if has_own else newest).verdict).splitlines()
     if not times and facts.failed:
         facts.notes.append(f"No batch could be made: {len(facts.failed)} failed, with the reasons below.")
     elif not has_own and newest.bottleneck == NOTHING_YET and len(times) < batches:
@@ -67,12 +68,6 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> Any:
     return first
 
 
-def verdict_of(stats: Any) -> list[str]:
-    """Returns the verdict of a loader's statistics as lines."""
-    verdict = getattr(stats, "verdict", None)
-    return [f"bottleneck: {stats.bottleneck}"] if verdict is None else str(verdict).splitlines()
-
-
 def size_of(batch: object) -> int:
     """Returns the number of samples of a batch: the length of its first tensor, or 1."""
     if isinstance(batch, torch.Tensor):
@@ -81,7 +76,7 @@ def size_of(batch: object) -> int:
     return next((size_of(part) for part in parts), 1)
 
 
-def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[Any]:
+def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
     """Yields batches; a sample that fails is noted, and costs its batch."""
     delivered = iter(twin)
     for _ in range(batches):
@@ -104,7 +99,7 @@ def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[Any]:
 
 
 @contextmanager
-def _unchanged_generators(loader: Any) -> Iterator[None]:
+def _unchanged_generators(loader: TorchDataLoader[object]) -> Iterator[None]:
     """Restores the process's random number generators, and those of the loader and its samplers."""
     owners = (loader, loader.sampler, loader.batch_sampler)
     own = [one for owner in owners if isinstance(one := getattr(owner, "generator", None), torch.Generator)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from headrace._reports.html.markup import bars, histogram, over_time, pairs, section, table, text
 from headrace._reports.html.report_data import Facts
-from headrace._reports.html.timeline_data import spans
+from headrace._reports.html.timeline_data import Timeline, spans
 
 _HERE = Path(__file__).parent
 # The browser itself refuses every request to another address.
@@ -22,7 +21,7 @@ _FAILED = 30  # samples that are listed
 def document(facts: Facts) -> str:
     """Returns the page as HTML."""
     timeline = spans(facts.threads)
-    data = {
+    data: dict[str, object] = {
         "timeline": timeline,
         "progress": vars(facts.progress) | {"per_second": facts.progress.per_second},
         "stages": [vars(one) for one in facts.stages],
@@ -57,7 +56,7 @@ def _asset(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def _json(data: dict[str, Any]) -> str:
+def _json(data: dict[str, object]) -> str:
     """Returns JSON that can stand inside a script element, whatever its strings hold."""
     made = json.dumps(data, separators=(",", ":"), default=str)
     return made.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -100,7 +99,7 @@ def _colour(stage: str, names: list[str]) -> str:
     return "idle" if stage in ("idle", "wait") else f"c{names.index(stage) % COLOURS}"
 
 
-def _timeline(timeline: dict[str, Any]) -> str:
+def _timeline(timeline: Timeline) -> str:
     if not timeline["lanes"]:
         return ""
     names = timeline["stages"]

@@ -36,7 +36,7 @@ def facts_of(loader: Any, batches: int, step: Step | None = None) -> Facts:
     ]
     facts.explanation = str(loader.explain())
     first = record(loader, facts, batches, step)
-    source = getattr(loader, "source", None) if loader.native else None
+    source = loader._source if loader.native else None
     if first is not None:
         facts.pictures = pictures(first, _lut(loader), _classes(loader.dataset))
     if isinstance(source, BlobDataset) and source.encoded:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,11 +22,11 @@ def section(name: str, title: str, *content: str) -> str:
     return f'<section id="{name}"><h2>{text(title)}</h2>{inner}</section>' if inner else ""
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], numbers: int = 0) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: int = 0) -> str:
     """Returns a table that scrolls sideways where the page is narrow; its last `numbers` columns are numbers."""
     first = len(heads) - numbers
 
-    def cells(tag: str, values: Sequence[Any]) -> str:
+    def cells(tag: str, values: Sequence[object]) -> str:
         return "".join(
             f"<{tag}{' class=n' if place >= first else ''}>{text(value)}</{tag}>" for place, value in enumerate(values)
         )
@@ -36,7 +35,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], numbers: int = 0)
     return f"<div class=scroll><table><thead><tr>{cells('th', heads)}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def pairs(rows: Iterable[tuple[Any, Any]]) -> str:
+def pairs(rows: Iterable[tuple[object, object]]) -> str:
     """Returns names and values."""
     return "<dl>" + "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in rows) + "</dl>"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from io import BytesIO
-from typing import Any
 
 import torch
 from PIL import Image
@@ -16,7 +15,7 @@ _MOST = 24
 _EDGE = 160  # pixels: longest edge of a picture
 
 
-def pictures(batch: Any, lut: torch.Tensor | None, classes: Sequence[str] | None) -> list[Picture]:
+def pictures(batch: object, lut: torch.Tensor | None, classes: Sequence[str] | None) -> list[Picture]:
     """Returns the first images of a batch with their labels; none if the batch holds no images.
 
     Args:
@@ -24,7 +23,8 @@ def pictures(batch: Any, lut: torch.Tensor | None, classes: Sequence[str] | None
         lut: (C, 256), the value of each byte, if the recipe has one. Other values are scaled to their own range.
         classes: names of the labels, if known.
     """
-    parts = list(batch.values()) if isinstance(batch, dict) else list(batch) if _several(batch) else [batch]
+    held = list(batch.values()) if isinstance(batch, dict) else batch
+    parts = list(held) if isinstance(held, (list, tuple)) and held else [batch]
     images = parts[0]
     while isinstance(images, (list, tuple)) and len(images):  # views: the first one
         images = images[0]
@@ -36,10 +36,6 @@ def pictures(batch: Any, lut: torch.Tensor | None, classes: Sequence[str] | None
     shown = _bytes(images[:_MOST].detach().cpu(), lut)
     captions = _captions(parts[1] if len(parts) > 1 else None, len(shown), classes)
     return [Picture(_address(one), caption) for one, caption in zip(shown, captions, strict=True)]
-
-
-def _several(batch: object) -> bool:
-    return isinstance(batch, (list, tuple)) and len(batch) > 0
 
 
 def _bytes(images: torch.Tensor, lut: torch.Tensor | None) -> torch.Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from headrace._reports.loader.timeline import StageTime, ThreadTimeline
 
@@ -76,7 +75,7 @@ class Facts:
     stages: Sequence[StageTime] = ()
     recorded_s: float = 0.0
     threads: Sequence[ThreadTimeline] = ()
-    machine: dict[str, Any] = field(default_factory=dict)
+    machine: dict[str, object] = field(default_factory=dict)
     explanation: str = ""
     pictures: list[Picture] = field(default_factory=list)
     slowest: list[SlowFile] = field(default_factory=list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -13,7 +13,16 @@ _MOST = 60_000  # spans on the page; more make it slow to open
 _PARTS = ("wait", "submit", "hand_over", "out_transform", "collate_fn")
 
 
-def spans(threads: Sequence[ThreadTimeline]) -> dict[str, Any]:
+class Timeline(TypedDict):
+    """What `spans` returns."""
+
+    stages: list[str]
+    lanes: list[dict[str, object]]
+    end_us: int
+    left_out: int
+
+
+def spans(threads: Sequence[ThreadTimeline]) -> Timeline:
     """Returns the stages' names and, for each thread, (stage, begin, duration) of its spans in microseconds.
 
     Times count from the first span. If there are too many spans, the ones that begin late are left out: `left_out`
@@ -23,7 +32,8 @@ def spans(threads: Sequence[ThreadTimeline]) -> dict[str, Any]:
     begins = np.sort(np.concatenate([one.begin_ns for one in threads])) if threads else np.empty(0, np.int64)
     first = int(begins[0]) if len(begins) else 0
     last = int(begins[_MOST - 1]) if len(begins) > _MOST else None
-    lanes, end = [], 0
+    lanes: list[dict[str, object]] = []
+    end = 0
     for one in sorted(threads, key=_order):
         kept = np.flatnonzero(one.begin_ns <= last) if last is not None else np.arange(len(one.begin_ns))
         # Outer spans first: inner ones are drawn over them.

@@ -36,7 +36,7 @@ def facts_of(path: Path) -> Facts:
     return facts
 
 
-def _threads(events: list[dict[str, Any]]) -> list[ThreadTimeline]:
+def _threads(events: list[chrome_trace.JsonObject]) -> list[ThreadTimeline]:
     names: dict[tuple[Any, Any], str] = {}
     spans: dict[tuple[Any, Any], list[tuple[str, float, float, int]]] = defaultdict(list)
     for one in events:

@@ -9,16 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from headrace._reports.loader.timeline import ThreadTimeline
+
+JsonObject: TypeAlias = dict[str, Any]
 
 # Key of the base time in ns since 1970. Times relative to it, in microseconds with three decimals, are exact floats.
 _BASE = "baseTimeNanoseconds"
 _BLOCK = 4096  # spans converted to text at a time: the Python objects take 800 bytes per span
 
 
-def read(path: str | Path) -> dict[str, Any]:
+def read(path: str | Path) -> JsonObject:
     """Reads a trace that torch.profiler wrote.
 
     Raises:
@@ -59,7 +61,7 @@ class Trace:
     pid: int
     offset_ns: int
     window_ns: tuple[int, int]
-    about: dict[str, Any]
+    about: dict[str, object]
 
     def alone(self) -> Iterator[str]:
         """Yields the trace as JSON, in pieces."""
@@ -67,7 +69,7 @@ class Trace:
         name = {"ph": "M", "name": "process_name", "pid": self.pid, "args": {"name": "headrace"}}
         return self._document({"displayTimeUnit": "ms", _BASE: base}, [name])
 
-    def within(self, torch: dict[str, Any]) -> Iterator[str]:
+    def within(self, torch: JsonObject) -> Iterator[str]:
         """Yields torch's trace with this recording merged in, on torch's time axis and with headrace's thread names.
 
         Raises:
@@ -88,7 +90,7 @@ class Trace:
         )
         return self._document({key: value for key, value in torch.items() if key != "traceEvents"}, kept)
 
-    def _document(self, head: dict[str, Any], events: Iterable[dict[str, Any]]) -> Iterator[str]:
+    def _document(self, head: JsonObject, events: Iterable[JsonObject]) -> Iterator[str]:
         """Yields one line per event: first `events`, then the threads' names and spans."""
         yield json.dumps({**head, "headrace": self.about})[:-1] + ', "traceEvents": ['
         before = "\n"
@@ -100,7 +102,7 @@ class Trace:
             before = ",\n"
         yield "\n]}\n"
 
-    def _names(self) -> Iterator[dict[str, Any]]:
+    def _names(self) -> Iterator[JsonObject]:
         """Yields the events that set names and order of the threads."""
         for place, one in enumerate(sorted(self.threads, key=lambda one: (one.thread, one.tid))):
             for what, value in (("name", one.thread), ("sort_index", place)):

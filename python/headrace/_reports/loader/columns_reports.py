@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 import torch
 
@@ -30,12 +29,7 @@ def oracle(
     settings: Settings, route: ColumnsRoute, epoch: Epoch, collate_fn: CollateFunction | None
 ) -> ReferenceLoader:
     order = [batch.indices.tolist() for batch in epoch[1]]
-    options: dict[str, Any] = {"generator": torch.Generator("cpu")}  # torch's loader draws its base seed from it
-    if settings.batched:
-        options |= {"batch_sampler": order}
-    else:
-        options |= {"batch_size": None, "sampler": [index for batch in order for index in batch]}
-    return collated_by(collate_fn, settings.dataset, settings.batched, epoch[0], options)
+    return collated_by(collate_fn, settings.dataset, order, settings.batched, epoch[0])
 
 
 def verify(settings: Settings, route: ColumnsRoute, epoch: Epoch, engine: Engine) -> ColumnReport:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -40,9 +40,10 @@ def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: Col
     source = route.source
     own = collate_fn is not None and not collate_call.is_default(collate_fn, settings.batched)
 
-    def described(field: Field) -> Any:
+    def described(field: Field) -> ImageField | Callable[[int], object]:
         if field.image is None:
-            return field.values.__getitem__
+            value: Callable[[int], object] = field.values.__getitem__
+            return value
         recipe = route.recipes[field.name]
         return ImageField(field.image, recipe, route.columns[field.name], recipe.kinds if own else None)
 
@@ -57,12 +58,7 @@ def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: Col
         on_error=settings.on_error,
     )
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
-    options: dict[str, Any] = {"generator": torch.Generator("cpu")}  # torch's loader draws its base seed from it
-    if settings.batched:
-        options |= {"batch_sampler": keys, "collate_fn": collate_made}
-    else:
-        options |= {"batch_size": None, "sampler": [key for batch in keys for key in batch]}
-    return collated_by(collate_fn, dataset, settings.batched, progress, options)
+    return collated_by(collate_fn, dataset, keys, settings.batched, progress, collate_made)
 
 
 def verify(settings: Settings, route: FieldsRoute, epoch: Epoch, engine: Engine) -> Report:
@@ -110,7 +106,7 @@ class _Comparison:
         for name, a, b in zip(names, _values(ours), _values(theirs), strict=True):
             self._compare(a, b, name)
 
-    def _compare(self, a: Any, b: Any, name: str) -> None:
+    def _compare(self, a: object, b: object, name: str) -> None:
         where = f"{self._what}: field {name!r}"
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
             self.bytes += a.nbytes
@@ -121,7 +117,7 @@ class _Comparison:
         elif isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
             for key in a:
                 self._compare(a[key], b[key], name)
-        elif isinstance(a, (list, tuple)) and type(a) is type(b) and len(a) == len(b):
+        elif isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and type(a) is type(b) and len(a) == len(b):
             for one, other in zip(a, b, strict=True):
                 self._compare(one, other, name)
         elif type(a) is not type(b) or a != b:
@@ -136,7 +132,7 @@ class _Comparison:
         return greatest <= GREATEST and mean <= MEAN
 
 
-def _values(batch: Any) -> list[Any]:
+def _values(batch: Any) -> list[object]:
     return list(batch.values()) if isinstance(batch, dict) else list(batch)
 
 

@@ -52,7 +52,7 @@ class HeadroomLoop:
         batches: number of batches of each kind.
     """
 
-    def __init__(self, loader: Iterable[Any], batches: int) -> None:
+    def __init__(self, loader: Iterable[object], batches: int) -> None:
         if isinstance(batches, bool) or not isinstance(batches, int) or batches < _LEAST:
             raise ValueError(f"batches must be a number of batches from {_LEAST} up, not {batches!r}")
         self._loader, self._batches = loader, batches
@@ -60,7 +60,7 @@ class HeadroomLoop:
 
     def __iter__(self) -> Iterator[Any]:
         self._result = None
-        kept: deque[Any] = deque(maxlen=_KEPT)
+        kept: deque[object] = deque(maxlen=_KEPT)
         taken, begin = 0, 0.0
         batches = iter(self._loader)
         for batch in itertools.islice(batches, self._batches):

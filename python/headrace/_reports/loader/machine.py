@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 import PIL
 import torch
@@ -15,7 +14,7 @@ from headrace._base.native import core
 from headrace._base.version import __version__
 
 
-def describe() -> dict[str, Any]:
+def describe() -> dict[str, object]:
     """Returns the processor, cores, memory and versions, as values for JSON. `quota` is in CPUs, or None."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {

@@ -10,7 +10,7 @@ import warnings
 import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TypeAlias
 
 from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
 from headrace._base.native import core
@@ -19,7 +19,7 @@ from headrace._reports.loader.timeline import Nanoseconds, StageTime, ThreadTime
 
 _TRIES = 30
 _Columns = tuple[str, int, list[str], Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds]
-_Claim = weakref.ref[Any]
+_Claim: TypeAlias = "weakref.ref[profile]"
 _claims: dict[int, _Claim] = {}  # pid -> owner of the running recording; a forked child has none
 
 
@@ -174,7 +174,7 @@ class profile(Ending):
         """
         self._check()
         window = self._begin_ns + self._offset_ns, self._end_ns + self._offset_ns
-        about: dict[str, Any] = {
+        about: dict[str, object] = {
             "recorded_s": self.recorded_s,
             "begin_unix_ns": window[0],
             "end_unix_ns": window[1],

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
-from torch.utils.data import default_collate
+from torch.utils.data import Dataset, default_collate
 
 from headrace._base.errors import VerificationError
 from headrace._engine.device_engine import moved
@@ -32,6 +32,8 @@ from headrace._recipe.steps.recipe import Recipe
 from headrace._storage.remote.announcements import Announced
 from headrace.datasets.sources import BlobDataset, checked_table
 
+_Key = TypeVar("_Key")
+
 
 class _FaultTolerantReference(ReferenceDataset):
     """The oracle with `on_error`; see `try_samples`."""
@@ -39,7 +41,7 @@ class _FaultTolerantReference(ReferenceDataset):
     on_error = "raise"
     kinds: Any = None  # classes of the images' tensors; None: plain ones
 
-    def __getitem__(self, key: tuple[int, int]) -> Any:
+    def __getitem__(self, key: tuple[int, int]) -> object:
         row = self.draws_of(*key)
 
         def make(index: int) -> tuple[int, Any]:
@@ -51,7 +53,7 @@ class _FaultTolerantReference(ReferenceDataset):
         index, image = made
         return self._of_kind((image, self.source.target(index)) if self.source.has_targets else image)
 
-    def _of_kind(self, sample: Any) -> Any:
+    def _of_kind(self, sample: Any) -> object:
         if self.kinds is None:
             return sample
         if self.source.has_targets:
@@ -59,17 +61,17 @@ class _FaultTolerantReference(ReferenceDataset):
         return as_kinds(sample, self.kinds)
 
 
-def _made(samples: list[Any]) -> list[Any] | None:
+def _made(samples: list[object]) -> list[object] | None:
     return [sample for sample in samples if sample is not None] or None
 
 
-def collate_made(samples: list[Any]) -> Any:
+def collate_made(samples: list[object]) -> object:
     """Returns ``default_collate`` of the samples that are not None; None if all are."""
     made = _made(samples)
     return made and default_collate(made)
 
 
-def _unchanged(sample: Any) -> Any:
+def _unchanged(sample: object) -> object:
     return sample
 
 
@@ -79,8 +81,8 @@ class ReferenceLoader(TorchDataLoader[Any]):
     Its own workers, if any, do not call a collate_fn of the user's, whose random numbers depend on the batch's number.
     """
 
-    collated: Callable[[Any, int], Any] | None = None  # takes a batch's samples and its position in the epoch
-    out_transform: Callable[[Any, int], Any] | None = None  # takes a batch and its number in the epoch
+    collated: Callable[[object, int], object] | None = None  # takes a batch's samples and its position in the epoch
+    out_transform: Callable[[object, int], object] | None = None  # takes a batch and its number in the epoch
     progress: Progress | None = None  # progress of the epoch, before its first batch
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
@@ -90,7 +92,7 @@ class ReferenceLoader(TorchDataLoader[Any]):
         made = filter(lambda one: one[1] is not None, numbered)
         return map(self._transformed, made)
 
-    def _transformed(self, numbered: tuple[int, Any]) -> Any:
+    def _transformed(self, numbered: tuple[int, object]) -> object:
         """Returns a batch after the user's collate_fn, and `out_transform`, which seeds the process's generators and
         then restores them."""
         position, batch = numbered
@@ -110,35 +112,43 @@ def oracle(settings: Settings, route: ImageRoute, epoch: Epoch, collate_fn: Coll
     dataset = _FaultTolerantReference(route.source, route.recipe, progress.seed, progress.epoch)
     dataset.on_error = settings.on_error
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
-    # torch's loader draws its base seed from this generator and thus leaves the default generator unchanged.
-    options: dict[str, Any] = {"generator": torch.Generator("cpu")}
-    if settings.batched:
-        options |= {"batch_sampler": keys, "collate_fn": collate_made}
-    else:
-        options |= {"batch_size": None, "sampler": [key for batch in keys for key in batch]}
     if collate_fn is not None and not collate_call.is_default(collate_fn, settings.batched):
         dataset.kinds = route.recipe.kinds
-    return collated_by(collate_fn, dataset, settings.batched, progress, options)
+    return collated_by(collate_fn, dataset, keys, settings.batched, progress, collate_made)
 
 
 def collated_by(
-    collate_fn: CollateFunction | None, dataset: Any, batched: bool, progress: Progress, options: dict[str, Any]
+    collate_fn: CollateFunction | None,
+    dataset: Dataset[object],
+    keys: Sequence[list[_Key]],
+    batched: bool,
+    progress: Progress,
+    default: Callable[[list[object]], object] | None = None,
 ) -> ReferenceLoader:
     """Returns torch's loader over `dataset`, whose batches a user's collate_fn makes with the loader's random numbers.
 
     Args:
-        collate_fn: the user's; None: torch's default.
-        options: the other arguments of torch's loader.
+        collate_fn: the user's; None: `default`.
+        keys: of the samples of each batch.
+        default: for batches; None: torch's default.
     """
-    if collate_fn is None or collate_call.is_default(collate_fn, batched):
-        return ReferenceLoader(dataset, **options)
-    oracle = ReferenceLoader(dataset, **options | {"collate_fn": _made if batched else _unchanged})
-    oracle.collated = collate_call.seeded(collate_fn, progress)
+    own = collate_fn is not None and not collate_call.is_default(collate_fn, batched)
+    # torch's loader draws its base seed from this generator and thus leaves the default generator unchanged.
+    generator = torch.Generator("cpu")
+    if batched:
+        oracle = ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_made if own else default, generator=generator)
+    else:
+        each = [key for batch in keys for key in batch]
+        oracle = ReferenceLoader(
+            dataset, batch_size=None, sampler=each, collate_fn=_unchanged if own else None, generator=generator
+        )
+    if own and collate_fn is not None:
+        oracle.collated = collate_call.seeded(collate_fn, progress)
     return oracle
 
 
 def compared_iterator(
-    settings: Settings, route: NativeRoute, table: Any, epoch: Epoch, engine: Engine
+    settings: Settings, route: NativeRoute, table: object, epoch: Epoch, engine: Engine
 ) -> NativeIterator:
     """Returns an iterator over the same batches, made by `engine` from the rows of `table`."""
     progress, order = epoch
@@ -188,7 +198,7 @@ class Report:
         return f"{counts} compared with Pillow and torch: nvJPEG decoded, and is off by {off}"
 
 
-def check_count(n: Any) -> None:
+def check_count(n: object) -> None:
     """Raises ValueError if `n` is not a positive int."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
@@ -326,7 +336,7 @@ def _compare_images(
     )
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: object, b: object) -> bool:
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         return a.dtype == b.dtype and torch.equal(a, b)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):

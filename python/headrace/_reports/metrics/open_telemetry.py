@@ -6,6 +6,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 from headrace._base.version import __version__
@@ -41,10 +42,10 @@ class Instruments:
             make = meter.create_observable_counter if one.kind == "counter" else meter.create_observable_gauge
             make(f"headrace.{one.name}", [self._callback(library, one.name)], one.unit, one.text)
 
-    def _callback(self, library: Any, name: str) -> Callable[[Any], Iterator[Any]]:
+    def _callback(self, library: ModuleType, name: str) -> Callable[[object], Iterator[Any]]:
         return functools.partial(self._observed, library.Observation, name)
 
-    def _observed(self, observation: Any, name: str, options: Any) -> Iterator[Any]:
+    def _observed(self, observation: Callable[..., object], name: str, options: object) -> Iterator[object]:
         found = self._now().get(name)
         for labels, value in () if found is None else found.points:
             yield observation(value, labels)

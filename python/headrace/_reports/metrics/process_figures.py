@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FORMAT = 1
 
@@ -76,7 +79,7 @@ class LoaderFigures:
     verdict: list[str] = field(default_factory=list)
     stages: list[StageFigures] = field(default_factory=list)
     trouble: str = ""
-    stats: dict[str, Any] = field(default_factory=dict)
+    stats: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,9 +117,10 @@ class ProcessFigures:
         raw = json.loads(text)
         if not isinstance(raw, dict) or raw.pop("format", None) != FORMAT:
             raise ValueError("another version of headrace wrote it")
-        made: ProcessFigures = _checked(cls, raw)
-        return made
+        return _checked(cls, raw)
 
+
+_T = TypeVar("_T", bound="DataclassInstance")
 
 _PLAIN: dict[str, tuple[type, ...]] = {
     "int": (int,),
@@ -124,18 +128,19 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "str": (str,),
     "bool": (bool,),
     "int | None": (int, type(None)),
-    "dict[str, Any]": (dict,),
+    "dict[str, object]": (dict,),
 }
 
 
-def _checked(cls: Any, raw: Any) -> Any:
+def _checked(cls: type[_T], raw: object) -> _T:
     """Returns an object of a class of this file from its fields, each of which is checked."""
     if not isinstance(raw, dict) or set(raw) != {one.name for one in fields(cls)}:
         raise ValueError(f"it does not have the fields of {cls.__name__}")
-    return cls(**{one.name: _value(one.name, str(one.type), raw[one.name]) for one in fields(cls)})
+    values: dict[str, Any] = {one.name: _value(one.name, str(one.type), raw[one.name]) for one in fields(cls)}
+    return cls(**values)
 
 
-def _value(name: str, kind: str, value: object) -> Any:
+def _value(name: str, kind: str, value: object) -> object:
     if kind in _PLAIN:
         if not isinstance(value, _PLAIN[kind]):
             raise ValueError(f"its field {name} is no {kind}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from types import ModuleType
 
 from headrace._reports.metrics.loader_registry import Loaders
 from headrace._reports.metrics.metrics import Metric, metrics
@@ -14,7 +14,7 @@ _HOME = "127.0.0.1"
 _UNITS = {"s": "_seconds", "By": "_bytes"}
 
 
-def _library() -> Any:
+def _library() -> ModuleType:
     try:
         import prometheus_client
     except ImportError:
@@ -57,11 +57,11 @@ class Endpoint:
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{self._server.server_port}/metrics"
 
-    def describe(self) -> list[Any]:
+    def describe(self) -> list[object]:
         """Names no metrics beforehand, so that registering them does not read the loaders."""
         return []
 
-    def collect(self) -> Iterator[Any]:
+    def collect(self) -> Iterator[object]:
         """Yields the metrics of now; called by prometheus_client."""
         from prometheus_client import core
 

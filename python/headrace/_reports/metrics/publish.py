@@ -6,8 +6,9 @@ import atexit
 import contextlib
 import os
 import warnings
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headrace._reports.metrics.loader_registry import Loaders
 from headrace._reports.metrics.status_writer import Writer
@@ -37,7 +38,7 @@ class Published:
         self.address = None if endpoint is None else endpoint.address
 
     @property
-    def path(self) -> Any:
+    def path(self) -> Path | None:
         return None if self._writer is None else self._writer.path
 
     def close(self) -> None:
@@ -80,8 +81,8 @@ class Published:
 def publish(
     *,
     top: bool = True,
-    prometheus: int | str | Any = None,
-    opentelemetry: bool | Any = False,
+    prometheus: int | str | object = None,
+    opentelemetry: bool | object = False,
     folder: str | os.PathLike[str] | None = None,
     every_s: float = 1.0,
 ) -> Published:

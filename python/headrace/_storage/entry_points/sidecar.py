@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from headrace._base import loggers
 from headrace._base.native import core
 from headrace._base.private_files import open_new, read_own
 from headrace._base.types import Array
@@ -55,10 +56,12 @@ def save(file: str, native: core.EntryPoints) -> None:
     """
     merged = core.EntryPoints(2**62, native.secrets)
     merged.add(*native.content())
-    with suppress(OSError, ValueError):
+    try:
         held = parsed(read_own(file, follow=True), file)
         if np.array_equal(held["secrets"], native.secrets):
             merged.add(held["keys"], held["counts"], held["bits"], held["dc"])
+    except (OSError, ValueError) as error:
+        loggers.storage.info("the entry points in %s are replaced: %s", file, error)
     unfinished = _written(file, merged)
     try:
         unfinished.replace(file)

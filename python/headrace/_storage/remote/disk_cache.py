@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from headrace._base import loggers
 from headrace._base.native import core
 from headrace._base.private_files import private_folder
 from headrace._storage.remote.clients.responses import Stamp, is_strong
@@ -79,7 +80,8 @@ class DiskCache:
                 code = core.write_cache_file(os.fsencode(path), data)
             except OSError as error:
                 code = error.errno or errno.EIO
-        if code == errno.EISDIR:  # a folder is in the entry's place: it is never found
+        if code == errno.EISDIR:
+            loggers.storage.info("the cache does not keep %s: a folder is in its place", path)
             return
         if code:
             self.give_up(code)
@@ -104,8 +106,8 @@ class DiskCache:
             with os.fdopen(os.open(self._root / "lock", flags, 0o600), "rb+", buffering=0) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel drops it when the process ends
                 self._remove_oldest()
-        except OSError:
-            pass  # another process does it, or the folder is gone
+        except OSError as error:  # another process does it, or the folder is gone
+            loggers.storage.debug("the cache in %s is not tidied by this process: %s", self._root, error)
         finally:
             self._turn.release()
 
@@ -128,12 +130,20 @@ class DiskCache:
         limit = self._limit(total)
         if total <= limit:
             return
+        before = total
         for _, _, size, path in sorted(found):
             with suppress(IsADirectoryError, PermissionError):
                 Path(path).unlink(missing_ok=True)
             total -= size
             if total <= limit * _FULL:
-                return
+                break
+        loggers.storage.info(
+            "the cache in %s had %d bytes, %d are allowed: the oldest %d were removed",
+            self._root,
+            before,
+            limit,
+            before - total,
+        )
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
         with os.scandir(self._root) as folders:

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from headrace._base import loggers
 from headrace._base.exceptions import built_in, words_of
 from headrace._storage.remote.clients.responses import ChangedError, TemporaryError
 from headrace._storage.remote.network import Network
@@ -99,6 +100,7 @@ class Attempts:
                     f"{self._network.patience:g} s); the last one: {last}",
                 )
             self.counts["retries"] += 1
+            loggers.storage.info("%s: request %d failed (%s); the next one in %.1f s", shown(url), tried, last, wait)
             await asyncio.sleep(wait)
             patience -= wait
 
@@ -137,6 +139,7 @@ class Attempts:
             done, _ = await asyncio.wait(tasks, timeout=limit)
             if not done and self._may_hedge():
                 self.counts["hedged"] += 1
+                loggers.storage.debug("a request is made twice: the first one takes longer than %.3f s", limit)
                 tasks.add(self._begun(call))
             waiting = set(tasks)
             while waiting:

@@ -13,6 +13,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from headrace._base import loggers
 from headrace._base.private_files import is_own_folder, mapped_array
 from headrace._base.types import Array
 from headrace.datasets.sources.byte_ranges import stamps_of
@@ -73,7 +74,8 @@ class KeptSamples:
                 np.save(unfinished / f"{name}.npy", array, allow_pickle=False)
             shutil.rmtree(self._folder, ignore_errors=True)  # one that did not fit
             unfinished.rename(self._folder)
-        except OSError:  # no room, or no right to write
+        except OSError as error:  # no room, or no right to write
+            loggers.storage.info("the samples of the shards are not kept in %s: %s", self._folder, error)
             if unfinished is not None:
                 shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -84,7 +86,8 @@ class KeptSamples:
         try:
             loaded = self._mapped(stamps_of(self._shards))
             return loaded if loaded is not None and self._fits(loaded) else None
-        except (OSError, ValueError, EOFError, KeyError, TypeError, IndexError):
+        except (OSError, ValueError, EOFError, KeyError, TypeError, IndexError) as error:
+            loggers.storage.info("the samples kept in %s are not used: %s", self._folder, error)
             return None
 
     def _array(self, name: str) -> Array:

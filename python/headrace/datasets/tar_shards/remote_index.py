@@ -11,13 +11,13 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from headrace._base import loggers
 from headrace._base.native import core
 from headrace._base.private_files import read_own
 from headrace._base.system import path_of
@@ -237,8 +237,10 @@ class _Maker:
             async with self._turns:
                 index = await self._made(url, stamp)
         if path is not None:
-            with suppress(OSError):  # the index is made again each time
+            try:
                 await asyncio.to_thread(store, path, index)
+            except OSError as error:
+                loggers.storage.info("the index of %s is not kept, and will be made again: %s", shown(url), error)
         return index
 
     async def _found_beside(self, url: str, stamp: Stamp) -> TarIndex | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace._base import loggers
 from headrace._base.native import core
 from headrace._base.private_files import PRIVATE, mode_like, read_own, replacing
 from headrace._base.types import Array
@@ -69,8 +70,10 @@ def index_of(path: str, folder: str | None) -> TarIndex:
     if index is None:
         index = read_index(path, path)
     if sidecar is not None:
-        with suppress(OSError):  # a folder that cannot be written to: the index is made again each time
+        try:
             store(sidecar, index, mode_like(path))
+        except OSError as error:
+            loggers.storage.info("the index of %s is not kept, and will be made again: %s", path, error)
     return index
 
 

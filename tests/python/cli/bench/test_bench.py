@@ -12,9 +12,8 @@ import pytest
 import torch
 
 from headrace import DataLoader, EncodedImages
-from headrace._cli.bench import loaders, plot, rounds, sample_choice
+from headrace._cli.bench import comparison, loaders, plot, rounds, sample_choice
 from headrace._cli.bench.equality import DifferentError, check, difference
-from headrace._cli.commands import bench as command
 from headrace._cli.main import main
 from support import WATCHDOG_S, blobs, evaluation, heed_ctrl_c, pictures, train, truncated, write_folder
 
@@ -32,7 +31,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def torch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves torchdata out, whose processes cost time."""
-    monkeypatch.setattr(command, "contenders", lambda: {"torch": torch.utils.data.DataLoader, "headrace": DataLoader})
+    monkeypatch.setattr(
+        comparison, "contenders", lambda: {"torch": torch.utils.data.DataLoader, "headrace": DataLoader}
+    )
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> str:
@@ -115,7 +116,9 @@ def test_unusable_arguments_are_one_sentence_each(folder, tmp_path, capsys, monk
 
 
 def test_what_differs_is_not_timed(folder, capsys, monkeypatch):
-    monkeypatch.setattr(command, "check", lambda *_: (_ for _ in ()).throw(DifferentError("batch 0: 5 values differ")))
+    monkeypatch.setattr(
+        comparison, "check", lambda *_: (_ for _ in ()).throw(DifferentError("batch 0: 5 values differ"))
+    )
     assert main(["bench", str(folder), *QUICK]) == 1
     assert said(capsys) == "headrace bench: batch 0: 5 values differ\n"
 
@@ -193,11 +196,11 @@ def test_an_interrupt_keeps_what_was_measured(folder, tmp_path, capsys, monkeypa
 INTERRUPTED = """
 import os, signal, sys
 from headrace._cli.main import main
-from headrace._cli.commands import bench
+from headrace._cli.bench import comparison
 from headrace._cli.bench.rounds import Rounds
 from torch.utils.data import DataLoader
 import headrace
-bench.contenders = lambda: {"torch": DataLoader, "headrace": headrace.DataLoader}
+comparison.contenders = lambda: {"torch": DataLoader, "headrace": headrace.DataLoader}
 calls, measured = [], Rounds._speed
 def interrupting(self, loader, seconds):
     calls.append(type(loader))
@@ -228,16 +231,16 @@ def test_a_loader_that_fails_is_left_out_with_its_reason(folder, capsys, monkeyp
     def no_workers(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no processes\nunable to open shared memory")
 
-    monkeypatch.setattr(command, "contenders", lambda: {"torch": no_workers, "headrace": DataLoader})
+    monkeypatch.setattr(comparison, "contenders", lambda: {"torch": no_workers, "headrace": DataLoader})
     assert main(["bench", str(folder), *QUICK, "--workers", "1"]) == 0
     assert "torch is left out: unable to open shared memory" in " ".join(capsys.readouterr().out.split())
-    monkeypatch.setattr(command, "contenders", lambda: {"headrace": no_workers})
+    monkeypatch.setattr(comparison, "contenders", lambda: {"headrace": no_workers})
     assert main(["bench", str(folder), *QUICK, "--workers", "1"]) == 1
     assert "headrace's loader failed: unable to open shared memory" in said(capsys)
 
 
 def test_one_core_is_said(folder, capsys, monkeypatch, torch_alone):
-    monkeypatch.setattr(command, "usable_cores", lambda: 1)
+    monkeypatch.setattr(comparison, "usable_cores", lambda: 1)
     assert main(["bench", str(folder), *QUICK]) == 0
     assert "This process may use one core" in capsys.readouterr().out
 

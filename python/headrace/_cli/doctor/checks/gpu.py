@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from headrace._cli.commands.checks.finding import Finding, means
+from headrace._cli.doctor.checks.finding import Finding, means
 from headrace._engine import destination
 
 _DRIVER = Path("/proc/driver/nvidia/version")

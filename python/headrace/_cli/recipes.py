@@ -1,4 +1,4 @@
-"""The demo's transforms for training and for evaluation."""
+"""The transforms that commands know by name: of training and of evaluation."""
 
 from __future__ import annotations
 

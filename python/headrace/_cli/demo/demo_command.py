@@ -1,31 +1,42 @@
-"""Runs the parts of the demo one after another and prints what each of them shows."""
+"""``headrace demo``: runs the parts of the demo one after another and prints what each of them shows."""
 
 from __future__ import annotations
 
+import argparse
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from headrace._base.cores import usable_cores
-from headrace._cli.demo import benchmark, contact_sheet, equality_proof, training
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli import inputs
 
 
-def run(out: Path | None, quick: bool) -> int:
+def add(commands: inputs.Commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "demo", help="equality, speed, a training run and a contact sheet, on real photographs"
+    )
+    place = "where to put photographs and contact sheet; default: a temporary folder"
+    parser.add_argument("--out", type=Path, metavar="DIR", help=place)
+    parser.add_argument("--quick", action="store_true", help="fewer files and rounds: a quarter of a minute")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
     """Runs and prints the whole demo.
-
-    Args:
-        out: folder for photographs and contact sheet; None: a temporary folder.
-        quick: use fewer files and rounds.
 
     Returns:
         The exit status: 0 success, 1 pixels differ, 2 the files cannot be written.
     """
+    import tempfile
+
+    from headrace._base.cores import usable_cores
+    from headrace._cli.demo import benchmark, contact_sheet, equality_proof, training
+    from headrace._cli.demo.photo_folder import lay_out
+
     begin = time.perf_counter()
-    workers = usable_cores()
+    workers, quick = usable_cores(), args.quick
     try:
-        out = out if out is not None else Path(tempfile.mkdtemp(prefix="headrace-demo-"))
+        out = Path(args.out or tempfile.mkdtemp(prefix="headrace-demo-"))
         out.mkdir(parents=True, exist_ok=True)
         _have_temporary_folder(out)
         photos = lay_out(out / "photos", 50 if quick else 320)
@@ -60,6 +71,8 @@ def run(out: Path | None, quick: bool) -> int:
 
 def _have_temporary_folder(out: Path) -> None:
     """Uses `out` if there is no temporary folder: torch's optimizers need one at import, its workers for sockets."""
+    import tempfile
+
     try:
         tempfile.gettempdir()
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from headrace._base import control_group
 from headrace._base import cores as base_cores
 from headrace._base.native import core
-from headrace._cli.commands.checks.finding import Finding, means
+from headrace._cli.doctor.checks.finding import Finding, means
 
 _FEW_FILES = 256  # descriptors; torch's own loader and a training run together need more
 _SMALL_SHM = 2**30  # bytes: several batches of 40 MB for each of torch's workers

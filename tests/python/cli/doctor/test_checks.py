@@ -13,8 +13,8 @@ import torch
 
 from headrace._base import control_group
 from headrace._base.cores import cpu_quota
-from headrace._cli.commands.checks import gpu, machine
-from headrace._cli.commands.doctor import findings
+from headrace._cli.doctor.checks import gpu, machine
+from headrace._cli.doctor.doctor_command import findings
 from headrace._engine.counters.thread_times import NEVER, of_threads
 from headrace._loading.autotune.budget import AutoWorkers, budget_of
 from headrace._reports.loader.machine import describe

@@ -1,32 +1,39 @@
-"""Joins the shards of a pack that several machines wrote, or indexes tar shards of any writer, in one file if asked."""
+"""``headrace index``: joins the shards of a pack, or indexes tar shards of any writer, in one file if asked."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
-from headrace._cli.pack.completion import join
-from headrace._cli.pack.manifest import NAME
-from headrace._storage.remote.clients.responses import Stamp
-from headrace._storage.remote.files import Access
-from headrace._storage.remote.urls import is_url
-from headrace.datasets.tar_shards.joined_index import packed
-from headrace.datasets.tar_shards.remote_index import remote_indexes, remote_shards
-from headrace.datasets.tar_shards.shard_urls import shard_paths
-from headrace.datasets.tar_shards.tar_index import index_of
+from headrace._cli import inputs
 
 
-def run(shards: str, out: Path | None) -> int:
+def add(commands: inputs.Commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser("index", help="join the shards of a pack, or index tar shards")
+    parser.add_argument(
+        "shards", metavar="DST", help="a folder of shards, or shards as TarShards takes them: {000..146}"
+    )
+    out = (
+        "write the indexes of all shards to one file, such as headrace.index.npz beside them, so that a bucket of many "
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help=out + "shards is opened with one request")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
     """Prints what was joined.
-
-    Args:
-        shards: a folder, or shards as TarShards takes them.
-        out: where to write the joined index; None: nowhere.
 
     Returns:
         The exit status: 0 all shards are there, 1 some are missing or damaged, 2 there is nothing to index, or URLs
-        are given without `out`.
+        are given without ``--out``.
     """
+    from headrace._cli.pack.manifest import NAME
+    from headrace._storage.remote.urls import is_url
+    from headrace.datasets.tar_shards.shard_urls import shard_paths
+
+    shards, out = args.shards, args.out
     folder = Path(shards)
     try:
         if out is None:
@@ -42,6 +49,13 @@ def run(shards: str, out: Path | None) -> int:
 
 def _write(paths: list[str], shards: str, out: Path) -> int:
     """Writes the joined index, whole or not at all."""
+    from headrace._storage.remote.clients.responses import Stamp
+    from headrace._storage.remote.files import Access
+    from headrace._storage.remote.urls import is_url
+    from headrace.datasets.tar_shards.joined_index import packed
+    from headrace.datasets.tar_shards.remote_index import remote_indexes, remote_shards
+    from headrace.datasets.tar_shards.tar_index import index_of
+
     if not paths:
         print(f"headrace index: {shards} has no tar shards", file=sys.stderr)
         return 2
@@ -64,6 +78,8 @@ def _write(paths: list[str], shards: str, out: Path) -> int:
 
 
 def _join(folder: Path) -> int:
+    from headrace._cli.pack.completion import join
+
     manifest, missing = join(folder)
     terms = manifest.terms
     if missing:
@@ -76,6 +92,9 @@ def _join(folder: Path) -> int:
 
 
 def _index(folder: Path) -> int:
+    from headrace._cli.pack.manifest import NAME
+    from headrace.datasets.tar_shards.tar_index import index_of
+
     shards = sorted(folder.glob("*.tar"))
     if not shards:
         print(f"headrace index: {folder} has neither {NAME} nor tar shards", file=sys.stderr)

@@ -11,8 +11,8 @@ from PIL import features
 
 from headrace._base.native import core
 from headrace._base.version import __version__
-from headrace._cli.commands.checks.finding import Finding, means
 from headrace._cli.demo.photo_folder import PHOTOS
+from headrace._cli.doctor.checks.finding import Finding, means
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.arithmetic.functional_pil import open_rgb
 from headrace.ops import functions as ops

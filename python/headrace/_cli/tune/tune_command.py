@@ -1,20 +1,19 @@
-"""Finds the number of threads and the prefetch for a dataset on this machine; prints a table and what to write."""
+"""``headrace tune``: finds the number of threads and the prefetch for a dataset; prints a table and what to write."""
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from headrace._base.exceptions import name_of, words_of
-from headrace._cli.commands.inputs import GivenError, check_writable, dataset_of, set_recipe
-from headrace._cli.tune.measurement import Point, Sweep
-from headrace._loading.autotune.budget import AutoWorkers, Budget, budget_of
-from headrace._loading.autotune.tuner import Choice
-from headrace._reports.loader import machine
+from headrace._cli import inputs
+
+if TYPE_CHECKING:
+    from headrace._cli.tune.measurement import Point, Sweep
+    from headrace._loading.autotune.budget import Budget
+    from headrace._loading.autotune.tuner import Choice
 
 _NOTE = (
     'These are the figures of a loader alone. A training step uses cores, too: num_workers="auto" finds the numbers '
@@ -22,35 +21,44 @@ _NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is measured; see the command's options. None: those of this process."""
+def add(commands: inputs.Commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser("tune", help="find num_workers and prefetch_factor for your dataset on this machine")
+    parser.add_argument("dataset", metavar="DATASET", help=inputs.DATASET)
+    parser.add_argument("--seconds", type=inputs.seconds, default=30.0, metavar="S", help="in all, about; default: 30")
+    parser.add_argument(
+        "--cores", type=inputs.cores, metavar="C", help="to use at most; default: those of this process"
+    )
+    parser.add_argument(
+        "--memory", type=inputs.size, metavar="BYTES", help="of batches; default: an eighth of what is free"
+    )
+    parser.add_argument("--batch-size", type=inputs.count, default=64, metavar="N", help="default: 64")
+    parser.add_argument("--recipe", metavar="CODE", help=inputs.RECIPE)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    parser.set_defaults(run=run)
 
-    seconds: float
-    cores: float | None
-    memory: int | None
-    batch_size: int
-    recipe: str | None
 
-
-def run(text: str, plan: Plan, path: Path | None) -> int:
+def run(args: argparse.Namespace) -> int:
     """Measures, prints the table and writes the file.
 
     Returns:
         The exit status: 0 measured, 1 the batches cannot be made, 2 an argument is unusable, 130 interrupted; what was
         measured before an interrupt is printed and written.
     """
-    try:
-        check_writable(path)
-        dataset = dataset_of(text)
-        recipe = set_recipe(dataset, plan.recipe)
-        if not len(dataset):
-            raise GivenError(f"{text} is empty")
-    except GivenError as error:
-        print(f"headrace tune: {error}", file=sys.stderr)
-        return 2
-    budget = budget_of(AutoWorkers(plan.cores, plan.memory))
-    sweep = Sweep(dataset, min(plan.batch_size, len(dataset)), budget, plan.seconds, _shown)
+    import json
+
+    from headrace._base.exceptions import name_of, words_of
+    from headrace._cli.tune.measurement import Sweep
+    from headrace._loading.autotune.budget import AutoWorkers, budget_of
+    from headrace._reports.loader import machine
+
+    inputs.check_writable(args.json)
+    dataset = inputs.dataset_of(args.dataset)
+    recipe = inputs.set_recipe(dataset, args.recipe)
+    if not len(dataset):
+        raise inputs.GivenError(f"{args.dataset} is empty")
+    budget = budget_of(AutoWorkers(args.cores, args.memory))
+    sweep = Sweep(dataset, min(args.batch_size, len(dataset)), budget, args.seconds, _shown)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files, torch's about workers beyond the cores
@@ -67,16 +75,16 @@ def run(text: str, plan: Plan, path: Path | None) -> int:
         print("headrace tune: interrupted before the first setting was measured", file=sys.stderr)
         return 130
     mib = f"{budget.memory / 2**20:,.0f} MiB for batches"
-    print(f"{text}: {len(dataset)} samples, transforms: {recipe}; {budget.why}, {mib}")
+    print(f"{args.dataset}: {len(dataset)} samples, transforms: {recipe}; {budget.why}, {mib}")
     for line in table(sweep.points, sweep.chosen):
         print(line)
     threads, depth = sweep.chosen.choice
-    options = f"batch_size={plan.batch_size}, num_workers={threads}, prefetch_factor={depth}"
+    options = f"batch_size={args.batch_size}, num_workers={threads}, prefetch_factor={depth}"
     print(f"\nDataLoader(dataset, {options})\n\n{_NOTE}")
     if (busy := machine.busy()) is not None:
         print(busy)
-    if path is not None:
-        path.write_text(json.dumps(as_dict(text, plan, budget, sweep), indent=1) + "\n")
+    if args.json is not None:
+        args.json.write_text(json.dumps(as_dict(args, budget, sweep), indent=1) + "\n")
     return 130 if sweep.interrupted else 0
 
 
@@ -92,12 +100,14 @@ def table(points: dict[Choice, Point], chosen: Point) -> list[str]:
     return lines
 
 
-def as_dict(text: str, plan: Plan, budget: Budget, sweep: Sweep) -> dict[str, Any]:
+def as_dict(args: argparse.Namespace, budget: Budget, sweep: Sweep) -> dict[str, object]:
     """Returns all figures, for JSON."""
+    from headrace._reports.loader import machine
+
     chosen = sweep.chosen.choice
     return {
-        "dataset": text,
-        "batch_size": plan.batch_size,
+        "dataset": args.dataset,
+        "batch_size": args.batch_size,
         "cores": budget.cores,
         "memory": budget.memory,
         "machine": machine.describe(),

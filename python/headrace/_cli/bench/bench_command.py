@@ -1,0 +1,71 @@
+"""``headrace bench``: times loaders on the user's dataset; table, JSON, Markdown and PNG."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+
+from headrace._cli import inputs
+
+
+def add(commands: inputs.Commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "bench", help="time headrace and torch's DataLoader on your dataset, after a comparison"
+    )
+    parser.add_argument("dataset", metavar="DATASET", help=inputs.DATASET)
+    workers = "numbers of workers, measured one by one; default: one a core"
+    parser.add_argument("--workers", type=inputs.count, nargs="+", metavar="N", help=workers)
+    parser.add_argument("--batch-size", type=inputs.count, default=64, metavar="N", help="default: 64")
+    parser.add_argument("--rounds", type=inputs.count, default=5, metavar="N", help="default: 5")
+    parser.add_argument("--seconds", type=inputs.seconds, default=2.0, metavar="S", help="of a measurement; default: 2")
+    parser.add_argument(
+        "--samples", type=inputs.count, metavar="N", help="samples of an epoch; default: what fits the time"
+    )
+    parser.add_argument("--recipe", metavar="CODE", help=inputs.RECIPE)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of all rounds")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="write a plot (needs matplotlib)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measures, prints the table and writes the files.
+
+    Returns:
+        The exit status: 0 measured, 1 the batches differ or cannot be made, 2 an argument is unusable, 130 interrupted;
+        what was measured before an interrupt is printed and written.
+    """
+    import json
+
+    from headrace._base.text import printable
+    from headrace._cli.bench import plot, result_tables
+    from headrace._cli.bench.comparison import compared
+    from headrace._cli.bench.equality import DifferentError
+    from headrace._cli.bench.sample_choice import UnusableError
+
+    try:
+        for path in (args.json, args.markdown, args.png):
+            inputs.check_writable(path)
+        if args.png is not None and not plot.available():
+            raise inputs.GivenError("--png needs matplotlib: pip install matplotlib")
+        dataset = inputs.dataset_of(args.dataset)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's about single files, torch's about workers beyond the cores
+            result = compared(dataset, args)
+    except (UnusableError, DifferentError) as error:
+        print(f"headrace bench: {error}", file=sys.stderr)
+        return 1
+    if not result.series:
+        print("headrace bench: interrupted before the first round; nothing was measured", file=sys.stderr)
+        return 130
+    print(result_tables.terminal(result))
+    if args.json is not None:
+        args.json.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
+    if args.markdown is not None:
+        args.markdown.write_text(printable(result_tables.markdown(result)), encoding="utf-8")
+    if args.png is not None:
+        plot.save(result, args.png)
+    return 130 if result.interrupted else 0

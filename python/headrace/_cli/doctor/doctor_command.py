@@ -1,0 +1,89 @@
+"""``headrace doctor``: checks what affects pixels and speed, or scans a dataset; reports problems and remedies."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from headrace._cli import inputs
+
+if TYPE_CHECKING:
+    from headrace._cli.doctor.checks.finding import Finding
+
+
+def add(commands: inputs.Commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
+    scanned = f"scan this instead, and recommend what to do: {inputs.DATASET}"
+    parser.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
+    parser.add_argument(
+        "--workers", type=inputs.count, metavar="N", help="native threads of the scan; default: one a core"
+    )
+    parser.add_argument("--limit", type=inputs.count, metavar="N", help="only N files, drawn at random")
+    parser.set_defaults(run=run)
+
+
+def findings() -> Iterator[Finding]:
+    """Yields the findings of all checks, in the order of the report."""
+    from headrace._cli.doctor.checks import gpu, machine, pixels
+
+    for check in (
+        pixels.versions,
+        pixels.torch_,
+        pixels.pillow,
+        pixels.pillow_libjpeg,
+        pixels.pass_order,
+        pixels.decoding,
+        machine.kernels,
+        machine.cores,
+        machine.control_groups,
+        machine.memory,
+        machine.memory_limits,
+        machine.shared_memory,
+        machine.huge_pages,
+        machine.open_files,
+        pixels.torchvision,
+        gpu.driver,
+        gpu.gpu,
+        gpu.nvjpeg,
+    ):
+        yield check()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the report about this machine, or what the files of a dataset are and what to do.
+
+    Returns:
+        The exit status. Of a machine: 1 if anything is wrong, 0 otherwise. Of a dataset: 0 all files can be decoded, 1
+        some cannot, 2 there is no such dataset, 130 interrupted; what was scanned before an interrupt is printed.
+    """
+    if args.dataset is not None:
+        return _scan(args)
+    found = []
+    for finding in findings():
+        print(finding, flush=True)
+        found.append(finding)
+    wrong = sum(one.level == "wrong" for one in found)
+    print(f"\n{wrong} of {len(found)} checks failed." if wrong else "\nNothing is wrong.")
+    return 1 if wrong else 0
+
+
+def _scan(args: argparse.Namespace) -> int:
+    from headrace._base import control_group
+    from headrace._cli.doctor import scan_summary
+    from headrace._cli.doctor.disk import cold_speed, files_of
+    from headrace._cli.doctor.scan import scan
+
+    source = inputs.source_of(args.dataset)
+    disk = cold_speed(files_of(source))
+    found = scan(source, inputs.workers_of(args), args.limit)
+    present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = control_group.memory_limit()
+    for line in scan_summary.lines(found, disk):
+        print(line)
+    print()
+    for advice in scan_summary.recommendations(found, disk, min(present, limit or present)):
+        print(scan_summary.wrapped(advice))
+    return 130 if found.interrupted else 1 if found.broken else 0

@@ -1,0 +1,183 @@
+"""What commands are given: arguments, a dataset with its transforms, files to write; each fault is one sentence.
+
+The parsers are made of this module, so that functions import torch and what needs it when they are called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from headrace.datasets.sources import BlobDataset
+
+#: What each command adds its arguments to.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+DATASET = "a folder of images, tar shards, a parquet, arrow or zip file, MDS or litdata shards, or module:object"
+RECIPE = (
+    "transforms: train, eval, own (the dataset's), module:object, or an expression of names of headrace.transforms; "
+    "default: own, or train where the dataset has none"
+)
+
+
+def count(text: str) -> int:
+    """A whole number from 1 up."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 up")
+    return int(text)
+
+
+def workers_of(args: argparse.Namespace) -> int:
+    """Returns the number after ``--workers``; without it, one for each core that this process may use."""
+    from headrace._base.cores import usable_cores
+
+    return args.workers or usable_cores()
+
+
+def _above_zero(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of {what} above 0")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A duration above 0."""
+    return _above_zero(text, "seconds")
+
+
+def cores(text: str) -> float:
+    """A number of CPU cores above 0."""
+    return _above_zero(text, "cores")
+
+
+def size(text: str) -> int:
+    """A number of bytes: 500MB, 2GiB, 1000."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMG]?)(i?)B?", text, re.IGNORECASE)
+    number = 0.0
+    if match is not None:
+        unit = "KMG".find(match[2].upper()) + 1 if match[2] else 0
+        number = float(match[1]) * (1024 if match[3] else 1000) ** unit
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of bytes such as 500MB or 2GiB")
+    return int(number)
+
+
+def share(text: str) -> tuple[int, int]:
+    """One of several equal parts: 2/4."""
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text} is not a share such as 2/4, the second of four")
+    return int(match[1]), int(match[2])
+
+
+def quality(text: str) -> int:
+    """A quality of JPEG."""
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"{text} is not a quality from 1 to 100")
+    return int(text)
+
+
+class GivenError(ValueError):
+    """An argument of a command is unusable; the message is one sentence."""
+
+
+def dataset_of(text: str) -> Any:
+    """Returns the dataset that a text names; see `datasets.opening`. Raises GivenError."""
+    from headrace.datasets.opening.dataset_opening import opened
+
+    try:
+        return opened(text)
+    except OSError as error:
+        raise GivenError(f"{error.filename or text}: {error.strerror or error}") from error
+    except (ValueError, ImportError) as error:
+        raise GivenError(" ".join(str(error).split())) from error
+
+
+def source_of(text: str) -> BlobDataset:
+    """Returns the encoded images of the dataset that a text names. Raises GivenError."""
+    from headrace.datasets.sources import NotNative, as_counted
+
+    dataset = dataset_of(text)
+    try:
+        source = as_counted(dataset)
+    except (NotNative, ValueError) as error:
+        raise GivenError(f"{text}: {error}") from error
+    if not source.encoded:
+        raise GivenError(f"{text} holds pixels, not encoded files: there is nothing to scan")
+    if not len(source):
+        raise GivenError(f"{text} is empty")
+    return source
+
+
+def set_recipe(dataset: object, text: str | None) -> str:
+    """Sets the transforms of a dataset, and returns their name.
+
+    Args:
+        text: ``train``, ``eval``, ``own``, ``module:object``, or an expression of names of ``headrace.transforms``.
+            None: the dataset's own if it has any, otherwise ``train``.
+
+    Raises:
+        GivenError: there are no such transforms, or the dataset does not take any.
+    """
+    from headrace.datasets.sources import BlobDataset
+
+    ours = dataset if isinstance(dataset, BlobDataset) else None
+    has_own = ours is None or ours.transform is not None
+    if text == "own" or (text is None and has_own):
+        if not has_own:
+            raise GivenError("the dataset has no transforms of its own; leave out --recipe, or name one")
+        return "the dataset's own"
+    if ours is None:
+        raise GivenError(
+            f"{type(dataset).__name__} keeps its own transforms, which --recipe cannot replace; leave out --recipe"
+        )
+    ours.transform = _recipe_of(text or "train")
+    return text or "train"
+
+
+def _recipe_of(text: str) -> Callable[..., object]:
+    from headrace import transforms
+    from headrace._base.exceptions import named_words_of
+    from headrace._cli import recipes
+    from headrace.datasets.opening.named_objects import is_object, named_object
+
+    if text in ("train", "eval"):
+        return recipes.train() if text == "train" else recipes.evaluation()
+    if is_object(text):
+        try:
+            made: object = named_object(text)
+        except ValueError as error:
+            raise GivenError(f"--recipe: {error}") from error
+    else:
+        import torch
+
+        names = {name: getattr(transforms, name) for name in transforms.__all__}
+        try:
+            made = eval(text, {**names, "T": transforms, "transforms": transforms, "torch": torch})
+        except Exception as error:
+            raise GivenError(f"--recipe {text} raises {named_words_of(error)}") from error
+    if not callable(made):
+        raise GivenError(f"--recipe {text} is no transform but {type(made).__name__}")
+    return made
+
+
+def check_writable(path: Path | None) -> None:
+    """Raises GivenError if a file cannot be written, before anything is measured."""
+    if path is None:
+        return
+    there = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if not there:
+            path.unlink()
+    except OSError as error:
+        raise GivenError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,165 @@
+"""``headrace pack``: packs a source as tar shards or an array, and prints what became of its images."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace._cli import inputs
+
+if TYPE_CHECKING:
+    from headrace._cli.pack.conversion import Conversion
+    from headrace._cli.pack.packer import Packed
+    from headrace.datasets.sources import BlobDataset
+
+_SHARD_SIZE = 10**9  # bytes
+_MOST_REASONS = 10  # that are printed
+
+
+def add(commands: inputs.Commands) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "pack",
+        help="write a dataset as tar shards that decode faster, or as an array",
+        description="Writes a dataset as tar shards in WebDataset's layout, or as an array. The same command goes on "
+        "with a run that was interrupted.",
+    )
+    parser.add_argument("source", metavar="SRC", help=inputs.DATASET)
+    parser.add_argument(
+        "folder", type=Path, metavar="DST", help="the folder of the pack: new, empty, or of an earlier run"
+    )
+    how = parser.add_mutually_exclusive_group()
+    lossless = "JPEGs are rewritten with the same pixels, so that crops decode faster; this is the default"
+    how.add_argument("--lossless", action="store_true", help=lossless)
+    how.add_argument("--copy", action="store_true", help="images are stored as they are")
+    smaller = "images with a shorter side above N pixels are resized to N and encoded as JPEG"
+    how.add_argument("--max-size", type=inputs.count, metavar="N", help=smaller)
+    raw = "decoded images instead of shards: resized and cropped to SIDE x SIDE pixels, in images.npy and labels.npy"
+    how.add_argument("--raw", type=inputs.count, metavar="SIDE", help=raw)
+    parser.add_argument(
+        "--quality", type=inputs.quality, metavar="Q", help="of JPEGs that --max-size makes; default: 90"
+    )
+    bytes_ = "bytes of a shard, about, such as 500MB or 2GiB; default: 1GB"
+    parser.add_argument("--shard-size", type=inputs.size, metavar="SIZE", help=bytes_)
+    part = "write the I-th of N shares of the shards: one of N machines; then headrace index DST"
+    parser.add_argument("--shard", type=inputs.share, metavar="I/N", help=part)
+    parser.add_argument("--workers", type=inputs.count, metavar="N", help="processes; default: one a core")
+    engine = "what writes the shards: processes of this machine, or tasks of a Ray cluster (RAY_ADDRESS)"
+    parser.add_argument(
+        "--engine", choices=("processes", "ray"), default="processes", help=f"{engine}; default: processes"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="remove another pack that DST holds")
+    parser.set_defaults(run=run, refuse=parser.error)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Packs a source. Returns the exit status: 0 all is written, 1 nothing or not all is."""
+    if args.quality is not None and args.max_size is None:
+        args.refuse("--quality needs --max-size: other modes encode no images")
+    if args.raw is not None and (args.shard or args.shard_size):
+        args.refuse("--raw writes one array, which has no shards")
+    if args.engine == "ray" and (args.raw is not None or args.workers is not None):
+        args.refuse("--engine ray takes neither --raw, which is one file, nor --workers: Ray knows its cores")
+    from headrace._cli.pack.array_pack import pack_raw
+    from headrace._cli.pack.conversion import COPY, LOSSLESS, RAW, SMALLER, Conversion
+    from headrace._cli.pack.job_processes import run as run_jobs
+    from headrace._cli.pack.packer import Share, pack
+    from headrace._cli.pack.ray_tasks import run_with_ray
+    from headrace._cli.pack.tar_contents import contents_of
+
+    side = args.raw or args.max_size
+    kind = RAW if args.raw else SMALLER if args.max_size else COPY if args.copy else LOSSLESS
+    conversion = Conversion(kind, side, args.quality)
+    source, folder, processes = args.source, args.folder.absolute(), inputs.workers_of(args)
+    try:
+        if Path(source).is_dir() and folder.resolve().is_relative_to(Path(source).resolve()):
+            raise ValueError(f"{folder} is in {source} and would be a part of the dataset; give a folder elsewhere")
+        known = source_of(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's about single files
+            if conversion.kind == RAW:
+                pack_raw(known, folder, side, workers=processes, overwrite=args.overwrite, bar=samples_bar)
+                _report_raw(known, folder, side)
+                return 0
+            contents = contents_of(known)
+            packed = pack(
+                contents,
+                folder,
+                conversion,
+                shard_size=args.shard_size or _SHARD_SIZE,
+                share=Share(*(args.shard or (1, 1))),
+                engine=run_with_ray if args.engine == "ray" else partial(run_jobs, workers=processes),
+                overwrite=args.overwrite,
+                bar=samples_bar,
+            )
+    except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
+        print(f"headrace pack: {error}", file=sys.stderr)
+        if folder.is_dir() and isinstance(error, (OSError, RuntimeError)):
+            print("What is finished is kept; the same command goes on with the others.", file=sys.stderr)
+        return 1
+    _report(packed, folder, conversion, contents.keys.why_numbers)
+    return 0
+
+
+def source_of(text: str) -> BlobDataset:
+    """Returns the source that a command line names. Its paths are absolute, so that it is the same from every folder.
+
+    Unlike `inputs.source_of`, it does not check that there are encoded images, and leaves errors as they are.
+
+    Raises:
+        NotNative, ValueError, OSError, ImportError: see `opened` and `as_source`.
+    """
+    from headrace.datasets.opening.dataset_opening import opened
+    from headrace.datasets.sources import as_counted
+
+    path = Path(text).expanduser()
+    return as_counted(opened(str(path.absolute()) if path.exists() else text))
+
+
+@contextmanager
+def samples_bar(total: int, done: int) -> Iterator[Callable[[int], None]]:
+    """Shows the samples that are done and the time that is left, on a terminal."""
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    shown = tqdm(total=total, initial=done, desc="packing", unit="sample", leave=False, disable=not sys.stderr.isatty())
+    with shown:
+        yield lambda more: (shown.update(more), None)[1]
+
+
+def _report_raw(source: BlobDataset, folder: Path, side: int) -> None:
+    from headrace._cli.pack.manifest import IMAGES, LABELS
+
+    labels = f', numpy.load("{folder / LABELS}")' if source.has_targets else ""
+    print(f"{len(source):,} images of {side} x {side} pixels: {folder / IMAGES}")
+    print(f'Read it with headrace.ImageArray(numpy.load("{folder / IMAGES}", mmap_mode="r"){labels}).')
+
+
+def _report(packed: Packed, folder: Path, conversion: Conversion, why_numbers: str | None) -> None:
+    from headrace._cli.pack.conversion import COPY
+
+    terms, records = packed.terms, packed.records
+    samples = sum(record.samples for record in records.values())
+    before = sum(record.images_before for record in records.values())
+    after = sum(record.images_after for record in records.values())
+    print(f"{samples:,} samples in {len(records)} of {terms.shards} shards ({packed.kept} of earlier runs): {folder}")
+    print(f"images: {before:,} bytes in the source, {after:,} in the shards")
+    kept = sum((Counter(record.kept) for record in records.values()), Counter[str]())
+    if kept and conversion.kind != COPY:
+        print(f"{kept.total():,} of {samples:,} images are stored as they were:")
+        for reason, count in kept.most_common(_MOST_REASONS):
+            print(f"  {count:,}: {reason}")
+    if why_numbers is not None:
+        print(f"The keys are numbers, not names: {why_numbers}.")
+    if packed.missing:
+        print(f"{len(packed.missing)} shards are written by others; then run: headrace index {folder}")
+        return
+    label = {"cls": "", None: ", label=None"}.get(terms.label, f", label={terms.label!r}")
+    upright = ", upright=True" if terms.upright else ""
+    print(f'Read it with headrace.TarShards("{folder}/*.tar"{label}{upright}).')
