@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     names = [args.recipe] if args.recipe in ("train", "eval") else ["train", "eval"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's warnings about single files come twice each and hide the result
-        return _report(found, names, inputs.workers_of(args))
+        return _compare_all(found, names, inputs.workers_of(args))
 
 
 def _search(path: Path) -> _Found:
@@ -117,7 +117,7 @@ def _images_below(folder: Path, unsearched: dict[str, str]) -> Iterator[str]:
         yield from (str(Path(where, name)) for name in names if name.lower().endswith(EXTENSIONS))
 
 
-def _report(found: _Found, names: list[str], threads: int) -> int:
+def _compare_all(found: _Found, names: list[str], threads: int) -> int:
     """Compares the images and prints the results. Returns the exit status."""
     from tqdm import tqdm  # type: ignore[import-untyped]
 
@@ -131,7 +131,7 @@ def _report(found: _Found, names: list[str], threads: int) -> int:
             for first in range(0, len(found.paths), _CHUNK):
                 chunk = found.paths[first : first + _CHUNK]
                 try:
-                    more_samples, more_bytes, failed = _compare(chunk, name, threads)
+                    more_samples, more_bytes, failed = _compare_chunk(chunk, name, threads)
                 except VerificationError as error:
                     print(f"{name}: differs: {error}")
                     return 1
@@ -148,7 +148,7 @@ def _report(found: _Found, names: list[str], threads: int) -> int:
     return 1 if unreadable or found.unsearched else 0
 
 
-def _compare(paths: list[str], recipe: str, threads: int) -> tuple[int, int, dict[str, str]]:
+def _compare_chunk(paths: list[str], recipe: str, threads: int) -> tuple[int, int, dict[str, str]]:
     """Returns the numbers of images and bytes compared, and the files that neither side can read, with the reason."""
     from headrace._cli import recipes
     from headrace.datasets.sources import ImageFiles

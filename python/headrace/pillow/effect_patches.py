@@ -1,4 +1,4 @@
-"""Versions of Pillow's and torchvision's functions that change pixels in place, which deferred images record.
+"""Versions of Pillow's and torchvision's functions that change values and move no pixel, which deferred images record.
 
 They do what those in whose place they are put do. What cannot be recorded is left to the function before.
 """

@@ -266,5 +266,5 @@ def test_a_quota_of_one_core_is_no_race_on_two(tmp_path: Path, monkeypatch: pyte
     photos = lay_out(tmp_path, 50)
     monkeypatch.setattr(benchmark, "usable_cores", lambda: 1)
     monkeypatch.setattr(benchmark, "_measure", lambda loader, seconds: 1.0)
-    monkeypatch.setattr(benchmark, "_first_epoch", lambda loader: None)
+    monkeypatch.setattr(benchmark, "_check_that_torch_delivers", lambda loader: None)
     assert set(benchmark.race(photos.train, 1, 0.1)) == {("torch", 1), ("headrace", 1)}

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kConnectAgainNs = 1'000'000'000;
 
-/// Whether a request can ask for the range.
-bool fits(const HttpObject& object, const RangeKey& key) {
+/// Whether the range, and the lead before it, are inside the object.
+bool is_inside(const HttpObject& object, const RangeKey& key) {
   return key.length > 0 && key.offset >= object.lead && key.offset <= object.size &&
          key.length <= object.size - key.offset;
 }
@@ -46,7 +46,7 @@ std::vector<size_t> RequestQueue::fetch(std::span<const RangeKey> keys, bool urg
                        (found->second->expires_ns == 0 || now_ns() < found->second->expires_ns);
     RangeRequest request;
     for (const size_t i : group) {
-      if (!known || !fits(*found->second, keys[i])) {
+      if (!known || !is_inside(*found->second, keys[i])) {
         others.push_back(i);
         continue;
       }

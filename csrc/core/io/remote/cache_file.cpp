@@ -46,8 +46,9 @@ bool read_all(int file, uint8_t* to, size_t size) {
   return true;
 }
 
-/// Whether an open file can be an entry of this size, header included. Checked before memory is allocated.
-bool may_be_entry(int file, uint64_t size) {
+/// Whether an open file is a regular one of this size that only this user or root can write. Checked before memory is
+/// allocated.
+bool is_trusted_file(int file, uint64_t size) {
   struct stat info{};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) return false;
   const bool trusted = info.st_uid == ::geteuid() || info.st_uid == 0;
@@ -84,7 +85,7 @@ std::optional<std::span<const uint8_t>> read_cache_file(const std::string& path,
   // A link could lead anywhere, and opening a pipe would wait for its writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK);
   const bool there = file >= 0 || (errno != ENOENT && errno != ENOTDIR && errno != EMFILE && errno != ENFILE);
-  const bool good = file >= 0 && length < kAnyLength - kCacheHeader && may_be_entry(file, kCacheHeader + length) &&
+  const bool good = file >= 0 && length < kAnyLength - kCacheHeader && is_trusted_file(file, kCacheHeader + length) &&
                     read_entry(file, static_cast<size_t>(length), buffer);
   if (file >= 0) ::close(file);
   if (good) return std::span<const uint8_t>(buffer.data() + kCacheHeader, static_cast<size_t>(length));

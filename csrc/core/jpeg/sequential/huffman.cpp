@@ -229,7 +229,7 @@ bool HuffmanDecoder::next_mcu(int16_t (*const* blocks)[64]) {
   return s.reach(mcu, blocks);
 }
 
-void HuffmanDecoder::finish() noexcept {
+void HuffmanDecoder::keep_learned_entries() noexcept {
   State& s = *state_;
   if (s.entries == nullptr || s.learned.empty()) return;
   try {

@@ -54,7 +54,7 @@ class HuffmanDecoder {
   /// Returns false if the data read for it are damaged or irregular; the scan cannot be continued.
   bool next_mcu(int16_t (*const* blocks)[64]);
   /// Call after the last next_mcu, while the scan's data are still valid: stores the entry points that were learned.
-  void finish() noexcept;
+  void keep_learned_entries() noexcept;
 
  private:
   struct State;

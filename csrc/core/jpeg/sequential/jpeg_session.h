@@ -74,7 +74,7 @@ class JpegSession {
   bool read_planes(JSAMPIMAGE rows);
 
   void abort() {
-    huffman_.finish();
+    huffman_.keep_learned_entries();
     jpeg_abort_decompress(&cinfo);
   }
 

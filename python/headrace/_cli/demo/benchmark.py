@@ -69,7 +69,7 @@ def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[
     for count in counts:  # torch's processes are forked before headrace starts threads
         with limited_to(set(allowed[:count])):
             contenders[count] = loaders(root, count)
-            _first_epoch(contenders[count]["torch"])
+            _check_that_torch_delivers(contenders[count]["torch"])
     speeds: dict[tuple[str, int], list[float]] = {(name, count): [] for count in counts for name in _NAMES}
     for number in range(rounds + 1):
         for count in counts:
@@ -89,7 +89,7 @@ def _drain(loader: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> int:
     return sum(len(labels) for _, labels in loader)
 
 
-def _first_epoch(loader: TorchDataLoader[object]) -> None:
+def _check_that_torch_delivers(loader: TorchDataLoader[object]) -> None:
     """Runs one epoch. Raises NoOpponentError if torch's workers cannot start or cannot deliver their batches."""
     try:
         multiprocessing.Lock()  # needs /dev/shm; without it torch's iterator would fail half constructed

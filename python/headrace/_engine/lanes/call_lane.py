@@ -19,8 +19,8 @@ from headrace._base.native import core
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._engine.lanes.worker_info import WorkerValues, as_worker
 from headrace._lowering.python_steps.step_copies import copied
-from headrace._recipe.draws.own_generators import bare
 from headrace._recipe.draws.python_randomness import sample_randomness
+from headrace._recipe.draws.reseeded_transforms import bare
 from headrace._recipe.images.file_image import Metadata
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.calls import CallFunction
@@ -58,7 +58,7 @@ class CallLane(PythonLane):
     def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
         return pipeline.next_call(seconds)
 
-    def _waiting(self) -> int:
+    def _jobs_waiting(self) -> int:
         return self._pipeline.calls_waiting
 
     def _own_function(self, call: int) -> CallFunction:

@@ -40,7 +40,7 @@ class PillowLane(PythonLane):
     def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
         return pipeline.next_pillow_job(seconds)
 
-    def _waiting(self) -> int:
+    def _jobs_waiting(self) -> int:
         return self._pipeline.pillow_jobs_waiting
 
     def _do(self, job: core.PythonJob) -> None:

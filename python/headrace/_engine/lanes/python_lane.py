@@ -53,7 +53,8 @@ class PythonLane:
     def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
         raise NotImplementedError
 
-    def _waiting(self) -> int:
+    def _jobs_waiting(self) -> int:
+        """Returns the number of jobs that no thread has taken."""
         raise NotImplementedError
 
     def _do(self, job: core.PythonJob) -> None:
@@ -188,7 +189,7 @@ def _serve(
         lane = lane_ref()
         if lane is None:
             return
-        if lane._waiting() > 0:
+        if lane._jobs_waiting() > 0:
             lane._start_another()
         lane._serve(job)
         if lane._leave():

@@ -40,7 +40,7 @@ def is_mixable(batch: object) -> TypeGuard[torch.Tensor]:
             return False  # without F16C, torch's operations are faster
         sample = batch[0]
         apart = len(batch) == 1 or batch.stride(0) >= sample.numel()
-        return apart and (_is_planar(sample) or _is_interleaved(sample))
+        return apart and (_is_planar(sample) or _is_channels_last(sample))
 
 
 def mix(batch: torch.Tensor, share: float, *, mirrored: bool = False) -> None:
@@ -83,5 +83,5 @@ def _is_planar(sample: torch.Tensor) -> bool:
     return sample.is_contiguous()
 
 
-def _is_interleaved(sample: torch.Tensor) -> bool:
+def _is_channels_last(sample: torch.Tensor) -> bool:
     return sample.permute(1, 2, 0).is_contiguous()

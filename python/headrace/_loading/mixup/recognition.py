@@ -10,7 +10,7 @@ from collections.abc import Callable
 from torch.utils.data import default_collate
 
 from headrace._base.types import Function
-from headrace._loading.mixup import timm_mixes, torchvision_mixes
+from headrace._loading.mixup import timm_in_place, torchvision_in_place
 from headrace._lowering.transform_library import value_of_name
 
 _PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "MAKE_CELL"))
@@ -28,7 +28,7 @@ def of_samples(function: Function) -> Function | None:
         A function of the samples, a seed, that of numpy's random numbers, and maybe a function that is called when the
         samples have been collated and are not used any more.
     """
-    collating = timm_mixes.collating_twin(function)
+    collating = timm_in_place.collating_twin(function)
     if collating is not None:
         return lambda samples, seed, collated=_nothing: _numpy_drawn(collating, seed, samples)
     mixing = of_stacked(function)
@@ -47,8 +47,8 @@ def of_stacked(function: Function) -> Function | None:
     """Returns a function of what `default_collate` makes, and of a seed, with the results of a collate_fn that is
     ``return mix(*default_collate(samples))``, as in `of_samples`; None for others."""
     mix = mix_of(function)
-    torchs = torchvision_mixes.twin(mix)
-    made = timm_mixes.twin(mix) if torchs is None else torchs
+    torchs = torchvision_in_place.twin(mix)
+    made = timm_in_place.twin(mix) if torchs is None else torchs
     if made is None:
         return None
     return lambda batch, seed: _numpy_drawn(made, seed, *batch) if torchs is None else made(*batch)
@@ -68,7 +68,7 @@ def _nothing() -> None:
 
 
 def _numpy_drawn(function: Function, seed: int, *arguments: object) -> object:
-    with timm_mixes.twins_seeded(seed):
+    with timm_in_place.twins_seeded(seed):
         return function(*arguments)
 
 
@@ -78,7 +78,7 @@ def of_batch(function: Function) -> Function | None:
     It must be torchvision's `MixUp`, `CutMix` or a `RandomChoice` of these, or ``return mix(*batch)`` with one of these
     or with timm's `Mixup`.
     """
-    made = torchvision_mixes.twin(function)
+    made = torchvision_in_place.twin(function)
     if made is not None:
         return made
     names = _names_in(function)
@@ -90,16 +90,16 @@ def of_batch(function: Function) -> Function | None:
 
 def draws_from_numpy(function: Function) -> bool:
     """Whether a collate_fn mixes by timm's code, which draws from numpy.random."""
-    if timm_mixes.collating_twin(function) is not None:
+    if timm_in_place.collating_twin(function) is not None:
         return True
     names = _names_in(function)
     found = names is not None and len(names) == 2 and of_samples(function) is not None
-    return found and names is not None and timm_mixes.twin(value_of_name(function, names[0])) is not None
+    return found and names is not None and timm_in_place.twin(value_of_name(function, names[0])) is not None
 
 
 def _twin(mix: object) -> Function | None:
-    made = torchvision_mixes.twin(mix)
-    return timm_mixes.twin(mix) if made is None else made
+    made = torchvision_in_place.twin(mix)
+    return timm_in_place.twin(mix) if made is None else made
 
 
 def _names_in(function: object) -> tuple[str, ...] | None:

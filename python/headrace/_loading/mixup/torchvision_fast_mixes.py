@@ -1,5 +1,5 @@
 """Mixes a finished batch in place as torchvision's MixUp, CutMix and RandomChoice of these do, without their
-`forward`; None where only `torchvision_mixes` can.
+`forward`; None where only `torchvision_in_place` can.
 
 Their `forward` flattens trees, checks, and calls some thirty functions of torch, which takes as long as mixing the
 pixels. Here the same operations of torch draw the same numbers and make the same labels.
@@ -17,7 +17,7 @@ import torch
 
 from headrace._loading.mixup import in_place_mixes
 from headrace._loading.mixup.in_place_mixes import Box
-from headrace._loading.mixup.torchvision_mixes import choices
+from headrace._loading.mixup.torchvision_in_place import choices
 from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
 
 _TRANSFORMS = "torchvision.transforms.v2"

@@ -34,7 +34,7 @@ from headrace._recipe.draws.held_generators import left_alone
 from headrace.datasets.sources.labels import as_in_workers
 
 if TYPE_CHECKING:
-    from headrace._loading.autotune.epoch_tuner import Tuning
+    from headrace._loading.autotune.thread_tuner import Tuning
 
 _FOREVER_S = 1e9
 _NONE_LEFT = object()  # stands for a batch of which all samples failed and are skipped
@@ -118,7 +118,7 @@ class NativeIterator(Ending):
         tuner = self._settings.tuner
         if tuner is None:
             return None
-        from headrace._loading.autotune.epoch_tuner import Tuning
+        from headrace._loading.autotune.thread_tuner import Tuning
 
         return Tuning(tuner, self._pace, self._engine, self._line, collate_threads)
 

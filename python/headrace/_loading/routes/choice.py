@@ -56,7 +56,7 @@ def decide(request: Request) -> NativeRoute | TorchRoute:
     if found := _reasons_of_arguments(request):
         return TorchRoute("; ".join(found))
     try:
-        return _unless_torchs(_native(request), request)
+        return _unless_torch_must(_native_route(request), request)
     except (NotNative, LoweringError, Replaced) as error:
         return TorchRoute.after(error)
 
@@ -66,7 +66,7 @@ def reasons(settings: Settings) -> list[str]:
     request = Request.now(settings)
     found = _reasons_of_arguments(request)
     try:
-        last = _unless_torchs(_native(request), request)
+        last = _unless_torch_must(_native_route(request), request)
         found += [last.reason] if isinstance(last, TorchRoute) else []
     except Exception as error:  # torch delivers, whatever the error is
         found.append(words_of(error))
@@ -84,7 +84,7 @@ def renew(loader: Loader) -> Route:
     """
     route = loader._route
     if isinstance(route, TorchRoute):
-        return _returned(loader, route)
+        return _native_again(loader, route)
     # torch's persistent workers keep the dataset, the functions and the collate_fn of their first epoch.
     kept = loader._runner.keeps_datasets
     native = route.needed_for("an epoch")
@@ -110,12 +110,12 @@ def _renewed(route: NativeRoute, settings: Settings) -> NativeRoute | TorchRoute
         made = relying(route, route.relied).renewed(settings)
         if made.relied is None:
             made = relying(made, _relied(request, [source for _, source in made.image_parts]))
-        return _unless_torchs(made, request)
+        return _unless_torch_must(made, request)
     except (NotNative, LoweringError, Replaced) as error:
         return TorchRoute.after(error)
 
 
-def _returned(loader: Loader, route: TorchRoute) -> Route:
+def _native_again(loader: Loader, route: TorchRoute) -> Route:
     """Returns the native route if the reason why torch delivers has passed, else `route`.
 
     An epoch that torch has begun, or that a state was loaded for, goes on with torch. So do persistent workers, which
@@ -136,7 +136,7 @@ def _returned(loader: Loader, route: TorchRoute) -> Route:
     return now
 
 
-def _unless_torchs(route: NativeRoute, request: Request) -> NativeRoute | TorchRoute:
+def _unless_torch_must(route: NativeRoute, request: Request) -> NativeRoute | TorchRoute:
     """Returns `route`, or torch's if its loader is to call the Python code of the transforms, labels and collate_fn."""
     found, own = route.stepping(request.collate_fn, batched=request.batched), request.own
     bound = route.streams or bool(own.native_arguments)
@@ -164,7 +164,7 @@ def _reasons_of_arguments(request: Request) -> list[str]:
     return reasons
 
 
-def _native(request: Request) -> NativeRoute:
+def _native_route(request: Request) -> NativeRoute:
     """Returns the route of a dataset on which headrace delivers.
 
     Raises:

@@ -134,13 +134,14 @@ def _follow(one: dis.Instruction, stack: list[Any], function: object, variable: 
         stack[-1].extend(more)
     elif one.opname in _CALLS:
         arguments = [stack.pop() for _ in range(one.arg or 0)][::-1]
-        return _call(stack, stack.pop(), arguments)
+        return _follow_call(stack, stack.pop(), arguments)
     else:
         return False
     return True
 
 
-def _call(stack: list[object], function: Function, arguments: list[object]) -> bool:
+def _follow_call(stack: list[object], function: Function, arguments: list[object]) -> bool:
+    """Does what calling `function` does to the stack of the lambda's code. Returns False where that is not known."""
     if len(arguments) == 1 and isinstance(arguments[0], _Element) and not isinstance(function, (type, _Element)):
         stack.append(_Element((*arguments[0].called, function)))
         return True

@@ -22,8 +22,8 @@ from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.file_metadata import carried
 from headrace._lowering.python_steps.step_copies import copied
 from headrace._lowering.python_steps.step_state import Kept
-from headrace._recipe.draws.own_generators import Reseeded, bare, reseeded
 from headrace._recipe.draws.python_randomness import FixedRand, draws_process_wide, sample_randomness
+from headrace._recipe.draws.reseeded_transforms import Reseeded, bare, reseeded
 from headrace._recipe.images.part_kinds import as_pure
 from headrace._recipe.steps.byte_table import Pointwise, table
 from headrace._recipe.steps.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described

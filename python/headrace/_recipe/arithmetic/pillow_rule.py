@@ -82,8 +82,9 @@ def _pass(pixels: Pixels, matrix: npt.NDArray[np.int64]) -> Pixels:
     return passed
 
 
-def resize(pixels: Pixels, height: int, width: int, filter: str, vertical_first: bool) -> Pixels:
-    """Resizes bytes (H, W, C) to (height, width, C) as Pillow does, in plain numpy, with a given order of passes."""
+def modelled_resize(pixels: Pixels, height: int, width: int, filter: str, vertical_first: bool) -> Pixels:
+    """Resizes bytes (H, W, C) to (height, width, C) as Pillow does, in plain numpy, with a given order of
+    passes; `probe` compares Pillow with both orders."""
     for axis in (0, 1) if vertical_first else (1, 0):
         size = (height, width)[axis]
         if pixels.shape[axis] != size:
@@ -154,7 +155,7 @@ def probe() -> ProbeReport:
         in_h, in_w, out_h, out_w = case
         pixels = noise.integers(0, 256, (in_h, in_w, 3), dtype=np.uint8)
         made = np.asarray(Image.fromarray(pixels).resize((out_w, out_h), resample=FILTERS["bilinear"]))
-        ours = {first: resize(pixels, out_h, out_w, "bilinear", first) for first in (False, True)}
+        ours = {first: modelled_resize(pixels, out_h, out_w, "bilinear", first) for first in (False, True)}
         fitting = [name for name in fitting if np.array_equal(made, ours[ORDERS[name](*case)])]
     seconds = time.perf_counter() - begin
     return ProbeReport(PIL.__version__, expected_order(PIL.__version__), tuple(fitting), len(_CASES), seconds)

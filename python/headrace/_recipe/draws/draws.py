@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._recipe.draws.draw_weights import chain_weights, gaussian_weights
 from headrace._recipe.draws.policy_numbers import normals, policy_numbers
-from headrace._recipe.draws.warp_numbers import warp_numbers
+from headrace._recipe.draws.warp_matrices import warp_numbers
+from headrace._recipe.draws.weights_from_draws import chain_weights, gaussian_weights
 from headrace._recipe.steps.draw_columns import (
     AnyColumn,
     ChainWeights,

@@ -33,7 +33,7 @@ class GaussianWeight:
 
 @dataclass(frozen=True)
 class WarpNumber:
-    """One of the `count` numbers of a warp's matrix, or of a box, computed from draws; see `draws.warp_numbers`.
+    """One of the `count` numbers of a warp's matrix, or of a box, computed from draws; see `warp_matrices`.
 
     Attributes:
         rule: how they are computed: ``"turn"``, ``"affine"``, ``"perspective"`` or ``"box"``.
@@ -93,7 +93,7 @@ class PolicyNumber:
 
 @dataclass(frozen=True)
 class ChainWeights:
-    """One of the `count` weights of AugMix's chains, or the factor after them; see `draw_weights.chain_weights`.
+    """One of the `count` weights of AugMix's chains, or the factor after them; see `weights_from_draws.chain_weights`.
 
     Attributes:
         drawn: column, uniform in [0, 1), that seeds the generator of the weights.

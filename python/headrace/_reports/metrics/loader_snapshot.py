@@ -79,5 +79,5 @@ def _look_at(loader: Any, name: str, length: int, judged: bool) -> Look:
         native or loader.batch_size is not None,
         pace.quiet_ns() / 1e9,
         stats,
-        Totals.of(stats, counted, failed),
+        Totals.of_epoch(stats, counted, failed),
     )

@@ -35,8 +35,8 @@ class Totals:
     python_s: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, stats: Any, samples: int, failed: int) -> Totals:
-        """Returns those of one epoch, of its ``Stats``."""
+    def of_epoch(cls, stats: Any, samples: int, failed: int) -> Totals:
+        """Returns the totals of one epoch, from its ``Stats``; `plus` adds epochs."""
         return cls(
             1,
             stats.waits.batches,

@@ -20,7 +20,7 @@ from headrace._base.exceptions import is_a, named_words_of, words_of
 from headrace._base.native import core
 from headrace._base.text import printable
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.clients.connection import Door, open_door
+from headrace._storage.remote.clients.connection import Client, open_client
 from headrace._storage.remote.clients.responses import Stamp, TemporaryError, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.network import Network
@@ -97,7 +97,7 @@ class Fetcher:
         self._reserved: list[tuple[int, Callable[[int], RemoteObject]]] = []
         self._known: dict[tuple[object, ...], RemoteObject] = {}
         self._objects: dict[int, RemoteObject] = {}
-        self._doors: dict[tuple[str, str], Door] = {}
+        self._clients: dict[tuple[str, str], Client] = {}
         self._tasks: set[asyncio.Task[object]] = set()
         self._writers = ThreadPoolExecutor(_WRITERS, "headrace cache")
         self._closed = False
@@ -207,11 +207,11 @@ class Fetcher:
 
     async def stamp(self, url: str, options: Mapping[str, object]) -> Stamp:
         """Returns the stamp of an object."""
-        return await self.attempts.run(url, lambda: self.door(url, options).stamp(url), self._urgent)
+        return await self.attempts.run(url, lambda: self.client(url, options).stamp(url), self._urgent)
 
     async def first(self, url: str, options: Mapping[str, object], length: int) -> tuple[bytes, Stamp]:
         """Returns the first bytes of an object, and its stamp, with one request where the protocol has both in one."""
-        data, stamp = await self.attempts.run(url, lambda: self.door(url, options).first(url, length), self._urgent)
+        data, stamp = await self.attempts.run(url, lambda: self.client(url, options).first(url, length), self._urgent)
         self._bytes_read += len(data)
         return data, stamp
 
@@ -220,17 +220,17 @@ class Fetcher:
     ) -> bytes:
         """Returns bytes of an object, without any cache."""
         small = end is not None and end - begin <= _SMALL
-        call = lambda: self.door(url, options).read(url, begin, end, stamp)  # noqa: E731
+        call = lambda: self.client(url, options).read(url, begin, end, stamp)  # noqa: E731
         data, _ = await self.attempts.run(url, call, self._urgent, small=small)
         self._bytes_read += len(data)
         return data
 
-    def door(self, url: str, options: Mapping[str, object]) -> Door:
+    def client(self, url: str, options: Mapping[str, object]) -> Client:
         """Returns the way to a URL. Called in the loop."""
         key = (host(url) if protocol(url) in ("http", "https") else protocol(url), repr(sorted(options.items())))
-        if key not in self._doors:
-            self._doors[key] = open_door(url, options, 2 * self.network.requests)
-        return self._doors[key]
+        if key not in self._clients:
+            self._clients[key] = open_client(url, options, 2 * self.network.requests)
+        return self._clients[key]
 
     def _on_demand(self) -> None:
         demands = self.store.demands()
@@ -288,8 +288,8 @@ class Fetcher:
 
     async def _offer(self, one: RemoteObject, stamp: Stamp) -> None:
         """Registers an object with the native reader, if there is a URL for it."""
-        with suppress(OSError, TemporaryError):  # the door says it again when it reads
-            way = await self.door(one.url, one.options).plain_url(one.url)
+        with suppress(OSError, TemporaryError):  # the client says it again when it reads
+            way = await self.client(one.url, one.options).plain_url(one.url)
             if way is not None:
                 self._plain.add(one.number, way, stamp, lead=one.lead, tar=one.tar)
 
@@ -305,7 +305,7 @@ class Fetcher:
         if begin == end:
             data: bytes = b""
         else:
-            call = lambda: self.door(one.url, one.options).read(one.url, begin, end, one.stamp)  # noqa: E731
+            call = lambda: self.client(one.url, one.options).read(one.url, begin, end, one.stamp)  # noqa: E731
             data, found = await self.attempts.run(one.url, call, gate, small=end - begin <= _SMALL, failed=failed)
             one.stamp = one.stamp if one.stamp is not None and one.stamp.tag else found
         self._bytes_read += len(data)
@@ -334,9 +334,9 @@ class Fetcher:
         return "the index does not fit the shard: a member of another name is there; remove the index beside the shard"
 
     async def _fetch_whole(self, one: RemoteObject, key: Range, gate: asyncio.Semaphore) -> None:
-        door = self.door(one.url, one.options)
+        client = self.client(one.url, one.options)
         if self.disk is not None and not one.cached:
-            one.stamp = await self.attempts.run(one.url, lambda: door.stamp(one.url), gate)
+            one.stamp = await self.attempts.run(one.url, lambda: client.stamp(one.url), gate)
             one.cached = self.disk.beginning(one.url, one.options, one.stamp)
         if one.cached and one.stamp is not None:
             path = DiskCache.entry(one.cached, key.offset, key.length)
@@ -344,7 +344,7 @@ class Fetcher:
             if found is not None:
                 self.store.put(*key, found, from_disk=True)
                 return
-        call = lambda: door.read(one.url, 0, None, one.stamp)  # noqa: E731
+        call = lambda: client.read(one.url, 0, None, one.stamp)  # noqa: E731
         data, stamp = await self.attempts.run(one.url, call, gate, small=False)
         one.stamp = one.stamp or stamp
         self._bytes_read += len(data)
@@ -377,8 +377,8 @@ class Fetcher:
                 task.cancel()
             await asyncio.wait(self._tasks, timeout=_CLOSING_S / (2 * _CANCELLATIONS))
         await self._plain.end()
-        for door in self._doors.values():
-            await door.close()
+        for client in self._clients.values():
+            await client.close()
 
 
 def _joined(ranges: list[Range]) -> list[list[Range]]:

@@ -29,7 +29,7 @@ class PlainHttp:
     """Owns the native reader, which exists once an object is known that it can read. Any thread may call it.
 
     Args:
-        again: called in the loop with ranges that must be read through the object's door.
+        again: called in the loop with ranges that must be read through the object's client.
     """
 
     def __init__(self, store: core.ByteStore, network: Network, loop: asyncio.AbstractEventLoop, again: Again) -> None:

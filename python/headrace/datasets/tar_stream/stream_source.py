@@ -1,4 +1,4 @@
-"""The source of a stream: samples that were read a moment ago, or are found again by their numbers."""
+"""The samples of a TarStream by their numbers: those that were read a moment ago, or are found again."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import headrace
 from headrace import AutoWorkers, DataLoader
 from headrace import transforms as T
 from headrace._engine.counters.epoch_timing import Pace, Seen
-from headrace._loading.autotune import epoch_tuner, worker_tuner
+from headrace._loading.autotune import thread_tuner, worker_tuner
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.autotune.tuner import Choice, Tuner
 from headrace._loading.bottleneck.batch_cost import Load, Setting
@@ -39,15 +39,15 @@ class Restless(Tuner):
 def restless(monkeypatch: pytest.MonkeyPatch) -> list[Choice]:
     """Loaders that change their threads and depth with nearly every batch; returns the choices that were in force."""
     for name in ("_WINDOW_NS", "_SETTLE_NS", "_SLOW_NS", "_SAMPLES", "_BATCHES"):
-        monkeypatch.setattr(epoch_tuner, name, 0)
+        monkeypatch.setattr(thread_tuner, name, 0)
     seen: list[Choice] = []
-    apply = epoch_tuner.Tuning._apply
+    apply = thread_tuner.Tuning._apply
 
     def noted(self: Any) -> None:
         apply(self)
         seen.append(self._in_force)
 
-    monkeypatch.setattr(epoch_tuner.Tuning, "_apply", noted)
+    monkeypatch.setattr(thread_tuner.Tuning, "_apply", noted)
     return seen
 
 
@@ -273,7 +273,7 @@ class Clockwork:
 def clockwork(tuner: Tuner) -> tuple[Clockwork, Any, Pace]:
     made = Clockwork()
     pace = Pace(lambda: Seen({"read": made.now, "idle": 0}, {"read": made.made}, count=1))
-    return made, epoch_tuner.Tuning(tuner, pace, made, made, clock=made.clock), pace
+    return made, thread_tuner.Tuning(tuner, pace, made, made, clock=made.clock), pace
 
 
 def test_slow_batches_are_tuned_while_they_are_awaited() -> None:

@@ -13,8 +13,8 @@ from PIL import Image
 from headrace import DataLoader, Fields, ImageArray
 from headrace._lowering import lower
 from headrace._recipe.arithmetic import tensor_rule
-from headrace._recipe.draws.draw_weights import chain_weights
 from headrace._recipe.draws.draws import Draws
+from headrace._recipe.draws.weights_from_draws import chain_weights
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps.draw_columns import SumWeights
 from made_everywhere import assert_made

@@ -13,8 +13,8 @@ from timm_feed import Fed
 
 from headrace import DataLoader, Fields, ImageArray
 from headrace._lowering import lower
-from headrace._recipe.draws.draw_weights import chain_weights
 from headrace._recipe.draws.draws import Draws
+from headrace._recipe.draws.weights_from_draws import chain_weights
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.draw_columns import ChainWeights

@@ -13,7 +13,7 @@ from headrace import transforms as T
 from headrace._base.native import core
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.arithmetic import blur_rule
-from headrace._recipe.draws.draw_weights import gaussian_weights
+from headrace._recipe.draws.weights_from_draws import gaussian_weights
 from support import TENSOR, assert_same, pictures
 
 pytestmark = pytest.mark.slow

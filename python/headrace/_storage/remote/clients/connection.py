@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from headrace._storage.remote.clients.fsspec_client import PlainDoor
-from headrace._storage.remote.clients.http_client import HttpDoor
+from headrace._storage.remote.clients.fsspec_client import FsspecClient
+from headrace._storage.remote.clients.http_client import HttpClient
 from headrace._storage.remote.clients.responses import PlainUrl, Stamp
-from headrace._storage.remote.clients.s3_client import S3Door, may_sign
+from headrace._storage.remote.clients.s3_client import S3Client, may_sign
 from headrace._storage.remote.urls import protocol
 
 _NO_RETRIES = {"max_attempts": 0}  # botocore's own would hide errors and add requests
 
 
-class Door(Protocol):
+class Client(Protocol):
     """Reads objects. Raises TemporaryError where another try may help, and OSError where it does not."""
 
     async def stamp(self, url: str) -> Stamp: ...
@@ -47,7 +47,7 @@ def check_installed(url: str) -> None:
         raise ValueError(f"fsspec knows no protocol {protocol(url)!r}") from None
 
 
-def open_door(url: str, options: Mapping[str, object], requests: int) -> Door:
+def open_client(url: str, options: Mapping[str, object], requests: int) -> Client:
     """Returns the way to a URL's objects. Called in the event loop that reads.
 
     Args:
@@ -63,12 +63,14 @@ def open_door(url: str, options: Mapping[str, object], requests: int) -> Door:
         given |= {"asynchronous": True, "loop": asyncio.get_running_loop()}
     given["skip_instance_cache"] = True
     if protocol(url) in ("http", "https"):
-        return HttpDoor(kind(**_without_limit(given)), plain=not (options or _has_defaults("http", "https")))
+        return HttpClient(kind(**_without_limit(given)), plain=not (options or _has_defaults("http", "https")))
     if protocol(url) in ("s3", "s3a"):
         own = {"retries": _NO_RETRIES, "max_pool_connections": requests}
         given["config_kwargs"] = own | dict(given.get("config_kwargs") or {})
-        return S3Door(kind(**given), _web_door(given) if may_sign(options) and not _has_defaults("s3", "s3a") else None)
-    return PlainDoor(kind(**given))
+        return S3Client(
+            kind(**given), _web_client(given) if may_sign(options) and not _has_defaults("s3", "s3a") else None
+        )
+    return FsspecClient(kind(**given))
 
 
 def _without_limit(given: dict[str, Any]) -> dict[str, Any]:
@@ -81,13 +83,13 @@ def _without_limit(given: dict[str, Any]) -> dict[str, Any]:
     return given | {"client_kwargs": client} if client else given
 
 
-def _web_door(given: Mapping[str, Any]) -> HttpDoor:
+def _web_client(given: Mapping[str, Any]) -> HttpClient:
     """Reads signed URLs; a proxy that the environment names is used, as S3's own client does."""
     import fsspec
 
     shared = {name: given[name] for name in ("asynchronous", "loop", "skip_instance_cache")}
     options = _without_limit(shared | {"client_kwargs": {"trust_env": True}, "encoded": True})
-    return HttpDoor(fsspec.get_filesystem_class("https")(**options))
+    return HttpClient(fsspec.get_filesystem_class("https")(**options))
 
 
 def _has_defaults(*protocols: str) -> bool:

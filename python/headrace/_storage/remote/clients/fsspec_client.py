@@ -1,4 +1,4 @@
-"""Reads objects through any other file system of fsspec, by its documented methods alone."""
+"""Reads objects through any file system of fsspec other than HTTP and S3, by its documented methods alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAGS = (
 _TRUSTED_S = 10.0  # a stamp is taken again after a read if it is older
 
 
-class PlainDoor:
+class FsspecClient:
     """Asynchronous file systems are awaited; others are called in threads. Answers do not name their object, so the
     stamp is taken again after a read, at most every ten seconds for one object."""
 

@@ -16,7 +16,7 @@ from headrace._storage.remote.clients.responses import (
 )
 
 
-class HttpDoor:
+class HttpClient:
     """Reads through the session, with the headers and the credentials, of fsspec's HTTP file system.
 
     Args:

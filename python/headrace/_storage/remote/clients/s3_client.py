@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace._base.exceptions import built_in
-from headrace._storage.remote.clients.http_client import HttpDoor
+from headrace._storage.remote.clients.http_client import HttpClient
 from headrace._storage.remote.clients.responses import (
     ChangedError,
     PlainUrl,
@@ -31,7 +31,7 @@ def may_sign(options: Mapping[str, Any]) -> bool:
     return options.keys() <= _SIGNED and (options.get("client_kwargs") or {}).keys() <= _SIGNED_CLIENT
 
 
-class S3Door:
+class S3Client:
     """Reads with the client and the credentials of s3fs.
 
     Args:
@@ -39,7 +39,7 @@ class S3Door:
         web: reads URLs that the client signs, which takes less of the processor than the client; None: not to be used.
     """
 
-    def __init__(self, fs: Any, web: HttpDoor | None = None) -> None:
+    def __init__(self, fs: Any, web: HttpClient | None = None) -> None:
         self._fs, self._web = fs, web
         self._signs = web is not None
         self._signatures: dict[str, tuple[str, float]] = {}

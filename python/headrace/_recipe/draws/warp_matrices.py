@@ -1,4 +1,4 @@
-"""The numbers of warps' matrices and of boxes that are computed from draws, for a whole batch.
+"""The matrices of warps, and the boxes of blurs, computed from the draws of a whole batch.
 
 Python's own sine and cosine: numpy's differ from them, and torchvision and Pillow use Python's.
 """

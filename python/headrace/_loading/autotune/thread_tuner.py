@@ -1,4 +1,5 @@
-"""Measures the windows of one epoch for the tuner, and puts its choice into force."""
+"""Tunes native threads and prefetch while an epoch runs, by its windows of batches. `worker_tuner` does it for torch's
+processes, between epochs."""
 
 from __future__ import annotations
 
