@@ -27,7 +27,7 @@ ATTEMPTS = {
 
 @pytest.mark.parametrize("name", ATTEMPTS)
 @pytest.mark.parametrize("workers", [0, 2])
-def test_what_can_be_done_with_a_batch(name, workers):
+def test_what_can_be_done_with_a_batch(name: str, workers: int) -> None:
     """A tensor over a slot cannot grow in place: torch raises the error that it raises for tensors from its workers."""
     data = EncodedImages(pictures(4), None, train(8))
     torchs = next(iter(TorchDataLoader(data, 4, num_workers=workers)))
@@ -49,7 +49,7 @@ HOLDERS = {
 
 
 @pytest.mark.parametrize("name", HOLDERS)
-def test_what_still_holds_a_batch_keeps_it_as_it_was(name):
+def test_what_still_holds_a_batch_keeps_it_as_it_was(name: str) -> None:
     """Without workers, memory is reused, but not while anything refers to it."""
     loader = DataLoader(EncodedImages(pictures(24), None, train(8)), 4, num_workers=0, seed=1)
     held, copies = [], []
@@ -65,7 +65,7 @@ def test_what_still_holds_a_batch_keeps_it_as_it_was(name):
         assert same
 
 
-def test_memory_is_used_again_once_nothing_holds_it():
+def test_memory_is_used_again_once_nothing_holds_it() -> None:
     pool = StoragePool(2)
     address = {pool.take(1000).data_ptr() for _ in range(5)}
     assert len(address) == 1

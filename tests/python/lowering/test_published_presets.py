@@ -42,7 +42,7 @@ def presets(torchvision: ModuleType, kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "least"), [("ImageClassification", 25), ("SemanticSegmentation", 1), ("ObjectDetection", 1)]
 )
-def test_torchvisions_weights(torchvision, kind, least):
+def test_torchvisions_weights(torchvision: ModuleType, kind: str, least: int) -> None:
     found = presets(torchvision, kind)
     assert len(found) >= least
     for transform in found.values():
@@ -50,12 +50,12 @@ def test_torchvisions_weights(torchvision, kind, least):
 
 
 @pytest.mark.pixels
-def test_a_segmentation_preset_without_resize(torchvision):
+def test_a_segmentation_preset_without_resize(torchvision: ModuleType) -> None:
     preset = importlib.import_module("torchvision.transforms._presets").SemanticSegmentation
     assert_native(preset(resize_size=None))
 
 
-def test_videos_have_no_native_preset(torchvision):
+def test_videos_have_no_native_preset(torchvision: ModuleType) -> None:
     """They take tensors of several frames, not images."""
     for kind in ("VideoClassification", "OpticalFlow"):
         for transform in presets(torchvision, kind).values():
@@ -69,7 +69,7 @@ def lower_leaves(transform: Any) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.pixels
-def test_timms_weights(torchvision):
+def test_timms_weights(torchvision: ModuleType) -> None:
     """All different configurations of timm's weights, for evaluation: crops, squashes, borders."""
     pytest.importorskip("timm", exc_type=ImportError)
     with warnings.catch_warnings():

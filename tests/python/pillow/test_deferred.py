@@ -11,6 +11,7 @@ import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def same(ours: Any, theirs: Any) -> None:
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("seed", range(40))
-def test_random_chains_are_pillows(seed, photographs):
+def test_random_chains_are_pillows(seed: int, photographs: list[Path]) -> None:
     path = photographs[seed % len(photographs)]
     ours, theirs = headrace.pillow.open(path), Image.open(path)
     one, other = random.Random(seed), random.Random(seed)
@@ -79,7 +80,7 @@ def test_random_chains_are_pillows(seed, photographs):
 
 
 @pytest.mark.pixels
-def test_crops_of_real_files(imagenet_dev):
+def test_crops_of_real_files(imagenet_dev: Path) -> None:
     for number, path in enumerate(sorted(imagenet_dev.rglob("*.JPEG"))):
         made = []
         for open_ in (headrace.pillow.open, Image.open):
@@ -109,7 +110,7 @@ def outcome(open_: Any, path: Path) -> Any:
         return type(error), str(error)
 
 
-def test_odd_and_broken_files(hard_dev):
+def test_odd_and_broken_files(hard_dev: Path) -> None:
     with silent_pillow(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         files = hard_files(hard_dev)
@@ -118,7 +119,7 @@ def test_odd_and_broken_files(hard_dev):
     assert len(files) > 300
 
 
-def test_a_chain_is_not_decoded_before_its_pixels_are_read(file, monkeypatch):
+def test_a_chain_is_not_decoded_before_its_pixels_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = headrace.pillow.open(file)
     assert is_deferred(image) and type(image) is JpegImageFile
     chain = image.convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(Image.Transpose.ROTATE_90)
@@ -136,7 +137,7 @@ def test_a_chain_is_not_decoded_before_its_pixels_are_read(file, monkeypatch):
     same(chain, Image.open(file).convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(2))
 
 
-def test_files_are_closed_as_pillow_does(file):
+def test_files_are_closed_as_pillow_does(file: Path) -> None:
     before = descriptors()
     images = [headrace.pillow.open(file) for _ in range(5)]
     assert descriptors() == before + 5
@@ -155,7 +156,7 @@ def test_files_are_closed_as_pillow_does(file):
         plain.convert("RGB").tobytes()
 
 
-def test_errors_are_raised_where_pillow_raises_them(file):
+def test_errors_are_raised_where_pillow_raises_them(file: Path) -> None:
     calls = [
         lambda image: image.resize((0, 5)),
         lambda image: image.resize((5, 5), 99),
@@ -175,7 +176,7 @@ def test_errors_are_raised_where_pillow_raises_them(file):
         assert raised[0] == raised[1]
 
 
-def test_a_truncated_file(file, tmp_path):
+def test_a_truncated_file(file: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.jpg"
     cut.write_bytes(file.read_bytes()[:-2000])
     with headrace.pillow.open(cut) as image, pytest.raises(OSError, match="truncated"):
@@ -187,7 +188,7 @@ def test_a_truncated_file(file, tmp_path):
     assert outcome(headrace.pillow.open, cut) == outcome(Image.open, cut)
 
 
-def test_in_place_changes_reach_one_image(file):
+def test_in_place_changes_reach_one_image(file: Path) -> None:
     image = headrace.pillow.open(file).resize((20, 20))
     half = image.crop((0, 0, 10, 20))
     ImageDraw.Draw(image).rectangle((0, 0, 9, 9), fill=(1, 2, 3))
@@ -199,7 +200,7 @@ def test_in_place_changes_reach_one_image(file):
     assert image.crop((10, 0, 20, 20)) == half
 
 
-def test_copies_pickles_and_equality(file):
+def test_copies_pickles_and_equality(file: Path) -> None:
     expected = Image.open(file).convert("L").resize((31, 17))
     for copied in (copy.copy, copy.deepcopy, lambda image: pickle.loads(pickle.dumps(image)), Image.Image.copy):
         same(copied(headrace.pillow.open(file).convert("L").resize((31, 17))), expected)
@@ -209,7 +210,7 @@ def test_copies_pickles_and_equality(file):
     same(pickle.loads(pickle.dumps(headrace.pillow.open(file))), pickle.loads(pickle.dumps(Image.open(file))))
 
 
-def test_what_is_not_deferred(file, tmp_path):
+def test_what_is_not_deferred(file: Path, tmp_path: Path) -> None:
     inks = tmp_path / "cmyk.jpg"
     Image.open(file).convert("CMYK").save(inks)
     png = tmp_path / "a.png"
@@ -230,7 +231,7 @@ def test_what_is_not_deferred(file, tmp_path):
     same(*thumbnails)
 
 
-def test_file_objects(file):
+def test_file_objects(file: Path) -> None:
     expected = Image.open(file).convert("RGB").resize((40, 30))
     with file.open("rb") as stream:
         image = headrace.pillow.open(stream)
@@ -241,7 +242,9 @@ def test_file_objects(file):
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.processes)])
-def test_torchs_loader_delivers_the_same_batches(T, photographs, torchvision, workers):
+def test_torchs_loader_delivers_the_same_batches(
+    T: ModuleType, photographs: list[Path], torchvision: ModuleType, workers: int
+) -> None:
     """Random numbers included: torchvision draws them as before."""
     steps = [T.RandomResizedCrop(48), T.RandomHorizontalFlip(), T.ColorJitter(0.3), T.RandomRotation(20)]
     steps += [T.ToTensor(), T.Normalize([0.5] * 3, [0.2] * 3)] if T is torchvision.transforms else [T.PILToTensor()]
@@ -258,7 +261,7 @@ def test_torchs_loader_delivers_the_same_batches(T, photographs, torchvision, wo
         assert assert_same(epoch(), expected) == len(expected)
 
 
-def test_many_crops_of_one_file_decode_it_once(file, monkeypatch):
+def test_many_crops_of_one_file_decode_it_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded = []
     native = headrace.pillow.file_pixels.core
     whole, fuse = native.decode_whole, native.decode_fuse
@@ -272,7 +275,7 @@ def test_many_crops_of_one_file_decode_it_once(file, monkeypatch):
     assert decoded == ["crop", "crop", "whole"]
 
 
-def test_threads_share_deferred_images(file):
+def test_threads_share_deferred_images(file: Path) -> None:
     """Some record further operations while others make the pixels, of the file and of what was recorded."""
     want = Image.open(file).crop((3, 4, 90, 80)).tobytes()
     half = Image.open(file).resize((50, 40)).tobytes()
@@ -292,7 +295,7 @@ def test_threads_share_deferred_images(file):
             assert set(pool.map(work, range(4))) == {(want, half)}
 
 
-def test_install_and_uninstall(file):
+def test_install_and_uninstall(file: Path) -> None:
     plain = Image.open
     with headrace.pillow.deferred():
         assert deferred_in(Image.open(file))

@@ -180,5 +180,5 @@ def different(files: list[bytes], folder: Path, seeds: range) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_random_programs_see_what_pillow_shows(files, tmp_path):
+def test_random_programs_see_what_pillow_shows(files: list[bytes], tmp_path: Path) -> None:
     assert different(files, tmp_path, range(PROGRAMS))[:3] == []

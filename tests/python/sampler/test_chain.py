@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch.utils.data import BatchSampler, SequentialSampler
@@ -40,7 +43,7 @@ def pair():
     return one
 
 
-def test_each_sampler_of_a_chain_comes_once():
+def test_each_sampler_of_a_chain_comes_once() -> None:
     inner = SequentialSampler(range(6))
     outer = BatchSampler(inner, 2, drop_last=False)
     assert list(sampler_chain(outer)) == [outer, inner]
@@ -50,7 +53,7 @@ def test_each_sampler_of_a_chain_comes_once():
 
 @pytest.mark.parametrize("make", [Itself, pair])
 @pytest.mark.parametrize("arguments", [{}, {"seed": 0}, {"num_workers": 1}])
-def test_a_loader_of_a_sampler_whose_chain_leads_back(make, arguments):
+def test_a_loader_of_a_sampler_whose_chain_leads_back(make: Callable[..., Any], arguments: dict[str, Any]) -> None:
     of_samples = DataLoader(list(range(6)), 2, sampler=make(), **arguments)
     of_batches = DataLoader(list(range(6)), batch_sampler=BatchSampler(make(), 2, False), **arguments)
     for loader in (of_samples, of_batches):
@@ -58,7 +61,7 @@ def test_a_loader_of_a_sampler_whose_chain_leads_back(make, arguments):
 
 
 @pytest.mark.parametrize("make", [Itself, pair])
-def test_a_native_loader_of_a_sampler_whose_chain_leads_back(make):
+def test_a_native_loader_of_a_sampler_whose_chain_leads_back(make: Callable[..., Any]) -> None:
     loader = DataLoader(Columns({"x": torch.arange(6)}), 2, sampler=make())
     assert loader.native
     assert [batch["x"].tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5]]

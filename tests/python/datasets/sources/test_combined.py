@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +55,7 @@ def some() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", some())
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_are_torchs(name, workers):
+def test_batches_are_torchs(name: str, workers: int) -> None:
     dataset = some()[name]
     loaders = [
         kind(dataset, 3, True, generator=torch.Generator().manual_seed(4), num_workers=count)
@@ -69,7 +71,7 @@ def test_batches_are_torchs(name, workers):
 
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("name", ["nested", "a subset of joined", "joined subsets"])
-def test_random_batches_are_the_oracles(name, device):
+def test_random_batches_are_the_oracles(name: str, device: str | None) -> None:
     dataset = some()[name]
     shared = train(8)
     for one in leaves(dataset):
@@ -88,14 +90,14 @@ def leaves(dataset: Any) -> list[Any]:
     return [dataset]
 
 
-def test_draws_follow_the_subsets_own_index():
+def test_draws_follow_the_subsets_own_index() -> None:
     whole, part = DataLoader(blobs(6, train(8)), 6, seed=2), DataLoader(Subset(blobs(6, train(8)), [5, 0]), 2, seed=2)
     (images, _), (some_images, labels) = next(iter(whole)), next(iter(part))
     assert labels.tolist() == [5, 0]
     assert not torch.equal(some_images[0], images[5]) and not torch.equal(some_images[1], images[0])
 
 
-def test_equal_transforms_need_not_be_one_object():
+def test_equal_transforms_need_not_be_one_object() -> None:
     parts = [blobs(4, train(8)), blobs(4, train(8))]
     assert DataLoader(ConcatDataset(parts)).native
     parts[1].transform = train(9)
@@ -104,7 +106,7 @@ def test_equal_transforms_need_not_be_one_object():
     assert "have transforms with different results; give them the same transform" in str(loader.explain())
 
 
-def test_a_transform_exchanged_in_one_part_is_seen():
+def test_a_transform_exchanged_in_one_part_is_seen() -> None:
     parts = [blobs(4, FIXED), blobs(4, FIXED)]
     loader = DataLoader(ConcatDataset(parts), 8)
     parts[0].transform = parts[1].transform = train(6)
@@ -115,7 +117,7 @@ def test_a_transform_exchanged_in_one_part_is_seen():
         list(loader)
 
 
-def test_an_exchanged_list_of_indices_is_seen():
+def test_an_exchanged_list_of_indices_is_seen() -> None:
     subset = Subset(blobs(8, FIXED), [1, 2])
     loader = DataLoader(subset, 2)
     assert next(iter(loader))[1].tolist() == [1, 2]
@@ -125,7 +127,7 @@ def test_an_exchanged_list_of_indices_is_seen():
     assert [labels.tolist() for _, labels in loader] == [[5, 7], [1]] and loader.native
 
 
-def test_locations_are_those_of_the_files(tmp_path):
+def test_locations_are_those_of_the_files(tmp_path: Path) -> None:
     folder = ImageFolder(write_folder(tmp_path), FIXED)
     loader = DataLoader(ConcatDataset([ImageArray(IMAGES, range(9), FIXED), Subset(folder, [5])]), 10)
     assert loader.source.location(9) == folder.location(5) and "array" in loader.source.location(8)
@@ -135,7 +137,7 @@ def test_locations_are_those_of_the_files(tmp_path):
         next(iter(DataLoader(subset)))
 
 
-def test_policies_hold():
+def test_policies_hold() -> None:
     data = Subset(EncodedImages([pictures(1)[0], b"no image", pictures(2)[1]], [0, 1, 2], FIXED), [2, 1, 0])
     with pytest.warns(UserWarning, match="1 samples could not be made and were skipped"):
         assert [labels.tolist() for _, labels in DataLoader(data, 3, on_error="skip")] == [[2, 0]]
@@ -177,7 +179,7 @@ class Foreign(Dataset[Any]):
         (lambda: Subset(blobs(4, FIXED), ["0"]), "indices are not whole numbers"),
     ],
 )
-def test_anything_else_is_torchs(make, words):
+def test_anything_else_is_torchs(make: Callable[..., Any], words: str) -> None:
     loader, theirs = DataLoader(make(), 1), TorchDataLoader(make(), 1)
     assert not loader.native and words in str(loader.explain())
     for a, b in zip(attempts(loader), attempts(theirs), strict=True):
@@ -196,7 +198,7 @@ def attempts(loader: Any) -> list[Any]:
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 @pytest.mark.parametrize("name", ["a subset of joined", "nested", "an array"])
-def test_copies_of_loaders(name, duplicate):
+def test_copies_of_loaders(name: str, duplicate: Callable[..., Any]) -> None:
     loader = DataLoader(some()[name], 2, True, seed=1, num_workers=1)
     again = duplicate(loader)
     assert again.native and again.source.is_current()
@@ -205,7 +207,7 @@ def test_copies_of_loaders(name, duplicate):
     assert again.recipe() is recipe  # the copy sees no change
 
 
-def test_an_array_is_pickled_once():
+def test_an_array_is_pickled_once() -> None:
     data = ImageArray(np.zeros((4, 500, 500, 3), dtype=np.uint8), None, FIXED)
     assert len(pickle.dumps(data)) < 3_100_000
     assert pickle.loads(pickle.dumps(data))[3].shape == (3, 12, 10)

@@ -37,7 +37,7 @@ def ranges(tmp_path: Path) -> Ranges:
 
 
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_batches_are_those_of_the_same_images_in_memory(ranges, device):
+def test_batches_are_those_of_the_same_images_in_memory(ranges: Ranges, device: str | None) -> None:
     options = {"batch_size": 5, "shuffle": True, "seed": 3, "num_workers": 2, "device": device}
     loader = DataLoader(ranges, **options)
     assert loader.native
@@ -46,14 +46,14 @@ def test_batches_are_those_of_the_same_images_in_memory(ranges, device):
     assert [ranges.read(i) for i in range(COUNT)] == list(pictures(COUNT))
 
 
-def test_a_pickled_dataset_reads_the_same(ranges, monkeypatch, tmp_path):
+def test_a_pickled_dataset_reads_the_same(ranges: Ranges, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     copy = pickle.loads(pickle.dumps(ranges))
     assert copy.fingerprint() == ranges.fingerprint()
     assert [copy.read(i) for i in range(COUNT)] == list(pictures(COUNT))
 
 
-def test_relative_paths_survive_a_change_of_the_folder(tmp_path, monkeypatch):
+def test_relative_paths_survive_a_change_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths, *arrays = write(tmp_path)
     monkeypatch.chdir(tmp_path)
     ranges = Ranges([path.name for path in paths], *arrays, transform=train(32))
@@ -62,7 +62,7 @@ def test_relative_paths_survive_a_change_of_the_folder(tmp_path, monkeypatch):
     assert assert_same(loader, list(loader.reference())) == 3
 
 
-def test_files_are_closed_with_the_table(ranges):
+def test_files_are_closed_with_the_table(ranges: Ranges) -> None:
     before = descriptors()
     loader = DataLoader(ranges, 4, num_workers=2)
     list(loader)
@@ -71,7 +71,7 @@ def test_files_are_closed_with_the_table(ranges):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed"])
-def test_a_file_that_changed_is_one_clear_error(ranges, damage):
+def test_a_file_that_changed_is_one_clear_error(ranges: Ranges, damage: str) -> None:
     path = Path(ranges.paths[0])
     if damage == "truncated":
         os.truncate(path, int(ranges.offsets[COUNT - 3]) + 1)
@@ -84,7 +84,7 @@ def test_a_file_that_changed_is_one_clear_error(ranges, damage):
         ranges[21]
 
 
-def test_a_file_that_is_missing_is_named(tmp_path):
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     paths, *arrays = write(tmp_path)
     ranges = Ranges(paths, *arrays, transform=train(32))
     paths[1].unlink()
@@ -94,7 +94,7 @@ def test_a_file_that_is_missing_is_named(tmp_path):
         Ranges(paths, *arrays)
 
 
-def test_arrays_that_do_not_fit_are_refused(tmp_path):
+def test_arrays_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     paths, file_of, offsets, lengths = write(tmp_path)
     with pytest.raises(ValueError, match="differ in length"):
         Ranges(paths, file_of, offsets[1:], lengths)

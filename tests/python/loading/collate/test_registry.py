@@ -49,7 +49,7 @@ def entries():
 @pytest.mark.parametrize(
     "key", [int, float, str, torch.Tensor, np.ndarray, tuple, list, dict, object, Number, np.int64], ids=str
 )
-def test_entries_of_built_in_types(entries, key, workers, tmp_path):
+def test_entries_of_built_in_types(entries, key: type, workers: int, tmp_path: Path) -> None:
     for source in SOURCES:
         (tmp_path / source).mkdir()
         data = getattr(changing, source)(tmp_path / source)
@@ -69,7 +69,7 @@ def test_entries_of_built_in_types(entries, key, workers, tmp_path):
 USUAL = dict(default_collate_fn_map)
 
 
-def test_an_entry_changes_during_an_epoch(entries, tmp_path):
+def test_an_entry_changes_during_an_epoch(entries, tmp_path: Path) -> None:
     data = changing.folder(tmp_path)
     iterators = [iter(kind(data, 3)) for kind in (TorchDataLoader, DataLoader)]
     first = [next(one) for one in iterators]
@@ -79,14 +79,16 @@ def test_an_entry_changes_during_an_epoch(entries, tmp_path):
 
 
 @pytest.mark.parametrize("key", [Label, Sub, (Label, bytearray), complex])
-def test_entries_of_types_that_do_not_occur_keep_the_native_route(entries, key, tmp_path):
+def test_entries_of_types_that_do_not_occur_keep_the_native_route(
+    entries, key: type | tuple[Any, ...], tmp_path: Path
+) -> None:
     entries[key] = marked
     loader = DataLoader(changing.folder(tmp_path), 3)
     assert loader.native
     assert same(list(TorchDataLoader(loader.dataset, 3)), list(loader))
 
 
-def test_an_entry_of_a_label_is_called(entries, tmp_path):
+def test_an_entry_of_a_label_is_called(entries, tmp_path: Path) -> None:
     entries[Label] = marked
     data = changing.folder(tmp_path, [Label() for _ in range(8)])
     loader = DataLoader(data, 4)

@@ -47,7 +47,7 @@ def loader(name: str, **options: Any) -> DataLoader:
 
 
 @pytest.mark.parametrize("name", [*INDICES, *BATCHES])
-def test_each_epoch_is_another_one_and_can_be_resumed_anywhere(name):
+def test_each_epoch_is_another_one_and_can_be_resumed_anywhere(name: str) -> None:
     whole = loader(name)
     epochs = [list(whole) for _ in range(3)]
     orders = [[labels.tolist() for _, labels in epoch] for epoch in epochs]
@@ -69,7 +69,7 @@ def test_each_epoch_is_another_one_and_can_be_resumed_anywhere(name):
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle, workers):
+def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle: bool, workers: int) -> None:
     """As in torch's loader, which first reads its sampler then: Lightning makes iterators before it sets the epoch."""
     steps = T.Compose([T.ToTensor(), T.RandomErasing(1.0, value=1)])
     data = ImageArray(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), range(COUNT), steps)
@@ -95,7 +95,7 @@ def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle, workers
     assert_same(late, epochs[2])
 
 
-def test_what_follows_from_a_late_epoch():
+def test_what_follows_from_a_late_epoch() -> None:
     """The random numbers of out_transform, the state and torch's generator follow the late epoch."""
 
     def noise(batch: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -142,7 +142,7 @@ class Numbers(Dataset):
 @pytest.mark.processes
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("options", [{"seed": 4}, {"seed": None, "sampler": PermutationSampler(Numbers(), seed=4)}])
-def test_a_late_epoch_of_a_loader_that_torch_serves(options, workers):
+def test_a_late_epoch_of_a_loader_that_torch_serves(options: dict[str, Any], workers: int) -> None:
     def made() -> DataLoader:
         loader = DataLoader(Numbers(), 10, "sampler" not in options, num_workers=workers, **options)
         loader.set_epoch(0)
@@ -163,7 +163,7 @@ def test_a_late_epoch_of_a_loader_that_torch_serves(options, workers):
     assert [[batch.tolist() for batch in one] for one in (first, second)] == epochs[:2]
 
 
-def test_a_copy_counts_for_itself():
+def test_a_copy_counts_for_itself() -> None:
     loader = DataLoader(DATA, 4, True, seed=4)
     iterator = iter(loader)
     next(iterator)
@@ -172,7 +172,7 @@ def test_a_copy_counts_for_itself():
     assert (loader.state_dict()["position"], copied.state_dict()["position"]) == (2, 1)
 
 
-def test_a_batch_sampler_that_is_dealt_out_tells_what_it_draws_from():
+def test_a_batch_sampler_that_is_dealt_out_tells_what_it_draws_from() -> None:
     inner = PermutationSampler(DATA)
     ShardedSampler(BatchSampler(inner, 4, False), 2, 0).set_epoch(3)
     assert inner.epoch == 3
@@ -201,7 +201,7 @@ def test_a_batch_sampler_that_is_dealt_out_tells_what_it_draws_from():
         ),
     ],
 )
-def test_a_state_of_another_order_is_refused(then, now):
+def test_a_state_of_another_order_is_refused(then: dict[str, Any], now: dict[str, Any]) -> None:
     before, after = (DataLoader(DATA, seed=4, **options) for options in (then, now))
     after.load_state_dict(after.state_dict())
     with pytest.raises(ValueError, match=r"samples in another way|another drop_last"):
@@ -209,7 +209,7 @@ def test_a_state_of_another_order_is_refused(then, now):
 
 
 @pytest.mark.parametrize("name", ["permutation", "distributed", "sharded", "lengths", "aspect"])
-def test_orders_without_repeats_count_nothing(name, monkeypatch):
+def test_orders_without_repeats_count_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(length: int) -> None:
         raise AssertionError("repeats are counted, which takes memory for each sample")
 
@@ -219,7 +219,7 @@ def test_orders_without_repeats_count_nothing(name, monkeypatch):
         list(loader("repeated"))
 
 
-def test_a_permutation_is_resumed_without_what_lies_before(monkeypatch):
+def test_a_permutation_is_resumed_without_what_lies_before(monkeypatch: pytest.MonkeyPatch) -> None:
     began: list[int] = []
     stock = PermutationSampler.iter_from
 
@@ -238,7 +238,7 @@ def test_a_permutation_is_resumed_without_what_lies_before(monkeypatch):
     assert 12 in began and set(began) <= {0, 12}
 
 
-def test_a_position_beyond_the_end_of_a_permutation():
+def test_a_position_beyond_the_end_of_a_permutation() -> None:
     whole = loader("permutation")
     iter(whole)
     resumed = loader("permutation")

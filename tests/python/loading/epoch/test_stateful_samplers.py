@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ def values(batches: Any) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_run_goes_on_where_it_was_cut(make, workers):
+def test_a_run_goes_on_where_it_was_cut(make: Callable[..., Any], workers: int) -> None:
     """The state of a loader or of its copy resumes a new loader or the same one, also if samples repeat."""
 
     def loader() -> DataLoader[Any]:
@@ -146,7 +146,7 @@ def test_a_run_goes_on_where_it_was_cut(make, workers):
     assert values(whole) == rest
 
 
-def test_the_next_epoch_is_the_samplers_own():
+def test_the_next_epoch_is_the_samplers_own() -> None:
     loader = DataLoader(DATA, 4, sampler=Deck(), seed=1)
     np.random.seed(3)  # noqa: NPY002
     list(loader)
@@ -159,7 +159,7 @@ def test_the_next_epoch_is_the_samplers_own():
     assert values(other) == following
 
 
-def test_looking_ahead_leaves_a_sampler_as_it_was():
+def test_looking_ahead_leaves_a_sampler_as_it_was() -> None:
     loader = DataLoader(DATA, 4, sampler=Deck(), seed=1)
     batches = iter(loader)
     next(batches)
@@ -182,7 +182,7 @@ class Bucketing(Sampler[list[int]]):
         yield from (cards[i : i + 4] for i in range(0, len(cards), 4))
 
 
-def test_what_cannot_be_resumed_is_refused():
+def test_what_cannot_be_resumed_is_refused() -> None:
     loader = DataLoader(DATA, batch_sampler=Bucketing(Deck()))
     next(iter(loader))
     state = loader.state_dict()  # a trainer may request it at any time
@@ -191,7 +191,7 @@ def test_what_cannot_be_resumed_is_refused():
         other.load_state_dict(state)
 
 
-def test_a_state_of_a_sampler_that_lost_its_own():
+def test_a_state_of_a_sampler_that_lost_its_own() -> None:
     state = DataLoader(DATA, 4, sampler=Deck()).state_dict()
 
     class Deck_(Sampler[int]):
@@ -204,14 +204,14 @@ def test_a_state_of_a_sampler_that_lost_its_own():
 
 
 @pytest.mark.parametrize("damage", [3, {"sampler": {}}, []])
-def test_a_damaged_state_of_a_sampler(damage):
+def test_a_damaged_state_of_a_sampler(damage: Any) -> None:
     loader = DataLoader(DATA, 4, sampler=Deck())
     state = loader.state_dict() | {"sampler_state": damage}
     with pytest.raises(ValueError, match="the state is damaged: its sampler_state is"):
         loader.load_state_dict(state)
 
 
-def test_torchdatas_samplers():
+def test_torchdatas_samplers() -> None:
     samplers = pytest.importorskip("torchdata.stateful_dataloader.sampler", reason="torchdata is not installed")
     for make in (
         lambda: samplers.RandomSampler(DATA, generator=torch.Generator().manual_seed(3)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ def recipe_of(T, policy: Any, size: tuple[int, int] | None = SIZE, channels: int
     return lower(T.Compose([policy, *end]), size=size, channels=channels, native_only=True)
 
 
-def test_rand_augment(T):
+def test_rand_augment(T: ModuleType) -> None:
     recipe = recipe_of(T, T.RandAugment(2, 9))
     first, second = recipe.steps
     assert (first.draw, second.draw, len(recipe.columns)) == (0, 2, 4)
@@ -30,7 +31,7 @@ def test_rand_augment(T):
     assert first.branches[10] == (S.Posterize(7),) and first.branches[12] == (S.Autocontrast(),)
 
 
-def test_what_explain_says(T):
+def test_what_explain_says(T: ModuleType) -> None:
     steps = [T.CenterCrop(20), T.RandAugment(), T.TrivialAugmentWide(), T.AutoAugment(), T.PILToTensor()]
     said = [how for _, how in lower(T.Compose(steps)).names[1:4]]
     assert said[0].startswith("native 2 times one of 14 operations (Identity, ShearX, ")
@@ -39,13 +40,13 @@ def test_what_explain_says(T):
     assert said[2] == "native one of 25 pairs of operations, the policy for imagenet"
 
 
-def test_a_gray_image_has_no_saturation(T):
+def test_a_gray_image_has_no_saturation(T: ModuleType) -> None:
     every = recipe_of(T, T.RandAugment(1), channels=1).steps[0].branches
     assert every[7][0].branches == ((), ())  # Color
     assert isinstance(every[6][0].branches[0][0], S.Brightness)
 
 
-def test_magnitudes_that_depend_on_the_size(T):
+def test_magnitudes_that_depend_on_the_size(T: ModuleType) -> None:
     needs = [T.RandAugment(), T.AutoAugment(T.AutoAugmentPolicy.CIFAR10), T.AutoAugment(T.AutoAugmentPolicy.SVHN)]
     for policy in needs:
         with pytest.raises(LoweringError, match=r"Translate[XY] moves .* the size of the image is not known"):
@@ -55,7 +56,7 @@ def test_magnitudes_that_depend_on_the_size(T):
         assert recipe_of(T, policy, None).steps[:-1] == recipe_of(T, policy, SIZE).steps
 
 
-def test_refusals(torchvision, T):
+def test_refusals(torchvision: ModuleType, T: ModuleType) -> None:
     class Mine(T.RandAugment):
         def _augmentation_space(self, *arguments):
             return {"Invert": (torch.tensor(0.0), False)}
@@ -82,7 +83,7 @@ def test_refusals(torchvision, T):
         lower(T.Compose([T.CenterCrop(8), *floats, T.AutoAugment()]), native_only=True)
 
 
-def test_an_operation_of_ones_own_is_refused(torchvision, monkeypatch):
+def test_an_operation_of_ones_own_is_refused(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     T = torchvision.transforms.v2
     space = {"Swirl": (lambda bins, height, width: None, False)}
     monkeypatch.setattr(T.RandAugment, "_AUGMENTATION_SPACE", space)
@@ -90,6 +91,6 @@ def test_an_operation_of_ones_own_is_refused(torchvision, monkeypatch):
         recipe_of(T, T.RandAugment())
 
 
-def test_no_operation_at_all(T):
+def test_no_operation_at_all(T: ModuleType) -> None:
     recipe = recipe_of(T, T.RandAugment(0))
     assert recipe.steps == () and recipe.names[0][1] == "nothing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def assert_native(loader: DataLoader) -> None:
 
 
 @pytest.mark.parametrize("policy", ["RandAugment", "TrivialAugmentWide", "AutoAugment"])
-def test_torchvisions_preset(T, policy):
+def test_torchvisions_preset(T: ModuleType, policy: str) -> None:
     """What torchvision's classification reference trains with."""
     steps = [T.RandomResizedCrop(48), T.RandomHorizontalFlip(), getattr(T, policy)(), T.PILToTensor()]
     steps += [T.ConvertImageDtype(torch.float32), T.Normalize(MEAN, STD), T.RandomErasing(0.5)]
@@ -53,7 +54,7 @@ def test_torchvisions_preset(T, policy):
 
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("name", OURS)
-def test_ours(name, device):
+def test_ours(name: str, device: str | None) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     options: dict[str, Any] = {"batch_size": 16, "shuffle": True, "seed": 9, "num_workers": 2}
@@ -66,7 +67,7 @@ def test_ours(name, device):
         assert_same(loader, list(DataLoader(dataset, **options)))
 
 
-def test_gray_arrays():
+def test_gray_arrays() -> None:
     digits = torch.randint(0, 256, (60, 28, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
     steps = [H.RandAugment(2, 12), H.AutoAugment(H.AutoAugmentPolicy.SVHN), H.RandomAdjustSharpness(2), H.ToTensor()]
     loader = DataLoader(ImageArray(digits, range(60), H.Compose(steps)), 10, seed=2)
@@ -74,7 +75,7 @@ def test_gray_arrays():
     assert loader.verify(6)
 
 
-def test_sizes_that_vary_leave_the_policy_in_python():
+def test_sizes_that_vary_leave_the_policy_in_python() -> None:
     dataset = EncodedImages(pictures(24), range(24), H.Compose([H.RandAugment(), H.RandomResizedCrop(32), *TENSOR]))
     loader = DataLoader(dataset, 8, seed=2, num_workers=2)
     line = next(line for line in loader.explain().lines if "RandAugment" in line.part)

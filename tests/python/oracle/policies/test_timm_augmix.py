@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from timm_feed import Fed
 
 from headrace import DataLoader, Fields, ImageArray
@@ -86,7 +87,9 @@ def fed_timm(policies: ModuleType, policy: Any, step: S.MixChains, row: list[flo
 @pytest.mark.pixels
 @pytest.mark.parametrize("interpolation", ["random", "one"])
 @pytest.mark.parametrize("spec", SPECS)
-def test_images_are_timms(policies, monkeypatch, images, spec, interpolation):
+def test_images_are_timms(
+    policies: ModuleType, monkeypatch: pytest.MonkeyPatch, images: list[Image.Image], spec: str, interpolation: str
+) -> None:
     hparams = dict(HPARAMS, **({} if interpolation == "random" else {"interpolation": 3}))
     policy = policies.augment_and_mix_transform(spec, hparams)
     for image in (images[1], images[5], images[8]):
@@ -103,7 +106,7 @@ def test_images_are_timms(policies, monkeypatch, images, spec, interpolation):
 
 
 @pytest.mark.pixels
-def test_gray_images_and_half_turns(policies, images):
+def test_gray_images_and_half_turns(policies: ModuleType, images: list[Image.Image]) -> None:
     """One channel; and rotations by exactly 180 degrees, which Pillow does as a transposition."""
     policy = policies.augment_and_mix_transform("augmix-m3-w2-mstd0", {"img_mean": 124})
     image = images[5].convert("L")
@@ -118,7 +121,7 @@ def test_gray_images_and_half_turns(policies, images):
 
 
 @pytest.mark.pixels
-def test_in_a_recipe(policies):
+def test_in_a_recipe(policies: ModuleType) -> None:
     """create_transform's, with the steps around it; two fields, whose columns are adjacent."""
     timm = pytest.importorskip("timm.data")
     pixels = np.random.default_rng(1).integers(0, 256, (48, 60, 72, 3), np.uint8)
@@ -143,7 +146,7 @@ def test_in_a_recipe(policies):
         ({"ops": [print]}, "not timm's AugmentOp"),
     ],
 )
-def test_refused(policies, change, reason):
+def test_refused(policies: ModuleType, change: dict[str, Any], reason: str) -> None:
     policy = policies.augment_and_mix_transform("augmix-m3", dict(HPARAMS))
     vars(policy).update(change)
     with pytest.raises(TypeError, match=reason):
@@ -157,7 +160,7 @@ def distance(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.4])
-def test_weights_are_distributed_as_timms(policies, alpha):
+def test_weights_are_distributed_as_timms(policies: ModuleType, alpha: float) -> None:
     drawn = np.random.Generator(np.random.Philox(7)).random(COUNT)
     ours = chain_weights(ChainWeights(0, 1, 3, alpha, False), drawn)
     theirs = np.float32(np.random.RandomState(8).dirichlet([alpha] * 3, COUNT))
@@ -173,7 +176,7 @@ def test_weights_are_distributed_as_timms(policies, alpha):
     assert np.array_equal(blends[:, :3], np.nan_to_num(expected))
 
 
-def test_depths_are_timms(policies):
+def test_depths_are_timms(policies: ModuleType) -> None:
     policy = policies.augment_and_mix_transform("augmix-m3-w2", dict(HPARAMS))
     recipe = lower(Compose([policy, PILToTensor()]), size=(9, 9), native_only=True)
     (step,) = recipe.steps

@@ -66,7 +66,14 @@ SPECS = [
 @pytest.mark.pixels
 @pytest.mark.parametrize("filter", ["random", "one"])
 @pytest.mark.parametrize(("spec", "drawn"), SPECS, ids=[spec for spec, _ in SPECS])
-def test_each_operation_is_timms(policies, monkeypatch, images, spec, drawn, filter):
+def test_each_operation_is_timms(
+    policies: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    images: list[Image.Image],
+    spec: str,
+    drawn: list[Any],
+    filter: str,
+) -> None:
     policy = policies.rand_augment_transform(
         spec, dict(HPARAMS, **({} if filter == "random" else {"interpolation": 3}))
     )
@@ -92,7 +99,7 @@ def test_each_operation_is_timms(policies, monkeypatch, images, spec, drawn, fil
 
 
 @pytest.mark.pixels
-def test_posterize_to_no_bits_is_pillows_error(policies):
+def test_posterize_to_no_bits_is_pillows_error(policies: ModuleType) -> None:
     """Where timm's own operation raises, the sample fails with Pillow's words."""
     policy = policies.rand_augment_transform("rand-m10-mstd0.01-p1-n1-inc1")
     policy.ops = [one for one in policy.ops if one.name == "PosterizeIncreasing"]
@@ -109,7 +116,7 @@ def test_posterize_to_no_bits_is_pillows_error(policies):
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("spec", ["original-mstd0.5", "originalr-mstd1.5", "v0r-mstd0.5", "v0-mstd101"])
-def test_auto_augment(policies, spec):
+def test_auto_augment(policies: ModuleType, spec: str) -> None:
     """Through a loader, with the draws of the oracle; posterizing cannot fail."""
     policy = policies.auto_augment_transform(spec, {"magnitude_std": float("inf")} if "101" in spec else None)
     for some in policy.policy:
@@ -161,7 +168,7 @@ NAMES = ["Rotate", "ShearX", "TranslateXRel", "Color", "SharpnessIncreasing", "S
 
 @pytest.mark.parametrize("mstd", [0.5, 4.0, float("inf")])
 @pytest.mark.parametrize("name", NAMES)
-def test_arguments_are_distributed_as_timms(policies, name, mstd):
+def test_arguments_are_distributed_as_timms(policies: ModuleType, name: str, mstd: float) -> None:
     def operation(std: float, magnitude: float = 9, most: int | None = None) -> Any:
         return policies.AugmentOp(name, 1.0, magnitude, {"magnitude_std": std, "magnitude_max": most})
 
@@ -171,7 +178,7 @@ def test_arguments_are_distributed_as_timms(policies, name, mstd):
     assert distance(ours_of(policies, wrong), theirs) > MOST
 
 
-def test_signs_and_bits(policies):
+def test_signs_and_bits(policies: ModuleType) -> None:
     def operation(name: str) -> Any:
         return policies.AugmentOp(name, 1.0, 8, {"magnitude_std": 2.0})
 
@@ -183,7 +190,7 @@ def test_signs_and_bits(policies):
     assert set(bits) - {-1.0} <= set(expected)
 
 
-def test_normals_are_torchs(policies):
+def test_normals_are_torchs(policies: ModuleType) -> None:
     recipe = lower(
         Compose([policies.rand_augment_transform("rand-m5-mstd1-n1", dict(HPARAMS)), PILToTensor()]),
         size=(30, 40),

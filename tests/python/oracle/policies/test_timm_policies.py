@@ -59,7 +59,9 @@ SPECS = [
 @pytest.mark.pixels
 @pytest.mark.parametrize("filter", ["random", "one"])
 @pytest.mark.parametrize("spec", SPECS)
-def test_rand_augment(policies, monkeypatch, images, spec, filter):
+def test_rand_augment(
+    policies: ModuleType, monkeypatch: pytest.MonkeyPatch, images: list[Image.Image], spec: str, filter: str
+) -> None:
     given = {"translate_const": 20, "img_mean": (124, 116, 104)}
     policy = policies.rand_augment_transform(spec, given if filter == "random" else {**given, "interpolation": 3})
     # Pillow 13 refuses to posterize to 0 bits.
@@ -85,7 +87,7 @@ def keeps_bits(policies: ModuleType, operation: Any) -> bool:
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("spec", ["original", "originalr", "v0r"])
-def test_auto_augment(policies, spec):
+def test_auto_augment(policies: ModuleType, spec: str) -> None:
     """Through a loader; the draws of each part are those of the oracle."""
     policy = policies.auto_augment_transform(spec)
     if any(not keeps_bits(policies, one) for some in policy.policy for one in some if one.name.startswith("Poster")):
@@ -99,7 +101,7 @@ def test_auto_augment(policies, spec):
     assert loader.verify(6)
 
 
-def test_how_often_each_operation_is_done(policies):
+def test_how_often_each_operation_is_done(policies: ModuleType) -> None:
     policy = policies.rand_augment_transform("rand-m9-p0.3-n1-inc1")
     recipe = lower(Compose([policy, PILToTensor()]), size=(30, 40), native_only=True)
     count, (step,) = 60_000, recipe.steps
@@ -124,7 +126,7 @@ def test_how_often_each_operation_is_done(policies):
     assert theirs == pytest.approx(np.full(15, 0.02), abs=0.012)
 
 
-def test_refusals(policies):
+def test_refusals(policies: ModuleType) -> None:
     class Mine(policies.AugmentOp):
         pass
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import itertools
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +47,7 @@ def without_pillows_error(transform: object) -> None:
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("name", RECIPES)
-def test_recipe(timm, name):
+def test_recipe(timm: ModuleType, name: str) -> None:
     transform = timm.create_transform(input_size=48, is_training=True, **RECIPES[name])
     without_pillows_error(transform)
     lower(transform, native_only=True)
@@ -59,7 +61,7 @@ def test_recipe(timm, name):
 @pytest.mark.pixels
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("size", [(1, 1), (2, 5), (40, 1), (33, 47)], ids=str)
-def test_blurs_are_pillows(mode, size):
+def test_blurs_are_pillows(mode: str, size: tuple[Any, ...]) -> None:
     """The native blur, at many radii, and the oracle's."""
     recipe = lower(Compose([PILToTensor()]), size=size, channels=3 if mode == "RGB" else 1, native_only=True)
     shape = (*size, 3) if mode == "RGB" else size
@@ -73,7 +75,7 @@ def test_blurs_are_pillows(mode, size):
         )
 
 
-def test_blur_of_timm(timm, monkeypatch):
+def test_blur_of_timm(timm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """GaussianBlur and GaussianBlurRand through their columns: radii are timm's."""
     policies = importlib.import_module("timm.data.auto_augment")
     for name, most in (("GaussianBlur", None), ("GaussianBlurRand", None), ("GaussianBlurRand", 20)):
@@ -98,7 +100,7 @@ def test_blur_of_timm(timm, monkeypatch):
             assert np.abs(below[0] - below[1]).max() < 2.23 * (2 / count) ** 0.5
 
 
-def test_choices_by_weight_are_numpys(timm):
+def test_choices_by_weight_are_numpys(timm: ModuleType) -> None:
     """Ordered pairs of different operations: their frequencies, and those of a choice with repetition differ."""
     policies = importlib.import_module("timm.data.auto_augment")
     policy = policies.rand_augment_transform("rand-m9-p1-inc1-t3aw-n2")
@@ -126,7 +128,7 @@ def test_choices_by_weight_are_numpys(timm):
 
 
 @pytest.mark.pixels
-def test_fields_draw_their_own_magnitudes(timm):
+def test_fields_draw_their_own_magnitudes(timm: ModuleType) -> None:
     """Two image fields of a sample: the columns of the second are moved after those of the first."""
     policies = importlib.import_module("timm.data.auto_augment")
     pixels = np.random.default_rng(4).integers(0, 256, (32, 20, 24, 3), np.uint8)

@@ -40,7 +40,7 @@ def scattered(n: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("n", [BILLIONS, 2**62, 2**62 - 3, 2**61 + 1, 2**33 + 1])
-def test_no_sample_twice_among_millions_of_billions(n):
+def test_no_sample_twice_among_millions_of_billions(n: int) -> None:
     sampler = PermutationSampler(n, seed=2)
     positions = np.sort(np.concatenate([*scattered(n).values(), np.arange(2**21), np.arange(n - 2**20, n)]))
     positions = positions[np.diff(positions, prepend=-1) > 0]
@@ -73,13 +73,13 @@ def deviations(at, n: int, positions: np.ndarray) -> dict[str, float]:
 
 @pytest.mark.parametrize("where", list(scattered(BILLIONS)))
 @pytest.mark.parametrize("seed", [0, 1])
-def test_values_and_their_steps_are_uniform(where, seed):
+def test_values_and_their_steps_are_uniform(where: str, seed: int) -> None:
     found = deviations(PermutationSampler(BILLIONS, seed).at, BILLIONS, scattered(BILLIONS)[where])
     # Values do not repeat, unlike independent ones, but they are too few of 10**10 for a visible effect.
     assert all(abs(one) < UNLIKELY for one in found.values()), found
 
 
-def test_a_network_of_two_rounds_would_be_found_out(monkeypatch):
+def test_a_network_of_two_rounds_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The statistics above detect a network of two rounds."""
     monkeypatch.setattr(permutation, "ROUNDS", 2)
     sampler = PermutationSampler(BILLIONS, seed=0)
@@ -89,7 +89,7 @@ def test_a_network_of_two_rounds_would_be_found_out(monkeypatch):
 
 @pytest.mark.parametrize("n", [4, 5])
 @pytest.mark.parametrize("vary", ["seed", "epoch"])
-def test_all_orders_of_few_samples_are_equally_likely(n, vary):
+def test_all_orders_of_few_samples_are_equally_likely(n: int, vary: str) -> None:
     orders = list(itertools.permutations(range(n)))
     seen: Counter[tuple[int, ...]] = Counter()
     trials = 100 * len(orders)
@@ -132,13 +132,15 @@ def agreeing(made: list[np.ndarray]) -> float:
     ("n", "feistel", "count"), [(1000, False, 4000), (1000, True, 4000), (4096, True, 2000), (66_000, False, 500)]
 )
 @pytest.mark.parametrize("vary", ["seed", "epoch"])
-def test_epochs_and_seeds_are_independent(n, feistel, count, vary):
+def test_epochs_and_seeds_are_independent(n: int, feistel: bool, count: int, vary: str) -> None:
     made = orders(n, count, vary, feistel)
     assert abs(at_home(made)) < UNLIKELY and abs(agreeing(made)) < UNLIKELY
 
 
 @pytest.mark.parametrize(("rounds", "n"), [(2, 1000), (4, 64)])
-def test_networks_of_four_rounds_and_less_would_be_found_out(monkeypatch, rounds, n):
+def test_networks_of_four_rounds_and_less_would_be_found_out(
+    monkeypatch: pytest.MonkeyPatch, rounds: int, n: int
+) -> None:
     """The reason for more than four rounds: the statistic above detects networks with fewer."""
     made = orders(n, 10_000, "seed", True)
     assert abs(at_home(made)) < UNLIKELY
@@ -146,7 +148,7 @@ def test_networks_of_four_rounds_and_less_would_be_found_out(monkeypatch, rounds
     assert at_home(orders(n, 10_000, "seed", True)) > UNLIKELY
 
 
-def test_a_network_over_a_power_of_two_makes_even_orders_only():
+def test_a_network_over_a_power_of_two_makes_even_orders_only() -> None:
     """The reason why few samples get a stored order instead."""
 
     def is_odd(order: np.ndarray) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def theirs(T: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> Counter[Done
 
 
 @pytest.mark.parametrize("name", ["RandAugment", "TrivialAugmentWide"])
-def test_operations_and_magnitudes(T, monkeypatch, name):
+def test_operations_and_magnitudes(T: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     policy = T.RandAugment(1, 9) if name == "RandAugment" else T.TrivialAugmentWide()
     every = operations(space_of(T, policy), getattr(policy, "magnitude", None))
     shares = shares_of(every)
@@ -154,7 +155,7 @@ def shares_of_pairs(pairs: Any, space: Any) -> Counter[Done]:
 
 
 @pytest.mark.parametrize("data", ["IMAGENET", "CIFAR10", "SVHN"])
-def test_pairs(T, monkeypatch, data):
+def test_pairs(T: ModuleType, monkeypatch: pytest.MonkeyPatch, data: str) -> None:
     policy = T.AutoAugment(T.AutoAugmentPolicy[data])
     pairs, space = getattr(policy, "_policies", None) or policy.policies, space_of(T, policy)
     shares = shares_of_pairs(pairs, space)

@@ -27,7 +27,7 @@ def words(seed: Callable[[], None]) -> tuple[Any, ...]:
         )
 
 
-def test_everything_counts():
+def test_everything_counts() -> None:
     seeds: list[Callable[[], None]] = [
         lambda what=(seed, epoch, key, occurrence): seed_for_sample(*what)  # type: ignore[misc]
         for seed in (0, 1, 2**70, -3)
@@ -46,12 +46,12 @@ def test_everything_counts():
         assert len(set(generator)) == len(seeds)
 
 
-def test_the_same_seed_gives_the_same_numbers():
+def test_the_same_seed_gives_the_same_numbers() -> None:
     assert words(lambda: seed_for_sample(1, 2, 3, 0)) == words(lambda: seed_for_sample(1, 2, 3, 0))
     assert words(lambda: seed_for_batch(1, 2, 3)) == words(lambda: seed_for_batch(1, 2, 3))
 
 
-def test_the_generators_do_not_yield_the_same_bits():
+def test_the_generators_do_not_yield_the_same_bits() -> None:
     """Seeded alike, numpy's generator and torch's would: both are a Mersenne Twister."""
     with kept_generators():
         seed_for_sample(1, 2, 3, 0)
@@ -63,14 +63,14 @@ def test_the_generators_do_not_yield_the_same_bits():
         assert set(theirs) & set(torch.randint(0, 2**32, (64,)).tolist())
 
 
-def test_the_generators_of_a_python_step_do_not_either():
+def test_the_generators_of_a_python_step_do_not_either() -> None:
     for uniform in (0.1, 0.5, 0.9):
         with sample_randomness(uniform, process_wide=True):
             theirs = np.random.randint(0, 2**32, 64, dtype=np.uint32).tolist()  # noqa: NPY002
             assert not set(theirs) & set(torch.randint(0, 2**32, (64,)).tolist())
 
 
-def test_cuda_generators_are_not_touched(monkeypatch):
+def test_cuda_generators_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("CUDA's generators belong to the training step")
 
@@ -81,7 +81,7 @@ def test_cuda_generators_are_not_touched(monkeypatch):
         seed_for_sample(1, 2, 3, 0)
 
 
-def test_randomness_that_is_left_late_takes_no_other_mode_off():
+def test_randomness_that_is_left_late_takes_no_other_mode_off() -> None:
     """After an interrupt the garbage collector leaves the block, when other code has restored the modes already."""
     with torch.device("meta"):
         before = _get_current_function_mode_stack()

@@ -17,7 +17,7 @@ class Waiting:
         return image
 
 
-def test_the_loop_without_the_loader_is_timed():
+def test_the_loop_without_the_loader_is_timed() -> None:
     loader = DataLoader(blobs(48, T.Compose([T.Resize((8, 8)), Waiting(), *TENSOR])), 2, num_workers=1)
 
     def quicker_without_the_loader() -> bool:
@@ -37,14 +37,14 @@ def test_the_loop_without_the_loader_is_timed():
 
 
 @pytest.mark.parametrize("batched", [True, False])
-def test_torchs_loader_and_short_epochs(batched):
+def test_torchs_loader_and_short_epochs(batched: bool) -> None:
     loader = DataLoader(list(range(12)), 2 if batched else None)
     loop = loader.headroom()
     assert len(list(loop)) == (6 + 3 if batched else 12 + 9)
     assert loop.result.batches == (3 if batched else 9)
 
 
-def test_what_cannot_be_measured_is_said():
+def test_what_cannot_be_measured_is_said() -> None:
     loader = DataLoader(list(range(3)))
     with pytest.raises(RuntimeError, match="has 3 batches; headroom needs 4"):
         list(loader.headroom(4))
