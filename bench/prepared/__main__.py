@@ -79,7 +79,7 @@ def transformers(make: Make) -> tuple[Any, Iterator[Any]]:
     """What a Trainer trains with."""
     from transformers import Trainer, TrainingArguments
 
-    class Timed(Trainer):  # type: ignore[misc]
+    class Timed(Trainer):
         def get_train_dataloader(self) -> Any:
             return self.accelerator.prepare(make())
 
@@ -96,7 +96,7 @@ def lightning(make: Make) -> tuple[Any, Iterator[Any]]:
 
     L.seed_everything(0, workers=True, verbose=False)
 
-    class Idle(L.LightningModule):  # type: ignore[misc]
+    class Idle(L.LightningModule):
         def __init__(self) -> None:
             super().__init__()
             self.layer = torch.nn.Linear(1, 1)
@@ -125,7 +125,7 @@ def timm(make: Make) -> tuple[Any, Iterator[Any]]:
     given = make()
 
     before, given.dataset.transform = torch.utils.data.DataLoader, None
-    torch.utils.data.DataLoader = headrace.DataLoader  # type: ignore[misc]
+    torch.utils.data.DataLoader = headrace.DataLoader
     try:
         loader = create_loader(
             given.dataset, (3, 224, 224), given.batch_size, is_training=True, use_prefetcher=False, no_aug=False,
@@ -133,7 +133,7 @@ def timm(make: Make) -> tuple[Any, Iterator[Any]]:
             persistent_workers=False,
         )  # fmt: skip
     finally:
-        torch.utils.data.DataLoader = before  # type: ignore[misc]
+        torch.utils.data.DataLoader = before
     given.dataset.transform = RECIPE
     return loader, iter(loader)
 
