@@ -125,7 +125,7 @@ def timm(make: Make) -> tuple[Any, Iterator[Any]]:
     given = make()
 
     before, given.dataset.transform = torch.utils.data.DataLoader, None
-    torch.utils.data.DataLoader = headrace.DataLoader
+    torch.utils.data.DataLoader = headrace.DataLoader  # type: ignore[misc]
     try:
         loader = create_loader(
             given.dataset, (3, 224, 224), given.batch_size, is_training=True, use_prefetcher=False, no_aug=False,
@@ -133,7 +133,7 @@ def timm(make: Make) -> tuple[Any, Iterator[Any]]:
             persistent_workers=False,
         )  # fmt: skip
     finally:
-        torch.utils.data.DataLoader = before
+        torch.utils.data.DataLoader = before  # type: ignore[misc]
     given.dataset.transform = RECIPE
     return loader, iter(loader)
 

@@ -20,7 +20,7 @@ import torch
 from fuzz.programs import rules
 from fuzz.programs.drawing.parts import Program, Statements
 from fuzz.programs.observer import Entry, Observer
-from fuzz.programs.world import names
+from fuzz.programs.world import names, steps
 from fuzz.programs.world.files import Copies
 
 REPOSITORY = Path(__file__).parents[2]

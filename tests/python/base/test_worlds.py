@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -101,7 +101,7 @@ def test_a_sampler_of_the_users_stays_in_the_epoch_it_was_told() -> None:
         def set_epoch(self, epoch: int) -> None:
             self.epoch = epoch
 
-        def __iter__(self):
+        def __iter__(self) -> Iterator[int]:
             return iter([(i + self.epoch) % 22 for i in range(22)])
 
     mine = Mine(FEW)

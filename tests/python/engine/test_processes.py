@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -185,7 +187,7 @@ print("end")
     )
 
 
-def _batches_of_a_process(loader: DataLoader, queue) -> None:
+def _batches_of_a_process(loader: DataLoader, queue: Any) -> None:
     queue.put([[tensor.numpy() for tensor in batch] for batch in loader])
 
 
@@ -212,7 +214,7 @@ class Inner(torch.utils.data.IterableDataset):
     def __init__(self, loader: DataLoader) -> None:
         self.loader = loader
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return (batch[1] for batch in self.loader)
 
 

@@ -19,14 +19,14 @@ from headrace._recipe.steps.draw_columns import Column
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
-def train(T) -> list:
+def train(T: ModuleType) -> list:
     """The usual steps of training, in headrace's, v1's or v2's classes."""
     to_tensor = [T.ToTensor()] if T.__name__.endswith(".transforms") else [T.ToImage(), T.ToDtype(torch.float32, True)]
     return [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *to_tensor, T.Normalize(MEAN, STD)]
 
 
 @pytest.fixture(params=["headrace", "v1", "v2"])
-def T(request: pytest.FixtureRequest, torchvision: ModuleType):
+def T(request: pytest.FixtureRequest, torchvision: ModuleType) -> ModuleType:
     homes = {"headrace": H, "v1": torchvision.transforms, "v2": torchvision.transforms.v2}
     return homes[request.param]
 
@@ -180,23 +180,23 @@ def test_v2_steps_that_do_nothing_to_a_pil_image(torchvision: ModuleType) -> Non
 class Brighter(H.ToTensor):
     """A subclass that does something else."""
 
-    def forward(self, image):
+    def forward(self, image: Any) -> Any:
         return super().forward(image) * 2
 
 
-def hooked():
+def hooked() -> H.CenterCrop:
     crop = H.CenterCrop(8)
     crop.register_forward_hook(lambda module, args, output: output)
     return crop
 
 
-def hooked_compose():
+def hooked_compose() -> H.Compose:
     compose = H.Compose([H.CenterCrop(8), H.ToTensor()])
     compose.register_forward_pre_hook(lambda module, args: args)
     return compose
 
 
-def replaced():
+def replaced() -> H.CenterCrop:
     crop = H.CenterCrop(8)
     crop.forward = lambda image: image
     return crop

@@ -156,7 +156,7 @@ def test_functions_that_are_recognised() -> None:
     assert recognised(lambda crops: torch.stack([T.ToTensor()(crop) for crop in crops])) == ["ToTensor"]
     assert recognised(stacks(T)["free names"]) == ["ToTensor", "Normalize"]
 
-    def named(crops):
+    def named(crops: Any) -> torch.Tensor:
         return torch.stack([SHUT(TO_TENSOR(crop)) for crop in crops])
 
     assert recognised(named) == ["ToTensor", "Normalize"]

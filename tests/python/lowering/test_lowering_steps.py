@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -12,9 +13,10 @@ import headrace.transforms as H
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.draw_columns import Column
+from headrace._recipe.steps.recipe import Recipe
 
 
-def steps_of(T, *steps) -> tuple:
+def steps_of(T: ModuleType, *steps: Any) -> tuple:
     """What the steps are lowered to before a crop."""
     return lower(T.Compose([*steps, T.CenterCrop(8), T.PILToTensor()]), native_only=True).steps[:-1]
 
@@ -108,7 +110,7 @@ def test_an_integer_tensor_is_erased_as_torch_casts(T: ModuleType) -> None:
 
 
 def test_what_is_erased_is_in_the_fingerprint(T: ModuleType) -> None:
-    def recipe(*end):
+    def recipe(*end: Any) -> Recipe:
         return lower(T.Compose([T.CenterCrop(8), T.PILToTensor(), T.ConvertImageDtype(torch.float32), *end]))
 
     noughts, sevens, normalize = T.RandomErasing(), T.RandomErasing(value=7), T.Normalize([0.5] * 3, [0.5] * 3)

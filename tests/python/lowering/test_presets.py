@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -30,7 +31,13 @@ class ClassificationPresetTrain:
     """The preset for training, as references/classification/presets.py composes it on PIL images."""
 
     def __init__(
-        self, T, crop_size, interpolation="bilinear", hflip_prob=0.5, policy=None, random_erase_prob=0.0
+        self,
+        T: ModuleType,
+        crop_size: int,
+        interpolation: str = "bilinear",
+        hflip_prob: float = 0.5,
+        policy: Any = None,
+        random_erase_prob: float = 0.0,
     ) -> None:
         mode = T.InterpolationMode(interpolation)
         steps = [T.RandomResizedCrop(crop_size, interpolation=mode, antialias=True)]
@@ -45,7 +52,7 @@ class ClassificationPresetTrain:
             steps.append(T.ToPureTensor())
         self.transforms = T.Compose(steps)
 
-    def __call__(self, image):
+    def __call__(self, image: Any) -> Any:
         return self.transforms(image)
 
 
@@ -73,7 +80,7 @@ def test_classification_preset_for_evaluation(
 class Doubled(ClassificationPresetTrain):
     """A preset that does more than apply its transforms."""
 
-    def __call__(self, image):
+    def __call__(self, image: Any) -> Any:
         return 2 * self.transforms(image)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,85 +49,85 @@ class Played:
         self.values: np.ndarray | None = None  # once a tensor: the image's bytes
         self.erasing = 0
 
-    def play(self, steps) -> None:
+    def play(self, steps: Sequence[S.Step]) -> None:
         for step in steps:
             getattr(self, type(step).__name__)(step)
 
-    def Resize(self, step) -> None:
+    def Resize(self, step: Any) -> None:
         self.image = self.image.resize((step.width, step.height), Image.Resampling.BILINEAR)
 
-    def Grayscale(self, step) -> None:
+    def Grayscale(self, step: Any) -> None:
         self.image = self.image.convert("L").convert("RGB")
 
-    def Invert(self, step) -> None:
+    def Invert(self, step: Any) -> None:
         self.image = ImageOps.invert(self.image)
 
-    def Solarize(self, step) -> None:
+    def Solarize(self, step: Any) -> None:
         self.image = ImageOps.solarize(self.image, step.threshold)
 
-    def Posterize(self, step) -> None:
+    def Posterize(self, step: Any) -> None:
         self.image = ImageOps.posterize(self.image, step.bits)
 
-    def Equalize(self, step) -> None:
+    def Equalize(self, step: Any) -> None:
         self.image = ImageOps.equalize(self.image)
 
-    def Autocontrast(self, step) -> None:
+    def Autocontrast(self, step: Any) -> None:
         self.image = ImageOps.autocontrast(self.image)
 
-    def Brightness(self, step) -> None:
+    def Brightness(self, step: Any) -> None:
         self.image = ImageEnhance.Brightness(self.image).enhance(self.factor(step))
 
-    def Contrast(self, step) -> None:
+    def Contrast(self, step: Any) -> None:
         self.image = ImageEnhance.Contrast(self.image).enhance(self.factor(step))
 
-    def Saturation(self, step) -> None:
+    def Saturation(self, step: Any) -> None:
         self.image = ImageEnhance.Color(self.image).enhance(self.factor(step))
 
-    def Sharpness(self, step) -> None:
+    def Sharpness(self, step: Any) -> None:
         self.image = ImageEnhance.Sharpness(self.image).enhance(self.factor(step))
 
-    def PermuteChannels(self, step) -> None:
+    def PermuteChannels(self, step: Any) -> None:
         self.image = Image.merge("RGB", [self.image.getchannel(i) for i in step.order])
 
-    def factor(self, step) -> float:
+    def factor(self, step: Any) -> float:
         return step.draw.value if isinstance(step.draw, S.Constant) else float(self.draws[step.draw])
 
-    def Hue(self, step) -> None:
+    def Hue(self, step: Any) -> None:
         h, s, v = (np.asarray(band) for band in self.image.convert("HSV").split())
         turned = (h.astype(int) + int(255 * self.draws[step.draw])) % 256
         bands = [Image.fromarray(band) for band in (turned.astype(np.uint8), s, v)]
         self.image = Image.merge("HSV", bands).convert("RGB")
 
-    def Pad(self, step) -> None:
+    def Pad(self, step: Any) -> None:
         self.image = ImageOps.expand(self.image, step.padding, step.fill)
 
-    def HorizontalFlip(self, step) -> None:
+    def HorizontalFlip(self, step: Any) -> None:
         self.flip(step, Image.Transpose.FLIP_LEFT_RIGHT, np.fliplr)
 
-    def VerticalFlip(self, step) -> None:
+    def VerticalFlip(self, step: Any) -> None:
         self.flip(step, Image.Transpose.FLIP_TOP_BOTTOM, np.flipud)
 
-    def flip(self, step, method, array_method) -> None:
+    def flip(self, step: Any, method: Image.Transpose, array_method: Callable[[np.ndarray], np.ndarray]) -> None:
         if self.draws[step.draw] < step.p:
             self.image = self.image.transpose(method)
             self.values = None if self.values is None else array_method(self.values)
 
-    def When(self, step) -> None:
+    def When(self, step: Any) -> None:
         before = self.erasing
         if self.draws[step.draw] < step.p:
             self.play(step.steps)
         self.erasing = before + sum(isinstance(inner, S.Erase) for inner in step.steps)
 
-    def OneOf(self, step) -> None:
+    def OneOf(self, step: Any) -> None:
         u = self.draws[step.draw]
         self.play(next(branch for branch, bound in zip(step.branches, step.bounds, strict=True) if u < bound))
 
-    def Shuffled(self, step) -> None:
+    def Shuffled(self, step: Any) -> None:
         orders = list(itertools.permutations(step.branches))
         for branch in orders[int(self.draws[step.draw] * len(orders))]:
             self.play(branch)
 
-    def Erase(self, step) -> None:
+    def Erase(self, step: Any) -> None:
         value, self.erasing = ERASED[self.erasing].numpy(), self.erasing + 1
         own = self.draws[step.draw :]
         if self.values is None:

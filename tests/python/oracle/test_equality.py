@@ -42,7 +42,7 @@ def test_every_file_in_evaluation(files: list[Path]) -> None:
 
 
 @pytest.fixture(scope="module")
-def mixture(files) -> list[Path]:
+def mixture(files: list[Path]) -> list[Path]:
     """A selection small enough for many recipes, without images that Pillow takes seconds to enlarge."""
     small = [path for path in files if path.stat().st_size < 200_000 and "jpegdec" not in path.name]
     return small[:: -(-len(small) // 40)]
@@ -171,7 +171,7 @@ def test_the_dtype_argument(dtype: torch.dtype) -> None:
 
 
 @pytest.fixture(scope="module")
-def expected(mixture) -> dict[str, list[Any]]:
+def expected(mixture: list[Path]) -> dict[str, list[Any]]:
     """The oracle's batches of two epochs."""
     one = DataLoader(dataset(mixture, train(112)), batch_size=16, shuffle=True, seed=9)
     batches = {}

@@ -218,13 +218,13 @@ class Files:
         return index % 7
 
 
-def train(T: ModuleType):
+def train(T: ModuleType) -> Any:
     is_v2 = T.__name__.endswith("v2")
     tensor = [T.ToImage(), T.ToDtype(torch.float32, scale=True)] if is_v2 else [T.ToTensor()]
     return T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *tensor, T.Normalize(MEAN, STD)])
 
 
-def check_dataset(paths: list[Path], transform, feeder: Feeder, epochs: int) -> None:
+def check_dataset(paths: list[Path], transform: Any, feeder: Feeder, epochs: int) -> None:
     recipe = lower(transform)
     dataset = ReferenceDataset(Files(paths), recipe, seed=3)
     for epoch in range(epochs):

@@ -37,7 +37,7 @@ def drawings(images: list[Image.Image]) -> list[Image.Image]:
     ]
 
 
-def check(drawings, feeder, T, *steps, count: int = 6) -> None:
+def check(drawings: list[Image.Image], feeder: Feeder, T: ModuleType, *steps: Any, count: int = 6) -> None:
     assert_equal_on(drawings, feeder, T.Compose([*steps, T.CenterCrop(33), T.PILToTensor()]), count)
 
 
@@ -198,7 +198,7 @@ def test_permutations_are_those_of_itertools() -> None:
     assert permutation(18, 1 - 2**-53) == list(range(18))[::-1] and permutation(18, 0.0) == list(range(18))
 
 
-def floats(T) -> list:
+def floats(T: ModuleType) -> list:
     return [T.PILToTensor(), T.ConvertImageDtype(torch.float32)]
 
 

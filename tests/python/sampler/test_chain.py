@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,14 +16,14 @@ from headrace._recipe.draws.seeded_sampler import sampler_chain
 class Itself:
     """A sampler that names itself as the one it draws from, as wrappers of samplers do."""
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         return iter(range(6))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 6
 
     @property
-    def sampler(self):
+    def sampler(self) -> Any:
         return self
 
 
@@ -33,11 +33,11 @@ class Pair(Itself):
     other = None
 
     @property
-    def sampler(self):
+    def sampler(self) -> Any:
         return self.other
 
 
-def pair():
+def pair() -> Pair:
     one, other = Pair(), Pair()
     one.other, other.other = other, one
     return one

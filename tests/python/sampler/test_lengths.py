@@ -39,7 +39,9 @@ def random_batches(count: int, size: int) -> list[list[int]]:
     shuffle=st.booleans(),
     seed=st.integers(-(2**70), 2**70),
 )
-def test_every_sample_once_within_the_limits(lengths, batch_size, max_tokens, pool, shuffle, seed) -> None:
+def test_every_sample_once_within_the_limits(
+    lengths: list[int], batch_size: int | None, max_tokens: int | None, pool: int | None, shuffle: bool, seed: int
+) -> None:
     if batch_size is None and max_tokens is None:
         batch_size = 3
     options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "pool": pool}

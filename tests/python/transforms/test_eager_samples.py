@@ -233,10 +233,10 @@ def test_an_image_of_to_image_is_a_plain_tensor_of_the_same_memory() -> None:
 def test_a_transform_of_ones_own_is_written_as_for_torchvision(torchvision: ModuleType) -> None:
     def brighter(base: type) -> Any:
         class Brighter(base):
-            def make_params(self, flat_inputs):
+            def make_params(self, flat_inputs: Any) -> Any:
                 return {"by": int(torch.randint(0, 50, ()))}
 
-            def transform(self, inpt, params):
+            def transform(self, inpt: Any, params: Any) -> Any:
                 return inpt.point(lambda value: value + params["by"])
 
         return Brighter()

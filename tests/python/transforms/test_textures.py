@@ -30,7 +30,7 @@ ROUNDING = 2**-24  # half a unit in the last place of values below 1: everything
 LAB_BOUND = 0.001
 
 
-def channels(image: np.ndarray, **options) -> np.ndarray:
+def channels(image: np.ndarray, **options: Any) -> np.ndarray:
     return T.TextureChannels(**options)(Image.fromarray(image)).numpy()
 
 

@@ -90,12 +90,12 @@ CALLS = [
 ]
 
 
-def both(torchvision: ModuleType, call: str):
+def both(torchvision: ModuleType, call: str) -> list[Any]:
     v2 = torchvision.transforms.v2
     return [eval(call, {**vars(home), "torch": torch, "PIL": Image}) for home in (H, v2)]
 
 
-def as_array(image) -> np.ndarray:
+def as_array(image: Any) -> np.ndarray:
     return np.asarray(image)
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -92,7 +93,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     sys.modules.pop("some_library", None)
 
 
-def value_of(library: ModuleType, path: str):
+def value_of(library: ModuleType, path: str) -> Any:
     holder, _, name = path.rpartition(".")
     return vars(getattr(library, holder) if holder else library)[name]
 
@@ -108,7 +109,7 @@ def test_what_others_put_there_is_not(library: ModuleType, path: str, way: str) 
     value = value_of(library, path)
     inner = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
 
-    def mine(*args, **options):
+    def mine(*args: Any, **options: Any) -> Any:
         return inner(*args, **options)
 
     put = {

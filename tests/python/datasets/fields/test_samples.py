@@ -23,7 +23,7 @@ from support import same
 GRAY, RGB = "L", "RGB"
 
 
-def without_geometry():
+def without_geometry() -> dict[str, Any]:
     files = encoded()
     return {
         "image": EncodedImages(files.images, [*range(COUNT)], plain()),

@@ -199,13 +199,13 @@ def test_a_source_that_changes_what_is_not_called_is_torchs() -> None:
 class ByArray(Dataset):
     """Opens its files in its own way, for example by a library that rotates by EXIF."""
 
-    def __init__(self, turned: int, transform) -> None:
+    def __init__(self, turned: int, transform: Any) -> None:
         self.turned, self.transform = turned, transform
 
     def __len__(self) -> int:
         return 6
 
-    def __getitem__(self, index: int):
+    def __getitem__(self, index: int) -> Any:
         image = open_rgb(pictures(6)[index])
         return self.transform(image.rotate(180) if index == self.turned else image)
 

@@ -90,7 +90,9 @@ def pets(torchvision: Any, root: Path, **options: Any) -> Any:
 
 
 @pytest.fixture(params=["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "KMNIST", "food", "flowers", "pets", "folder"])
-def family(request: pytest.FixtureRequest, torchvision: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def family(
+    request: pytest.FixtureRequest, torchvision: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
     """A function that makes a dataset of one family."""
     name = request.param
     if name.startswith("CIFAR"):
@@ -108,7 +110,7 @@ def family(request: pytest.FixtureRequest, torchvision: ModuleType, tmp_path: Pa
 
 
 @pytest.mark.parametrize("target_transform", [None, lambda label: (label, float(label) / 2)])
-def test_batches_are_torchs(family, target_transform: Callable[..., Any] | None) -> None:
+def test_batches_are_torchs(family: Callable[..., Any], target_transform: Callable[..., Any] | None) -> None:
     dataset = family(target_transform=target_transform)
     loaders = [
         kind(dataset, 4, True, generator=torch.Generator().manual_seed(2)) for kind in (DataLoader, TorchDataLoader)
@@ -120,7 +122,7 @@ def test_batches_are_torchs(family, target_transform: Callable[..., Any] | None)
         assert type(labels) is type(targets) and str(labels) == str(targets)
 
 
-def test_random_batches_are_the_oracles(family) -> None:
+def test_random_batches_are_the_oracles(family: Callable[..., Any]) -> None:
     dataset = family()
     gray = dataset.transform is GRAY
     dataset.transform = T.Compose(
@@ -258,7 +260,7 @@ def test_imagenet(torchvision: ModuleType, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
-def test_copies_of_loaders(family, duplicate: Callable[..., Any]) -> None:
+def test_copies_of_loaders(family: Callable[..., Any], duplicate: Callable[..., Any]) -> None:
     loader = DataLoader(family(), 4, True, seed=1)
     again = duplicate(loader)
     assert again.native and again.source.is_current()

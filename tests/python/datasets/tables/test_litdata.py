@@ -195,7 +195,7 @@ def test_tables_of_arrow_that_are_refused(tmp_path: Path) -> None:
         LitData(write_rows(folder, nulls), "image")
 
 
-def compress(folder):
+def compress(folder: Path) -> Any:
     """Compresses each chunk as a whole, as litdata does; returns what the index says of them."""
     index = json.loads((folder / "index.json").read_text())
     for chunk in index["chunks"]:

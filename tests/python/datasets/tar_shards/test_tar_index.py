@@ -197,7 +197,7 @@ def test_links_and_sparse_files(tmp_path: Path) -> None:
 @given(st.text("ab./_", max_size=12))
 @example("a/.hidden")
 @example("a.b/.hidden")
-def test_names_are_split_as_webdataset_does(name) -> None:
+def test_names_are_split_as_webdataset_does(name: str) -> None:
     match = re.match(r"^((?:.*/|)[^.]+)[.]([^/]*)$", name)
     expected = (match[1], match[2]) if match else ("", "")
     assert tuple(map(os.fsdecode, core.split_tar_name(os.fsencode(name)))) == expected
@@ -208,7 +208,7 @@ def test_shard_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("t-00.tar", "t-01.tar", "v.tar", "odd{x.tar"):
         (tmp_path / name).touch()
 
-    def found(urls):
+    def found(urls: str) -> list[str]:
         return [path.removeprefix(f"{tmp_path}/") for path in shard_paths(urls)]
 
     assert found("t-{00..02}.tar::v.tar") == ["t-00.tar", "t-01.tar", "t-02.tar", "v.tar"]

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_shards_of_webdatasets_writer(tmp_path: Path) -> None:
 
 
 def test_labels(shards: list[Path]) -> None:
-    def batch(label, **options):
+    def batch(label: Any, **options: Any) -> Any:
         return next(iter(DataLoader(TarShards(shards, label=label, transform=train(8), **options), 3, num_workers=1)))
 
     assert isinstance(batch(None), torch.Tensor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -137,7 +137,7 @@ def test_set_epoch_is_passed_on_to_samplers() -> None:
         def set_epoch(self, epoch: int) -> None:
             self.epoch = epoch
 
-        def __iter__(self):
+        def __iter__(self) -> Iterator[int]:
             return iter([self.epoch % COUNT, 1])
 
         def __len__(self) -> int:
@@ -180,7 +180,7 @@ def test_a_sample_named_again_is_augmented_anew() -> None:
 def test_a_sampler_is_read_as_far_as_its_batches_are_in_flight() -> None:
     read = []
 
-    def order():
+    def order() -> Iterator[int]:
         for index in range(COUNT):
             read.append(index)
             yield index

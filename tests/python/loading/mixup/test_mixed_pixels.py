@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,7 +21,9 @@ def is_native(dtype: torch.dtype) -> bool:
     return dtype is not torch.float16 or core.instruction_set() != "scalar"
 
 
-def batch_of(count: int, dtype: torch.dtype, layout: torch.memory_format, size: tuple[int, int] = (9, 11)):
+def batch_of(
+    count: int, dtype: torch.dtype, layout: torch.memory_format, size: tuple[int, int] = (9, 11)
+) -> torch.Tensor:
     made = torch.randn(count, 3, *size, generator=torch.Generator().manual_seed(count))
     return made.to(dtype).contiguous(memory_format=layout)
 
@@ -117,7 +120,7 @@ def test_memory_of_another_shape_is_refused() -> None:
         core.mix(read_only(), "float32", 0.5, 0.5, mirrored=False)
 
 
-def read_only():
+def read_only() -> np.ndarray:
     made = torch.zeros(4, 6).numpy()
     made.flags.writeable = False
     return made

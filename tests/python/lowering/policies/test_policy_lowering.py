@@ -10,11 +10,12 @@ import torch
 
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.steps import steps as S
+from headrace._recipe.steps.recipe import Recipe
 
 SIZE = (30, 40)
 
 
-def recipe_of(T, policy: Any, size: tuple[int, int] | None = SIZE, channels: int = 3):
+def recipe_of(T: ModuleType, policy: Any, size: tuple[int, int] | None = SIZE, channels: int = 3) -> Recipe:
     end = [T.PILToTensor()] if size else [T.CenterCrop(8), T.PILToTensor()]
     return lower(T.Compose([policy, *end]), size=size, channels=channels, native_only=True)
 
@@ -58,7 +59,7 @@ def test_magnitudes_that_depend_on_the_size(T: ModuleType) -> None:
 
 def test_refusals(torchvision: ModuleType, T: ModuleType) -> None:
     class Mine(T.RandAugment):
-        def _augmentation_space(self, *arguments):
+        def _augmentation_space(self, *arguments: Any) -> Any:
             return {"Invert": (torch.tensor(0.0), False)}
 
     with pytest.raises(LoweringError, match=r"is a subclass that may behave differently from RandAugment"):

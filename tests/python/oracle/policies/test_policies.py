@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import pytest
 from PIL import Image
 from policy_ways import assert_every_way_is_theirs, learned_ways, ways
 
 from headrace._lowering import lower
+from headrace._recipe.steps.recipe import Recipe
 
 pytestmark = [pytest.mark.pixels, pytest.mark.slow]
 
@@ -20,7 +22,7 @@ def drawings(images: list[Image.Image]) -> list[Image.Image]:
     return [images[i] for i in (1, 4, 5, 6, 7, 8)] + [*gray, Image.new("RGB", (16, 16), (200, 0, 55))]
 
 
-def recipe_of(T, policy, image: Image.Image):
+def recipe_of(T: ModuleType, policy: Any, image: Image.Image) -> Recipe:
     channels = len(image.getbands())
     steps = T.Compose([policy, T.PILToTensor()])
     return lower(steps, size=(image.height, image.width), channels=channels, native_only=True)

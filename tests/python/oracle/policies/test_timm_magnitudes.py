@@ -44,7 +44,9 @@ def ways_of(policies: ModuleType, monkeypatch: Any, policy: Any, drawn: list[flo
                 for filter in range(len(filters)):
                     way = (filter + 0.5) / len(filters) / 2 + (0 if negative else 0.5)
 
-                    def theirs(image, operation=operation, fed=(one, negative, filter)):
+                    def theirs(
+                        image: Any, operation: Any = operation, fed: tuple[float, bool, int] = (one, negative, filter)
+                    ) -> Any:
                         monkeypatch.setattr(policies, "random", Fed(*fed))
                         return operation(image)
 

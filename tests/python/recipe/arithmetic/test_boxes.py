@@ -56,7 +56,13 @@ def fed(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> FedTorch:
 @repeated
 @given(height=edges, width=edges, index=st.integers(0, 2**40))
 def test_random_resized_crop_box_is_torchvisions(
-    torchvision: ModuleType, fed: FedTorch, scale: tuple[Any, ...], ratio: tuple[Any, ...], height, width, index
+    torchvision: ModuleType,
+    fed: FedTorch,
+    scale: tuple[Any, ...],
+    ratio: tuple[Any, ...],
+    height: int,
+    width: int,
+    index: int,
 ) -> None:
     recipe = lower(Compose([RandomResizedCrop(8, scale, ratio), ToTensor()]))
     row = Draws(recipe.columns, 0).batch(0, [index], [0])[0]
@@ -87,7 +93,15 @@ def test_random_resized_crop_box_is_torchvisions(
     left=uniforms,
 )
 def test_random_crop_box_is_torchvisions(
-    torchvision: ModuleType, fed: FedTorch, height, width, crop, padding, needed, top, left
+    torchvision: ModuleType,
+    fed: FedTorch,
+    height: int,
+    width: int,
+    crop: tuple[int, int],
+    padding: tuple[int, int, int, int] | None,
+    needed: bool,
+    top: float,
+    left: float,
 ) -> None:
     v2 = torchvision.transforms.v2.RandomCrop(crop, padding and list(padding), needed)
     borders = padding or (0, 0, 0, 0)
@@ -97,7 +111,7 @@ def test_random_crop_box_is_torchvisions(
     # torchvision draws no number for an edge with only one position.
     fed._places = [top, left] if full_height > crop[0] else [left]
 
-    def ours():
+    def ours() -> Any:
         return boxes.random_crop(height, width, *crop, borders, needed, boxes.place_at(top), boxes.place_at(left))
 
     try:
@@ -121,7 +135,13 @@ def test_random_crop_box_is_torchvisions(
 @repeated
 @given(height=edges, width=edges, index=st.integers(0, 2**40))
 def test_random_erase_box_is_torchvisions(
-    torchvision: ModuleType, fed: FedTorch, scale: tuple[Any, ...], ratio: tuple[Any, ...], height, width, index
+    torchvision: ModuleType,
+    fed: FedTorch,
+    scale: tuple[Any, ...],
+    ratio: tuple[Any, ...],
+    height: int,
+    width: int,
+    index: int,
 ) -> None:
     erasing = torchvision.transforms.v2.RandomErasing(1.0, scale, ratio)
     recipe = lower(Compose([CenterCrop(8), ToTensor(), erasing]))
@@ -148,7 +168,9 @@ def test_random_erase_box_is_torchvisions(
 
 @repeated
 @given(height=edges, width=edges, size=st.none() | edges, max_size=st.none() | edges)
-def test_resized_size_is_torchvisions(torchvision: ModuleType, height, width, size, max_size) -> None:
+def test_resized_size_is_torchvisions(
+    torchvision: ModuleType, height: int, width: int, size: int, max_size: int | None
+) -> None:
     compute = torchvision.transforms.v2.functional._geometry._compute_resized_output_size
     try:
         expected = compute((height, width), None if size is None else [size], max_size)
@@ -162,7 +184,9 @@ def test_resized_size_is_torchvisions(torchvision: ModuleType, height, width, si
 
 @repeated
 @given(height=edges, width=edges, crop=st.tuples(edges, edges))
-def test_center_crop_box_is_torchvisions(torchvision: ModuleType, height, width, crop) -> None:
+def test_center_crop_box_is_torchvisions(
+    torchvision: ModuleType, height: int, width: int, crop: tuple[int, int]
+) -> None:
     geometry = torchvision.transforms.v2.functional._geometry
     padding, box = boxes.center_crop(height, width, *crop)
     if crop[0] > height or crop[1] > width:
@@ -172,7 +196,7 @@ def test_center_crop_box_is_torchvisions(torchvision: ModuleType, height, width,
 
 
 @given(n=st.integers(1, 2**31), u=st.integers(0, 2**53 - 1))
-def test_place_is_below_n(n, u) -> None:
+def test_place_is_below_n(n: int, u: float) -> None:
     assert 0 <= boxes.place_at(u * 2.0**-53)(n) < n
 
 

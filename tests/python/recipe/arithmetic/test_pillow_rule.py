@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import PIL
 import pytest
@@ -17,7 +19,7 @@ tall = st.tuples(st.integers(101, 400), st.integers(1, 3))
 
 
 @pytest.fixture(autouse=True)
-def forget():
+def forget() -> Iterator[None]:
     """Each test calls pass_order() with an empty cache."""
     pillow_rule.pass_order.cache_clear()
     yield
@@ -35,7 +37,9 @@ def forget():
 @example(size=(101, 1), out=(100, 2), filter="bilinear", seed=0, extreme=False)
 @example(size=(100, 1), out=(50, 2), filter="bicubic", seed=0, extreme=True)
 @example(size=(1, 1), out=(7, 9), filter="lanczos", seed=0, extreme=False)
-def test_numpy_resize_is_pillows(size, out, filter, seed, extreme) -> None:
+def test_numpy_resize_is_pillows(
+    size: tuple[int, int], out: tuple[int, int], filter: str, seed: int, extreme: bool
+) -> None:
     pixels = np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
     if extreme:  # overshoot, where negative weights leave the range of a byte
         pixels = np.where(pixels < 128, 0, 255).astype(np.uint8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +28,7 @@ MATRIX = (0.95, 0.31, 1.3, -0.31, 0.95, -2.6)
 
 
 @pytest.fixture
-def forgotten():
+def forgotten() -> Iterator[None]:
     """The rule is found again, before and after."""
     found = (tensor_rule.rounding, tensor_rule._sums, tensor_rule._samples, tensor_rule._places)
     for one in found:
@@ -67,7 +68,7 @@ def test_the_rule_belongs_to_the_machine(rounding: Rounding) -> None:
 
 @pytest.mark.parametrize("changed", ["sample", "grid"])
 def test_another_arithmetic_is_pythons(
-    torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch, forgotten, changed: str
+    torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch, forgotten: None, changed: str
 ) -> None:
     v2 = torchvision.transforms.v2
     before = getattr(tensor_augment, changed)
@@ -77,7 +78,7 @@ def test_another_arithmetic_is_pythons(
     assert "has no native twin" in str(loader.explain()) and len(list(loader)) == 1
 
 
-def test_even_sizes(monkeypatch: pytest.MonkeyPatch, forgotten) -> None:
+def test_even_sizes(monkeypatch: pytest.MonkeyPatch, forgotten: None) -> None:
     monkeypatch.setattr(tensor_rule, "_sums", lambda: True)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert tensor_rule.even(3 * 32 * 32) and tensor_rule.even(3 * 224 * 224)

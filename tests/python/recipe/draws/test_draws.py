@@ -26,7 +26,7 @@ def numpy_uniforms(seed: int, epoch: int, index: int, occurrence: int, k: int) -
 
 
 @given(seed=words, epoch=words, samples=samples, k=st.integers(0, 27))
-def test_uniforms_are_numpys_philox(seed, epoch, samples, k) -> None:
+def test_uniforms_are_numpys_philox(seed: int, epoch: int, samples: list[tuple[int, int]], k: int) -> None:
     indices, occurrences = np.array(samples, dtype=np.int64).T
     made = Draws([Column()] * k, seed).batch(epoch, indices, occurrences)
     assert made.shape == (len(samples), k) and made.dtype == np.float64 and made.flags.c_contiguous
@@ -45,7 +45,7 @@ def test_columns_scale_and_exponentiate() -> None:
 
 
 @given(st.floats(-700, 700))
-def test_exp_is_within_two_units_in_the_last_place(x) -> None:
+def test_exp_is_within_two_units_in_the_last_place(x: float) -> None:
     made = Draws([Column(x, x, exp=True)], 0).batch(0, [0], [0])[0, 0]
     assert abs(Decimal(float(made)) - Decimal(x).exp()) <= 2 * Decimal(math.ulp(made))
 
@@ -79,7 +79,7 @@ def test_any_integer_is_a_seed(seed: int) -> None:
 
 
 @given(seed=words, epoch=words, number=words)
-def test_batches_and_epochs_draw_from_counters_of_their_own(seed, epoch, number) -> None:
+def test_batches_and_epochs_draw_from_counters_of_their_own(seed: int, epoch: int, number: int) -> None:
     """Both halves of the key count in full, also if one is large and the other is small."""
     key = np.array([seed, epoch], dtype=np.uint64)
     batch, order = (
@@ -96,7 +96,7 @@ def test_empty_batch_and_no_columns() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 6), max_size=12), max_size=6))
-def test_occurrences_count_earlier_mentions(batches) -> None:
+def test_occurrences_count_earlier_mentions(batches: list[list[int]]) -> None:
     occurrences, seen = Occurrences(7), Counter()
     for batch in batches:
         expected = []

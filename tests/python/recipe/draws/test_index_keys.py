@@ -68,7 +68,7 @@ keys = st.lists(st.one_of(st.integers(-3, 12), st.sampled_from(["'a'", "[1, 2]"]
 
 
 @given(first=keys, more=keys, later=keys, length=st.integers(0, 8))
-def test_counts_go_on_where_they_were_packed(first, more, later, length) -> None:
+def test_counts_go_on_where_they_were_packed(first: list[Any], more: list[Any], later: list[Any], length: int) -> None:
     counts = KeyCounts(length)
     named: list[Any] = []
     for key in first + more:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def test_no_sample_twice_among_millions_of_billions(n: int) -> None:
     assert values[0] >= 0 and values[-1] < n
 
 
-def deviations(at, n: int, positions: np.ndarray) -> dict[str, float]:
+def deviations(at: Callable[[np.ndarray], np.ndarray], n: int, positions: np.ndarray) -> dict[str, float]:
     """Statistics of the values at positions, in standard deviations."""
     count, values = len(positions), at(positions)
     share = values / n

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from support import TENSOR, assert_same, blobs, eventually
 
 
 class Waiting:
-    def __call__(self, image):
+    def __call__(self, image: Any) -> Any:
         time.sleep(0.01)
         return image
 
