@@ -32,8 +32,8 @@ class Drawn(Dataset):
 def test_ranks_workers_do_not_draw_the_same(given: bool) -> None:
     drawn = []
     for rank in range(2):
-        sampler = TorchDistributedSampler(Drawn(), 2, rank) if given else None
-        world = {} if given else {"rank": rank, "world_size": 2}
+        sampler: Any = TorchDistributedSampler(Drawn(), 2, rank) if given else None
+        world: dict[str, Any] = {} if given else {"rank": rank, "world_size": 2}
         if given:
             torch.manual_seed(100 + rank)  # without a seed, the default generator seeds the workers, as in torch
         drawn.append(torch.cat(list(DataLoader(Drawn(), 2, sampler=sampler, num_workers=1, **world))).tolist())
@@ -89,7 +89,7 @@ def test_dealing_out_is_asked_for_by_one_word(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_orders_that_ranks_may_not_agree_on_are_warned_of() -> None:
-    for sampler in (RandomSampler(FEW), WeightedRandomSampler(torch.ones(22), 22)):
+    for sampler in (RandomSampler(FEW), WeightedRandomSampler([1.0] * 22, 22)):
         with pytest.warns(UserWarning, match=r"draws from torch's default generator, which must then be in the same"):
             DataLoader(FEW, 4, sampler=sampler, rank=0, world_size=2)
 
@@ -112,7 +112,8 @@ def test_a_sampler_of_the_users_stays_in_the_epoch_it_was_told() -> None:
     assert next(iter(loader))[1].tolist() == [5, 7, 9, 11]
     loader.set_epoch(2)
     assert next(iter(loader))[1].tolist() == [2, 4, 6, 8]
-    loader.sampler.set_epoch(3)
+    assert loader.sampler is mine
+    mine.set_epoch(3)
     assert next(iter(loader))[1].tolist() == [3, 5, 7, 9]
 
 
@@ -148,6 +149,7 @@ def test_set_epoch_of_the_sampler_is_that_of_the_loader() -> None:
     epochs = [list(loader) for _ in range(4)]
     again = ranks(2, batch_size=4, shuffle=True)[1]
     for number in (2, 0, 3):
+        assert isinstance(again.sampler, TorchDistributedSampler)
         again.sampler.set_epoch(number)
         assert again.peek_epoch()[0].epoch == number
         assert_same(again, epochs[number])
@@ -158,7 +160,7 @@ def test_set_epoch_of_the_sampler_is_that_of_the_loader() -> None:
 
 def test_a_distributed_sampler_of_the_user_is_respected() -> None:
     for kind in (DistributedSampler, TorchDistributedSampler):
-        sampler = kind(FEW, 2, 1, seed=9)
+        sampler: Any = kind(FEW, 2, 1, seed=9)
         loader = DataLoader(FEW, 4, sampler=sampler, seed=1)
         labels = torch.cat([labels for _, labels in loader]).tolist()
         assert labels == list(kind(FEW, 2, 1, seed=9))

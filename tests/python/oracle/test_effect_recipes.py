@@ -16,6 +16,7 @@ from PIL import Image, ImageEnhance, ImageOps
 from headrace._engine.image_engine import ImageEngine
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps import steps as S
+from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
 from support import blobs, pictures
@@ -155,7 +156,7 @@ def draws_for(rng: np.random.Generator) -> np.ndarray:
 
 def recipe_of(steps: tuple[S.Step, ...], erased: torch.Tensor | None) -> Recipe:
     lut = torch.arange(256, dtype=torch.uint8).expand(3, 256).contiguous()
-    return Recipe(steps, (Column(),) * COLUMNS, 46, 40, 3, lambda tensor: tensor, lut, erased=erased)
+    return Recipe(steps, (Column(),) * COLUMNS, 46, 40, 3, Pointwise((), None), lut, erased=erased)
 
 
 @pytest.mark.parametrize("isa", ["scalar", ""])

@@ -90,7 +90,7 @@ def test_colours_choices_and_orders(mixture: list[Path], steps: list[Any]) -> No
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_erasing(dtype: torch.dtype, memory_format: torch.memory_format) -> None:
-    end = [T.ToImage()] if dtype == torch.uint8 else list(TENSOR)
+    end: list[Any] = [T.ToImage()] if dtype == torch.uint8 else list(TENSOR)
     value = (200.9, 0, 7) if dtype == torch.uint8 else (0.5, -3, 1e5)
     end[1:1] = [T.RandomErasing(0.7, value=value), T.RandomVerticalFlip()]
     end += [T.RandomErasing(0.7, (0.1, 0.9)), T.RandomHorizontalFlip()]
@@ -225,7 +225,7 @@ def test_torchs_own_loader_over_torchvision(
         (tmp_path / f"class_{i % 4}").mkdir(exist_ok=True)
         (tmp_path / f"class_{i % 4}" / photograph.name).symlink_to(photograph)
     folder = torchvision.datasets.ImageFolder(tmp_path, transform)
-    order = {"batch_size": 8, "shuffle": True}
+    order: dict[str, Any] = {"batch_size": 8, "shuffle": True}
     theirs = torch.utils.data.DataLoader(folder, **order, generator=torch.Generator().manual_seed(4))
     ours = DataLoader(folder, **order, generator=torch.Generator().manual_seed(4), num_workers=2)
     for made, wanted in zip(ours, theirs, strict=True):

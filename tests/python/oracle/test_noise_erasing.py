@@ -85,7 +85,9 @@ class Fed:
     """Replaces the module random inside timm: a sample's draws, in the order in which timm asks for them."""
 
     def __init__(self, recipe: Recipe, row: np.ndarray) -> None:
-        (self.step,) = recipe.steps
+        (step,) = recipe.steps
+        assert isinstance(step, S.EraseBoxes)
+        self.step = step
         self.row, self.box, self.tries = row, -1, 0
 
     def random(self) -> float:
@@ -177,6 +179,7 @@ def test_quantiles() -> None:
 def test_number_of_boxes_is_uniform(timm_erasing: ModuleType) -> None:
     erasing = timm_erasing.RandomErasing(1.0, mode="const", max_count=3, device="cpu")
     (step,) = lower(steps_of(erasing), size=(64, 64), native_only=True).steps
+    assert isinstance(step, S.EraseBoxes)
     assert (step.fewest, step.most, step.noise, step.drawn) == (1, 3, "", 0)
     recipe = lower(steps_of(erasing), size=(64, 64), native_only=True)
     uniform = Draws(recipe.columns, 0).batch(0, np.arange(9000), np.zeros(9000, np.int64))[:, step.draw + 1]

@@ -241,7 +241,8 @@ def test_erasing_of_tv_tensors(torchvision: ModuleType, feeder: Feeder, drawings
     to_float = T.ToDtype({Kind: torch.float32, "others": None}, scale=True)
     steps = [T.ToImage(), T.RandomErasing(1.0, value=9), T.RandomHorizontalFlip(), to_float, T.ToPureTensor()]
     assert_equal_on(drawings, feeder, T.Compose([T.Resize((37, 52)), *steps]), 6)
-    assert lower(T.Compose([T.CenterCrop(9), *steps])).erased[0, 0] == 9 * (1 / 255)
+    erased = lower(T.Compose([T.CenterCrop(9), *steps])).erased
+    assert erased is not None and erased[0, 0] == 9 * (1 / 255)
 
 
 def test_erasing_of_gray_tensors(T: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
@@ -255,7 +256,8 @@ def test_erased_is_what_the_oracle_writes(T: ModuleType, drawings: list[Image.Im
     erasings = [T.RandomErasing(1.0, (0.5, 0.5), (1, 1), value=(0.3, 17, -2)) for _ in range(2)]
     steps = [*floats(T), erasings[0], T.Normalize(MEAN, STD), erasings[1], T.Normalize([0.1] * 3, [0.7] * 3)]
     recipe = lower(T.Compose([T.CenterCrop(24), *steps]), dtype=dtype)
-    assert recipe.erased.shape == (2, 3) and recipe.erased.dtype == dtype and type(recipe.erased) is torch.Tensor
+    assert recipe.erased is not None and recipe.erased.shape == (2, 3)
+    assert recipe.erased.dtype == dtype and type(recipe.erased) is torch.Tensor
     row = Draws(recipe.columns, 4).batch(0, [1], [0])[0]
     for number, later in enumerate((steps[3:], steps[5:])):
         one = torch.tensor([0.3, 17, -2]).reshape(3, 1, 1)

@@ -139,7 +139,7 @@ def test_a_size_for_each_aspect_ratio() -> None:
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("policy", ["skip", "replace"])
-def test_broken_files_are_replaced_or_left_out(policy: str, workers: int, layout: str) -> None:
+def test_broken_files_are_replaced_or_left_out(policy: Literal[skip, replace], workers: int, layout: str) -> None:
     data = list(pictures(12))
     data[2], data[7] = truncated(data[2]), b"no image"
     loader = DataLoader(

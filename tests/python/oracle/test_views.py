@@ -103,7 +103,12 @@ def pool() -> list[Any]:
     """Transforms that fit an image of any shape, down to one pixel."""
     shapes = [T.RandomResizedCrop(9), T.RandomResizedCrop((5, 40), (0.0001, 0.1)), T.Resize((20, 50)), T.CenterCrop(33)]
     shapes += [T.RandomCrop(12, padding=12, fill=9), T.Compose([T.Pad(3, 7), T.RandomResizedCrop(17)])]
-    values = [T.RandomHorizontalFlip(), T.RandomVerticalFlip(1.0), T.RandomApply([JITTER]), T.RandomEqualize()]
+    values: list[Any] = [
+        T.RandomHorizontalFlip(),
+        T.RandomVerticalFlip(1.0),
+        T.RandomApply([JITTER]),
+        T.RandomEqualize(),
+    ]
     values += [T.RandomSolarize(99.0), T.Grayscale(3), T.RandomGrayscale()]
     return [T.Compose([shape, value, T.ToTensor()]) for shape in shapes for value in values]
 

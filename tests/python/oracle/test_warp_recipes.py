@@ -173,7 +173,9 @@ def by_torchvision(modules: Any, transform: Any, step: S.Step, draws: list[float
     assert isinstance(step, S.When)
     if draws[step.draw] >= step.p:
         return image
-    draw = step.steps[0].draw
+    (warp,) = step.steps
+    assert isinstance(warp, S.RandomPerspective)
+    draw = warp.draw
     numbers = iter(draws[draw : draw + 8])
     width, height = image.size
     x, y = int(transform.distortion_scale * (width // 2)), int(transform.distortion_scale * (height // 2))

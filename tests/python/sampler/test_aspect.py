@@ -164,7 +164,8 @@ def test_persistent_workers_state_and_ranks() -> None:
     dealt = [batch for step in zip(*parts, strict=True) for batch in step]
     assert_same(dealt[: len(first)], first)
     assert alone.stats().bottleneck
-    alone.close(), resumed.close()
+    alone.close()
+    resumed.close()
 
 
 def test_a_broken_file_costs_its_own_place_only() -> None:
@@ -278,7 +279,7 @@ def test_transforms_that_torch_has_to_call(transform: Any, words: str) -> None:
 @pytest.mark.parametrize("transforms", [{}, [crops((32, 32))], {32: crops((32, 32))}, {(0, 5): crops((32, 32))}])
 def test_mappings_that_are_refused(transforms: dict[str, Any] | list[Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=r"should be|at least one"):
-        T.ByAspectRatio(transforms)
+        T.ByAspectRatio(transforms)  # type: ignore[arg-type]
 
 
 def test_few_pixels_are_cut_off(imagenet_dev: Path) -> None:

@@ -12,6 +12,8 @@ from torch.utils.data import BatchSampler, SequentialSampler
 from headrace import Columns, DataLoader
 from headrace._recipe.draws.seeded_sampler import sampler_chain
 
+NUMBERS: Any = list(range(6))  # no Dataset by its type
+
 
 class Itself:
     """A sampler that names itself as the one it draws from, as wrappers of samplers do."""
@@ -30,7 +32,7 @@ class Itself:
 class Pair(Itself):
     """One of two that name each other."""
 
-    other = None
+    other: Pair | None = None
 
     @property
     def sampler(self) -> Any:
@@ -54,8 +56,8 @@ def test_each_sampler_of_a_chain_comes_once() -> None:
 @pytest.mark.parametrize("make", [Itself, pair])
 @pytest.mark.parametrize("arguments", [{}, {"seed": 0}, {"num_workers": 1}])
 def test_a_loader_of_a_sampler_whose_chain_leads_back(make: Callable[..., Any], arguments: dict[str, Any]) -> None:
-    of_samples = DataLoader(list(range(6)), 2, sampler=make(), **arguments)
-    of_batches = DataLoader(list(range(6)), batch_sampler=BatchSampler(make(), 2, False), **arguments)
+    of_samples = DataLoader(NUMBERS, 2, sampler=make(), **arguments)
+    of_batches = DataLoader(NUMBERS, batch_sampler=BatchSampler(make(), 2, False), **arguments)
     for loader in (of_samples, of_batches):
         assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5]]
 

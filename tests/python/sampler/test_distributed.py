@@ -79,7 +79,7 @@ def test_samplers_alone_share_a_prime_number_of_samples(size: int, drop_last: bo
         parts = []
         for rank in range(size):
             ours = DistributedSampler(range(PRIME), size, rank, seed=5, drop_last=drop_last)
-            theirs = TorchDistributedSampler(range(PRIME), size, rank, drop_last=drop_last)
+            theirs: Any = TorchDistributedSampler(range(PRIME), size, rank, drop_last=drop_last)
             ours.set_epoch(epoch)
             parts.append(list(ours))
             assert len(parts[-1]) == len(ours) == len(theirs)
@@ -101,7 +101,7 @@ def test_samplers_alone_share_a_prime_number_of_samples(size: int, drop_last: bo
 def test_resume_in_a_world_of_another_size(then: int, now: int, drop_last: bool) -> None:
     """If the size of the global batch stays the same, the same global batches and epochs follow."""
     data = blobs(26, train(24))
-    options = {"shuffle": True, "seed": 3, "drop_last": drop_last}
+    options: dict[str, Any] = {"shuffle": True, "seed": 3, "drop_last": drop_last}
     alone = DataLoader(data, 6, **options)
     expected, following = list(alone), list(alone)
     before = ranks(then, data, batch_size=6 // then, **options)
@@ -132,10 +132,10 @@ def test_resume_twice_and_with_another_global_batch() -> None:
                 loader.load_state_dict(state)
         iterators = [iter(loader) for loader in loaders]
         for _ in range(taken):
-            batches = [next(one, None) for one in iterators]
+            batches: list[Any] = [next(one, None) for one in iterators]
             if batches[0] is None:
                 break
-            seen += [label for batch in batches for label in batch[1].tolist()]
+            seen += [label for _, labels in batches for label in labels.tolist()]
         state = loaders[0].state_dict()
     assert sorted(seen) == list(range(PRIME))
 
@@ -144,12 +144,12 @@ def test_resume_twice_and_with_another_global_batch() -> None:
 def test_a_resumed_iterator_is_as_long_as_its_whole_epoch(now: int) -> None:
     """As in torchdata's StatefulDataLoader, with any number of ranks."""
     before = ranks(2, MANY, batch_size=5, shuffle=True, seed=3)[0]
-    iterator = iter(before)
+    iterator: Any = iter(before)
     for _ in range(7):
         next(iterator)
     after = ranks(now, MANY, batch_size=5, shuffle=True, seed=3)[0]
     after.load_state_dict(before.state_dict())
-    resumed = iter(after)
+    resumed: Any = iter(after)
     assert len(iterator) == len(before) == 1001
     assert len(resumed) == len(after) == -(-PRIME // (5 * now))
     passed = sum(1 for _ in resumed)
@@ -169,7 +169,7 @@ def test_a_finished_epoch_is_not_begun_again_by_its_left_out_end() -> None:
 
 def test_repeated_samples_are_augmented_alike_on_every_number_of_ranks() -> None:
     def sampler() -> WeightedRandomSampler:
-        return WeightedRandomSampler(torch.ones(22), 24, generator=torch.Generator().manual_seed(1))
+        return WeightedRandomSampler([1.0] * 22, 24, generator=torch.Generator().manual_seed(1))
 
     alone = list(DataLoader(FEW, 12, sampler=sampler(), seed=3))
     assert len(torch.cat([labels for _, labels in alone]).unique()) < 24
@@ -274,14 +274,16 @@ def test_chains_of_jobs_of_any_size_deliver_what_is_left() -> None:
                 size, batch_size = now, chance.randrange(1, 9)
             loaders = []
             for rank in range(size):
-                order = {"sampler": PermutationSampler(data, seed=number)} if number % 2 else {"shuffle": True}
+                order: dict[str, Any] = (
+                    {"sampler": PermutationSampler(data, seed=number)} if number % 2 else {"shuffle": True}
+                )
                 loaders.append(DataLoader(data, batch_size, seed=3, rank=rank, world_size=size, **order))
             for loader in loaders:
                 if state is not None:
                     loader.load_state_dict(state)
             iterators = [iter(loader) for loader in loaders]
             for _ in range(chance.randrange(1, 5)):
-                step = [next(iterator, None) for iterator in iterators]
+                step: list[Any] = [next(iterator, None) for iterator in iterators]
                 left = step[0] is not None
                 assert all((batch is not None) == left for batch in step)  # ranks end together
                 if not left:

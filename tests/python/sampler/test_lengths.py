@@ -60,12 +60,12 @@ def test_every_sample_once_within_the_limits(
             assert max_tokens is None or len(batch) * max(own) <= max_tokens
         dropped = [batch for batch in map(tuple, batches) if batch not in set(map(tuple, kept))]
         assert len(dropped) <= 1 and len(kept) == len(batches) - len(dropped), "only the incomplete batch is dropped"
-        for batch in dropped:  # it was incomplete: one more sample would have fitted
+        for batch in map(list, dropped):  # it was incomplete: one more sample would have fitted
             assert batch_size is None or len(batch) < batch_size
             longest = max(1, *(lengths[index] for index in batch)) if len(batch) > 1 else max(1, lengths[batch[0]])
             assert max_tokens is None or (len(batch) + 1) * longest <= max_tokens
         if max_tokens is None:
-            assert len(dropped) == (len(lengths) % batch_size > 0)
+            assert batch_size is not None and len(dropped) == (len(lengths) % batch_size > 0)
 
 
 @pytest.mark.parametrize("drop_last", [False, True])

@@ -199,8 +199,8 @@ def test_what_is_no_position_or_epoch() -> None:
         with pytest.raises(ValueError, match="from 0 to 10"):
             sampler.iter_from(start)
     with pytest.raises(TypeError, match="start"):
-        sampler.iter_from(1.0)
+        sampler.iter_from(1.0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="epoch must be 0 or more"):
         sampler.set_epoch(-1)
     with pytest.raises(TypeError, match="epoch"):
-        sampler.set_epoch("1")
+        sampler.set_epoch("1")  # type: ignore[arg-type]

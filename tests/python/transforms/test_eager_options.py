@@ -58,7 +58,7 @@ def test_attributes_and_repr(torchvision: ModuleType, call: str) -> None:
     assert repr(ours) == repr(theirs)
 
 
-STATIC = {
+STATIC: dict[str, list[Any]] = {
     "RandomCrop": [((9, 8),), ((17, 23),), ((17, 9),), ((18, 9),)],
     "RandomResizedCrop": [((0.08, 1.0), (0.75, 1.5)), ((4.0, 5.0), (2.0, 3.0))],
     "RandomErasing": [((0.1, 0.4), (0.5, 2.0)), ((0.1, 0.4), (0.5, 2.0), [1.0]), ((0.9, 0.9), (9.0, 9.0), [1.0])],
@@ -79,7 +79,7 @@ def test_get_params_is_v1s(torchvision: ModuleType, name: str, arguments: tuple[
     no_image = ("ColorJitter", "GaussianBlur", "RandomRotation", "RandomAffine", "RandomPerspective")
     images: dict[str, list[Any]] = {"RandomErasing": [torch.zeros(3, 17, 23)], **{one: [] for one in no_image}}
     given = (*images.get(name, [image_of("RGB")]), *arguments)
-    made = []
+    made: list[Any] = []
     for home in (H, torchvision.transforms.v2):
         torch.manual_seed(3)
         try:
@@ -233,7 +233,7 @@ def test_a_headrace_image_stays_one_on_the_native_path(torchvision: ModuleType) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         last = H.ToDtype(dtypes)
-    steps = [H.CenterCrop(20), H.ToImage(), H.ToDtype(torch.float32, scale=True), Touched(), last]
+    steps: list[Any] = [H.CenterCrop(20), H.ToImage(), H.ToDtype(torch.float32, scale=True), Touched(), last]
     loader = DataLoader(EncodedImages(pictures(6), None, H.Compose(steps)), 6, num_workers=1)
     assert loader.native and next(iter(loader)).dtype == torch.float16
     assert_same(loader, list(loader.reference()))

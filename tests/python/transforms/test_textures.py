@@ -97,7 +97,7 @@ def test_layouts_and_inputs() -> None:
     [
         (lambda: T.TextureChannels("NHWC"), ValueError, "^layout must be one of CHW, HWC, not 'NHWC'$"),
         (lambda: T.TextureChannels(bands=((0.5, 0.1), (0, 1))), ValueError, "^bands must be two pairs"),
-        (lambda: T.TextureChannels(bands=((0.5, 1),)), ValueError, "^bands must be two pairs"),
+        (lambda: T.TextureChannels(bands=((0.5, 1),)), ValueError, "^bands must be two pairs"),  # type: ignore[arg-type]
         (lambda: T.TextureChannels()(torch.zeros(3, 4, 4)), TypeError, "takes bytes, .* put it before ToTensor$"),
         (lambda: T.TextureChannels()(Image.new("CMYK", (4, 4))), TypeError, "of mode RGB or L, not CMYK"),
     ],

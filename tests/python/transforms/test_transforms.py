@@ -108,6 +108,7 @@ def test_equals_torchvision_under_the_same_seed(torchvision: ModuleType, images:
         outcomes = []
         for transform in (ours, theirs):
             torch.manual_seed(1)
+            made: list[Any]
             try:
                 made = [as_array(transform(image)) for _ in range(24 if "Augment" in call else 3)]
             except ValueError as error:
@@ -270,6 +271,7 @@ def test_refusals_are_torchvisions(
         with pytest.raises((IndexError, RuntimeError, TypeError, ValueError)) as info:
             transform = eval(call, {**vars(home), "torch": torch})
             torch.manual_seed(5)
+            assert on is not None, "the constructor raises nothing"
             transform(inputs[on])
         raised.append((info.type, str(info.value)))
     assert raised[0] == raised[1]
@@ -319,7 +321,13 @@ def test_erasing_in_place_or_not() -> None:
         assert made.any() and (made is tensor) == inplace == bool(tensor.any())
 
 
-OWN = ("ByAspectRatio", "ResizedCenterCrop", "TextureChannels", "Views", "aspect_ratio_sizes")  # not torchvision's
+OWN: tuple[str, ...] = (
+    "ByAspectRatio",
+    "ResizedCenterCrop",
+    "TextureChannels",
+    "Views",
+    "aspect_ratio_sizes",
+)  # not torchvision's
 OWN += ("ProcessorTransform", "from_processor")
 
 
@@ -357,7 +365,7 @@ def test_filter_names(torchvision: ModuleType, said: Any) -> None:
 @pytest.mark.parametrize("said", [9, True, None, 1.0])
 def test_filter_refusal(said: bool | float | None) -> None:
     with pytest.raises(ValueError, match=f"corresponding Pillow integer constant, but got {said}"):
-        H.filter_name(said)
+        H.filter_name(said)  # type: ignore[arg-type]
 
 
 @pytest.mark.processes

@@ -13,7 +13,7 @@ from headrace import DataLoader, EncodedImages, ImageArray
 from support import MEAN, STD, TENSOR, assert_same, pictures
 
 FLIP = H.RandomHorizontalFlip()
-OURS = {
+OURS: dict[str, list[Any]] = {
     "rand": [H.RandomResizedCrop(48), FLIP, H.RandAugment(3, 15, interpolation="bilinear"), *TENSOR],
     "trivial": [FLIP, H.TrivialAugmentWide(fill=(7, 90, 200)), H.Resize(40), H.CenterCrop(36), *TENSOR],
     "learned": [H.AutoAugment(), H.RandomResizedCrop(40), FLIP, *TENSOR],

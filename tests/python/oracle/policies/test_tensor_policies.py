@@ -85,7 +85,8 @@ def test_trivial_augment_wide(T: ModuleType, torchvision: ModuleType, drawings: 
     for image in drawings:
         policy = without_contrast(T.TrivialAugmentWide(31, **options(T, case, image)), image)
         assert checked(torchvision, T, policy, image, ways(policy, image)) in (623, 623 - 62)
-    assert 90.0 in space_of(policy, 31, image)["Rotate"][0]
+    turns, _ = space_of(policy, 31, image)["Rotate"]
+    assert turns is not None and 90.0 in turns
 
 
 @pytest.mark.parametrize("magnitude", range(31))

@@ -39,7 +39,7 @@ SPECS = [
 ]
 
 
-def operations_of(steps: tuple[S.Step, ...], row: list[float]) -> list[S.OneOf]:
+def operations_of(steps: tuple[Any, ...], row: list[float]) -> list[S.OneOf]:
     """The choices that a chain makes, in order."""
     found = []
     for step in steps:
@@ -95,6 +95,7 @@ def test_images_are_timms(
     for image in (images[1], images[5], images[8]):
         recipe = lower(Compose([policy, PILToTensor()]), size=image.size[::-1], native_only=True)
         (step,) = recipe.steps
+        assert isinstance(step, S.MixChains)
         rows = Draws(recipe.columns, 3).batch(0, np.arange(12), np.zeros(12, np.int64)).tolist()
         expected = []
         for row in rows:
@@ -163,8 +164,8 @@ def distance(ours: np.ndarray, theirs: np.ndarray) -> float:
 def test_weights_are_distributed_as_timms(policies: ModuleType, alpha: float) -> None:
     drawn = np.random.Generator(np.random.Philox(7)).random(COUNT)
     ours = chain_weights(ChainWeights(0, 1, 3, alpha, False), drawn)
-    theirs = np.float32(np.random.RandomState(8).dirichlet([alpha] * 3, COUNT))
-    factors = np.float32(np.random.RandomState(9).beta(alpha, alpha, COUNT))
+    theirs = np.random.RandomState(8).dirichlet([alpha] * 3, COUNT).astype(np.float32)
+    factors = np.random.RandomState(9).beta(alpha, alpha, COUNT).astype(np.float32)
     wrong = chain_weights(ChainWeights(0, 1, 3, alpha * 1.3, False), drawn)
     for chain in range(3):
         assert distance(ours[:, chain], theirs[:, chain]) < MOST < distance(wrong[:, chain], theirs[:, chain])
@@ -180,6 +181,7 @@ def test_depths_are_timms(policies: ModuleType) -> None:
     policy = policies.augment_and_mix_transform("augmix-m3-w2", dict(HPARAMS))
     recipe = lower(Compose([policy, PILToTensor()]), size=(9, 9), native_only=True)
     (step,) = recipe.steps
+    assert isinstance(step, S.MixChains)
     rows = Draws(recipe.columns, 1).batch(0, np.arange(3000), np.zeros(3000, np.int64)).tolist()
     depths = [len(operations_of(chain, row)) for row in rows for chain in step.chains]
     assert all(abs(depths.count(depth) / len(depths) - 1 / 3) < 0.02 for depth in (1, 2, 3))

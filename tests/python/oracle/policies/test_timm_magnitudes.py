@@ -155,7 +155,7 @@ def ours_of(policies: ModuleType, operation: Any) -> np.ndarray:
     """COUNT arguments that headrace draws for the operation, from the column that its step reads."""
     policy = policies.RandAugment([operation], 1)
     recipe = lower(Compose([policy, PILToTensor()]), size=(30, 40), native_only=True)
-    (step,) = recipe.steps
+    step: Any = recipe.steps[0]
     inner = step.branches[0][0].steps[0]
     inner = inner.branches[0][0] if isinstance(inner, S.OneOf) else inner
     places = [one for one in vars(inner).values() if isinstance(one, S.Drawn)]

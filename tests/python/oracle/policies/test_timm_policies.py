@@ -69,6 +69,7 @@ def test_rand_augment(
     for image in (images[1], images[4], images[5], images[6], images[8]):
         recipe = lower(Compose([policy, PILToTensor()]), size=image.size[::-1], native_only=True)
         (step,) = recipe.steps
+        assert isinstance(step, S.OneOf)
         rows, expected = [], []
         for number, (operation, branch) in enumerate(zip(policy.ops, step.branches, strict=True)):
             (when,) = branch
@@ -105,11 +106,12 @@ def test_how_often_each_operation_is_done(policies: ModuleType) -> None:
     policy = policies.rand_augment_transform("rand-m9-p0.3-n1-inc1")
     recipe = lower(Compose([policy, PILToTensor()]), size=(30, 40), native_only=True)
     count, (step,) = 60_000, recipe.steps
+    assert isinstance(step, S.OneOf) and isinstance(when := step.branches[0][0], S.When)
     draws = Draws(recipe.columns, 8).batch(0, np.arange(count), np.zeros(count, np.int64))
     chosen = np.searchsorted(np.array(step.bounds), draws[:, step.draw], side="right")
-    done = draws[:, step.branches[0][0].draw] < step.branches[0][0].p
+    done = draws[:, when.draw] < when.p
     ours = np.array([(done & (chosen == number)).mean() for number in range(15)])
-    theirs, seen = np.zeros(15), {}
+    theirs, seen = np.zeros(15), dict[Any, int]()
     for number, operation in enumerate(policy.ops):
         operation.aug_fn = lambda image, *arguments, number=number, **options: seen.__setitem__("number", number)
     state = random.getstate(), np.random.get_state()  # noqa: NPY002  # timm draws from both
@@ -127,7 +129,7 @@ def test_how_often_each_operation_is_done(policies: ModuleType) -> None:
 
 
 def test_refusals(policies: ModuleType) -> None:
-    class Mine(policies.AugmentOp):
+    class Mine(policies.AugmentOp):  # type: ignore[name-defined]
         pass
 
     rand = policies.rand_augment_transform

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -83,13 +82,14 @@ def test_blur_of_timm(timm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None
             hparams = {"magnitude_std": std, "magnitude_max": most}
             policy = policies.RandAugment([policies.AugmentOp(name, 1.0, 8, hparams)], 1)
             recipe = lower(Compose([policy, PILToTensor()]), size=(9, 9), native_only=True)
-            (step,) = recipe.steps[0].branches[0][0].steps
+            choice: Any = recipe.steps[0]
+            (step,) = choice.branches[0][0].steps
             if not isinstance(step.radius, S.Drawn):
                 assert step.radius == policy.ops[0].level_fn(8, {})[0]
                 continue
             count = 20_000
             draws = Draws(recipe.columns, 1).batch(0, np.arange(count), np.zeros(count, np.int64))
-            ours, theirs = draws[:, step.radius.column], []
+            ours, theirs = draws[:, step.radius.column], list[float]()
             monkeypatch.setattr(policies.ImageFilter, "GaussianBlur", lambda radius, to=theirs: to.append(radius))
             image = type("Image", (), {"filter": lambda self, given: self})()
             for _ in range(count):
@@ -106,12 +106,14 @@ def test_choices_by_weight_are_numpys(timm: ModuleType) -> None:
     policy = policies.rand_augment_transform("rand-m9-p1-inc1-t3aw-n2")
     recipe = lower(Compose([policy, PILToTensor()]), size=(9, 9), native_only=True)
     (step,) = recipe.steps
+    assert isinstance(step, S.OneOf)
     count, kinds = 60_000, len(policy.ops)
     draws = Draws(recipe.columns, 1).batch(0, np.arange(count), np.zeros(count, np.int64))
     first = np.searchsorted(step.bounds, draws[:, step.draw], side="right")
     ours = np.zeros((kinds, kinds))
     for one, row in zip(first, draws, strict=True):
         inner = step.branches[one][1]
+        assert isinstance(inner, S.OneOf)
         place = np.searchsorted(inner.bounds, row[inner.draw], side="right")
         ours[one, [other for other in range(kinds) if other != one][place]] += 1 / count
     theirs = np.zeros((kinds, kinds))
@@ -124,7 +126,7 @@ def test_choices_by_weight_are_numpys(timm: ModuleType) -> None:
     assert ours.diagonal().sum() == 0
     names = [one.name for one in policy.ops]
     assert all(step.bounds[i] < step.bounds[i + 1] for i in range(kinds - 1)) and len(names) == len(set(names))
-    assert sum(1 for _ in itertools.chain(*step.branches)) == 2 * kinds
+    assert sum(len(branch) for branch in step.branches) == 2 * kinds
 
 
 @pytest.mark.pixels

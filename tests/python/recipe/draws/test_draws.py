@@ -97,7 +97,7 @@ def test_empty_batch_and_no_columns() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 6), max_size=12), max_size=6))
 def test_occurrences_count_earlier_mentions(batches: list[list[int]]) -> None:
-    occurrences, seen = Occurrences(7), Counter()
+    occurrences, seen = Occurrences(7), Counter[int]()
     for batch in batches:
         expected = []
         for index in batch:

@@ -121,12 +121,12 @@ def from_poisson(counts: list[int]) -> float:
 
 def at_home(made: list[np.ndarray]) -> float:
     """The deviation of the number of fixed points, which has Poisson's distribution in random orders."""
-    return from_poisson([np.count_nonzero(one == np.arange(len(one))) for one in made])
+    return from_poisson([int(np.count_nonzero(one == np.arange(len(one)))) for one in made])
 
 
 def agreeing(made: list[np.ndarray]) -> float:
     """The deviation of the number of positions at which an order and the next one agree."""
-    return from_poisson([np.count_nonzero(a == b) for a, b in itertools.pairwise(made)])
+    return from_poisson([int(np.count_nonzero(a == b)) for a, b in itertools.pairwise(made)])
 
 
 @pytest.mark.parametrize(

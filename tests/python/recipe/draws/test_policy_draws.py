@@ -49,16 +49,16 @@ def operations(space: Any, bin: int | None) -> list[list[tuple[str, str]]]:
     return [[(name, repr(float(way))) for way in ways(entry, bin)] for name, entry in space.items()]
 
 
-def shares_of(every: list[list[tuple[str, str]]]) -> Counter[Done]:
+def shares_of(every: list[list[tuple[str, str]]]) -> dict[Done, float]:
     """Each operation is as probable as the others, and so are its ways."""
-    shares: Counter[Done] = Counter()
+    shares: dict[Done, float] = defaultdict(float)
     for some in every:
         for one in some:
             shares[(one,)] += 1 / len(every) / len(some)
     return shares
 
 
-def distance(counts: Counter[Done], shares: Counter[Done]) -> float:
+def distance(counts: Counter[Done], shares: dict[Done, float]) -> float:
     """Pearson's statistic, in standard deviations above its mean."""
     total = sum(counts.values())
     assert counts.keys() <= shares.keys() and sum(shares.values()) == pytest.approx(1)
@@ -71,6 +71,7 @@ def lowered(T: Any, policy: Any) -> tuple[S.OneOf, np.ndarray]:
     """Its only step, and draws of many samples."""
     recipe = lower(T.Compose([policy, T.PILToTensor()]), size=SIZE, native_only=True)
     (step,) = recipe.steps
+    assert isinstance(step, S.OneOf)
     return step, Draws(recipe.columns, 11).batch(0, np.arange(DRAWS), np.zeros(DRAWS, np.int64))
 
 
@@ -146,8 +147,8 @@ def pair_ways(pair: Any, space: Any) -> Iterator[tuple[Done, float]]:
         yield (*first, *second), share * other
 
 
-def shares_of_pairs(pairs: Any, space: Any) -> Counter[Done]:
-    shares: Counter[Done] = Counter()
+def shares_of_pairs(pairs: Any, space: Any) -> dict[Done, float]:
+    shares: dict[Done, float] = defaultdict(float)
     for done, share in (one for pair in pairs for one in pair_ways(pair, space)):
         if share:
             shares[done] += share / len(pairs)
@@ -167,6 +168,7 @@ def test_pairs(T: ModuleType, monkeypatch: pytest.MonkeyPatch, data: str) -> Non
         parts = []
         for when, (name, _, bin) in zip(branch, pair, strict=True):
             some = [(name, repr(float(way))) for way in ways(space[name], bin)]
+            assert isinstance(when, S.When)
             inner = when.steps[0] if when.steps and isinstance(when.steps[0], S.OneOf) else None
             assert len(some) == (len(inner.branches) if inner else 1)
             taken = chosen(inner, rows) if inner else np.zeros(len(rows), int)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.overrides import _get_current_function_mode_stack, _pop_torch_function_stack
+from torch.overrides import (  # type: ignore[attr-defined]
+    _get_current_function_mode_stack,
+    _pop_torch_function_stack,
+)
 
 from headrace._recipe.draws.python_randomness import kept_generators, sample_randomness
 from headrace._recipe.draws.sample_seeds import seed_for_batch, seed_for_sample
@@ -29,18 +33,13 @@ def words(seed: Callable[[], None]) -> tuple[Any, ...]:
 
 def test_everything_counts() -> None:
     seeds: list[Callable[[], None]] = [
-        lambda what=(seed, epoch, key, occurrence): seed_for_sample(*what)  # type: ignore[misc]
+        partial(seed_for_sample, seed, epoch, key, occurrence)
         for seed in (0, 1, 2**70, -3)
         for epoch in (0, 1)
         for key in (0, 1, "0", "1", "[0]", [0], [0, 1], [1, 0])
         for occurrence in (0, 1, [0, 1])
     ]
-    seeds += [
-        lambda what=(seed, epoch, batch): seed_for_batch(*what)
-        for seed in (0, 1)
-        for epoch in (0, 1)
-        for batch in (0, 1)
-    ]  # type: ignore[misc]
+    seeds += [partial(seed_for_batch, seed, epoch, batch) for seed in (0, 1) for epoch in (0, 1) for batch in (0, 1)]
     found = [words(seed) for seed in seeds]
     for generator in zip(*found, strict=True):
         assert len(set(generator)) == len(seeds)

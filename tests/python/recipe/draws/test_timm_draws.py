@@ -44,7 +44,13 @@ def theirs_erased(erasing: Any) -> np.ndarray:
 
 
 #: What makes another distribution of the boxes.
-WRONG = [{"probability": 0.6}, {"min_area": 0.06}, {"max_area": 0.25}, {"min_aspect": 0.8}, {"max_count": 3}]
+WRONG: list[dict[str, Any]] = [
+    {"probability": 0.6},
+    {"min_area": 0.06},
+    {"max_area": 0.25},
+    {"min_aspect": 0.8},
+    {"max_count": 3},
+]
 
 
 @pytest.mark.parametrize("mode", ["rand", "pixel"])
@@ -63,6 +69,7 @@ def ours_cropped(crop: Any) -> np.ndarray:
     """(top, left, height, width, filter) of each sample."""
     recipe = lower(T.Compose([crop, T.PILToTensor()]), native_only=True)
     (choice,) = recipe.steps
+    assert isinstance(choice, S.OneOf)
     made = []
     for row in rows_of(recipe).tolist():
         ((step,),) = [

@@ -62,7 +62,7 @@ def taken(steps: Sequence[S.Step], row: list[float], series: Sequence[Sequence[i
     for step in steps:
         if isinstance(step, S.OneOf):
             branch = next(k for k, bound in enumerate(step.bounds) if row[step.draw] < bound)
-            inner = step.branches[branch]
+            inner: tuple[Any, ...] = step.branches[branch]
             if len(series) > 1:  # an AutoAugment: a When for each operation of the series
                 parts = zip(inner, series[branch], strict=True)
                 made += [number for when, number in parts if row[when.draw] < when.p]

@@ -25,7 +25,7 @@ SIZE = (40, 60)
 pytestmark = pytest.mark.slow
 
 
-def lowered(transform: Any, *before: Any) -> tuple[tuple[S.Step, ...], np.ndarray]:
+def lowered(transform: Any, *before: Any) -> tuple[tuple[Any, ...], np.ndarray]:
     """The steps of a transform, and draws of many samples."""
     steps = [*before, transform] if before else [transform, T.PILToTensor()]
     recipe = lower(T.Compose(steps), size=SIZE, native_only=True)
@@ -51,7 +51,7 @@ BOUNDS = {"brightness": (0.5, 2.0), "contrast": (0.0, 3.0), "saturation": (0.2, 
 
 def distortions(p: float) -> tuple[Counter[Any], dict[str, np.ndarray]]:
     """What the steps of a RandomPhotometricDistort do, as flags and an order of channels, and their factors."""
-    steps, draws = lowered(T.RandomPhotometricDistort(*BOUNDS.values(), p))
+    steps, draws = lowered(T.RandomPhotometricDistort(**BOUNDS, p=p))
     made: dict[str, np.ndarray] = {}
     flags = []
     for step in steps:

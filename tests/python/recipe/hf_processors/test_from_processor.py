@@ -69,7 +69,7 @@ def assert_native(loader: DataLoader, processor: Any) -> int:
     done = 0
     for images, _ in loader:
         for made in images:
-            expected = hf_processors.called(processor, unmarked(loader.source.image(done)))
+            expected = hf_processors.called(processor, unmarked(hf_processors.opened(loader, done)))
             assert made.dtype == expected.dtype and made.shape == expected.shape
             assert torch.equal(made, expected), f"image {done}"
             done += 1
@@ -120,7 +120,7 @@ def test_in_every_place(backend: str, place: Place) -> None:
     loader = place.loader(blobs(12, T.from_processor(processor)))
     assert loader.native
     made = [image for images, _ in place.fetched(loader) for image in images]
-    expected = [hf_processors.called(processor, loader.source.image(k)) for k in range(12)]
+    expected = [hf_processors.called(processor, hf_processors.opened(loader, k)) for k in range(12)]
     assert all(torch.equal(a, b) for a, b in zip(made, expected, strict=True))
 
 
@@ -129,7 +129,7 @@ def test_gray_images_become_rgb_if_the_processor_converts(backend: str, family: 
     """Files opened in mode L: three equal channels before the processor's means."""
     processor = make(family, backend, size=EDGE if family == "CLIP" else SQUARE)
     loader = DataLoader(blobs(12, T.from_processor(processor), mode="L"), 5)
-    assert loader.source.image(0).mode == "L"
+    assert hf_processors.opened(loader, 0).mode == "L"
     assert assert_native(loader, processor) == 12
 
 
@@ -158,11 +158,12 @@ def test_a_transparent_colour_is_not_composited(backend: str) -> None:
     image.putpalette([200, 10, 10, 10, 10, 200])
     out = BytesIO()
     image.save(out, "GIF", transparency=1)
-    loader = DataLoader(EncodedImages([out.getvalue()], [0], T.from_processor(processor)), 1)
-    opened = loader.source.image(0)
+    data = EncodedImages([out.getvalue()], [0], T.from_processor(processor))
+    loader = DataLoader(data, 1)
+    opened = hf_processors.opened(loader, 0)
     assert "transparency" in opened.info
     made = next(iter(loader))[0][0]
-    assert torch.equal(made, loader.source[0][0])
+    assert torch.equal(made, data[0][0])
     assert not torch.equal(made, hf_processors.called(processor, opened))  # composited on white
     assert torch.equal(made, hf_processors.called(processor, unmarked(opened)))
 
