@@ -92,7 +92,8 @@ class FedTorch:
         elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip, S.When, S.GaussianBlur)):
             self._tries = [draws[step.draw]]
             if type(transform).__name__ == "RandomZoomOut":
-                assert isinstance(step, S.When) and isinstance(zoom := step.steps[0], S.ZoomOut)
+                (zoom,) = step.steps if isinstance(step, S.When) else ()
+                assert isinstance(zoom, S.ZoomOut)
                 self._tries += draws[zoom.draw : zoom.draw + 3]
         elif isinstance(step, S.OneOf):
             self._choice = [bound > draws[step.draw] for bound in step.bounds].index(True)

@@ -19,6 +19,7 @@ from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import reference_sample
 from headrace._oracle.tensor import noise_levels
 from headrace._recipe.draws.draws import Draws
+from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.recipe import Recipe
 from headrace._recipe.steps.step_numbers import LEVELS, quantiles
 from places import Place

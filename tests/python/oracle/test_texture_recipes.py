@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -139,7 +139,7 @@ def test_a_size_for_each_aspect_ratio() -> None:
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("policy", ["skip", "replace"])
-def test_broken_files_are_replaced_or_left_out(policy: Literal[skip, replace], workers: int, layout: str) -> None:
+def test_broken_files_are_replaced_or_left_out(policy: Literal["skip", "replace"], workers: int, layout: str) -> None:
     data = list(pictures(12))
     data[2], data[7] = truncated(data[2]), b"no image"
     loader = DataLoader(

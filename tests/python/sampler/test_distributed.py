@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -79,7 +80,7 @@ def test_samplers_alone_share_a_prime_number_of_samples(size: int, drop_last: bo
         parts = []
         for rank in range(size):
             ours = DistributedSampler(range(PRIME), size, rank, seed=5, drop_last=drop_last)
-            theirs: Any = TorchDistributedSampler(range(PRIME), size, rank, drop_last=drop_last)
+            theirs: Any = TorchDistributedSampler(range(PRIME), size, rank, drop_last=drop_last)  # type: ignore[arg-type]
             ours.set_epoch(epoch)
             parts.append(list(ours))
             assert len(parts[-1]) == len(ours) == len(theirs)

@@ -26,7 +26,7 @@ def test_a_sample_is_a_dict_of_copies() -> None:
     sample["x"].zero_()
     sample["label"].zero_()
     assert FLOATS[3].any() and labels[3] == 3
-    assert same(data[-1], data[8]) and same(data[np.int64(2)], data[2])
+    assert same(data[-1], data[8]) and same(data[np.int64(2)], data[2])  # type: ignore[index]
     assert same(data.__getitems__([3, -1, 3]), [data[3], data[8], data[3]])
     for index in (9, -10):
         with pytest.raises(IndexError, match=f"^index {index} is out of range for a dataset of 9 samples$"):
@@ -69,7 +69,7 @@ def test_values_may_change_in_place() -> None:
         ({"x": np.zeros(3, "datetime64[s]")}, TypeError, "^column 'x' has dtype datetime64"),
         ({"x": np.zeros(3, ">f4")}, TypeError, "^column 'x' has dtype >f4, "),
         ({"x": np.zeros(3, [("a", "f4")])}, TypeError, "^column 'x' has dtype "),
-        ({"x": np.ma.masked_array([1, 2], [0, 1])}, TypeError, "^column 'x' is a masked array"),
+        ({"x": np.ma.masked_array([1, 2], [False, True])}, TypeError, "^column 'x' is a masked array"),
         ({"x": torch.zeros(3, device="meta")}, TypeError, "^column 'x' is a torch.strided tensor on meta; a dense one"),
         ({"x": torch.zeros(3, 3).to_sparse()}, TypeError, "^column 'x' is a torch.sparse_coo tensor on cpu"),
         ({"x": torch.zeros(3, dtype=torch.complex64).conj()}, TypeError, "^column 'x' is a view whose values"),
@@ -79,5 +79,5 @@ def test_what_is_no_column_is_refused_in_a_sentence(
     columns: dict[str, Any] | list[Any], error: type, words: str
 ) -> None:
     with pytest.raises(error, match=words) as raised:
-        Columns(columns)
+        Columns(columns)  # type: ignore[arg-type]
     assert "\n" not in str(raised.value)

@@ -8,7 +8,7 @@ import itertools
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -103,7 +103,7 @@ def test_any_strides(array: np.ndarray | torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
-def test_mapped_files(tmp_path: Path, mode: str) -> None:
+def test_mapped_files(tmp_path: Path, mode: Literal["r", "r+", "c"]) -> None:
     np.save(tmp_path / "x.npy", FLOATS)
     data = Columns({"x": np.load(tmp_path / "x.npy", mmap_mode=mode)})
     assert_equal(DataLoader(data, 5, num_workers=2), TorchDataLoader(data, 5))
@@ -192,12 +192,14 @@ def test_memory_belongs_to_its_holder_and_returns() -> None:
     loader = DataLoader(mixed(400), 4, num_workers=2, persistent_workers=True)
     list(loader)
     kept = [batch["label"] for batch in loader]  # one column keeps the slot
-    assert torch.equal(torch.cat(kept), torch.arange(400)) and loader._engine.slots >= 100
+    assert torch.equal(torch.cat(kept), torch.arange(400))
+    engine: Any = loader._engine
+    assert engine.slots >= 100
     list(loader)
     assert torch.equal(torch.cat(kept), torch.arange(400))
     del kept
     gc.collect()
-    assert eventually(lambda: loader._engine.slots <= 8)
+    assert eventually(lambda: engine.slots <= 8)
     batch = next(iter(loader))
     assert all(one.untyped_storage().nbytes() == one.nbytes for one in batch.values())
     assert len(_saved(batch["label"])) < 3000
@@ -208,7 +210,7 @@ def test_pinned_memory_is_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *size, pin_memory=False, **where: empty(*size, **where))
     data = mixed()
-    source = DataLoader(data).source
+    source: Any = DataLoader(data).source
     engine = ColumnsEngine(source.layout, threads=2, slots_kept=2, pin=True)
     rows = np.array([5, 0, 36])
     flight = engine.submit(source.blob_table(), rows, np.empty((3, 0)))

@@ -21,9 +21,10 @@ from support import same, write_folder
 UNKNOWN = TensorDataset(torch.arange(COUNT))
 BY_RATIO = T.Compose([T.ByAspectRatio({size: T.Resize(size) for size in ((8, 8), (8, 16))}), T.ToTensor()])
 INT64 = T.Compose([T.Resize((8, 8)), T.PILToTensor(), T.ToDtype(torch.int64)])
+NOUGHTS: Any = [0] * COUNT  # no Dataset by its type
 HANDED_ON = {
     "a dataset": (Fields({"image": UNKNOWN}), "field 'image': headrace does not know .*TensorDataset"),
-    "a stack's dataset": (StackDataset(x=[0] * COUNT, y=UNKNOWN), "field 'y': headrace does not know"),
+    "a stack's dataset": (StackDataset(x=NOUGHTS, y=UNKNOWN), "field 'y': headrace does not know"),
     "no common size": (
         Fields({"image": EncodedImages(encoded().images, transform=T.ToTensor())}),
         "field 'image': the images' sizes vary",
@@ -81,7 +82,10 @@ class ChangedStack(StackDataset[Any]):
         return [self[index] for index in indices]
 
 
-@pytest.mark.parametrize("data", [Changed({"x": [*range(9)]}), ChangedStack(x=[*range(9)])], ids=["samples", "stack"])
+NINE: Any = [*range(9)]
+
+
+@pytest.mark.parametrize("data", [Changed({"x": [*range(9)]}), ChangedStack(x=NINE)], ids=["samples", "stack"])
 def test_subclasses_that_override_are_torchs(data: Changed | ChangedStack) -> None:
     loader = DataLoader(data, 4)
     assert not loader.native and "overrides __getitem__" in str(loader.explain())
@@ -101,7 +105,7 @@ def test_lists_that_override_are_torchs() -> None:
 
 
 def test_a_concatenation_is_torchs() -> None:
-    data = ConcatDataset([Fields({"x": [1, 2]}), Fields({"x": [3]})])
+    data: ConcatDataset[Any] = ConcatDataset([Fields({"x": [1, 2]}), Fields({"x": [3]})])
     loader = DataLoader(data, 2)
     assert not loader.native
     assert_equal(loader, TorchDataLoader(data, 2))
@@ -125,7 +129,7 @@ def test_changes_take_effect_with_the_next_epoch() -> None:
 def test_persistent_workers_keep_the_dataset_of_the_first_epoch() -> None:
     images = EncodedImages(encoded().images, transform=plain())
     values = [*range(COUNT)]
-    loaders = [
+    loaders: list[Any] = [
         kind(Fields({"image": images, "x": values}), 6, num_workers=1, persistent_workers=True)
         for kind in (DataLoader, TorchDataLoader)
     ]

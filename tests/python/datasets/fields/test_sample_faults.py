@@ -60,7 +60,13 @@ def test_an_error_names_the_field_and_the_sample(workers: int) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
 def test_a_sample_fails_if_any_field_does(on_error: str, workers: int, device: str | None) -> None:
-    options = {"on_error": on_error, "num_workers": workers, "device": device, "seed": 1, "shuffle": True}
+    options: dict[str, Any] = {
+        "on_error": on_error,
+        "num_workers": workers,
+        "device": device,
+        "seed": 1,
+        "shuffle": True,
+    }
     for batch_size in (5, 1):
         loader = DataLoader(damaged(), batch_size, **options)
         expected = list(loader.reference())

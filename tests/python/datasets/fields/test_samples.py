@@ -84,7 +84,7 @@ def test_masks_take_nearest_pixels_and_pad_with_0(library: str, request: pytest.
         filled,
         ["mask"],
     )
-    values = {name: set() for name in ("image", "mask")}
+    values: dict[str, set[Any]] = {name: set() for name in ("image", "mask")}
     for i in range(9):
         for name, image in data[i].items():
             assert image.size == (40, 40)
@@ -131,7 +131,7 @@ def test_copies(duplicate: Callable[..., Any]) -> None:
 
 
 IMAGES = EncodedImages(encoded().images, transform=plain())
-REFUSED = {
+REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     "no dict": (([IMAGES],), TypeError, "fields must be a dict of datasets and values by name, not list"),
     "nothing": (({},), ValueError, "fields is empty: there is nothing to make samples from"),
     "a number as name": (({1: IMAGES},), TypeError, "the name of a field is a string of at least one letter, not 1"),
@@ -180,7 +180,7 @@ def test_datasets_with_transforms_of_their_own_cannot_follow_a_geometry() -> Non
         EncodedImages(encoded().images, transform=plain()),
         EncodedImages(encoded().images, transform=plain(16)),
     )
-    joined = torch.utils.data.ConcatDataset([first, second])
+    joined: Any = torch.utils.data.ConcatDataset([first, second])
     with pytest.raises(TypeError, match="field 'image' joins datasets with transforms of their own"):
         Fields({"image": joined}, GEOMETRY)
     assert len(Fields({"image": joined})) == 2 * COUNT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from types import ModuleType
@@ -88,7 +89,11 @@ def positional(fields: dict[str, Any]) -> StackDataset[Any]:
     return StackDataset(*fields.values())
 
 
-KINDS = {"samples": Fields, "stack of names": lambda fields: StackDataset(**fields), "stack": positional}
+KINDS: dict[str, Callable[..., Any]] = {
+    "samples": Fields,
+    "stack of names": lambda fields: StackDataset(**fields),
+    "stack": positional,
+}
 
 
 @pytest.mark.parametrize("batch_size", [5, None])
@@ -127,7 +132,7 @@ def test_torchvisions_geometry_is_native(T: ModuleType) -> None:
     data = everything()
     same_steps = T.Compose([T.RandomResizedCrop(32, antialias=True), T.RandomHorizontalFlip()])
     theirs = Fields(data.fields, same_steps, ["mask", "indices"])
-    options = {"batch_size": 6, "shuffle": True, "seed": 9, "num_workers": 2}
+    options: dict[str, Any] = {"batch_size": 6, "shuffle": True, "seed": 9, "num_workers": 2}
     loader = DataLoader(theirs, **options)
     assert loader.native
     assert_equal(loader, DataLoader(data, **options))
@@ -162,7 +167,7 @@ def test_files_resume_in_the_middle(tmp_path: Path) -> None:
         "label": [*range(len(paths))],
     }
     data = Fields(fields, GEOMETRY, ["mask"])
-    options = {"batch_size": 5, "shuffle": True, "seed": 4}
+    options: dict[str, Any] = {"batch_size": 5, "shuffle": True, "seed": 4}
     whole = list(DataLoader(data, **options, num_workers=2))
     loader = DataLoader(data, **options, num_workers=1)
     iterator = iter(loader)
@@ -180,12 +185,12 @@ def test_files_resume_in_the_middle(tmp_path: Path) -> None:
 
 
 def test_plain_values_are_part_of_the_state() -> None:
-    data, options = [*range(COUNT)], {"batch_size": 4}
-    state = DataLoader(Fields({"x": data}), **options).state_dict()
-    DataLoader(Fields({"x": data}), **options).load_state_dict(state)
+    data: Any = [*range(COUNT)]
+    state = DataLoader(Fields({"x": data}), 4).state_dict()
+    DataLoader(Fields({"x": data}), 4).load_state_dict(state)
     for other in (Fields({"x": data[::-1]}), Fields({"y": data}), StackDataset(data)):
         with pytest.raises(ValueError, match="dataset"):
-            DataLoader(other, **options).load_state_dict(state)
+            DataLoader(other, 4).load_state_dict(state)
 
 
 def test_subsets_are_native() -> None:

@@ -53,7 +53,7 @@ def datum(data: bytes, label: int, encoded: bool = True) -> bytes:
 @pytest.mark.parametrize("device", [None, "emulated"])
 def test_batches_equal_the_oracle(tmp_path: Path, device: str | None) -> None:
     data = LMDB(write(tmp_path / "a", images()), label=lambda key: int(key) % 5, transform=train(24))
-    options = {"batch_size": 5, "shuffle": True, "seed": 1, "num_workers": 2, "device": device}
+    options: dict[str, Any] = {"batch_size": 5, "shuffle": True, "seed": 1, "num_workers": 2, "device": device}
     loader = DataLoader(data, **options)
     assert loader.native
     blobs = EncodedImages(pictures(24), [i % 5 for i in range(24)], train(24))

@@ -7,6 +7,7 @@ import json
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
@@ -130,7 +131,7 @@ def test_shards_of_other_libraries(tmp_path: Path) -> None:
     (tmp_path / "mds/0.mds").write_bytes(shard(made, b"{}"))
     assert_opens(str(tmp_path / "mds"), "MDS")
 
-    leaf = {"type": None, "context": None, "children_spec": []}
+    leaf: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
     spec = [1, {"type": "builtins.dict", "context": json.dumps(["image", "label"]), "children_spec": [leaf, leaf]}]
     config = {"compression": None, "data_format": ["image:jpg", "int"], "data_spec": json.dumps(spec)}
     chunks = [{"chunk_size": COUNT, "filename": "0.bin"}]

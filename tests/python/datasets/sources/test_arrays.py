@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace._base.native import core
+from headrace.datasets.sources.dataset import BlobDataset
 from support import TENSOR, assert_same, evaluation, eventually, resident_mb, train
 
 RNG = np.random.default_rng(7)
@@ -59,7 +60,7 @@ def test_gray_equals_the_oracle(recipe: str, axes: int, device: str | None) -> N
     images = GRAY if axes == 3 else GRAY[..., None]
     data = ImageArray(images, None, GRAY_RECIPES[recipe])
     loader = DataLoader(data, 5, True, seed=3, num_workers=1, device=device)
-    assert loader.native and loader.source.channels == 1
+    assert loader.native and isinstance(loader.source, BlobDataset) and loader.source.channels == 1
     assert_same(loader, list(loader.reference()))
     assert next(iter(loader)).shape[1] == (3 if recipe == "in colours" else 1)
 
@@ -79,7 +80,11 @@ def turned(image: Image.Image) -> Image.Image:
 @pytest.mark.parametrize("images", [COLOUR, GRAY], ids=["colours", "gray"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_steps_that_python_does(images: np.ndarray, device: str | None, workers: int) -> None:
-    for steps in ([turned, T.Resize((9, 8)), T.ToTensor()], [T.Resize((9, 8)), T.ToTensor(), torch.square]):
+    ways: tuple[list[Any], ...] = (
+        [turned, T.Resize((9, 8)), T.ToTensor()],
+        [T.Resize((9, 8)), T.ToTensor(), torch.square],
+    )
+    for steps in ways:
         data = ImageArray(images, range(23), T.Compose(steps))
         loader = DataLoader(data, 5, num_workers=workers, device=device)
         assert loader.native

@@ -110,7 +110,7 @@ def test_a_missing_file_is_named_and_the_index_is_the_loaders() -> None:
 
 
 @pytest.mark.parametrize("dataset", [7, None, object()], ids=lambda one: type(one).__name__)
-def test_what_is_no_dataset_fails_as_in_torch(dataset: int | object | None) -> None:
+def test_what_is_no_dataset_fails_as_in_torch(dataset: Any) -> None:
     for kind in (DataLoader, TorchDataLoader):
         with pytest.raises(TypeError, match=r"has no len\(\)"):
             next(iter(kind(dataset)))

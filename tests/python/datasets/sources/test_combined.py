@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import DataLoader, EncodedImages, ImageArray, ImageFolder
 from headrace import transforms as T
+from headrace.datasets.sources.dataset import BlobDataset
 from support import TENSOR, assert_same, blobs, pictures, train, write_folder
 
 FIXED = T.Compose([T.Resize((12, 10)), *TENSOR])
@@ -30,14 +31,14 @@ def some() -> dict[str, Any]:
     """Combinations by name, all with a deterministic transform."""
     pictures_, arrays = blobs(10, FIXED), ImageArray(IMAGES, range(100, 109), FIXED)
     doubled = EncodedImages(pictures(4), [7, 8, 9, 10], FIXED, twice)
-    joined = ConcatDataset([pictures_, arrays, doubled])
+    joined: ConcatDataset[Any] = ConcatDataset([pictures_, arrays, doubled])
     split = random_split(pictures_, [7, 3], generator=torch.Generator().manual_seed(1))
     return {
         "a subset": Subset(pictures_, [3, 1, 1, 9]),
         "from the end": Subset(pictures_, [-1, 0, -10]),
         "a range": Subset(arrays, range(2, 9, 3)),
-        "an array": Subset(arrays, np.array([5, 2], dtype=np.uint8)),
-        "a tensor": Subset(arrays, torch.tensor([5, 2])),
+        "an array": Subset(arrays, np.array([5, 2], dtype=np.uint8)),  # type: ignore[arg-type]
+        "a tensor": Subset(arrays, torch.tensor([5, 2])),  # type: ignore[arg-type]
         "nested": Subset(Subset(Subset(pictures_, range(9)), [8, 2, 5]), [2, 0]),
         "a split": split[0],
         "the rest": split[1],
@@ -57,7 +58,7 @@ def some() -> dict[str, Any]:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_are_torchs(name: str, workers: int) -> None:
     dataset = some()[name]
-    loaders = [
+    loaders: list[Any] = [
         kind(dataset, 3, True, generator=torch.Generator().manual_seed(4), num_workers=count)
         for kind, count in ((DataLoader, workers), (TorchDataLoader, 0))
     ]
@@ -101,14 +102,14 @@ def test_equal_transforms_need_not_be_one_object() -> None:
     parts = [blobs(4, train(8)), blobs(4, train(8))]
     assert DataLoader(ConcatDataset(parts)).native
     parts[1].transform = train(9)
-    loader = DataLoader(ConcatDataset(parts))
+    loader: DataLoader = DataLoader(ConcatDataset(parts))
     assert not loader.native
     assert "have transforms with different results; give them the same transform" in str(loader.explain())
 
 
 def test_a_transform_exchanged_in_one_part_is_seen() -> None:
     parts = [blobs(4, FIXED), blobs(4, FIXED)]
-    loader = DataLoader(ConcatDataset(parts), 8)
+    loader: DataLoader = DataLoader(ConcatDataset(parts), 8)
     parts[0].transform = parts[1].transform = train(6)
     assert next(iter(loader))[0].shape == (8, 3, 6, 6)
     parts[1].transform = train(7)
@@ -129,7 +130,8 @@ def test_an_exchanged_list_of_indices_is_seen() -> None:
 
 def test_locations_are_those_of_the_files(tmp_path: Path) -> None:
     folder = ImageFolder(write_folder(tmp_path), FIXED)
-    loader = DataLoader(ConcatDataset([ImageArray(IMAGES, range(9), FIXED), Subset(folder, [5])]), 10)
+    loader: DataLoader = DataLoader(ConcatDataset([ImageArray(IMAGES, range(9), FIXED), Subset(folder, [5])]), 10)
+    assert isinstance(loader.source, BlobDataset)
     assert loader.source.location(9) == folder.location(5) and "array" in loader.source.location(8)
     (tmp_path / "class_0" / "0015.jpg").unlink()
     subset = Subset(folder, [folder.paths.index(str(tmp_path / "class_0" / "0015.jpg"))])
@@ -176,7 +178,7 @@ class Foreign(Dataset[Any]):
             "have labels and others have none",
         ),
         (lambda: Subset(blobs(4, FIXED), [4]), "names index 4 of a dataset of 4 samples"),
-        (lambda: Subset(blobs(4, FIXED), ["0"]), "indices are not whole numbers"),
+        (lambda: Subset(blobs(4, FIXED), ["0"]), "indices are not whole numbers"),  # type: ignore[list-item]
     ],
 )
 def test_anything_else_is_torchs(make: Callable[..., Any], words: str) -> None:

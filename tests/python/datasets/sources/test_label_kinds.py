@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import namedtuple
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ LABELS: dict[str, Any] = {
     "big-endian": np.arange(8).astype(">i8"),
     "a range": range(8),
 }
-MAKES = {
+MAKES: dict[str, Callable[..., Any]] = {
     "folder": changing.folder,
     "cifar": changing.cifar,
     "mnist": changing.mnist,

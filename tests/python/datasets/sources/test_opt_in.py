@@ -67,7 +67,7 @@ def test_batches_are_torchs(labels: list[Any], batch_size: int | None) -> None:
 
 
 def test_it_can_be_a_part_of_others() -> None:
-    dataset = ConcatDataset([Subset(Own(), [7, 1]), Own()])
+    dataset: ConcatDataset[Any] = ConcatDataset([Subset(Own(), [7, 1]), Own()])
     loader = DataLoader(dataset, 5, seed=1)
     assert loader.native
     assert_same(loader, TorchDataLoader(dataset, 5))

@@ -230,7 +230,7 @@ def test_no_labels() -> None:
 
 def test_blobs_of_every_buffer() -> None:
     data = pictures(1)[0]
-    kinds = [data, bytearray(data), memoryview(data), memoryview(bytearray(b"xx" + data))[2:]]
+    kinds: list[Any] = [data, bytearray(data), memoryview(data), memoryview(bytearray(b"xx" + data))[2:]]
     batch = next(iter(DataLoader(EncodedImages(kinds, None, TINY), 4, num_workers=1)))
     assert all(torch.equal(image, batch[0]) for image in batch)
 
@@ -238,14 +238,14 @@ def test_blobs_of_every_buffer() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: EncodedImages(PICTURE), TypeError, "a list of bytes-like objects, not one"),
-        (lambda: EncodedImages([PICTURE, "a.jpg"]), TypeError, "blob 1 is str; a bytes-like object is needed"),
+        (lambda: EncodedImages(PICTURE), TypeError, "a list of bytes-like objects, not one"),  # type: ignore[arg-type]
+        (lambda: EncodedImages([PICTURE, "a.jpg"]), TypeError, "blob 1 is str; a bytes-like object is needed"),  # type: ignore[list-item]
         (lambda: EncodedImages([PICTURE], [1, 2]), ValueError, "there are 1 blobs but 2 labels"),
         (lambda: EncodedImages([PICTURE], None, None, lambda label: label), ValueError, "but there are no labels"),
         (lambda: ImageFiles("a.jpg"), TypeError, "a list of paths, not one path: 'a.jpg'"),
-        (lambda: ImageFiles(Path("a.jpg")), TypeError, "a list of paths, not one path"),
+        (lambda: ImageFiles(Path("a.jpg")), TypeError, "a list of paths, not one path"),  # type: ignore[arg-type]
         (lambda: ImageFiles(["a.jpg"], [1, 2]), ValueError, "there are 1 paths but 2 labels"),
-        (lambda: ImageFiles([3]), TypeError, "expected str, bytes or os.PathLike object, not int"),
+        (lambda: ImageFiles([3]), TypeError, "expected str, bytes or os.PathLike object, not int"),  # type: ignore[list-item]
     ],
 )
 def test_wrong_arguments(make: Callable[..., Any], error: type, words: str) -> None:

@@ -112,7 +112,7 @@ def family(
 @pytest.mark.parametrize("target_transform", [None, lambda label: (label, float(label) / 2)])
 def test_batches_are_torchs(family: Callable[..., Any], target_transform: Callable[..., Any] | None) -> None:
     dataset = family(target_transform=target_transform)
-    loaders = [
+    loaders: list[Any] = [
         kind(dataset, 4, True, generator=torch.Generator().manual_seed(2)) for kind in (DataLoader, TorchDataLoader)
     ]
     assert loaders[0].native, loaders[0].explain()
@@ -138,7 +138,8 @@ def test_random_batches_are_the_oracles(family: Callable[..., Any]) -> None:
 def test_arrays_are_not_copied(torchvision: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = cifar(torchvision, tmp_path, monkeypatch, "CIFAR10", transform=FIXED)
     assert not dataset.data.flags.c_contiguous  # a transposed view of colour planes
-    assert np.shares_memory(as_source(dataset).images, dataset.data)
+    source = as_source(dataset)
+    assert isinstance(source, ImageArray) and np.shares_memory(source.images, dataset.data)
 
 
 def test_exchanged_contents_are_seen(torchvision: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,26 +187,26 @@ def test_transforms_together_may_be_standard_ones(torchvision: ModuleType, tmp_p
 def test_relatives_with_samples_of_their_own_are_torchs(
     torchvision: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Indexed(torchvision.datasets.MNIST):
+    class Indexed(torchvision.datasets.MNIST):  # type: ignore[name-defined]
         def __getitem__(self, index: int) -> Any:
             return (*super().__getitem__(index), index)
 
     (tmp_path / "Indexed").symlink_to(tmp_path / "MNIST")
     mnist(torchvision, tmp_path, "MNIST")
     dataset = Indexed(tmp_path, transform=GRAY)
-    loader = DataLoader(dataset, 19)
+    loader: DataLoader = DataLoader(dataset, 19)
     assert not loader.native and "Indexed overrides __getitem__" in str(loader.explain())
     assert len(next(iter(loader))) == 3
 
 
 def test_a_shorter_relative(torchvision: ModuleType, tmp_path: Path) -> None:
-    class Few(torchvision.datasets.MNIST):
+    class Few(torchvision.datasets.MNIST):  # type: ignore[name-defined]
         def __len__(self) -> int:
             return 3
 
     (tmp_path / "Few").symlink_to(tmp_path / "MNIST")
     mnist(torchvision, tmp_path, "MNIST")
-    loader = DataLoader(Few(tmp_path, transform=GRAY), 2)
+    loader: DataLoader = DataLoader(Few(tmp_path, transform=GRAY), 2)
     assert loader.native and [len(labels) for _, labels in loader] == [2, 1]
     assert_same(loader, list(loader.reference()))
 
@@ -219,7 +220,7 @@ def test_odd_attributes_are_left_to_torch(torchvision: ModuleType, tmp_path: Pat
 
 
 def test_lists_that_do_not_fit_are_torchs(torchvision: ModuleType, tmp_path: Path) -> None:
-    class Long(torchvision.datasets.MNIST):
+    class Long(torchvision.datasets.MNIST):  # type: ignore[name-defined]
         def __len__(self) -> int:
             return 100
 

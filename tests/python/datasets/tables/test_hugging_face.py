@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +60,7 @@ def test_selections_are_decoded_as_the_dataset_does(mapped: datasets.Dataset, se
 
 def test_nothing_is_copied_from_the_mapped_files(mapped: datasets.Dataset) -> None:
     column = from_hf(mapped, transform=SMALL).images
+    assert isinstance(column, ImageColumn)
     of_the_table = {
         chunk.field("bytes").buffers()[2].address for chunk in mapped.data.column("image").chunks if len(chunk)
     }
@@ -120,7 +121,7 @@ def longer_orientation(file: bytes) -> bytes:
     """The EXIF orientation of a file as a LONG, which Pillow accepts."""
     at = file.index(b"\x01\x12\x00\x03" if b"MM\x00*" in file else b"\x12\x01\x03\x00")
     big = b"MM\x00*" in file
-    order = "big" if big else "little"
+    order: Literal["big", "little"] = "big" if big else "little"
     entry = (0x112).to_bytes(2, order) + (4).to_bytes(2, order) + (1).to_bytes(4, order) + (3).to_bytes(4, order)
     return file[:at] + entry + file[at + 12 :]
 
@@ -173,7 +174,8 @@ LABELS = {
 def test_labels_are_the_values_of_the_column(name: str) -> None:
     data = hugging_face(24, **LABELS).shuffle(seed=1, keep_in_memory=True)
     source = from_hf(data, label=name, transform=SMALL)
-    expected = torch.utils.data.DataLoader([(0, data[i][name]) for i in range(24)], 5)
+    rows: Any = [(0, data[i][name]) for i in range(24)]
+    expected: Any = torch.utils.data.DataLoader(rows, 5)
     assert_same((batch[1] for batch in DataLoader(source, 5, num_workers=1)), [batch[1] for batch in expected])
     assert source[3][1] == data[3][name]
 
@@ -181,7 +183,7 @@ def test_labels_are_the_values_of_the_column(name: str) -> None:
 def test_several_labels_are_dicts() -> None:
     data = hugging_face(24, **LABELS)
     source = from_hf(data, label=["label", "text"], transform=SMALL)
-    wanted = [{"label": row["label"], "text": row["text"]} for row in data]
+    wanted: Any = [{"label": row["label"], "text": row["text"]} for row in data]
     assert_same((batch[1] for batch in DataLoader(source, 7)), torch.utils.data.DataLoader(wanted, 7))
     doubled = from_hf(data, label="float", transform=SMALL, target_transform=lambda value: 2 * value)
     assert next(iter(DataLoader(doubled, 4)))[1].tolist() == [0.0, 1.0, 2.0, 3.0]
@@ -239,7 +241,7 @@ def test_columns_that_are_not_there() -> None:
     with pytest.raises(ValueError, match=r"label='class' is no column.*label=None"):
         from_hf(hugging_face(), label="class")
     with pytest.raises(TypeError, match="label must be the name of a column, not 3"):
-        from_hf(hugging_face(), label=["label", 3])
+        from_hf(hugging_face(), label=["label", 3])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="there are no labels"):
         from_hf(hugging_face(), label=None, target_transform=str)
 

@@ -19,7 +19,7 @@ from headrace import DataLoader, EncodedImages, LitData
 from support import assert_same, pictures, train
 from torchvision_shim import import_torchvision
 
-LEAF = {"type": None, "context": None, "children_spec": []}
+LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
 FORMATS = {"image": "image:jpg", "label": "int", "text": "str", "even": "bool", "weight": "float"}
 
 
@@ -75,9 +75,9 @@ def test_what_litdata_writes(tmp_path: Path) -> None:
     writer.done()
     writer.merge()
     names = ["label", "text", "even", "weight"]
-    data = LitData(tmp_path, "raw", names, SMALL)
-    assert [data.read(i) for i in range(len(data))] == files
-    assert [data.target(i) for i in range(len(data))] == [
+    ours = LitData(tmp_path, "raw", names, SMALL)
+    assert [ours.read(i) for i in range(len(ours))] == files
+    assert [ours.target(i) for i in range(len(ours))] == [
         {"label": i - 3, "text": f"é{i}", "even": i % 2 == 0, "weight": i / 3} for i in range(len(files))
     ]
     writer = BinaryWriter(str(tmp_path / "rows"), chunk_size=9)  # a table of Arrow, where there is no image of Pillow

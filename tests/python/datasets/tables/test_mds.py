@@ -116,13 +116,13 @@ def test_what_streaming_writes_and_reads(tmp_path: Path) -> None:
     held = json.loads((tmp_path / "index.json").read_text())["shards"]
     assert len(held) > 2
     theirs = [one for shard in held for one in MDSReader.from_json(str(tmp_path), "", shard)]
-    data = MDS(tmp_path, "image", ["label", "about", "score"], SMALL)
-    loader = DataLoader(data, 4, num_workers=1)
+    ours = MDS(tmp_path, "image", ["label", "about", "score"], SMALL)
+    loader = DataLoader(ours, 4, num_workers=1)
     made = [image for images, _ in loader for image in images]
     assert loader.native and len(made) == len(theirs) == len(files)
     for number, (image, row) in enumerate(zip(made, theirs, strict=True)):
         assert torch.equal(image, SMALL(row["image"].convert("RGB")))
-        assert data[number][1] == {name: row[name] for name in ("label", "about", "score")}
+        assert ours[number][1] == {name: row[name] for name in ("label", "about", "score")}
         assert MDS(tmp_path, "mask", mode="L").image(number).tobytes() == row["mask"].tobytes()
 
 

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,18 +84,14 @@ def test_a_damaged_index_is_passed_over(shard: Path, kind: str, content: bytes) 
 def test_an_older_index_is_passed_over(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = dali(shard, rows(shard))
     os.utime(index, ns=(1, 1))
-    walked = []
-    real = core.tar_samples
-    monkeypatch.setattr(core, "tar_samples", lambda path: walked.append(path) or real(path))
+    walked = count_walks(monkeypatch)
     index_of(str(shard), None)
     assert len(walked) == 1
 
 
 def test_pax_headers_between_all_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """webdataset's writer makes them. Where only some have one, an index may leave out a member: it is walked."""
-    walked = []
-    real = core.tar_samples
-    monkeypatch.setattr(core, "tar_samples", lambda path: walked.append(path) or real(path))
+    walked = count_walks(monkeypatch)
     for name, times in (("all", (0.5, 0.5, 0.5)), ("some", (0.5, 1, 0.5)), ("none", (1, 1, 1))):
         path = tmp_path / f"{name}.tar"
         with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
@@ -111,13 +108,26 @@ def test_pax_headers_between_all_members(tmp_path: Path, monkeypatch: pytest.Mon
         walked.clear()
 
 
+def count_walks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The shards whose members are read from now on, as `index_of` comes to them."""
+    walked: list[bytes] = []
+    real = core.tar_samples
+
+    def walk(path: bytes) -> Any:
+        walked.append(path)
+        return real(path)
+
+    monkeypatch.setattr(core, "tar_samples", walk)
+    return walked
+
+
 def rows_of(path: Path) -> list[list[Row]]:
     with tarfile.open(path) as tar:
         return [[[m.name.partition(".")[2], m.offset_data, m.size, m.name] for m in tar]]
 
 
 def test_lists_of_wids(shard: Path, tmp_path: Path) -> None:
-    listed = {"wids_version": 1, "shardlist": [{"url": "shards/part-0.tar", "nsamples": 6}]}
+    listed: dict[str, Any] = {"wids_version": 1, "shardlist": [{"url": "shards/part-0.tar", "nsamples": 6}]}
     index = tmp_path / "shards.json"
 
     def read(**changes: object) -> TarShards:

@@ -9,6 +9,7 @@ import resource
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -21,7 +22,11 @@ END = bytes(1024)
 
 
 def header(
-    name: str, size: int = 0, kind: bytes = tarfile.REGTYPE, form: int = tarfile.USTAR_FORMAT, **fields: str
+    name: str,
+    size: int = 0,
+    kind: bytes = tarfile.REGTYPE,
+    form: Literal[0, 1, 2] = tarfile.USTAR_FORMAT,
+    **fields: str,
 ) -> bytes:
     info = tarfile.TarInfo(name)
     info.size, info.type = size, kind
@@ -191,7 +196,7 @@ def test_every_cut_and_any_byte(tmp_path: Path) -> None:
             tar.addfile(info, io.BytesIO(bytes(300 * i)))
     whole, path = (tmp_path / "whole.tar").read_bytes(), tmp_path / "x.tar"
     draw = random.Random(0)
-    changes: list[Callable[[bytearray], bytes]] = [lambda data: data[: draw.randrange(len(data))]]
+    changes: list[Callable[[bytearray], bytes | bytearray]] = [lambda data: data[: draw.randrange(len(data))]]
     changes += [lambda data: data.replace(b"%d.jpg" % draw.randrange(4), draw.randbytes(5))]
     outcomes = set()
     for trial in range(300):

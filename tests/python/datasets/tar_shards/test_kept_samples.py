@@ -50,7 +50,7 @@ def contents(data: TarShards) -> list[tuple]:
 def test_what_is_kept_equals_what_was_joined(
     shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"label": ["cls", "txt", "__key__"], "transform": train(24)}
+    options: dict[str, Any] = {"label": ["cls", "txt", "__key__"], "transform": train(24)}
     expected = TarShards(shards, **options)
     assert len(folders(tmp_path)) == 1
     monkeypatch.setattr(tar_dataset, "joined", None)  # not called again

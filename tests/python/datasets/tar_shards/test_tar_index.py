@@ -208,7 +208,7 @@ def test_shard_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("t-00.tar", "t-01.tar", "v.tar", "odd{x.tar"):
         (tmp_path / name).touch()
 
-    def found(urls: str) -> list[str]:
+    def found(urls: Any) -> list[str]:
         return [path.removeprefix(f"{tmp_path}/") for path in shard_paths(urls)]
 
     assert found("t-{00..02}.tar::v.tar") == ["t-00.tar", "t-01.tar", "t-02.tar", "v.tar"]

@@ -37,7 +37,7 @@ def members(long: bool = False) -> list[tuple[str, bytes]]:
 
 def write(folder: Path, form: int = tarfile.USTAR_FORMAT, long: bool = False) -> list[Path]:
     """Shards of EACH samples."""
-    parts, paths = members(long), []
+    parts, paths = members(long), list[Path]()
     for begin in range(0, len(parts), 4 * EACH):
         paths.append(folder / f"part-{len(paths):03}.tar")
         with tarfile.open(paths[-1], "w", format=form) as tar:
@@ -59,7 +59,7 @@ def labels(batches: list) -> list:
 
 @pytest.mark.parametrize("device", [None, "emulated"])
 def test_batches_are_those_of_the_same_images_in_memory(shards: list[Path], device: str | None) -> None:
-    options = {"batch_size": 5, "shuffle": True, "seed": 3, "num_workers": 2, "device": device}
+    options: dict[str, Any] = {"batch_size": 5, "shuffle": True, "seed": 3, "num_workers": 2, "device": device}
     loader = DataLoader(TarShards(shards, transform=train(32)), **options)
     assert loader.native
     expected = list(loader.reference())

@@ -156,7 +156,7 @@ def ours_of(policies: ModuleType, operation: Any) -> np.ndarray:
     policy = policies.RandAugment([operation], 1)
     recipe = lower(Compose([policy, PILToTensor()]), size=(30, 40), native_only=True)
     step: Any = recipe.steps[0]
-    inner = step.branches[0][0].steps[0]
+    inner: Any = step.branches[0][0].steps[0]
     inner = inner.branches[0][0] if isinstance(inner, S.OneOf) else inner
     places = [one for one in vars(inner).values() if isinstance(one, S.Drawn)]
     places += [one for one in getattr(inner, "matrix", ()) if isinstance(one, S.Drawn)]

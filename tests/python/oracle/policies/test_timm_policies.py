@@ -106,7 +106,9 @@ def test_how_often_each_operation_is_done(policies: ModuleType) -> None:
     policy = policies.rand_augment_transform("rand-m9-p0.3-n1-inc1")
     recipe = lower(Compose([policy, PILToTensor()]), size=(30, 40), native_only=True)
     count, (step,) = 60_000, recipe.steps
-    assert isinstance(step, S.OneOf) and isinstance(when := step.branches[0][0], S.When)
+    assert isinstance(step, S.OneOf)
+    when = step.branches[0][0]
+    assert isinstance(when, S.When)
     draws = Draws(recipe.columns, 8).batch(0, np.arange(count), np.zeros(count, np.int64))
     chosen = np.searchsorted(np.array(step.bounds), draws[:, step.draw], side="right")
     done = draws[:, when.draw] < when.p
