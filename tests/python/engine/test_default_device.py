@@ -55,7 +55,7 @@ def test_a_loader_under_another_default_device(name: str, workers: int) -> None:
     """torch's own loader raises here: it draws its base seed on the default device, and reads the number."""
 
     def make() -> DataLoader:
-        options = {"num_workers": workers, "out_transform": lambda batch: batch}
+        options: dict[str, Any] = {"num_workers": workers, "out_transform": lambda batch: batch}
         return DataLoader(
             EncodedImages(pictures(COUNT), list(range(COUNT)), TRANSFORMS[name]()), 4, True, seed=3, **options
         )
@@ -88,7 +88,7 @@ def test_a_loader_under_another_default_device(name: str, workers: int) -> None:
     ids=["ints", "floats", "dicts", "arrays", "a tensor"],
 )
 @pytest.mark.parametrize("batch_size", [4, None])
-def test_targets_are_where_torchs_are(workers: int, labels: list[Any] | torch.Tensor, batch_size: int | None) -> None:
+def test_targets_are_where_torchs_are(workers: int, labels: Any, batch_size: int | None) -> None:
     """The device is set after the iterators are made, as a training loop may do: torch's workers do not see it."""
     data = EncodedImages(pictures(COUNT), labels, TRANSFORMS["plain"]())
     theirs, ours = (iter(kind(data, batch_size, num_workers=workers)) for kind in (TorchDataLoader, DataLoader))

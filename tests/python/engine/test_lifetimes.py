@@ -104,12 +104,14 @@ def test_what_is_dropped_is_collected(persistent: bool, pillow: bool) -> None:
         iterator = iter(loader)
         batch = next(iterator)
         assert threads() > before + 1
-        gone = [weakref.ref(iterator)]
+        gone: list[weakref.ref[Any]] = [weakref.ref(iterator)]
         del iterator
         assert gone[0]() is None
         assert persistent or eventually(lambda: threads() <= before)
-        lane = weakref.ref(loader._engine._lanes[0])
-        gone = [weakref.ref(one) for one in (loader, loader._engine)]
+        engine: Any = loader._engine
+        lane = weakref.ref(engine._lanes[0])
+        gone = [weakref.ref(one) for one in (loader, engine)]
+        del engine
         del loader, data
         assert [one() for one in gone] == [None] * 2
         assert eventually(lambda: lane() is None)  # a thread of it may be at its last job
@@ -133,6 +135,7 @@ def test_a_dropped_iterator_does_not_finish_what_is_in_flight() -> None:
     next(iterator)
     engine = loader._engine
     del iterator
+    assert engine is not None
     assert {name: items for name, items, _ in engine.stages()}["read"] < 4 * 240
 
 
@@ -154,7 +157,8 @@ def test_close(workers: int) -> None:
     loader.close()
     with pytest.raises(StopIteration):  # it had come to its end
         next(done)
-    first.close(), first.close()
+    first.close()
+    first.close()
 
 
 def test_close_by_another_thread_wakes_who_waits(tmp_path: Path) -> None:
@@ -170,7 +174,11 @@ def test_close_by_another_thread_wakes_who_waits(tmp_path: Path) -> None:
         frame = sys._current_frames()[main]
         return "_wait" in [one.f_code.co_name for one, _ in traceback.walk_stack(frame)]
 
-    closer = threading.Thread(target=lambda: eventually(waits) and loader.close())
+    def close() -> None:
+        if eventually(waits):
+            loader.close()
+
+    closer = threading.Thread(target=close)
     closer.start()
     with pytest.raises(RuntimeError, match="closed while a batch was awaited"):
         next(iterator)
@@ -179,7 +187,8 @@ def test_close_by_another_thread_wakes_who_waits(tmp_path: Path) -> None:
 
 
 def test_persistent_workers_are_the_same_threads() -> None:
-    loader = DataLoader(blobs(), 3, True, seed=1, num_workers=2, persistent_workers=True)
+    data = blobs()
+    loader = DataLoader(data, 3, True, seed=1, num_workers=2, persistent_workers=True)
     fresh = DataLoader(blobs(), 3, True, seed=1, num_workers=2)
     engines = []
     for _ in range(3):
@@ -189,7 +198,7 @@ def test_persistent_workers_are_the_same_threads() -> None:
     for _ in loader:
         break
     assert_same(loader, [list(fresh), list(fresh)][1])
-    loader.dataset.transform = train(20)
+    data.transform = train(20)
     assert next(iter(loader))[0].shape[-1] == 32  # torch's workers keep the dataset of the first epoch
     loader.close()
     assert next(iter(loader))[0].shape[-1] == 20
@@ -198,10 +207,11 @@ def test_persistent_workers_are_the_same_threads() -> None:
 @WORKERS
 def test_a_transform_that_is_exchanged_during_an_epoch(workers: int) -> None:
     """With workers the running epoch keeps its transform, as in torch; the next one has the new transform."""
-    loader = DataLoader(blobs(), 3, num_workers=workers)
+    data = blobs()
+    loader = DataLoader(data, 3, num_workers=workers)
     iterator = iter(loader)
     next(iterator)
-    loader.dataset.transform = train(20)
+    data.transform = train(20)
     loader.state_dict(), loader.explain()
     assert {batch[0].shape[-1] for batch in iterator} == {32 if workers else 20}
     assert {batch[0].shape[-1] for batch in loader} == {20}

@@ -129,7 +129,7 @@ def test_what_is_native_never_warns() -> None:
         marker, original = bodies[rng.integers(len(bodies))]
         body = bytearray(original)
         for _ in range(rng.integers(3)):
-            body[rng.integers(4, len(body))] = rng.choice([0, 1, 2, 4, 5, 8, 10, 40, 255, rng.integers(256)])
+            body[rng.integers(4, len(body))] = rng.choice([0, 1, 2, 4, 5, 8, 10, 40, 255, int(rng.integers(256))])
         if rng.random() < 0.2:
             del body[rng.integers(8, len(body)) :]
         data = base[:2] + bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2) + body + base[2:]

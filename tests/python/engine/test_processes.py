@@ -60,7 +60,7 @@ except KeyboardInterrupt:
     made.close()
     print("closed", len(made), flush=True)
 """)
-    assert process.stdout.readline() == "ready\n"
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
     time.sleep(0.05)  # into the middle of a batch
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=WATCHDOG_S)
@@ -80,7 +80,7 @@ try:
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """)
-    assert process.stdout.readline() == "ready\n"
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=WATCHDOG_S)
     assert (process.returncode, out, err) == (0, "interrupted\n", "")
@@ -197,7 +197,7 @@ def test_multiprocessing(method: str) -> None:
     loader = DataLoader(blobs(), 6, True, seed=3, num_workers=2)
     iterator = iter(loader)
     next(iterator)
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     queue = context.Queue()
     process = context.Process(target=_batches_of_a_process, args=(loader, queue))
     process.start()

@@ -15,6 +15,7 @@ from torch.utils.data import default_collate
 
 from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
+from headrace._loading.native.loader_attributes import OnError
 from support import TENSOR, pictures, same
 
 SIZES = [(40, 31), (9, 50), (33, 33), (64, 20), (5, 7), (40, 31), (17, 90)]
@@ -71,7 +72,8 @@ def test_random_steps_and_resuming(collate: Callable[..., Any] | None) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_failed_samples(workers: int) -> None:
     data = EncodedImages([image_file(20, 30), b"broken", image_file(8, 9), b"", image_file(7, 3)], range(5), WHOLE)
-    for on_error, labels in (("skip", [0, 2, 4]), ("replace", [0, 2, 2, 4, 4])):
+    ways: tuple[tuple[OnError, list[int]], ...] = (("skip", [0, 2, 4]), ("replace", [0, 2, 2, 4, 4]))
+    for on_error, labels in ways:
         for size, collate in ((1, None), (3, listed)):
             loader = DataLoader(data, size, collate_fn=collate, on_error=on_error, num_workers=workers)
             with pytest.warns(UserWarning, match="2 samples could not be made"):

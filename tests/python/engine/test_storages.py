@@ -12,6 +12,12 @@ from headrace import DataLoader, EncodedImages
 from headrace._engine.storage_pool import StoragePool
 from support import pictures, train
 
+
+def exchange_data(tensor: torch.Tensor) -> torch.Tensor:
+    tensor.data = torch.arange(6.0)
+    return tensor.sum()
+
+
 ATTEMPTS = {
     "smaller": lambda t: t.resize_(2, *t.shape[1:]).sum(),
     "smaller and back": lambda t: t.resize_(1).resize_(4, 3, 8, 8).sum(),
@@ -19,7 +25,7 @@ ATTEMPTS = {
     "freed": lambda t: t.untyped_storage().resize_(0),
     "set to another": lambda t: t.set_(torch.arange(6.0)).sum(),
     "set to nothing": lambda t: t.set_().shape,
-    "data exchanged": lambda t: setattr(t, "data", torch.arange(6.0)) or t.sum(),
+    "data exchanged": exchange_data,
     "shared": lambda t: t.share_memory_().is_shared(),
     "resizable": lambda t: t.untyped_storage().resizable(),
 }

@@ -152,7 +152,7 @@ def test_cancelled_batches_and_closed_engines() -> None:
 
 def test_a_device_gives_up_what_it_began_if_a_view_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = SeparateViews(lower(VIEWS), Layout.PLANAR, resolve("emulated", "auto"), threads=1, slots_kept=2)
-    given_up = []
+    given_up: list[Any] = []
     monkeypatch.setattr(engine._parts[0], "cancel", given_up.append)
 
     def short(*arguments: Any) -> Any:
@@ -173,7 +173,7 @@ def test_persistent_workers_keep_the_engine_and_threads_end() -> None:
         list(loader)
         assert engine is not None and loader._engine is engine
         loader.close()
-        assert eventually(lambda engine=engine: engine.closed)
+        assert eventually(lambda engine=engine: engine.closed)  # type: ignore[misc]
         assert len(list(loader)) == 2
         del loader, engine
         gc.collect()
@@ -192,5 +192,6 @@ def test_a_transform_that_is_exchanged_is_used_in_the_next_epoch() -> None:
     assert [view.shape[-1] for view in next(iter(loader))[0]] == [32, 16]
     dataset.transform = T.Views([train(8)])
     assert [view.shape[-1] for view in next(iter(loader))[0]] == [8]
-    dataset.transform.transforms.append(train(9))
+    transforms: Any = dataset.transform.transforms
+    transforms.append(train(9))
     assert [view.shape[-1] for view in next(iter(loader))[0]] == [8, 9]

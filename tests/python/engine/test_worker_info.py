@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Sized
+from typing import Any, cast
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ class Told:
 
     def __call__(self, image: Any) -> torch.Tensor:
         info = get_worker_info()
-        words = [-1] * 4 if info is None else [info.id, info.num_workers, info.seed, len(info.dataset)]
+        words = [-1] * 4 if info is None else [info.id, info.num_workers, info.seed, len(cast(Sized, info.dataset))]
         return torch.tensor(words).view(torch.uint8).reshape(1, 1, -1)
 
 
@@ -75,7 +76,8 @@ def test_other_threads_are_told_nothing() -> None:
         EncodedImages(pictures(4), None, T.Compose([Waiting()])), 4, num_workers=1
     )  # runs the step on trial
     assert loader.native
-    go_on.clear(), inside.clear()
+    go_on.clear()
+    inside.clear()
     iterator = iter(loader)
     assert inside.wait(WATCHDOG_S)
     seen: list[Any] = [get_worker_info()]

@@ -20,6 +20,7 @@ from fuzz.chains.trial import Refused, difference, shrunk
 
 from headrace import _lowering as lowering
 from headrace._lowering.libraries import timm
+from headrace._oracle.reference import reference_sample
 
 TURNED = Chain(
     (
@@ -54,7 +55,7 @@ def test_no_difference() -> None:
 
 @pytest.mark.pixels
 def test_a_value_that_differs_from_the_oracle_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = trial.reference_sample
+    made = reference_sample
 
     def wrong(*arguments: Any) -> torch.Tensor:
         sample = made(*arguments)

@@ -79,7 +79,7 @@ def test_everything_that_decides_pixels_is_in_the_fingerprint() -> None:
 def test_the_options_of_a_centre_crop_are_in_the_fingerprint_unless_they_are_the_defaults() -> None:
     """Recipes without them keep the fingerprints that saved states of older versions hold."""
     assert repr(S.CenterCrop(8, 9)) == "CenterCrop(height=8, width=9)"
-    options = [{}, {"fill": (0, 0, 1)}, {"rounding": "down"}, {"rounding": "towards_zero"}]
+    options: list[dict[str, Any]] = [{}, {"fill": (0, 0, 1)}, {"rounding": "down"}, {"rounding": "towards_zero"}]
     recipe = lower(H.Compose([H.CenterCrop((8, 9)), H.ToTensor()]))
     made = {replace(recipe, steps=(S.CenterCrop(8, 9, **one),)).fingerprint() for one in options}
     assert len(made) == len(options) and recipe.fingerprint() in made
@@ -107,7 +107,8 @@ def test_columns_of_several_steps_follow_one_another() -> None:
             [H.RandomVerticalFlip(), H.RandomCrop(20), H.RandomResizedCrop(8), H.RandomHorizontalFlip(), H.ToTensor()]
         )
     )
-    assert [step.draw for step in recipe.steps] == [0, 1, 3, 25] and len(recipe.columns) == 26
+    steps: tuple[Any, ...] = recipe.steps
+    assert [step.draw for step in steps] == [0, 1, 3, 25] and len(recipe.columns) == 26
 
 
 def test_options_of_random_crop(T: ModuleType) -> None:
@@ -180,8 +181,8 @@ def test_v2_steps_that_do_nothing_to_a_pil_image(torchvision: ModuleType) -> Non
 class Brighter(H.ToTensor):
     """A subclass that does something else."""
 
-    def forward(self, image: Any) -> Any:
-        return super().forward(image) * 2
+    def forward(self, *inputs: Any) -> Any:
+        return super().forward(*inputs) * 2
 
 
 def hooked() -> H.CenterCrop:
@@ -196,8 +197,8 @@ def hooked_compose() -> H.Compose:
     return compose
 
 
-def replaced() -> H.CenterCrop:
-    crop = H.CenterCrop(8)
+def replaced() -> Any:
+    crop: Any = H.CenterCrop(8)
     crop.forward = lambda image: image
     return crop
 
@@ -240,7 +241,7 @@ REFUSED = [
     (hooked_compose(), r"step 1, Compose.*has forward hooks or a replaced method"),
     (H.Compose([replaced(), H.ToTensor()]), r"step 1, CenterCrop.*has forward hooks or a replaced method"),
     (H.Compose([H.CenterCrop(0), H.ToTensor()]), r"step 1, CenterCrop\(.*sizes must be positive numbers of pixels"),
-    (H.Compose([H.CenterCrop((8, 2.5)), H.ToTensor()]), r"step 1, CenterCrop\(.*'float' object cannot be interpreted"),
+    (H.Compose([H.CenterCrop((8, 2.5)), H.ToTensor()]), r"step 1, CenterCrop\(.*'float' object cannot be interpreted"),  # type: ignore[arg-type]
     (
         H.Compose([H.Resize(8, max_size=8), H.ToTensor()]),
         r"step 1, Resize\(.*must be strictly greater than the request",
@@ -289,7 +290,7 @@ def test_refusal_of_a_dtype(dtype: torch.dtype, message: str) -> None:
 def test_refusals_of_torchvisions_own(torchvision: ModuleType) -> None:
     v1, v2 = torchvision.transforms, torchvision.transforms.v2
 
-    class MyCrop(v2.CenterCrop):
+    class MyCrop(v2.CenterCrop):  # type: ignore[name-defined]
         pass
 
     for steps, message in (

@@ -104,7 +104,7 @@ class Preset:
 @pytest.mark.parametrize("head", ["", "from __future__ import annotations\n"])
 def test_a_preset_of_any_file_is_opened(T: ModuleType, head: str) -> None:
     """A preset is recognised whatever compiler flags the __future__ imports of its file set."""
-    names = {"__name__": "theirs"}
+    names: dict[str, Any] = {"__name__": "theirs"}
     exec(compile(head + PRESET, "theirs.py", "exec", dont_inherit=True), names)
     preset = ClassificationPresetTrain(T, 30)
     assert lower(names["Preset"](preset.transforms), native_only=True) == lower(preset.transforms)

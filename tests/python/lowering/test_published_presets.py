@@ -20,10 +20,11 @@ pytestmark = pytest.mark.slow
 def assert_native(transform: Any) -> None:
     """Asserts that a preset is native, and that batches equal what it makes of Pillow's images."""
     lower(transform, native_only=True, may_vary=True)
-    loader = DataLoader(blobs(2, transform), 1)
+    data = blobs(2, transform)
+    loader = DataLoader(data, 1)
     assert loader.native
     for k, (images, _) in enumerate(loader):
-        expected = transform(loader.source.image(k))
+        expected = transform(data.image(k))
         assert images.dtype == expected.dtype and torch.equal(images[0], expected)
 
 

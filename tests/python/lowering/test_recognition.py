@@ -46,19 +46,19 @@ def test_its_transforms_can_be_exchanged(torchvision: ModuleType, root: Path) ->
 
 
 def test_a_subclass_that_only_finds_its_files_otherwise(torchvision: ModuleType, root: Path) -> None:
-    class Reversed(torchvision.datasets.ImageFolder):
+    class Reversed(torchvision.datasets.ImageFolder):  # type: ignore[name-defined]
         def find_classes(self, directory: Any) -> tuple[list[str], dict[str, int]]:
             classes, _ = super().find_classes(directory)
             return classes[::-1], {name: i for i, name in enumerate(classes[::-1])}
 
-    loader = DataLoader(Reversed(root, TINY), 5)
+    loader: DataLoader = DataLoader(Reversed(root, TINY), 5)
     assert_same(loader, loader.reference())
     assert next(iter(loader))[1].tolist() == [2] * 5
     assert loader.source.location(0).endswith("class_0/0000.jpg")
 
 
 def test_what_overrides_what_would_not_be_called_is_handed_to_torch(torchvision: ModuleType, root: Path) -> None:
-    class Indexed(torchvision.datasets.ImageFolder):
+    class Indexed(torchvision.datasets.ImageFolder):  # type: ignore[name-defined]
         def __getitem__(self, index: int) -> Any:
             return super().__getitem__(index), index
 
@@ -108,8 +108,9 @@ def test_other_loaders_and_backends_are_handed_to_torch(torchvision: ModuleType,
     folder = torchvision.datasets.ImageFolder
     with pytest.raises(NotNative, match=r"opens files its own way; .* leave loader out"):
         as_source(folder(root, TINY, loader=lambda path: torch.zeros(3)))
-    own = DataLoader(folder(root, None, loader=lambda path: torch.full((1,), len(path))), 24)
-    assert_same(own, [[torch.full((24, 1), len(own.dataset.samples[0][0])), torch.arange(3).repeat_interleave(8)]])
+    lengths = folder(root, None, loader=lambda path: torch.full((1,), len(path)))
+    own: DataLoader = DataLoader(lengths, 24)
+    assert_same(own, [[torch.full((24, 1), len(lengths.samples[0][0])), torch.arange(3).repeat_interleave(8)]])
     pil = DataLoader(folder(root, TINY, loader=torchvision.datasets.folder.pil_loader), 24)
     assert_same(pil, pil.reference())
     torchvision.set_image_backend("accimage")

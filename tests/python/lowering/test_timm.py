@@ -86,7 +86,8 @@ def test_random_interpolation_is_one_of_two_crops_in_the_same_columns(timm: Modu
     recipe = lower(transform)
     crops = [S.RandomResizedCrop(28, 28, (0.08, 1.0), (0.75, 4 / 3), name, 0) for name in ("bilinear", "bicubic")]
     assert recipe.steps[0] == S.OneOf(((crops[0],), (crops[1],)), (0.5, 1.0), 22)
-    assert [step.draw for step in recipe.steps] == [22, 23]
+    steps: tuple[Any, ...] = recipe.steps
+    assert [step.draw for step in steps] == [22, 23]
 
 
 def test_lowered_as_torchvisions(timm: ModuleType, torchvision: ModuleType) -> None:
@@ -116,6 +117,7 @@ def test_resize_keep_ratio(timm: ModuleType, images: list[Image.Image], longest:
     t = timm.transforms
     resize = t.ResizeKeepRatio((20, 30), longest)
     step = lower(Compose([resize, t.CenterCropOrPad(9), t.MaybePILToTensor()]), native_only=True).steps[0]
+    assert isinstance(step, S.ResizeKeepRatio)
     for height, width in itertools.product(range(1, 70), range(1, 70)):
         image = Image.new("L", (width, height))
         expected = t.ResizeKeepRatio.get_params(image, (20, 30), float(longest))

@@ -44,6 +44,7 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(8)
 
 
+NUMBERS: Any = range(COUNT)  # no Dataset by its type
 OPTIONS: dict[str, Any] = {
     "defaults": lambda: {},
     "batches": lambda: {"batch_size": 4},
@@ -64,7 +65,7 @@ OPTIONS: dict[str, Any] = {
     "more": lambda: {"sampler": RandomSampler(range(COUNT), num_samples=20, generator=generator()), "batch_size": 7},
     "some at random": lambda: {"sampler": SubsetRandomSampler([1, 5, 9, 3], generator()), "batch_size": 3},
     "weighted": lambda: {"sampler": WeightedRandomSampler([1.0] * 5 + [9.0] * 9, 8), "batch_size": 3},
-    "one of two processes": lambda: {"sampler": DistributedSampler(range(COUNT), 2, 1, seed=3), "batch_size": 3},
+    "one of two processes": lambda: {"sampler": DistributedSampler(NUMBERS, 2, 1, seed=3), "batch_size": 3},
     "batches as lists": lambda: {"batch_sampler": [[1, 2], [3], [3, 3, 3]]},
     "batches as tuples": lambda: {"batch_sampler": [(1, 2), (0,)]},
     "batches of any size": lambda: {"batch_sampler": Growing()},
@@ -137,7 +138,7 @@ class TestEpochs:
 
     def test_distributed_epochs(self, make: Callable[..., Any], workers: int) -> None:
         def run(kind: Any) -> Any:
-            sampler: Any = DistributedSampler(range(COUNT), 2, 0, shuffle=True, seed=9)
+            sampler: Any = DistributedSampler(NUMBERS, 2, 0, shuffle=True, seed=9)
             loader, epochs = kind(make(), 4, sampler=sampler, num_workers=workers), []
             for epoch in (0, 1, 0):
                 sampler.set_epoch(epoch)

@@ -91,7 +91,8 @@ def test_one_that_fails() -> None:
 
     for workers in (0, 1):
         assert_parity(
-            lambda kind, workers=workers: list(kind([1, 2], 2, num_workers=workers, collate_fn=refuse)), fails=True
+            lambda kind, workers=workers: list(kind([1, 2], 2, num_workers=workers, collate_fn=refuse)),
+            fails=True,  # type: ignore[misc]
         )
 
 

@@ -75,7 +75,7 @@ def test_worker_init_fn() -> None:
 
     assert_parity(run)
     for make in MAKERS.values():
-        assert_parity(lambda kind, make=make: list(kind(make(), 5, num_workers=2, worker_init_fn=first_word)))
+        assert_parity(lambda kind, make=make: list(kind(make(), 5, num_workers=2, worker_init_fn=first_word)))  # type: ignore[misc]
 
 
 def test_worker_init_fn_that_fails() -> None:
@@ -145,10 +145,10 @@ def test_persistent_streams() -> None:
 def test_streams_behind_one_another() -> None:
     for workers in (0, 2):
         assert_parity(
-            lambda kind, workers=workers: list(kind(ChainDataset([Stream(3), Stream(4)]), 2, num_workers=workers))
+            lambda kind, workers=workers: list(kind(ChainDataset([Stream(3), Stream(4)]), 2, num_workers=workers))  # type: ignore[misc]
         )
 
 
 def test_datasets_that_are_no_datasets() -> None:
     for data in ([5, 6, 7], (1, 2), range(4), {0: "a", 1: "b"}, "abc", np.arange(4), torch.arange(4)):
-        assert_parity(lambda kind, data=data: list(kind(data, 2)))
+        assert_parity(lambda kind, data=data: list(kind(data, 2)))  # type: ignore[misc]

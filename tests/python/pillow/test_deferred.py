@@ -9,6 +9,7 @@ import random
 import threading
 import warnings
 import zipfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from torch.utils.data import DataLoader
 
 import headrace
+from headrace._base.native import core
 from headrace.pillow.deferred_image import is_deferred
 from own_dataset import OwnDataset
 from support import assert_same, descriptors, hard_files, silent_pillow
@@ -69,7 +71,8 @@ def same(ours: Any, theirs: Any) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_random_chains_are_pillows(seed: int, photographs: list[Path]) -> None:
     path = photographs[seed % len(photographs)]
-    ours, theirs = headrace.pillow.open(path), Image.open(path)
+    ours: Image.Image = headrace.pillow.open(path)
+    theirs: Image.Image = Image.open(path)
     one, other = random.Random(seed), random.Random(seed)
     small = (200, 150)
     ours, theirs = ours.resize(small), theirs.resize(small)
@@ -88,7 +91,7 @@ def test_crops_of_real_files(imagenet_dev: Path) -> None:
             image = open_(path).convert("RGB")
             left, top = draw.randrange(image.width // 2), draw.randrange(image.height // 2)
             box = left, top, draw.randint(left + 1, image.width), draw.randint(top + 1, image.height)
-            made.append(image.crop(box).resize((64, 48), draw.choice(FILTERS)).transpose(draw.randrange(7)))
+            made.append(image.crop(box).resize((64, 48), draw.choice(FILTERS)).transpose(draw.randrange(7)))  # type: ignore[arg-type]
         same(*made)
 
 
@@ -126,22 +129,34 @@ def test_a_chain_is_not_decoded_before_its_pixels_are_read(file: Path, monkeypat
     image.load()
     assert is_deferred(chain) and type(chain) is Image.Image and chain.size == (30, 30)
     assert is_deferred(image)
-    decoded = []
-    native = headrace.pillow.file_pixels.core.decode_fuse
-    monkeypatch.setattr(
-        headrace.pillow.file_pixels.core, "decode_fuse", lambda *args: decoded.append(args[1]) or native(*args)
-    )
+    decoded: list[Any] = []
+    native = core.decode_fuse
+
+    def decode_fuse(*args: Any) -> Any:
+        decoded.append(args[1])
+        return native(*args)
+
+    monkeypatch.setattr(core, "decode_fuse", decode_fuse)
     chain.tobytes()
     assert [stage["box"] for stage in decoded[0]["stages"]] == [(10, 20, 100, 80)] and len(decoded) == 1
     assert not is_deferred(chain) and type(chain) is Image.Image
-    same(chain, Image.open(file).convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(2))
+    same(
+        chain,
+        Image.open(file).convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(Image.Transpose.ROTATE_90),
+    )
+
+
+def value(image: Image.Image) -> Any:
+    """A pixel, by what `load` returns."""
+    access: Any = image.load()
+    return access[3, 4]
 
 
 def test_files_are_closed_as_pillow_does(file: Path) -> None:
     before = descriptors()
     images = [headrace.pillow.open(file) for _ in range(5)]
     assert descriptors() == before + 5
-    assert [image.load()[3, 4] for image in images] == [Image.open(file).load()[3, 4]] * 5
+    assert [value(image) for image in images] == [value(Image.open(file))] * 5
     assert descriptors() == before
     with headrace.pillow.open(file) as image:
         small = image.resize((9, 9))
@@ -206,7 +221,7 @@ def test_copies_pickles_and_equality(file: Path) -> None:
         same(copied(headrace.pillow.open(file).convert("L").resize((31, 17))), expected)
     small = headrace.pillow.open(file).convert("L").resize((31, 17))
     assert small == expected and expected == headrace.pillow.open(file).convert("L").resize((31, 17))
-    assert small != expected.transpose(0)
+    assert small != expected.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     same(pickle.loads(pickle.dumps(headrace.pillow.open(file))), pickle.loads(pickle.dumps(Image.open(file))))
 
 
@@ -262,11 +277,14 @@ def test_torchs_loader_delivers_the_same_batches(
 
 
 def test_many_crops_of_one_file_decode_it_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded = []
-    native = headrace.pillow.file_pixels.core
-    whole, fuse = native.decode_whole, native.decode_fuse
-    monkeypatch.setattr(native, "decode_whole", lambda *out: decoded.append("whole") or whole(*out))
-    monkeypatch.setattr(native, "decode_fuse", lambda *plan: decoded.append("crop") or fuse(*plan))
+    decoded: list[str] = []
+    for name, kind in (("decode_whole", "whole"), ("decode_fuse", "crop")):
+
+        def decode(*arguments: Any, kind: str = kind, native: Callable[..., Any] = getattr(core, name)) -> Any:
+            decoded.append(kind)
+            return native(*arguments)
+
+        monkeypatch.setattr(core, name, decode)
     image, plain = headrace.pillow.open(file).convert("RGB"), Image.open(file).convert("RGB")
     for number in range(6):
         box = number, 2 * number, number + 40, 2 * number + 30

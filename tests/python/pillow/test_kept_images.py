@@ -39,7 +39,8 @@ class Keeping(Dataset[Any]):
     """Keeps resized images, and crops them in each epoch."""
 
     def __init__(self, paths: list[Path]) -> None:
-        self.paths, self.kept, self.draw = paths, {}, 0
+        self.paths, self.draw = paths, 0
+        self.kept: dict[int, Any] = {}
 
     def __len__(self) -> int:
         return len(self.paths)

@@ -10,8 +10,9 @@ import pytest
 from PIL import Image, ImageOps
 
 import headrace
+from headrace._base.native import core
 from headrace._recipe.arithmetic import pillow_rule
-from headrace.pillow import deferred_image, file_pixels
+from headrace.pillow import deferred_image
 from headrace.pillow.deferred_image import is_deferred
 from headrace.pillow.native_plan import NativePlan
 
@@ -22,14 +23,14 @@ FLIP, MIRROR, HALF, QUARTER = 0, 1, 3, 2
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """For each plan that was run natively, the box of the file that it takes, and the number of its resizes."""
     made: list[Any] = []
-    run = file_pixels.core.decode_fuse
+    run = core.decode_fuse
 
     def recorded(data: bytes, plan: dict[str, Any], *how: Any) -> None:
         first = [*plan["stages"], plan["last"]][0]
         made.append((first["box"], len(plan["stages"])))
         run(data, plan, *how)
 
-    monkeypatch.setattr(file_pixels.core, "decode_fuse", recorded)
+    monkeypatch.setattr(core, "decode_fuse", recorded)
     return made
 
 

@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 from headrace import ImageFolder
-from headrace._cli.demo import benchmark, contact_sheet, demo_parts, lay_out, recipes
+from headrace._cli.demo import benchmark, contact_sheet, demo_parts, equality_proof, lay_out, recipes, training
 from headrace._cli.demo import photo_folder as demo_folder
 from headrace._cli.demo.equality_proof import same_batches
 from headrace._cli.demo.photo_folder import GROUPS
@@ -214,10 +214,10 @@ def test_a_sheet_that_cannot_be_saved_is_one_sentence(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     for module, name in (
-        (demo_parts.equality_proof, "prove"),
-        (demo_parts.benchmark, "race"),
-        (demo_parts.benchmark, "table"),
-        (demo_parts.training, "train"),
+        (equality_proof, "prove"),
+        (benchmark, "race"),
+        (benchmark, "table"),
+        (training, "train"),
     ):
         monkeypatch.setattr(module, name, lambda *arguments: "")
     monkeypatch.setattr(contact_sheet, "save_sheet", full)
@@ -246,8 +246,8 @@ def test_the_race_is_left_out_where_torch_has_no_workers(
         raise error
 
     for module, name in (
-        (demo_parts.equality_proof, "prove"),
-        (demo_parts.training, "train"),
+        (equality_proof, "prove"),
+        (training, "train"),
         (contact_sheet, "save_sheet"),
     ):
         monkeypatch.setattr(module, name, lambda *arguments: None)

@@ -138,7 +138,7 @@ def test_counts_survive_the_process_and_add_up(tmp_path: Path) -> None:
     one.take_lane()
     child.add("samples", 1)
     assert one.counters()["samples"] == 13
-    run = {"hours": 2.0, "hangs": 0, "crashes": 0, "longest_wait_s": 1.0, "longest_quiet_wait_s": 0.0}
+    run: dict[str, Any] = {"hours": 2.0, "hangs": 0, "crashes": 0, "longest_wait_s": 1.0, "longest_quiet_wait_s": 0.0}
     run |= {"counters": one.counters(), "faults": {"read: short": 3}, "growth_mb_per_hour": 0.5}
     file = tmp_path / "soak.json"
     ledger.add(file, {"id": "a", **run})
@@ -157,7 +157,7 @@ def test_what_is_allocated_is_counted_and_what_is_freed_is_not() -> None:
     held = bytearray(64 << 20)
     during = heap.trimmed()
     del held
-    assert during - before == pytest.approx(64 << 20, abs=1 << 20)
+    assert during is not None and during - before == pytest.approx(64 << 20, abs=1 << 20)
     assert heap.trimmed() == pytest.approx(before, abs=1 << 20)
 
 

@@ -279,7 +279,9 @@ def one_by_one(data: Any) -> Callable[[list[int]], list[Any]]:
 def short(value: Any) -> Any:
     """Batches as an error message shows them: the means of images."""
     if isinstance(value, torch.Tensor):
-        return value.tolist() if value.ndim == 1 else round(value.double().mean().item(), 4)
+        if value.ndim == 1:
+            return value.tolist()
+        return round(float(value.double().mean()), 4)
     if isinstance(value, dict):
         return {key: short(one) for key, one in value.items()}
     return [short(one) for one in value] if isinstance(value, (list, tuple)) else value

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace.datasets.sources import NotNative, as_source
+from headrace.datasets.sources.arrays import ImageArray
 from support import TENSOR, assert_same, pictures, write_folder
 
 RNG = np.random.default_rng(3)

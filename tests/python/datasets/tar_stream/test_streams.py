@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sized
 from pathlib import Path
 from typing import Any, cast
 

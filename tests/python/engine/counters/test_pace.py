@@ -65,8 +65,13 @@ def run(pace: Pace, batches: int, ms: float, *, steady: bool = True) -> int:
 
 
 def test_an_epoch_of_any_length_has_few_marks() -> None:
-    looked = []
-    pace = Pace(lambda: looked.append(1) or Seen())
+    looked: list[Seen] = []
+
+    def look() -> Seen:
+        looked.append(Seen())
+        return looked[-1]
+
+    pace = Pace(look)
     run(pace, 100_000, 2.0)
     assert 16 <= len(pace.marks) <= 32 and len(looked) < 400
     assert pace.marks[0].batches == 1 and pace.batches == 100_000 == sum(pace.waits.counts)

@@ -85,6 +85,7 @@ def test_gpu_decoders_are_near(files: list[Path], decoder: str) -> None:
     for (a, _), (b, _) in zip(to_cpu(ours), exact, strict=True):
         off = (a.int() - b.int()).abs()
         greatest, total, count = max(greatest, int(off.max())), total + float(off.sum()), count + off.numel()
+    assert ours._engine is not None
     stages = {stage: items for stage, items, _ in ours._engine.stages()}
     assert stages["device decode"] > 0 and stages["refused"] == 0
     assert greatest <= GREATEST and total / count <= MEAN_BOUND, (greatest, total / count)

@@ -20,15 +20,21 @@ def recipe_of(T: ModuleType, policy: Any, size: tuple[int, int] | None = SIZE, c
     return lower(T.Compose([policy, *end]), size=size, channels=channels, native_only=True)
 
 
+def matrices(choice: Any) -> list[Any]:
+    """The matrix of each branch."""
+    return [branch[0].matrix for branch in choice.branches]
+
+
 def test_rand_augment(T: ModuleType) -> None:
     recipe = recipe_of(T, T.RandAugment(2, 9))
     first, second = recipe.steps
+    assert isinstance(first, S.OneOf) and isinstance(second, S.OneOf)
     assert (first.draw, second.draw, len(recipe.columns)) == (0, 2, 4)
     assert first.branches[0] == () and len(first.branches) == 14 and first.bounds[-1] == 1.0
     ((shear,),) = (first.branches[1],)
     assert isinstance(shear, S.OneOf) and shear.draw == 1 and shear.bounds == (0.5, 1.0)
-    assert [one[0].matrix[1] for one in shear.branches] == pytest.approx([-0.09, 0.09])
-    assert [one[0].matrix[2] for one in first.branches[3][0].branches] == [5.0, -5.0]  # 9/30 of 150/331 of 40 pixels
+    assert [matrix[1] for matrix in matrices(shear)] == pytest.approx([-0.09, 0.09])
+    assert [matrix[2] for matrix in matrices(first.branches[3][0])] == [5.0, -5.0]  # 9/30 of 150/331 of 40 pixels
     assert first.branches[10] == (S.Posterize(7),) and first.branches[12] == (S.Autocontrast(),)
 
 
@@ -42,7 +48,8 @@ def test_what_explain_says(T: ModuleType) -> None:
 
 
 def test_a_gray_image_has_no_saturation(T: ModuleType) -> None:
-    every = recipe_of(T, T.RandAugment(1), channels=1).steps[0].branches
+    step: Any = recipe_of(T, T.RandAugment(1), channels=1).steps[0]
+    every = step.branches
     assert every[7][0].branches == ((), ())  # Color
     assert isinstance(every[6][0].branches[0][0], S.Brightness)
 
@@ -58,7 +65,7 @@ def test_magnitudes_that_depend_on_the_size(T: ModuleType) -> None:
 
 
 def test_refusals(torchvision: ModuleType, T: ModuleType) -> None:
-    class Mine(T.RandAugment):
+    class Mine(T.RandAugment):  # type: ignore[name-defined]
         def _augmentation_space(self, *arguments: Any) -> Any:
             return {"Invert": (torch.tensor(0.0), False)}
 

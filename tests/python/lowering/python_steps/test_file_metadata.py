@@ -110,7 +110,7 @@ def test_metadata_goes_through_the_steps_that_keep_it(name: str, options: list[A
     for step in (theirs, before):
         with Image.open(BytesIO(FILES[4])) as image:
             carried.append("dpi" in step(image.convert("RGB")).info)
-    tail = [by_resolution, T.Resize((24, 24)), T.ToTensor()]
+    tail: list[Any] = [by_resolution, T.Resize((24, 24)), T.ToTensor()]
     dataset = EncodedImages(FILES, None, T.Compose([before, *tail]))
     loader = DataLoader(dataset, 4, seed=1)
     assert loader.native

@@ -62,7 +62,7 @@ def test_a_step_that_exits_in_the_callers_thread_exits() -> None:
 @pytest.mark.parametrize("size", [(1, 1), (1, 30), (30, 1), (30, 20)])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_axes_of_length_one(size: tuple[Any, ...], channels: int) -> None:
-    steps = [T.Resize(size), T.ToTensor(), lambda image: 2 * image[:channels]]
+    steps: list[Any] = [T.Resize(size), T.ToTensor(), lambda image: 2 * image[:channels]]
     loader = loader_of(*steps, num_workers=2, memory_format=torch.channels_last)
     assert assert_same(loader, list(loader.reference())) == 2
 
@@ -194,6 +194,7 @@ def test_a_transform_changed_in_place_is_lowered_anew(home: str, torchvision: Mo
     dataset = EncodedImages(
         pictures(4), None, M.Compose([resize, M.RandomApply([flip], p=1.0), T.ToTensor(), normalize])
     )
+    chain: Any = dataset.transform
     loader = DataLoader(dataset, 4, num_workers=2, seed=0)
     first = loader.recipe()
     assert list(loader) and loader.recipe() is first
@@ -208,10 +209,10 @@ def test_a_transform_changed_in_place_is_lowered_anew(home: str, torchvision: Mo
     check()
     normalize.mean = [0.0, 0.0, 0.0]
     check()
-    dataset.transform.transforms[1].p = 0.0
+    chain.transforms[1].p = 0.0
     flip.p = 1.0
     check()
-    dataset.transform.transforms.insert(0, M.CenterCrop(30))
+    chain.transforms.insert(0, M.CenterCrop(30))
     check()
 
 

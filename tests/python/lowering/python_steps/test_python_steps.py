@@ -129,8 +129,8 @@ def test_the_emulated_device_delivers_the_same(name: str) -> None:
 
 def test_the_process_keeps_its_generators() -> None:
     def states() -> tuple[Any, ...]:
-        numbers = np.random.get_state()[1]  # noqa: NPY002
-        return random.getstate(), numbers.tolist(), torch.get_rng_state().tolist()
+        numpys: Any = np.random.get_state()  # noqa: NPY002
+        return random.getstate(), numpys[1].tolist(), torch.get_rng_state().tolist()
 
     for name in RECIPES:
         loader = DataLoader(data(name), 8, num_workers=2, seed=0)
@@ -291,7 +291,7 @@ def test_stats_count_the_calls() -> None:
 def test_albumentations_draws_alike_in_any_thread() -> None:
     albumentations = pytest.importorskip("albumentations")
     augment = albumentations.Compose([albumentations.HorizontalFlip(), albumentations.RandomBrightnessContrast(p=1)])
-    steps = [CROP, lambda image: Image.fromarray(augment(image=np.array(image))["image"]), *TENSOR]
+    steps: list[Any] = [CROP, lambda image: Image.fromarray(augment(image=np.array(image))["image"]), *TENSOR]
     dataset = EncodedImages(pictures(), None, T.Compose(steps))
     alone = list(DataLoader(dataset, 6, seed=2))
     for threads in (2, 7):
