@@ -164,7 +164,7 @@ def test_functions_that_are_recognised() -> None:
 
 def test_functions_that_do_something_else() -> None:
     other, mixed = [TO_TENSOR], {"stack": torch.cat}
-    functions = [
+    functions: list[Any] = [
         lambda crops: torch.stack([TO_TENSOR(crop) for crop in crops], 1),
         lambda crops: torch.stack([TO_TENSOR(crop) for crop in crops], dim=0),
         lambda crops: torch.cat([TO_TENSOR(crop) for crop in crops]),
@@ -195,7 +195,9 @@ def test_functions_compiled_apart_from_their_imports_are_recognised() -> None:
     """As in a notebook: up to Python 3.11 they read the function of a module as a method."""
     names = {"torch": torch, "T": T}
     function = eval("lambda crops: torch.stack([T.ToTensor()(crop) for crop in crops])", names)
-    (made,) = stacked_by(function) or ()
+    steps = stacked_by(function)
+    assert steps is not None
+    (made,) = steps
     assert isinstance(made, T.ToTensor)
 
 

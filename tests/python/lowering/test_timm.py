@@ -39,7 +39,7 @@ def no_slivers(images: list[Image.Image]) -> list[Image.Image]:
     return [image for image in images if min(image.size) > 4 and max(image.size) / min(image.size) < 30]
 
 
-TRAINING = [
+TRAINING: list[dict[str, Any]] = [
     {},
     {"interpolation": "bicubic", "scale": (0.3, 1), "ratio": (0.5, 1.5)},
     {"interpolation": "random"},
@@ -58,7 +58,7 @@ TRAINING = [
     {"train_crop_mode": "rkrc", "interpolation": "random", "input_size": (3, 40, 24), "scale": (0.3, 1.5)},
     {"interpolation": "lanczos", "re_prob": 0.3, "re_num_splits": 2},
 ]
-EVALUATION = [
+EVALUATION: list[dict[str, Any]] = [
     {},
     {"crop_pct": 1.0, "interpolation": "bicubic"},
     {"crop_border_pixels": 2},

@@ -91,8 +91,8 @@ def test_one_that_fails() -> None:
 
     for workers in (0, 1):
         assert_parity(
-            lambda kind, workers=workers: list(kind([1, 2], 2, num_workers=workers, collate_fn=refuse)),
-            fails=True,  # type: ignore[misc]
+            lambda kind, workers=workers: list(kind([1, 2], 2, num_workers=workers, collate_fn=refuse)),  # type: ignore[misc]
+            fails=True,
         )
 
 

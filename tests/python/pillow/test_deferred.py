@@ -278,13 +278,16 @@ def test_torchs_loader_delivers_the_same_batches(
 
 def test_many_crops_of_one_file_decode_it_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[str] = []
-    for name, kind in (("decode_whole", "whole"), ("decode_fuse", "crop")):
 
-        def decode(*arguments: Any, kind: str = kind, native: Callable[..., Any] = getattr(core, name)) -> Any:
+    def noted(kind: str, native: Callable[..., Any]) -> Callable[..., Any]:
+        def decode(*arguments: Any) -> Any:
             decoded.append(kind)
             return native(*arguments)
 
-        monkeypatch.setattr(core, name, decode)
+        return decode
+
+    monkeypatch.setattr(core, "decode_whole", noted("whole", core.decode_whole))
+    monkeypatch.setattr(core, "decode_fuse", noted("crop", core.decode_fuse))
     image, plain = headrace.pillow.open(file).convert("RGB"), Image.open(file).convert("RGB")
     for number in range(6):
         box = number, 2 * number, number + 40, 2 * number + 30

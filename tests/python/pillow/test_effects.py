@@ -196,7 +196,12 @@ def test_chains_of_effects_and_geometry(photographs: list[Path], tmp_path: Path)
 def test_random_transforms_are_one_pass(family: Any, photographs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     passes: list[int] = []
     run = core.decode_fuse
-    monkeypatch.setattr(core, "decode_fuse", lambda *args: (passes.append(1), run(*args))[1])
+
+    def counted(*args: Any) -> Any:
+        passes.append(1)
+        return run(*args)
+
+    monkeypatch.setattr(core, "decode_fuse", counted)
     chain = family.Compose(
         [
             family.RandomResizedCrop(48),

@@ -97,7 +97,7 @@ def test_images_of_different_sizes_do_not_share_a_geometry(workers: int) -> None
     turned = [
         png(Image.open(BytesIO(one)).rotate(90, expand=True)) if i in odd else one for i, one in enumerate(files.gray)
     ]
-    fields = {
+    fields: dict[str, Any] = {
         "image": EncodedImages(files.images, transform=T.ToTensor()),
         "mask": EncodedImages(turned, transform=MASK, mode="L"),
         "x": [*range(COUNT)],

@@ -16,6 +16,7 @@ from table_samples import FEATURES, SMALL, assert_decoded, hugging_face, turned
 import datasets
 import headrace
 from headrace import DataLoader, from_hf
+from headrace.datasets.tables.image_column import ImageColumn
 from support import PHOTOS, assert_same, hard_files, pictures, silent_pillow, train
 
 

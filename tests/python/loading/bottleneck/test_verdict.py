@@ -217,7 +217,8 @@ def marks(count: int, batches: int = 5) -> list[Mark]:
 
 
 def test_marks_become_loads() -> None:
-    load = between(*marks(2), TWO)
+    begin, end = marks(2)
+    load = between(begin, end, TWO)
     assert load.period == pytest.approx(0.010) and load.step == pytest.approx(0.001)
     assert load.handed == pytest.approx({"submit": 0.0005, "hand_over": 0.0005})
     assert load.stages == pytest.approx({"decode": 0.010}) and load.idle == pytest.approx(0.0002)
@@ -234,7 +235,7 @@ def test_torchs_workers_that_do_not_run_wait_for_data_only_if_the_consumer_waits
     assert between(begin, asleep, torch_setting).stuck == pytest.approx(0.019)
     served = dataclasses.replace(asleep, steps=Step(end.at_ns, 0, 0))
     load = between(begin, served, torch_setting)
-    assert (load.stuck, load.idle) == (0.0, pytest.approx(0.019))
+    assert [load.stuck, load.idle] == [0.0, pytest.approx(0.019)]
 
 
 def test_little_data_gives_no_verdict() -> None:

@@ -17,6 +17,7 @@ from torch.utils.data import default_collate, get_worker_info
 from headrace import Columns, DataLoader, EncodedImages, Fields
 from headrace import transforms as T
 from headrace._base.errors import SampleError
+from headrace._loading.native.loader_attributes import OnError
 from support import TENSOR, WATCHDOG_S, pictures, same
 
 CROPS = T.Compose([T.RandomResizedCrop(8), *TENSOR])
@@ -145,7 +146,8 @@ def test_failed_samples(workers: int) -> None:
     options: dict[str, Any] = {"collate_fn": named, "num_workers": workers}
     with pytest.raises(SampleError, match="sample 4"):
         list(DataLoader(data, 4, **options))
-    for on_error, numbers in (("skip", [5, 6, 7]), ("replace", [5, 5, 6, 7])):
+    ways: tuple[tuple[OnError, list[int]], ...] = (("skip", [5, 6, 7]), ("replace", [5, 5, 6, 7]))
+    for on_error, numbers in ways:
         loader = DataLoader(data, 4, on_error=on_error, **options)
         with pytest.warns(UserWarning, match="1 samples could not be made"):
             batches = list(loader)

@@ -54,7 +54,7 @@ def test_entries_of_built_in_types(entries: dict[Any, Any], key: type, workers: 
     for source in SOURCES:
         (tmp_path / source).mkdir()
         data = getattr(changing, source)(tmp_path / source)
-        loaders = [kind(data, 3, num_workers=workers) for kind in (TorchDataLoader, DataLoader)]
+        loaders: list[Any] = [kind(data, 3, num_workers=workers) for kind in (TorchDataLoader, DataLoader)]
         assert loaders[1].native
         first = [list(loader) for loader in loaders]
         entries[key] = marked

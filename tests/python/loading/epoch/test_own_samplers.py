@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,18 +27,24 @@ COUNT = 30
 DATA = ImageArray(torch.zeros(COUNT, 4, 4, 3, dtype=torch.uint8), range(COUNT), T.ToTensor())
 LENGTHS = [1 + n * n % 17 for n in range(COUNT)]
 
-INDICES = {
+INDICES: dict[str, Callable[[], Any]] = {
     "permutation": lambda: PermutationSampler(DATA, seed=4),
     "distributed": lambda: DistributedSampler(DATA, 2, 1, seed=4),
     "repeated": lambda: RepeatedAugment(DATA, 2, 1, seed=4),
     "sharded": lambda: ShardedSampler(PermutationSampler(DATA, seed=4), 2, 1),
 }
-BATCHES = {
+BATCHES: dict[str, Callable[[], Any]] = {
     "lengths": lambda: LengthBucketBatchSampler(LENGTHS, 4, seed=4),
     "tokens": lambda: LengthBucketBatchSampler(LENGTHS, max_tokens=40, seed=4),
     "aspect": lambda: AspectRatioBatchSampler(DATA, 4, [(4, 4)], seed=4),
     "sharded batches": lambda: ShardedSampler(LengthBucketBatchSampler(LENGTHS, 4, seed=4), 2, 1),
 }
+
+
+def set_epoch(loader: DataLoader, epoch: int) -> None:
+    """Calls `set_epoch` of the loader's sampler."""
+    sampler: Any = loader.sampler
+    sampler.set_epoch(epoch)
 
 
 def loader(name: str, **options: Any) -> DataLoader:
@@ -54,7 +61,7 @@ def test_each_epoch_is_another_one_and_can_be_resumed_anywhere(name: str) -> Non
     assert orders[0] != orders[1] != orders[2] != orders[0]
     again = loader(name)
     again.set_epoch(1)
-    sampler = again.sampler if name in INDICES else again.batch_sampler
+    sampler: Any = again.sampler if name in INDICES else again.batch_sampler
     iterator = iter(again)
     for position in range(len(epochs[1]) + 1):
         resumed = loader(name)
@@ -76,13 +83,13 @@ def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle: bool, w
     whole, late = (DataLoader(data, 4, shuffle, seed=4, num_workers=workers) for _ in range(2))
     epochs = [list(whole) for _ in range(5)]
     iterator = iter(late)
-    late.sampler.set_epoch(3)
+    set_epoch(late, 3)
     assert_same(iterator, epochs[3])
     assert_same(late, epochs[4])
     iterator = iter(late)  # of epoch 5
-    late.sampler.set_epoch(2)
+    set_epoch(late, 2)
     first = next(iterator)
-    late.sampler.set_epoch(1)  # too late for this one
+    set_epoch(late, 1)  # too late for this one
     assert_same([first, *iterator], epochs[2])
     assert_same(late, epochs[1])
     iterator = iter(late)
@@ -90,7 +97,7 @@ def test_set_epoch_of_a_sampler_is_heeded_up_to_the_first_batch(shuffle: bool, w
     assert_same(iterator, epochs[2])
     assert_same(late, epochs[0])
     iterator = iter(late)
-    late.sampler.set_epoch(1)  # already this iterator's epoch
+    set_epoch(late, 1)  # already this iterator's epoch
     assert_same(iterator, epochs[1])
     assert_same(late, epochs[2])
 
@@ -107,23 +114,23 @@ def test_what_follows_from_a_late_epoch() -> None:
     expected, late, other = made(), made(), made()
     expected.set_epoch(3)
     iterator = iter(late)
-    late.sampler.set_epoch(3)
+    set_epoch(late, 3)
     other.load_state_dict(late.state_dict())
     whole = list(expected)
     assert_same(iterator, whole)
     assert_same(other, whole)
     late.load_state_dict(late.state_dict())
-    late.sampler.set_epoch(5)
+    set_epoch(late, 5)
     assert late.state_dict()["epoch"] == late.upcoming_epoch == 5
     states = []
     for before in (True, False):
         torch.manual_seed(1)
         unseeded = DataLoader(DATA, 4, sampler=PermutationSampler(DATA))
         if before:
-            unseeded.sampler.set_epoch(2)
+            set_epoch(unseeded, 2)
         iterator = iter(unseeded)
         if not before:
-            unseeded.sampler.set_epoch(2)
+            set_epoch(unseeded, 2)
         next(iterator)
         states.append(torch.get_rng_state())
     assert torch.equal(*states)
@@ -152,9 +159,9 @@ def test_a_late_epoch_of_a_loader_that_torch_serves(options: dict[str, Any], wor
     epochs = [[batch.tolist() for batch in whole] for _ in range(5)]
     assert not whole.native and epochs[0] != epochs[3]
     late = made()
-    iterator = iter(late)
+    iterator: Any = iter(late)
     assert len(iterator) == 3
-    late.sampler.set_epoch(3)
+    set_epoch(late, 3)
     assert late.upcoming_epoch == 3
     assert [batch.tolist() for batch in iterator] == epochs[3]
     assert [batch.tolist() for batch in late] == epochs[4]

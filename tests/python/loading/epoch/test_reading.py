@@ -111,7 +111,7 @@ def program(make: Any, data: Any, options: Callable[[list[Any], torch.Generator]
         iterator = asked(lambda: iter(loader))
         log.append(draws(generator))
         for step in range(steps if iterator is not None else 0):
-            log.append(labels(asked(lambda it=iterator: next(it))))
+            log.append(labels(asked(lambda it=iterator: next(it))))  # type: ignore[misc]
             if step % 3 == 1:
                 log.append(draws(generator))
     return [*log, draws(generator)]
@@ -128,9 +128,9 @@ def same(options: Callable[[list[Any], torch.Generator], dict[str, Any]], worker
 def test_a_sampler_that_draws_while_the_loop_draws(source: str, workers: tuple[Any, ...]) -> None:
     draw = SOURCES[source]
     for first in (0, 2):
-        same(lambda log, g, n=first: {"sampler": Noted(log, draw(g), first=n), "batch_size": 4}, workers)
-        same(lambda log, g, n=first: {"sampler": Noted(log, draw(g), first=n), "batch_size": None}, workers, COLUMNS)
-        same(lambda log, g, n=first: {"batch_sampler": Noted(log, draw(g), first=n, batches=True)}, workers)
+        same(lambda log, g, n=first: {"sampler": Noted(log, draw(g), first=n), "batch_size": 4}, workers)  # type: ignore[misc]
+        same(lambda log, g, n=first: {"sampler": Noted(log, draw(g), first=n), "batch_size": None}, workers, COLUMNS)  # type: ignore[misc]
+        same(lambda log, g, n=first: {"batch_sampler": Noted(log, draw(g), first=n, batches=True)}, workers)  # type: ignore[misc]
     last = lambda log, g: {"batch_sampler": BatchSampler(Noted(log, draw(g)), 5, True), "generator": g}  # noqa: E731
     same(last, workers)
 
@@ -141,7 +141,7 @@ def test_a_sampler_that_draws_while_the_loop_draws(source: str, workers: tuple[A
 def test_an_error_of_the_sampler_comes_where_torch_raises_it(at: int, workers: tuple[Any, ...]) -> None:
     draw = SOURCES["torch"]
     for size in (2, None):
-        same(lambda log, g, n=size: {"sampler": Noted(log, draw(g), raises_at=at), "batch_size": n}, workers)
+        same(lambda log, g, n=size: {"sampler": Noted(log, draw(g), raises_at=at), "batch_size": n}, workers)  # type: ignore[misc]
     same(lambda log, g: {"batch_sampler": Noted(log, draw(g), raises_at=at, batches=True)}, workers)
 
 

@@ -31,7 +31,7 @@ def generator() -> torch.Generator:
 
 
 def weighted(g: torch.Generator | None = None) -> WeightedRandomSampler:
-    return WeightedRandomSampler(torch.arange(1.0, COUNT + 1), 26, generator=g)
+    return WeightedRandomSampler(torch.arange(1.0, COUNT + 1).tolist(), 26, generator=g)
 
 
 class Backwards:
@@ -155,7 +155,7 @@ def test_state_of_a_loader_that_has_just_taken_one() -> None:
 
 
 def test_persistent_workers() -> None:
-    options = {"batch_size": 4, "shuffle": True, "num_workers": 1, "persistent_workers": True}
+    options: dict[str, Any] = {"batch_size": 4, "shuffle": True, "num_workers": 1, "persistent_workers": True}
     loader = DataLoader(DATA, **options, generator=generator())
     list(loader)
     iterator = iter(loader)
@@ -166,7 +166,8 @@ def test_persistent_workers() -> None:
     other.load_state_dict(state)
     assert_same(other, rest)
     assert_same(other, following)
-    loader.close(), other.close()
+    loader.close()
+    other.close()
 
 
 def test_set_epoch_after_load_state_dict() -> None:
@@ -222,7 +223,7 @@ def test_skipped_batches_are_behind() -> None:
     assert_same(other, rest)
 
 
-BASE = {"batch_size": 4, "shuffle": True, "seed": 5}
+BASE: dict[str, Any] = {"batch_size": 4, "shuffle": True, "seed": 5}
 
 
 @pytest.mark.parametrize(
@@ -297,7 +298,7 @@ def test_another_order_of_passes_is_refused() -> None:
 
 
 @pytest.mark.parametrize("state", [{}, None, [], {"version": 0}, {"version": 2}, {"version": 2, "epoch": 3}])
-def test_what_is_no_state_is_refused(state: dict[str, Any] | list[Any] | None) -> None:
+def test_what_is_no_state_is_refused(state: Any) -> None:
     with pytest.raises(ValueError, match=r"not a state of headrace's native path|lacks its entry"):
         DataLoader(DATA).load_state_dict(state)
 

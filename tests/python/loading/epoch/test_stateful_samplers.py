@@ -25,7 +25,8 @@ class Deck(Sampler[int]):
     """Shuffles with numpy's generator, which no loader knows; its state holds the order and the position."""
 
     def __init__(self, cards: int = COUNT) -> None:
-        self.cards, self.deck, self.dealt, self.resumed = cards, [], 0, False
+        self.cards, self.dealt, self.resumed = cards, 0, False
+        self.deck: list[int] = []
 
     def __len__(self) -> int:
         return self.cards
@@ -82,7 +83,7 @@ class DeckOfBatches(Deck):
     def __len__(self) -> int:
         return self.cards // 3
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[Any]:
         cards = super().__iter__()
         while chosen := [card for _, card in zip(range(3), cards, strict=False)]:
             yield chosen
@@ -163,9 +164,10 @@ def test_looking_ahead_leaves_a_sampler_as_it_was() -> None:
     loader = DataLoader(DATA, 4, sampler=Deck(), seed=1)
     batches = iter(loader)
     next(batches)
-    before = copy.deepcopy(loader.sampler.state_dict())
+    sampler: Any = loader.sampler
+    before = copy.deepcopy(sampler.state_dict())
     loader.verify(2)
-    assert loader.sampler.state_dict() == before and loader.sampler.resumed is False
+    assert sampler.state_dict() == before and sampler.resumed is False
     assert loader.peek_epoch(1)[1][0].indices.shape == (4,)
     seen = [label for labels, _ in values(batches) for label in labels]
     assert len(seen) == COUNT - 4

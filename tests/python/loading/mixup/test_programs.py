@@ -88,9 +88,14 @@ def test_the_batch_is_mixed_where_it_lies() -> None:
 def test_samples_are_made_only_where_their_labels_are_not_plain_ints(
     monkeypatch: pytest.MonkeyPatch, target_transform: Callable[..., Any] | None, apart: bool, workers: int
 ) -> None:
-    made = []
-    views_of = StackedViews.views_of
-    monkeypatch.setattr(StackedViews, "views_of", lambda *given: made.append(1) or views_of(*given))
+    made: list[int] = []
+    real = StackedViews.views_of
+
+    def views_of(*given: Any) -> Any:
+        made.append(1)
+        return real(*given)
+
+    monkeypatch.setattr(StackedViews, "views_of", views_of)
     transform = T.Compose([T.RandomCrop(8), T.ToTensor()])
     data = EncodedImages(pictures(7), range(7), transform, target_transform=target_transform)
     (collate, _) = collates(v2.MixUp(num_classes=CLASSES))
@@ -123,7 +128,7 @@ def other_collate(samples: list[Any]) -> Any:
     return MIX(*list(samples))
 
 
-class Own(v2.MixUp):  # type: ignore[misc]
+class Own(v2.MixUp):
     pass
 
 
@@ -201,9 +206,14 @@ def test_what_is_left_to_torchvisions_own_code(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_loader_mixes_directly(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    mixed = torchvision_fast_mixes.mixed
-    monkeypatch.setattr(torchvision_fast_mixes, "mixed", lambda *given: made.append(mixed(*given)) or made[-1])
+    made: list[Any] = []
+    real = torchvision_fast_mixes.mixed
+
+    def mixed(*given: Any) -> Any:
+        made.append(real(*given))
+        return made[-1]
+
+    monkeypatch.setattr(torchvision_fast_mixes, "mixed", mixed)
     data = EncodedImages(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     assert len(list(DataLoader(data, 4, collate_fn=collates(mixes()[2])[1], num_workers=1))) == len(made) == 2
     assert None not in made

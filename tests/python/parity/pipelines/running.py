@@ -68,7 +68,7 @@ def _length(loader: Any) -> int | None:
         return None
 
 
-def _message(error: Exception | None) -> str:
+def _message(error: BaseException | None) -> str:
     """The message of an error. Of one that a worker process sends, without the lines of the traceback in it."""
     lines = str(error).splitlines()
     return "\n".join(line for line in lines if not line.startswith("  "))

@@ -27,7 +27,7 @@ from headrace._reports.html.pictures import pictures as sheet
 from headrace._reports.html.report_data import Facts, Progress
 from headrace._reports.html.timeline_data import spans
 from headrace._reports.html.trace_facts import facts_of
-from support import assert_same, blobs, evaluation, pictures, train, truncated, write_folder
+from support import assert_same, blobs, evaluation, numpy_words, pictures, train, truncated, write_folder
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -59,7 +59,9 @@ def test_the_page_of_a_loader(tmp_path: Path) -> None:
     by_stage = {one["stage"]: one for one in data["stages"] if one["thread"] == "headrace worker"}
     assert f"{by_stage['decode']['self_s']:.3f} s" in page
     main = sum(one["self_s"] for one in data["stages"] if one["thread"] == "MainThread")
-    own, recorded = re.search(r">your own code<.*?>([\d.]+) s,.*>([\d.]+) s recorded", page, re.S).groups()
+    found = re.search(r">your own code<.*?>([\d.]+) s,.*>([\d.]+) s recorded", page, re.S)
+    assert found is not None
+    own, recorded = found.groups()
     assert float(own) == pytest.approx(float(recorded) - main, abs=0.002)
     assert page.count("data:image/jpeg") == 4 and "class_" in page
     assert "24 files." in page and "progressive JPEG" in page
@@ -74,10 +76,10 @@ def test_nothing_of_the_loader_changes(tmp_path: Path) -> None:
     again = DataLoader(blobs(transform=train(24)), 5, True, num_workers=2, generator=generator)
     again.report(tmp_path / "a.html", batches=2)
     got = [list(again)]
-    states = torch.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    states = torch.get_rng_state(), numpy_words().tolist()
     again.report(tmp_path / "b.html", batches=2)
     assert torch.equal(states[0], torch.get_rng_state())
-    assert states[1] == np.random.get_state()[1].tolist()  # noqa: NPY002
+    assert states[1] == numpy_words().tolist()
     got.append(list(again))
     for ours, theirs in zip(got, first, strict=True):
         assert_same(ours, theirs)

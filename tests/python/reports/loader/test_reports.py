@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -56,11 +56,12 @@ def test_explain_keeps_the_name_of_a_step_whose_first_argument_is_long() -> None
 
 
 def test_explain_follows_the_loader() -> None:
-    loader = DataLoader(blobs(transform=train(32), target_transform=abs), 4, dtype=torch.bfloat16)
+    data = blobs(transform=train(32), target_transform=abs)
+    loader = DataLoader(data, 4, dtype=torch.bfloat16)
     text = str(loader.explain())
     assert "the caller's thread (num_workers=0)" in text and "torch.bfloat16" in text
     assert "<built-in function abs> per sample" in text
-    loader.dataset.transform = evaluation(20, 16)
+    data.transform = evaluation(20, 16)
     assert "CenterCrop(size=(16, 16))" in str(loader.explain())
     assert "targets" not in str(DataLoader(EncodedImages(pictures(), None, train(8))).explain())
 
@@ -137,7 +138,7 @@ def test_a_slow_consumer_is_the_bottleneck() -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
 def test_verify_compares_and_changes_nothing(workers: int, memory_format: torch.memory_format) -> None:
-    options = {"seed": 3, "num_workers": workers, "memory_format": memory_format}
+    options: dict[str, Any] = {"seed": 3, "num_workers": workers, "memory_format": memory_format}
     loader, untouched = (DataLoader(blobs(), 5, True, **options) for _ in range(2))
     report = loader.verify(3)
     assert (report.batches, report.samples, report.bytes) == (3, 15, 15 * 3 * 32 * 32 * 4)
@@ -168,7 +169,7 @@ def test_verify_other_loaders(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("policy", ["skip", "replace"])
-def test_verify_with_faults(policy: str) -> None:
+def test_verify_with_faults(policy: Literal["skip", "replace"]) -> None:
     files = [truncated(data) if i in (1, 4) else data for i, data in enumerate(pictures(8))]
     loader = DataLoader(EncodedImages(files, range(8), train(16)), 4, on_error=policy)
     assert loader.verify(9).samples == (6 if policy == "skip" else 8)
@@ -238,7 +239,7 @@ def test_verify_finds_wrong_targets() -> None:
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, None])
-def test_verify_takes_a_number_of_batches(n: float | bool | None) -> None:
+def test_verify_takes_a_number_of_batches(n: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="n must be"):
         DataLoader(blobs()).verify(n)
 
