@@ -54,7 +54,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("how", [Conversion(COPY), Conversion(LOSSLESS), Conversion(SMALLER, 60)])
 @pytest.mark.parametrize("kind", CHANGES)
-def test_differences_are_named(kind, how, tmp_path):
+def test_differences_are_named(kind: str, how: Conversion, tmp_path: Path) -> None:
     packed(source(), tmp_path, how, shard_size=10**9)
     assert checked(source(), tmp_path) == COUNT
     change, message = CHANGES[kind]
@@ -63,7 +63,7 @@ def test_differences_are_named(kind, how, tmp_path):
         checked(source(), tmp_path)
 
 
-def test_only_the_first_samples_are_compared(tmp_path):
+def test_only_the_first_samples_are_compared(tmp_path: Path) -> None:
     packed(source(), tmp_path, shard_size=10**9)
     altered(tmp_path, replaced(7, data=b"1"))  # the label of sample 3
     assert checked(source(), tmp_path, limit=3) == 3
@@ -71,14 +71,14 @@ def test_only_the_first_samples_are_compared(tmp_path):
         checked(source(), tmp_path, limit=4)
 
 
-def test_lossless_packs_may_have_other_bytes_but_no_other_pixels(tmp_path):
+def test_lossless_packs_may_have_other_bytes_but_no_other_pixels(tmp_path: Path) -> None:
     packed(source(), tmp_path, LOSSLESS, shard_size=10**9)
     assert members(tmp_path)[0][1] != pictures(1)[0]
     altered(tmp_path, replaced(0, data=pictures(1)[0]))
     assert checked(source(), tmp_path) == COUNT
 
 
-def test_damaged_shards_and_other_sources_differ(tmp_path):
+def test_damaged_shards_and_other_sources_differ(tmp_path: Path) -> None:
     packed(source(), tmp_path)
     with pytest.raises(Difference, match="the source has 5 samples, the pack 6"):
         checked(EncodedImages(pictures(5), range(5)), tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packs import SMALL, content, packed
@@ -63,7 +64,9 @@ ray.shutdown()
 @pytest.mark.slow
 @pytest.mark.trainers
 @pytest.mark.processes
-def test_ray_writes_the_same_shards_though_a_worker_is_killed(tmp_path, tmp_path_factory):
+def test_ray_writes_the_same_shards_though_a_worker_is_killed(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     images, folder, bad = write_folder(tmp_path / "images", COUNT), tmp_path / "pack", tmp_path / "bad"
     packed(ImageFolder(images), tmp_path / "here", LOSSLESS)
@@ -75,7 +78,9 @@ def test_ray_writes_the_same_shards_though_a_worker_is_killed(tmp_path, tmp_path
     assert not load(bad).complete
 
 
-def test_without_ray_it_is_one_sentence(tmp_path, monkeypatch, capsys):
+def test_without_ray_it_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     original = importlib.import_module
 
     def without(name, *arguments):
@@ -91,13 +96,15 @@ def test_without_ray_it_is_one_sentence(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("options", [["--raw", "9"], ["--workers", "2"]])
-def test_options_that_ray_does_not_take(options, capsys):
+def test_options_that_ray_does_not_take(options: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["pack", "x", "y", "--engine", "ray", *options])
     assert "--engine ray takes neither --raw, which is one file, nor --workers" in capsys.readouterr().err
 
 
-def test_folders_are_absolute_for_other_machines(tmp_path, monkeypatch, capsys):
+def test_folders_are_absolute_for_other_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_folder(tmp_path / "images", 3)
     monkeypatch.chdir(tmp_path)
     assert main(["pack", "images", "pack", "--workers", "1"]) == 0

@@ -248,7 +248,8 @@ def test_samplers_are_told_of_the_epoch() -> None:
 
 def test_a_generator_beside_a_seed_decides_the_order() -> None:
     orders = []
-    for kind, options in ((TorchDataLoader, {}), (DataLoader, {"seed": 4})):
+    kinds: tuple[tuple[Any, dict[str, Any]], ...] = ((TorchDataLoader, {}), (DataLoader, {"seed": 4}))
+    for kind, options in kinds:
         loader = kind(Noise(), 4, True, generator=torch.Generator().manual_seed(1), **options)
         orders.append([[one["index"].tolist() for one in loader] for _ in range(2)])
     assert orders[0] == orders[1]
@@ -284,7 +285,9 @@ def test_explain_says_who_and_why() -> None:
 def test_closing_ends_persistent_workers() -> None:
     loader = DataLoader(Noise(), 4, num_workers=1, persistent_workers=True)
     list(loader)
-    processes = loader._iterator._workers
+    iterator: Any = loader._iterator
+    processes = iterator._workers
+    del iterator
     loader.close()
     assert loader._iterator is None and not any(one.is_alive() for one in processes)
     assert len(list(loader)) == 3
@@ -329,8 +332,9 @@ def test_a_transform_exchanged_for_one_that_makes_no_batch_fails_as_in_torch() -
     with pytest.raises(RuntimeError) as raised:
         next(iter(ours))
     assert str(raised.value) == str(wanted.value) and not ours.native
-    kept = DataLoader(blobs(6, TINY), 6, dtype=torch.float16)
-    kept.dataset.transform = None
+    data = blobs(6, TINY)
+    kept = DataLoader(data, 6, dtype=torch.float16)
+    data.transform = None
     for call in (kept.verify, kept.state_dict, lambda: iter(kept)):
         with pytest.raises(
             TypeError, match=r"dtype=torch.float16 needs headrace's native path, .*: the dataset has no"

@@ -111,7 +111,7 @@ def test_what_is_no_state() -> None:
         ({**good, "_num_yielded": None}, "the state is damaged"),
     ):
         with pytest.raises(ValueError, match=words):
-            loader.load_state_dict(state)
+            loader.load_state_dict(state)  # type: ignore[arg-type]
     handed = DataLoader(Plain(), 3)
     handed.load_state_dict(good)
     assert len(list(handed)) == 5  # the refused loads did not change `good`
@@ -133,7 +133,7 @@ def test_the_argument() -> None:
     with pytest.raises(ValueError, match="snapshot_every_n_steps must be 0 or more"):
         DataLoader(Plain(), snapshot_every_n_steps=-1)
     with pytest.raises(TypeError, match="snapshot_every_n_steps must be a whole number"):
-        DataLoader(Plain(), snapshot_every_n_steps=1.5)
+        DataLoader(Plain(), snapshot_every_n_steps=1.5)  # type: ignore[arg-type]
 
 
 def test_states_are_copies() -> None:

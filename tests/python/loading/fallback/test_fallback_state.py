@@ -145,9 +145,10 @@ def test_no_sample_is_made_that_is_behind() -> None:
         next(batches)
     other = INDEXED["shuffled"]()
     other.load_state_dict(loader.state_dict())
-    again = iter(other)
-    assert other.dataset.fetched == 0 and len(again) == len(other) == 7
-    assert len(list(again)) == 3 and other.dataset.fetched == 8
+    again: Any = iter(other)
+    data: Any = other.dataset
+    assert data.fetched == 0 and len(again) == len(other) == 7
+    assert len(list(again)) == 3 and data.fetched == 8
 
 
 def test_the_default_generator_is_its_users() -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.processes
 
 def seen(worker: int) -> None:
     """A worker_init_fn that sets an attribute of the worker's dataset."""
-    info = get_worker_info()
+    info: Any = get_worker_info()
     assert info is not None and info.id == worker
     info.dataset.seen = (worker, type(info.dataset).__name__)
 
@@ -37,6 +37,8 @@ class Seen(Counting):
 
 
 class SeenStream(Resumed):
+    seen: tuple[int, str]
+
     def __iter__(self) -> Any:
         for one, _ in super().__iter__():
             yield one, self.seen, int(torch.randint(1000, ()))
@@ -102,7 +104,7 @@ def test_a_state_before_the_first_batch_is_that_of_workers_which_are_used() -> N
 
 def test_workers_end_with_their_iterator_and_the_state_stays() -> None:
     loader = DataLoader(Resumed((4, 4)), 1, num_workers=2, collate_fn=same)
-    batches = iter(loader)
+    batches: Any = iter(loader)
     first = [next(batches) for _ in range(3)]
     processes = batches._workers
     del batches
@@ -115,12 +117,13 @@ def test_workers_end_with_their_iterator_and_the_state_stays() -> None:
 
 def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     # Far more than a worker that is asked to end ever needs: whoever waits this long is killed, and has another code.
-    monkeypatch.setattr(observed_iterators.dataloader._utils, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
-    monkeypatch.setattr(observed_iterators.dataloader._utils.worker, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
+    monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
+    monkeypatch.setattr(torch.utils.data._utils.worker, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
     errors: list[Any] = []
     others = set(observed_iterators._to_shut_down)
     monkeypatch.setattr(threading, "excepthook", errors.append)
-    loader = DataLoader([1], num_workers=2)  # the second worker gets nothing, so no thread refers to its queue
+    one: Any = [1]
+    loader = DataLoader(one, num_workers=2)  # the second worker gets nothing, so no thread refers to its queue
     for queues_first in (False, True):
         iterator: Any = iter(loader)
         workers = iterator._workers

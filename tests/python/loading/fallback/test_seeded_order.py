@@ -32,7 +32,7 @@ def test_an_epoch_that_is_set_has_its_numbers() -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_ranks_share_the_samples_of_one_process(workers: int) -> None:
-    options = {"seed": 5, "collate_fn": listed, "num_workers": workers}
+    options: dict[str, Any] = {"seed": 5, "collate_fn": listed, "num_workers": workers}
     whole = samples_of(DataLoader(Noise(), 4, True, **options))
     ranks = [DataLoader(Noise(), 2, True, rank=rank, world_size=2, **options) for rank in range(2)]
     found = samples_of(*ranks)
@@ -41,7 +41,8 @@ def test_ranks_share_the_samples_of_one_process(workers: int) -> None:
     assert found[again][0] != found[again][1]
     for loader in ranks:
         assert comparable(loader) != comparable(loader)  # another epoch
-    torchs = [DataLoader(Noise(), 2, sampler=DistributedSampler(range(COUNT), 2, rank), **options) for rank in range(2)]
+    numbers: Any = range(COUNT)
+    torchs = [DataLoader(Noise(), 2, sampler=DistributedSampler(numbers, 2, rank), **options) for rank in range(2)]
     assert {index: numbers[:1] for index, numbers in samples_of(*torchs).items()} == whole
 
 
@@ -102,6 +103,7 @@ def test_no_sample_is_made_again_to_resume() -> None:
     loader = DataLoader(Costly(), 3, True, seed=5, collate_fn=listed)
     batches = iter(loader)
     next(batches), next(batches)
-    other = DataLoader(Costly(), 3, True, seed=5, collate_fn=listed)
+    data = Costly()
+    other = DataLoader(data, 3, True, seed=5, collate_fn=listed)
     other.load_state_dict(loader.state_dict())
-    assert len(list(other)) == 5 and other.dataset.made == 14
+    assert len(list(other)) == 5 and data.made == 14

@@ -130,7 +130,7 @@ class Failing(Noise):
 @pytest.mark.parametrize("size", [3, None])
 def test_a_sample_that_fails_shifts_no_other(workers: int, size: int | None) -> None:
     good = comparable(DataLoader(Noise(), size, seed=5))
-    batches, met = iter(DataLoader(Failing(), size, seed=5, num_workers=workers)), []
+    batches, met = iter(DataLoader(Failing(), size, seed=5, num_workers=workers)), list[Any]()
     before = drawn_next()
     while len(met) < len(good):
         try:
@@ -171,7 +171,8 @@ class BrokenWhole(Broken):
 @pytest.mark.parametrize("size", [2, None])
 def test_tracebacks_are_torchs(data: Callable[..., Any], size: int | None) -> None:
     words = []
-    for kind, more in ((TorchDataLoader, {}), (DataLoader, {"seed": 1})):
+    kinds: tuple[tuple[Any, dict[str, Any]], ...] = ((TorchDataLoader, {}), (DataLoader, {"seed": 1}))
+    for kind, more in kinds:
         with pytest.raises(LookupError) as raised:
             next(iter(kind(data(), size, num_workers=1, **more)))
         words.append(str(let_go(raised.value)))
@@ -193,18 +194,23 @@ def test_the_users_code_sees_its_dataset() -> None:
 def test_the_generators_of_the_process_are_its_users(workers: int) -> None:
     """Torch draws one number for the workers' seeds at the beginning; nothing else is drawn until the end."""
     states = []
-    for kind, more in ((TorchDataLoader, {"num_workers": 1}), (DataLoader, {"num_workers": workers, "seed": 5})):
+    kinds: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (TorchDataLoader, {"num_workers": 1}),
+        (DataLoader, {"num_workers": workers, "seed": 5}),
+    )
+    for kind, more in kinds:
         states.append([numbers for _, numbers in epochs(kind(Noise(), 3, collate_fn=listed, **more))])
     assert states[0] == states[1]
 
 
 def test_an_index_without_a_key_is_refused() -> None:
-    loader = DataLoader({object: 1}, None, sampler=[object], seed=5)
+    data: Any = {object: 1}
+    loader = DataLoader(data, None, sampler=[object], seed=5)
     with pytest.raises(
         TypeError, match=r"the sampler yielded an object of builtins\.type; use numbers, .* leave out seed="
     ):
         next(iter(loader))
-    assert list(DataLoader({object: 1}, None, sampler=[object])) == [1]
+    assert list(DataLoader(data, None, sampler=[object])) == [1]
 
 
 def test_explain_says_what_is_seeded() -> None:

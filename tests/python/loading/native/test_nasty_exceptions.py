@@ -131,7 +131,7 @@ def is_one(error: BaseException, kind: type[BaseException]) -> bool:
 @pytest.mark.parametrize("workers", [0, 1, 2])
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", EXCEPTIONS)
-def test_a_sample_raises_its_exception_and_the_next_batches_follow(name, source, workers):
+def test_a_sample_raises_its_exception_and_the_next_batches_follow(name: str, source: str, workers: int) -> None:
     """As with torch without workers; with workers torch cannot make some of these exceptions again."""
     if source == "pillow" and name == "deep":
         pytest.skip("Pillow's own frames are part of the depth: the file is one that it cannot identify")
@@ -157,7 +157,7 @@ def test_a_sample_raises_its_exception_and_the_next_batches_follow(name, source,
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("policy", ["skip", "replace"])
-def test_any_exception_is_skipped_or_replaced(policy, source, workers):
+def test_any_exception_is_skipped_or_replaced(policy: str, source: str, workers: int) -> None:
     for name in EXCEPTIONS:
         loader = DataLoader(SOURCES[source](name), BATCH, num_workers=workers, on_error=policy)
         with pytest.warns(UserWarning, match="1 samples could not be made"):
@@ -177,7 +177,9 @@ def test_any_exception_is_skipped_or_replaced(policy, source, workers):
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_is_no_exception_is_raised_in_the_callers_thread_and_an_error_of_its_sample_in_others(name, source):
+def test_what_is_no_exception_is_raised_in_the_callers_thread_and_an_error_of_its_sample_in_others(
+    name: str, source: str
+) -> None:
     assert type(within_time(lambda: met(DataLoader(SOURCES[source](name), BATCH)))[0]) is type(raised_by(name))
     for workers in (1, 2):
         ours = within_time(lambda workers=workers: met(DataLoader(SOURCES[source](name), BATCH, num_workers=workers)))
@@ -198,7 +200,7 @@ def collated(name: str, workers: int, **options: Any) -> DataLoader:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_collate_fn_may_raise_anything(workers):
+def test_a_collate_fn_may_raise_anything(workers: int) -> None:
     for name in EXCEPTIONS | OTHERS:
         ours = within_time(lambda name=name: met(collated(name, workers)))
         kind = type(raised_by(name))
@@ -215,7 +217,7 @@ def test_a_collate_fn_may_raise_anything(workers):
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("where", ["target_transform", "out_transform", "sampler"])
-def test_the_callers_thread_raises_anything_as_it_is(where, workers):
+def test_the_callers_thread_raises_anything_as_it_is(where: str, workers: int) -> None:
     for name in EXCEPTIONS:
 
         def at_bad(label: int, name: str = name) -> int:
@@ -272,7 +274,7 @@ def told(one: Any) -> Any:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_where_torch_delivers_it_raises_what_torch_raises(workers):
+def test_where_torch_delivers_it_raises_what_torch_raises(workers: int) -> None:
     for name in sorted(EXCEPTIONS):
         # The depth of frames is not torch's; where a worker cannot pickle the class, torch's loader waits for ever.
         if name in UNPRINTABLE | {"deep", "local"}:
@@ -284,13 +286,13 @@ def test_where_torch_delivers_it_raises_what_torch_raises(workers):
         assert theirs == ours, name
 
 
-def test_a_loop_that_stopiteration_ends_says_why():
+def test_a_loop_that_stopiteration_ends_says_why() -> None:
     for workers in (0, 2):
         with pytest.warns(UserWarning, match=r"sample 2 \(.*raised StopIteration"):
             assert list(DataLoader(of_a_step("stop"), BATCH, num_workers=workers)) == []
 
 
-def test_no_memory_for_a_step_fails_its_batch_and_replaces_nothing():
+def test_no_memory_for_a_step_fails_its_batch_and_replaces_nothing() -> None:
     for workers in (0, 2):
         iterator = iter(DataLoader(of_a_step("memory"), BATCH, num_workers=workers))
         with pytest.raises(MemoryError, match="too much"):
@@ -298,7 +300,7 @@ def test_no_memory_for_a_step_fails_its_batch_and_replaces_nothing():
         assert numbers(next(iterator)) == [4, 5, 6, 7]
 
 
-def test_the_error_has_the_attributes_of_the_original():
+def test_the_error_has_the_attributes_of_the_original() -> None:
     def error(name: str) -> Any:
         return next(one for one in met(DataLoader(of_a_step(name), BATCH)) if isinstance(one, Exception))
 
@@ -315,7 +317,7 @@ def test_the_error_has_the_attributes_of_the_original():
     assert not hasattr(error("delegates"), "nothing")
 
 
-def test_the_transform_may_raise_anything_when_it_is_tried():
+def test_the_transform_may_raise_anything_when_it_is_tried() -> None:
     for name in EXCEPTIONS:
 
         def always(_: Any, name: str = name) -> Any:
@@ -326,7 +328,7 @@ def test_the_transform_may_raise_anything_when_it_is_tried():
         assert not loader.native and str(loader.explain()), name
 
 
-def test_the_oracle_skips_the_same_samples():
+def test_the_oracle_skips_the_same_samples() -> None:
     for name in EXCEPTIONS:
         loader = DataLoader(of_a_step(name), BATCH, on_error="skip", seed=1)
         expected = list(loader.reference())
@@ -334,7 +336,7 @@ def test_the_oracle_skips_the_same_samples():
             assert same(list(loader), expected), name
 
 
-def test_an_error_of_headrace_may_be_raised_from_another():
+def test_an_error_of_headrace_may_be_raised_from_another() -> None:
     with pytest.raises(SampleError) as raised:
         raise headrace._base.errors.sample_error("read", 1, "a", "b", None) from KeyError("c")
     assert isinstance(raised.value.__cause__, KeyError) and pickle.loads(pickle.dumps(raised.value)).reason == "b"
