@@ -181,21 +181,22 @@ def test_an_interrupt_keeps_what_was_measured(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, torch_alone: None
 ) -> None:
     measured = rounds.Rounds._speed
+    calls = 0
 
     def interrupted(self: rounds.Rounds, loader: Any, seconds: float) -> float:
-        interrupted.calls += 1
-        if interrupted.calls == 5:  # two of the first epochs, and one round
+        nonlocal calls
+        calls += 1
+        if calls == 5:  # two of the first epochs, and one round
             raise KeyboardInterrupt
         return measured(self, loader, seconds)
 
-    interrupted.calls = 0
     monkeypatch.setattr(rounds.Rounds, "_speed", interrupted)
     out = tmp_path / "b.json"
     assert main(["bench", str(folder), *QUICK, "--workers", "1", "--json", str(out)]) == 130
     assert "interrupted: partial results" in " ".join(capsys.readouterr().out.split())
     held = json.loads(out.read_text())
     assert held["interrupted"] and [len(one["samples_per_s"]) for one in held["figures"]] == [1, 1]
-    interrupted.calls = 4
+    calls = 4
     assert main(["bench", str(folder), *QUICK, "--workers", "1"]) == 130
     assert "interrupted before the first round" in said(capsys)
 

@@ -7,6 +7,7 @@ import resource
 import shutil
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -39,15 +40,15 @@ def test_facts_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sandbox without /proc and /sys: every check and the description of the machine go on without them."""
     real_text, real_open = Path.read_text, io.open
 
-    def forbidden(path) -> None:
+    def forbidden(path: Any) -> None:
         if str(path).startswith(("/proc/", "/sys/")):
             raise PermissionError(13, "Permission denied", str(path))
 
-    def read_text(path, *args, **options):
+    def read_text(path: Path, *args: Any, **options: Any) -> str:
         forbidden(path)
         return real_text(path, *args, **options)
 
-    def opened(path, *args, **options):
+    def opened(path: Any, *args: Any, **options: Any) -> Any:
         forbidden(path)
         return real_open(path, *args, **options)
 

@@ -82,8 +82,8 @@ def test_a_scan_does_not_touch_the_dataset() -> None:
 
 
 def test_an_interrupt_keeps_what_was_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = scanning.file_header
-    seen = []
+    read = file_header
+    seen: list[bytes] = []
 
     def header(data: bytes) -> Any:
         if len(seen) == 40:

@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packs import checked, members, packed, write_tar
 
 from headrace import EncodedImages
 from headrace._cli.pack.conversion import COPY, LOSSLESS, SMALLER, Conversion
-from headrace._cli.pack.manifest import load, sha256_of, store
+from headrace._cli.pack.manifest import loaded, sha256_of, store
 from headrace._cli.pack.pack_verification import Difference
 from headrace.datasets.sources.byte_ranges import stamp_of
 from support import pictures, truncated
 
 COUNT = 6
+Parts = list[tuple[str, bytes]]
+Change = Callable[[Parts], Parts]
 
 
-def source(**options) -> EncodedImages:
+def source(**options: Any) -> EncodedImages:
     return EncodedImages(pictures(COUNT), [10 * i for i in range(COUNT)], **options)
 
 
-def altered(folder: Path, change) -> None:
+def altered(folder: Path, change: Change) -> None:
     """Writes a pack's only shard again, with other members and a description that fits it."""
     (shard,) = folder.glob("*.tar")
     parts = change(members(folder))
     write_tar(shard, parts)
-    manifest = load(folder)
+    manifest = loaded(folder)
     record = manifest.shards[0]
     record.size, record.stamp, record.sha256 = shard.stat().st_size, list(stamp_of(shard.stat())), sha256_of(shard)
     store(folder, manifest)
 
 
-def replaced(place: int, name: str | None = None, data: bytes | None = None):
-    def change(parts):
+def replaced(place: int, name: str | None = None, data: bytes | None = None) -> Change:
+    def change(parts: Parts) -> Parts:
         old = parts[place]
         return [*parts[:place], (name or old[0], old[1] if data is None else data), *parts[place + 1 :]]
 
     return change
 
 
-CHANGES = {
+CHANGES: dict[str, tuple[Change, str]] = {
     "key": (replaced(0, "other.jpg"), "sample 0, blob 0 in memory, .* the key is 'other', not '000000'"),
     "image": (replaced(2, data=pictures(1)[0]), r"sample 1, .*: the images? "),
     "broken image": (replaced(4, data=truncated(pictures(5)[2])), r"sample 2, .*: the (packed )?image "),

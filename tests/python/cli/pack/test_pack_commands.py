@@ -17,7 +17,7 @@ from packs import content
 
 from headrace._cli.main import main, parser
 from headrace._cli.pack import shard_file
-from headrace._cli.pack.manifest import load
+from headrace._cli.pack.manifest import loaded
 from support import WATCHDOG_S, eventually, write_folder
 
 COUNT = 24
@@ -131,7 +131,7 @@ def packing(arguments: list[str], errors: Path) -> None:
     sys.stderr = os.fdopen(2, "w", buffering=1)
     members = shard_file._members
 
-    def slow(sample):
+    def slow(sample: Any) -> Any:
         time.sleep(0.1)
         return members(sample)
 
@@ -165,13 +165,15 @@ def test_processes_that_end_early_leave_nothing_and_go_on(how: str, images: Path
     command = ["pack", str(images), str(folder), "--shard-size", "25KB", "--copy", "--workers", "2"]
     process = get_context("fork").Process(target=packing, args=(command, errors))
     process.start()
+    pid = process.pid
+    assert pid is not None
     try:
-        assert eventually(lambda: bool(list(folder.glob("*.tar.json"))) and len(children(process.pid)) == 2)
-        workers = children(process.pid)
+        assert eventually(lambda: bool(list(folder.glob("*.tar.json"))) and len(children(pid)) == 2)
+        workers = children(pid)
         if how == "interrupt":
-            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            os.killpg(pid, signal.SIGINT)  # as a terminal does
         else:
-            os.kill(workers[0] if how == "kill the worker" else process.pid, signal.SIGKILL)
+            os.kill(workers[0] if how == "kill the worker" else pid, signal.SIGKILL)
         process.join(WATCHDOG_S)
     finally:
         process.kill()
@@ -183,10 +185,10 @@ def test_processes_that_end_early_leave_nothing_and_go_on(how: str, images: Path
         assert errors.read_text().startswith("headrace pack: a process ended with status -9: it was killed")
         assert errors.read_text().endswith("the same command goes on with the others.\n")
     assert how == "kill the worker" or not unfinished(folder)  # the others stopped after a sample
-    assert not load(folder).complete
+    assert not loaded(folder).complete
     begun = content(folder)
     assert run(*command[:-1], 1) == 0
-    assert not unfinished(folder) and load(folder).complete
+    assert not unfinished(folder) and loaded(folder).complete
     assert begun.items() <= content(folder).items()
 
 

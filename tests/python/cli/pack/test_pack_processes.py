@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*fork:D
 JOBS = list(range(3, 40, 2))
 
 
-def note(folder: Path, job: int, tick) -> None:
+def note(folder: Path, job: int, tick: Callable[[], None]) -> None:
     with (folder / str(job)).open("a") as file:
         file.write(f"{os.getpid()}\n")
     for _ in range(job):
@@ -25,7 +26,7 @@ def note(folder: Path, job: int, tick) -> None:
 
 @pytest.mark.parametrize("workers", [1, 3, 100])
 def test_each_job_is_done_once(workers: int, tmp_path: Path) -> None:
-    seen = []
+    seen: list[int] = []
     run(partial(note, tmp_path), JOBS, seen.append, workers)
     assert {int(path.name): path.read_text().count("\n") for path in tmp_path.iterdir()} == dict.fromkeys(JOBS, 1)
     assert sum(seen) == sum(JOBS)
@@ -50,7 +51,7 @@ class Odd(Exception):
     ],
 )
 def test_the_first_error_stops_all(error: Any, kind: type, message: str, tmp_path: Path) -> None:
-    def work(job, tick) -> None:
+    def work(job: int, tick: Callable[[], None]) -> None:
         if job == JOBS[1]:
             raise error
         while True:  # the others would never end
@@ -61,7 +62,7 @@ def test_the_first_error_stops_all(error: Any, kind: type, message: str, tmp_pat
 
 
 def test_a_process_that_dies_is_an_error() -> None:
-    def work(job, tick) -> None:
+    def work(job: int, tick: Callable[[], None]) -> None:
         if job == JOBS[1]:
             os._exit(7)
         while True:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +19,8 @@ from headrace import EncodedImages, ImageArray, ImageFiles, ImageFolder, TarShar
 from headrace import transforms as T
 from headrace._cli.pack import shard_file
 from headrace._cli.pack.completion import join
-from headrace._cli.pack.conversion import COPY, SMALLER, Conversion
-from headrace._cli.pack.manifest import load
+from headrace._cli.pack.conversion import COPY, SMALLER, Conversion, converted
+from headrace._cli.pack.manifest import loaded
 from headrace._cli.pack.packer import Share
 from support import pictures, truncated, write_folder
 
@@ -143,14 +145,14 @@ def test_decoded_pixels_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def interrupt(monkeypatch: pytest.MonkeyPatch):
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, BaseException], None]:
     """Makes packing fail at the sample of this number."""
 
     def at(number: int, error: BaseException) -> None:
         seen = [0]
-        original = shard_file.converted
+        original = converted
 
-        def failing(*arguments):
+        def failing(*arguments: Any) -> Any:
             seen[0] += 1
             if seen[0] == number:
                 raise error
@@ -163,7 +165,11 @@ def interrupt(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
 def test_an_interrupted_run_goes_on(
-    error: BaseException, source: ImageFolder, tmp_path: Path, interrupt, monkeypatch: pytest.MonkeyPatch
+    error: BaseException,
+    source: ImageFolder,
+    tmp_path: Path,
+    interrupt: Callable[[int, BaseException], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     packed(source, tmp_path / "whole")
     interrupt(COUNT + 15, error)  # the first COUNT are tried to estimate their size
@@ -205,7 +211,7 @@ def test_other_terms_are_refused(source: ImageFolder, tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("mine")
     packed(EncodedImages(pictures(3), range(3)), folder, overwrite=True)
     assert len(members(folder)) == 6 and (folder / "notes.txt").read_text() == "mine"
-    assert load(folder).complete
+    assert loaded(folder).complete
 
 
 def test_folders_of_others_are_left_alone(source: ImageFolder, tmp_path: Path) -> None:
@@ -228,7 +234,7 @@ def test_shares_are_joined(source: ImageFolder, tmp_path: Path) -> None:
     packed(source, tmp_path / "whole")
     folder, other = tmp_path / "pack", tmp_path / "other"
     first = packed(source, folder, share=Share(1, 2))
-    assert first.missing and not load(folder).complete
+    assert first.missing and not loaded(folder).complete
     with pytest.raises(ValueError, match="missing or damaged"):
         checked(source, folder)
     packed(source, other, share=Share(2, 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,19 +24,19 @@ from support import assert_same, pictures, train, truncated, write_folder
 COUNT, SIDE = 24, 40
 
 
-def source(**options) -> EncodedImages:
+def source(**options: Any) -> EncodedImages:
     return EncodedImages(pictures(COUNT), [7 * i for i in range(COUNT)], **options)
 
 
-def packed(images, folder: Path, side: int = SIDE, **options) -> Packed:
+def packed(images: Any, folder: Path, side: int = SIDE, **options: Any) -> Packed:
     return array_pack.pack_raw(images, folder, side, **{"workers": 1, "overwrite": False, "bar": no_bar, **options})
 
 
-def checked(images, folder: Path, limit: int | None = None) -> int:
+def checked(images: Any, folder: Path, limit: int | None = None) -> int:
     return check_raw(images, loaded(folder), folder, workers=1, limit=limit, bar=no_bar)
 
 
-def read(folder: Path, transform=None) -> ImageArray:
+def read(folder: Path, transform: Any = None) -> ImageArray:
     return ImageArray(np.load(folder / "images.npy", mmap_mode="r"), np.load(folder / "labels.npy"), transform)
 
 
@@ -74,9 +75,9 @@ def test_sources_without_labels_and_of_arrays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
 def test_an_interrupted_run_goes_on(error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, seen = array_pack.row_of, []
+    original, seen = array_pack.row_of, list[int]()
 
-    def failing(images, index, side):
+    def failing(images: Any, index: int, side: int) -> Any:
         if index == 12:
             raise error
         seen.append(index)
@@ -128,7 +129,7 @@ def test_differences_are_named(tmp_path: Path) -> None:
     other = list(pictures(COUNT))
     other[9] = pictures(1)[0]
     fingerprinted = EncodedImages(other, [7 * i for i in range(COUNT)])
-    fingerprinted.fingerprint = source().fingerprint
+    fingerprinted.fingerprint = source().fingerprint  # type: ignore[method-assign]
     with pytest.raises(Difference, match=r"sample 9, .*, differs from row 9 of"):
         checked(fingerprinted, tmp_path)
     assert checked(fingerprinted, tmp_path, limit=9) == 9

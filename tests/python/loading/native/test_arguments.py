@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sized
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ LENGTHS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("options", LENGTHS, ids=lambda options: repr(options).partition(" object at")[0])
 def test_lengths_and_attributes_are_torchs(options: dict[str, Any]) -> None:
     ours, theirs = DataLoader(DATA, **options), TorchDataLoader(LABELS, **options)
-    assert len(ours) == len(theirs) == len(iter(ours)) == len(list(ours))
+    assert len(ours) == len(theirs) == len(cast(Sized, iter(ours))) == len(list(ours))
     for name in (
         "batch_size",
         "drop_last",
@@ -71,13 +71,13 @@ def test_lengths_and_attributes_are_torchs(options: dict[str, Any]) -> None:
 
 def test_a_sampler_without_a_length() -> None:
     class Unsized:
-        def __iter__(self):
+        def __iter__(self) -> Iterator[int]:
             return iter([1, 2, 3])
 
     loader = DataLoader(DATA, 2, sampler=Unsized())
     for one in (loader, iter(loader)):
         with pytest.raises(TypeError):
-            len(one)
+            len(cast(Sized, one))
     assert [labels.tolist() for _, labels in loader] == [[1, 2], [3]]
 
 
@@ -113,8 +113,13 @@ def test_wrong_arguments_get_one_clear_sentence(options: dict[str, Any], error: 
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    options = {"num_workers": np.int32(1), "prefetch_factor": np.uint8(3), "max_errors": np.int8(3)}
-    loader = DataLoader(DATA, 5, seed=np.int64(4), **options)
+    options: dict[str, Any] = {
+        "num_workers": np.int32(1),
+        "prefetch_factor": np.uint8(3),
+        "max_errors": np.int8(3),
+        "seed": np.int64(4),
+    }
+    loader = DataLoader(DATA, 5, **options)
     assert_same(loader, DataLoader(DATA, 5, seed=4))
     assert type(loader.state_dict()["seed"]) is int
     big = 2**80 + 1

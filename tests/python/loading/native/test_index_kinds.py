@@ -21,12 +21,14 @@ from support import same
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
 
+PAIRS: Any = np.arange(16.0).reshape(8, 2)  # no Datasets by their types
+NUMBERS: Any = torch.arange(8)
 SOURCES = {
     name: getattr(changing, name)
     for name in ("folder", "cifar", "mnist", "arrays", "blobs", "columns", "samples", "stack", "subset", "concat")
 } | {
     "arrays of labels": lambda root: changing.cifar(root, np.arange(8, dtype=np.int32)),
-    "stacked arrays": lambda root: StackDataset(np.arange(16.0).reshape(8, 2), torch.arange(8)),
+    "stacked arrays": lambda root: StackDataset(PAIRS, NUMBERS),
     "subset of an array": lambda root: changing.subset(root, np.array([1, 5, 2, 6])),
     "subset of a tensor": lambda root: changing.subset(root, torch.tensor([1, 5, 2, 6])),
     "nested": changing.nested,
@@ -123,7 +125,8 @@ def test_indices_with_workers(source: str, index: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_lists_of_indices_with_a_dataset_that_takes_them(workers: int) -> None:
-    data = StackDataset(x=np.arange(24.0).reshape(12, 2), y=torch.arange(12))
+    fields: dict[str, Any] = {"x": np.arange(24.0).reshape(12, 2), "y": torch.arange(12)}
+    data = StackDataset(**fields)
     sampler = BatchSampler(range(12), 5, False)
     assert_torchs(lambda root: data, Path(), sampler=sampler, batch_size=None, num_workers=workers)
 

@@ -62,6 +62,8 @@ def labels(batches: Any) -> list[int]:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_what_next_did_not_return_is_not_counted(workers: int, error: type) -> None:
+    calls = 0
+
     def out(batch: Any) -> Any:
         nonlocal calls
         calls += 1
@@ -72,7 +74,6 @@ def test_what_next_did_not_return_is_not_counted(workers: int, error: type) -> N
         return batch
 
     want = list(loader())
-    calls = 0
     first = loader(num_workers=workers, out_transform=out)
     iterator, seen = iter(first), []
     with default_ctrl_c(), pytest.raises(error):
@@ -89,7 +90,7 @@ def test_what_next_did_not_return_is_not_counted(workers: int, error: type) -> N
 
 
 def test_a_batch_whose_error_was_told_is_passed_over_with_the_next_one() -> None:
-    out = at_call(3, lambda: {}["no such key"], lambda batch: batch)
+    out = at_call(3, lambda: dict[str, Any]()["no such key"], lambda batch: batch)
     first = loader(out_transform=out)
     iterator = iter(first)
     next(iterator), next(iterator)
@@ -110,7 +111,7 @@ def test_no_memory_in_an_out_transform_costs_no_batch() -> None:
 
     attempts: list[int] = []
     want = [[images + 1, targets] for images, targets in loader()]
-    iterator, got = iter(loader(num_workers=2, out_transform=out)), []
+    iterator, got = iter(loader(num_workers=2, out_transform=out)), list[Any]()
     while len(got) < len(want):
         try:
             got.append(next(iterator))
@@ -150,7 +151,7 @@ def test_a_step_that_is_interrupted_is_done_again(process_wide: bool) -> None:
         EncodedImages(list(pictures(24)) * 2, list(range(SAMPLES)), steps), BATCH, seed=1, num_workers=2 * process_wide
     )
     want = list(make())
-    iterator, got, interrupts = iter(make()), [], 0
+    iterator, got, interrupts = iter(make()), list[Any](), 0
     again = at_call(14, interrupt, again)
     with default_ctrl_c():
         while len(got) < len(want):
@@ -172,7 +173,7 @@ def test_an_interrupt_in_the_samplers_own_code_closes() -> None:
                 str(index)
             yield index
 
-    class Sampler(list):  # type: ignore[type-arg]
+    class Sampler(list):
         __iter__ = lambda self: order()  # noqa: E731
 
     first = DataLoader(DATA, BATCH, sampler=Sampler([0] * SAMPLES), num_workers=0)

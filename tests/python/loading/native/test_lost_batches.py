@@ -78,7 +78,7 @@ def test_no_memory_for_a_batch_with_bad_samples(monkeypatch: pytest.MonkeyPatch,
     files = list(pictures(24)) * 2
     files[9] = files[20] = b"no image"
     data = EncodedImages(files, list(range(SAMPLES)), train(32))
-    options = {"batch_size": BATCH, "seed": 5, "num_workers": 2, "on_error": on_error, "max_errors": 2}
+    options: dict[str, Any] = {"batch_size": BATCH, "seed": 5, "num_workers": 2, "on_error": on_error, "max_errors": 2}
     with pytest.warns(UserWarning, match="2 samples"):
         want = list(DataLoader(data, **options))
     monkeypatch.setattr(

@@ -8,7 +8,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -68,6 +68,7 @@ class NastyFile(ImageFile.ImageFile):
 
     def _open(self) -> None:
         self._size, self._mode, self.tile = (16, 16), "RGB", []
+        assert self.fp is not None
         self.name = self.fp.read()[6:].decode()
 
     def load(self) -> Any:
@@ -157,11 +158,11 @@ def test_a_sample_raises_its_exception_and_the_next_batches_follow(name: str, so
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("policy", ["skip", "replace"])
-def test_any_exception_is_skipped_or_replaced(policy: str, source: str, workers: int) -> None:
+def test_any_exception_is_skipped_or_replaced(policy: Literal["skip", "replace"], source: str, workers: int) -> None:
     for name in EXCEPTIONS:
         loader = DataLoader(SOURCES[source](name), BATCH, num_workers=workers, on_error=policy)
         with pytest.warns(UserWarning, match="1 samples could not be made"):
-            batches = within_time(lambda loader=loader: [numbers(batch) for batch in loader])
+            batches = within_time(lambda loader=loader: [numbers(batch) for batch in loader])  # type: ignore[misc]
         assert batches == [[0, 1, 3] if policy == "skip" else [0, 1, 3, 3], [4, 5, 6, 7], [8, 9, 10, 11]], name
         (error,) = loader.errors
         assert type(error).__mro__[0].__name__ == "SampleError" and error.index == BAD, name
@@ -182,7 +183,7 @@ def test_what_is_no_exception_is_raised_in_the_callers_thread_and_an_error_of_it
 ) -> None:
     assert type(within_time(lambda: met(DataLoader(SOURCES[source](name), BATCH)))[0]) is type(raised_by(name))
     for workers in (1, 2):
-        ours = within_time(lambda workers=workers: met(DataLoader(SOURCES[source](name), BATCH, num_workers=workers)))
+        ours = within_time(lambda workers=workers: met(DataLoader(SOURCES[source](name), BATCH, num_workers=workers)))  # type: ignore[misc]
         assert type(ours[0]).mro()[1:3] == [SampleError, RuntimeError] and ours[0].index == BAD
         assert ours[1:3] == [[4, 5, 6, 7], [8, 9, 10, 11]]
 
@@ -202,7 +203,7 @@ def collated(name: str, workers: int, **options: Any) -> DataLoader:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_collate_fn_may_raise_anything(workers: int) -> None:
     for name in EXCEPTIONS | OTHERS:
-        ours = within_time(lambda name=name: met(collated(name, workers)))
+        ours = within_time(lambda name=name: met(collated(name, workers)))  # type: ignore[misc]
         kind = type(raised_by(name))
         if workers and name in ("base", "exit", "generator"):
             kind = RuntimeError
@@ -244,7 +245,7 @@ def test_the_callers_thread_raises_anything_as_it_is(where: str, workers: int) -
             options["sampler"] = order()
         loader = DataLoader(data, BATCH, **options)
         assert loader.native
-        ours = within_time(lambda loader=loader: met(loader))
+        ours = within_time(lambda loader=loader: met(loader))  # type: ignore[misc]
         at = 1 if where == "sampler" and len(ours) > 1 else 0
         if name in ("stop", "generator") and where == "sampler":  # PEP 479
             continue
@@ -280,7 +281,7 @@ def test_where_torch_delivers_it_raises_what_torch_raises(workers: int) -> None:
         if name in UNPRINTABLE | {"deep", "local"}:
             continue
         theirs, ours = (
-            within_time(lambda kind=kind, name=name: [*map(told, met(kind(Own(name), BATCH, num_workers=workers)))])
+            within_time(lambda kind=kind, name=name: [*map(told, met(kind(Own(name), BATCH, num_workers=workers)))])  # type: ignore[misc]
             for kind in (TorchDataLoader, DataLoader)
         )
         assert theirs == ours, name
@@ -310,7 +311,8 @@ def test_the_error_has_the_attributes_of_the_original() -> None:
     assert (error("syntax").lineno, error("import").path, error("file").errno) == (3, "b", 2)
     with pytest.warns(UserWarning, match="StopIteration"):
         assert error("stop").value == 3
-    with pytest.raises(ExceptionGroup) if "group" in EXCEPTIONS else pytest.raises(AttributeError) as raised:  # noqa: F821
+    group: Any = ExceptionGroup if "group" in EXCEPTIONS else AttributeError  # noqa: F821
+    with pytest.raises(group) as raised:
         raise error("group") if "group" in EXCEPTIONS else AttributeError
     if "group" in EXCEPTIONS:
         assert [type(one) for one in raised.value.exceptions] == [ValueError, TypeError]

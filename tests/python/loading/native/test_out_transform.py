@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sized
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -136,9 +137,9 @@ def test_where_torch_delivers_it_is_called_as_well() -> None:
     loader = DataLoader(foreign, 4, out_transform=lambda batch: batch[0] + 1)
     assert not loader.native
     assert [batch.tolist() for batch in loader] == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
-    assert len(iter(loader)) == 3
+    assert len(cast(Sized, iter(loader))) == 3
 
 
 def test_what_is_not_a_function_is_refused() -> None:
     with pytest.raises(TypeError, match="out_transform must be a function of a batch or None, not 3"):
-        DataLoader(DATA, 5, out_transform=3)
+        DataLoader(DATA, 5, out_transform=3)  # type: ignore[arg-type]

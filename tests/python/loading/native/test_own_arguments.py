@@ -52,7 +52,7 @@ def test_a_subclass_may_set_its_own_attributes() -> None:
 
 def test_the_class_is_generic() -> None:
     for kind in (TorchDataLoader, DataLoader):
-        alias = kind[tuple[torch.Tensor, torch.Tensor]]
+        alias: Any = kind[tuple[torch.Tensor, torch.Tensor]]
         assert typing.get_origin(alias) is kind
         assert len(alias(blobs(4, TENSOR[0]), batch_size=2)) == 2
 

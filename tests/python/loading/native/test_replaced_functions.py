@@ -51,7 +51,8 @@ def datasets(torchvision: Any, root: Path) -> dict[str, Callable[[], Any]]:
         "subset": lambda: Subset(v1_folder(), [0, 3, 5, 7]),
         "joined": lambda: ConcatDataset([v1_folder(), v1_folder()]),
         "fields": lambda: StackDataset(
-            image=headrace.ImageFiles(v1_folder_paths(root), transform=ours_steps()), label=list(range(8))
+            image=headrace.ImageFiles(v1_folder_paths(root), transform=ours_steps()),
+            label=list(range(8)),  # type: ignore[arg-type]
         ),
         "own fields": lambda: headrace.Fields(
             {"image": headrace.ImageFiles(v1_folder_paths(root), transform=ours_steps()), "label": list(range(8))}
@@ -258,14 +259,15 @@ def test_the_reason_names_the_function_and_who_replaced_it(torchvision: ModuleTy
 
 def test_mocks(torchvision: ModuleType, folder: Path) -> None:
     make = datasets(torchvision, folder)["v1"]
-    loader = DataLoader(make(), batch_size=4)
+    data = make()
+    loader = DataLoader(data, batch_size=4)
     with mock.patch(f"{FOLDER}.pil_loader", side_effect=red) as called:
         assert equal(list(loader), list(TorchDataLoader(make(), batch_size=4)))
-    assert called.call_count == 2 * len(loader.dataset)
+    assert called.call_count == 2 * len(data)
     for where in ("builtins.open", f"{FOLDER}.open"):  # the second hides Python's own
         with mock.patch(where, create=True, side_effect=open) as called:
             list(loader)
-        assert called.call_count >= len(loader.dataset)
+        assert called.call_count >= len(data)
     with mock.patch("torch.rand", side_effect=torch.rand):
         assert DataLoader(make()).native
         assert not DataLoader(datasets(torchvision, folder)["flip"]()).native
@@ -334,7 +336,7 @@ def test_a_default_of_torch_that_was_replaced(
 
 def test_changed_defaults(torchvision: ModuleType, folder: Path) -> None:
     loader = DataLoader(datasets(torchvision, folder)["v1"](), batch_size=4)
-    convert = Image.Image.convert
+    convert: Any = Image.Image.convert
     with mock.patch.object(convert, "__defaults__", ("L", *convert.__defaults__[1:])):
         list(loader)
         assert not loader.native

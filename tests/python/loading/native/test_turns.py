@@ -52,7 +52,7 @@ def python_step(image: Any) -> Any:
 @pytest.mark.parametrize("own_order", [False, True], ids=["", "a generator names the samples"])
 def test_threads_share_an_iterator(workers: int, step: Callable[..., Any] | None, own_order: bool) -> None:
     steps = T.Compose([*([step] if step else []), T.RandomResizedCrop(40), T.ToTensor()])
-    order = {"sampler": [(7 * i) % SAMPLES for i in range(SAMPLES)]} if own_order else {}
+    order: dict[str, Any] = {"sampler": [(7 * i) % SAMPLES for i in range(SAMPLES)]} if own_order else {}
     make = lambda: DataLoader(many(steps), 3, seed=1, num_workers=workers, **order)  # noqa: E731
     want = list(make())
     for _ in range(3):
@@ -109,7 +109,7 @@ def test_a_step_asks_the_iterator_that_waits_for_it(nth: int) -> None:
     for kind in (TorchDataLoader, DataLoader):
         asking = Asking(nth)
         iterator = iter(kind(many(T.Compose([T.Resize((8, 8)), asking, T.ToTensor()])), 4))
-        asking.ask = lambda iterator=iterator: next(iterator)
+        asking.ask = lambda iterator=iterator: next(iterator)  # type: ignore[misc]
         met.append(([batch[1].tolist() for batch in iterator], asking.answers))
     assert met[0] == met[1]
     assert len(met[0][1]) == 1
@@ -120,8 +120,13 @@ def test_steps_that_ask_get_the_pixels_that_are_theirs() -> None:
     asking = Asking(30)
     steps = T.Compose([asking, *evaluation(24, 16).transforms])
     loader = DataLoader(many(steps), 4, seed=0)
-    iterator, inner = iter(loader), []
-    asking.ask = lambda: inner.append(next(iterator)) or inner[0]
+    iterator, inner = iter(loader), list[Any]()
+
+    def ask() -> Any:
+        inner.append(next(iterator))
+        return inner[0]
+
+    asking.ask = ask
     outer = list(iterator)
     assert_same(sorted([*outer, *inner], key=lambda batch: int(batch[1][0])), want)
     asking.ask = None  # state_dict() lowers again, and refuses a step that changes an object which its copies share
@@ -131,12 +136,19 @@ def test_steps_that_ask_get_the_pixels_that_are_theirs() -> None:
 def test_an_out_transform_asks_for_the_next_batch() -> None:
     """For example, to mix two batches."""
 
-    def pairs(batch: Any) -> Any:
-        return batch if inner else inner.append(True) or [batch, next(iterator), inner.clear()]
+    inner = False
 
-    inner: list[bool] = []
+    def pairs(batch: Any) -> Any:
+        nonlocal inner
+        if inner:
+            return batch
+        inner = True
+        pair = [batch, next(iterator)]
+        inner = False
+        return pair
+
     iterator = iter(DataLoader(many(evaluation(24, 16)), 4, num_workers=2, out_transform=pairs))
-    first, second, _ = next(iterator)
+    first, second = next(iterator)
     assert first[1].tolist() == [0, 1, 2, 3]
     assert second[1].tolist() == [4, 5, 6, 7]
 

@@ -9,6 +9,7 @@ import logging
 import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,14 @@ def of_the_reproducibility_page(worker_id: int) -> None:
     random.seed(worker_seed)
 
 
-def with_ranks(worker_id: int, num_workers, rank, seed) -> None:
+def with_ranks(worker_id: int, num_workers: int, rank: int, seed: Any) -> None:
     worker_seed = num_workers * rank + worker_id + seed
     np.random.seed(worker_seed)
     random.seed(worker_seed)
     torch.manual_seed(worker_seed)
 
 
-def closed_over(seed):
+def closed_over(seed: Any) -> Callable[[int], None]:
     def seeds(worker_id: int) -> None:
         np.random.seed(seed + worker_id)
 
@@ -52,15 +53,15 @@ def sets_a_global(worker_id: int) -> None:
 
 
 def opens_the_dataset(worker_id: int) -> None:
-    info = torch.utils.data.get_worker_info()
+    info: Any = torch.utils.data.get_worker_info()
     info.dataset.open()
 
 
 def uses_generator_state(worker_id: int) -> None:
-    np.random.seed(np.random.get_state()[1][0] + worker_id)
+    np.random.seed(np.random.get_state()[1][0] + worker_id)  # type: ignore[index]
 
 
-def reads_an_argument(worker_id: int) -> None:
+def reads_an_argument(worker_id: Any) -> None:
     random.seed(worker_id)
     worker_id.seed(1)
 
@@ -80,7 +81,7 @@ def seeds_of(base: int, worker: int, count: int) -> list[int]:
     return made
 
 
-def by_a_sequence(worker_id: int, rank=None) -> None:
+def by_a_sequence(worker_id: int, rank: int | None = None) -> None:
     """What Lightning does: numbers of a generator of its own, and a message that nobody reads."""
     rank = rank if rank is not None else 0
     base = torch.initial_seed() - worker_id
@@ -94,9 +95,9 @@ def by_a_sequence(worker_id: int, rank=None) -> None:
         numpy.random.seed(numpy.random.SeedSequence([base, worker_id, rank]).generate_state(4))
 
 
-def of_the_info(worker_id: int, how="all") -> None:
+def of_the_info(worker_id: int, how: Any = "all") -> None:
     """What timm does."""
-    info = torch.utils.data.get_worker_info()
+    info: Any = torch.utils.data.get_worker_info()
     assert info.id == worker_id
     if callable(how):
         seed = how(info)
@@ -130,7 +131,7 @@ def limits_threads(worker_id: int) -> None:
     torch.set_num_threads(1)
 
 
-def searches(value, seed):
+def searches(value: Any, seed: int) -> Any:
     """What MONAI does: seeds every object in the dataset that has a method for it."""
     if isinstance(value, (tuple, list)):
         for one in value:
@@ -149,7 +150,7 @@ def searches(value, seed):
 
 
 def of_the_dataset(worker_id: int) -> None:
-    info = torch.utils.data.get_worker_info()
+    info: Any = torch.utils.data.get_worker_info()
     searches(info.dataset, seed=info.seed)
 
 
@@ -170,7 +171,7 @@ class Holder:
 
 
 def changes_the_dataset(worker_id: int) -> None:
-    info = torch.utils.data.get_worker_info()
+    info: Any = torch.utils.data.get_worker_info()
     info.dataset.rng = np.random.default_rng(info.seed)
 
 
@@ -192,7 +193,7 @@ def of_another(worker_id: int) -> None:
     random.seed(worker_id)
 
 
-def changes_a_default(worker_id: int, made=[]) -> None:  # noqa: B006
+def changes_a_default(worker_id: int, made: list[int] = []) -> None:  # noqa: B006
     made.append(worker_id)
     random.seed(len(made))
 
@@ -262,7 +263,7 @@ class Random:
 def test_a_search_for_objects_to_seed_finds_none(photographs: list[Any]) -> None:
     files = headrace.ImageFiles(photographs[:2], transform=transforms.ToTensor())
     assert only_seeds(of_the_dataset, files)
-    files.transform = transforms.Compose([transforms.ToTensor(), Random()])
+    files.transform = transforms.Compose([transforms.ToTensor(), Random()])  # type: ignore[list-item]
     assert not only_seeds(of_the_dataset, files)
 
 
