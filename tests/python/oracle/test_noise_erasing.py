@@ -204,4 +204,4 @@ def test_refusals(timm_erasing: ModuleType) -> None:
 def test_whole_loader_verifies() -> None:
     dataset = images(64)
     dataset.transform = steps_of(T.RandomErasing(0.5, value="random"))
-    assert DataLoader(dataset, 16, shuffle=True, seed=2).verify(4)
+    assert DataLoader(dataset, 16, shuffle=True, seed=2).verify(4).batches == 4

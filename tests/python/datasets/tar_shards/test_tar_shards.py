@@ -29,7 +29,7 @@ EACH = 10  # samples of a shard
 def members(long: bool = False) -> list[tuple[str, bytes]]:
     made = []
     for i, data in enumerate(pictures(COUNT)):
-        key = f"{'deep folder/' * 12}{'n' * 90 if long else ''}{i:04}" if long and i % 2 else f"a.b/{i:04}"
+        key = f"{'deep folder/' * 12}{'n' * 90}{i:04}" if long and i % 2 else f"a.b/{i:04}"
         made += [(f"{key}.cls", f"{i * 3}\n".encode()), (f"{key}.JPG" if i % 3 else f"{key}.png", data)]
         made += [(f"{key}.json", json.dumps({"number": i}).encode()), (f"{key}.txt", f"text é {i}".encode())]
     return made

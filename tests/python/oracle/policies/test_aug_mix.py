@@ -87,7 +87,7 @@ def test_in_a_recipe(T: ModuleType, imagenet_dev: Path, all_ops: bool) -> None:
     for dataset in (fields["a"], Fields(fields)):
         loader = DataLoader(dataset, 16, shuffle=True, seed=5, num_workers=2)
         assert loader.native and "called in" not in str(loader.explain())
-        assert loader.verify(3)
+        assert loader.verify(3).batches == 3
 
 
 def test_policies_of_the_second_version_on_odd_sizes(torchvision: ModuleType) -> None:

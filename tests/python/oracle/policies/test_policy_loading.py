@@ -46,7 +46,7 @@ def test_torchvisions_preset(T: ModuleType, policy: str) -> None:
     dataset = EncodedImages(pictures(40), range(40), T.Compose(steps))
     loader = DataLoader(dataset, num_workers=2, **options)
     assert_native(loader)
-    assert loader.verify(5)
+    assert loader.verify(5).batches == 5
     if policy == "RandAugment":
         pytest.importorskip("headrace._gpu")
         assert_same(DataLoader(dataset, num_workers=2, device="emulated", **options), list(loader))
@@ -62,7 +62,7 @@ def test_ours(name: str, device: str | None) -> None:
     loader = DataLoader(dataset, device=device, **options)
     if device is None:
         assert loader.native
-        assert loader.verify(6)
+        assert loader.verify(6).batches == 6
     else:
         assert_same(loader, list(DataLoader(dataset, **options)))
 
@@ -72,7 +72,7 @@ def test_gray_arrays() -> None:
     steps = [H.RandAugment(2, 12), H.AutoAugment(H.AutoAugmentPolicy.SVHN), H.RandomAdjustSharpness(2), H.ToTensor()]
     loader = DataLoader(ImageArray(digits, range(60), H.Compose(steps)), 10, seed=2)
     assert_native(loader)
-    assert loader.verify(6)
+    assert loader.verify(6).batches == 6
 
 
 def test_sizes_that_vary_leave_the_policy_in_python() -> None:
@@ -80,4 +80,4 @@ def test_sizes_that_vary_leave_the_policy_in_python() -> None:
     loader = DataLoader(dataset, 8, seed=2, num_workers=2)
     line = next(line for line in loader.explain().lines if "RandAugment" in line.part)
     assert line.runs == "Python" and "the size of the image is not known" in line.how
-    assert loader.verify(3)
+    assert loader.verify(3).batches == 3

@@ -159,7 +159,7 @@ def test_reference_preset_with_tensors(torchvision: ModuleType, policy: str, dev
     )
     loader = DataLoader(dataset, 8, shuffle=True, seed=5, num_workers=2, device=device)
     assert loader.native and "called in" not in str(loader.explain())
-    assert loader.verify(5)
+    assert loader.verify(5).batches == 5
 
 
 def test_a_step_of_ones_own_behind_it(torchvision: ModuleType) -> None:
@@ -168,7 +168,7 @@ def test_a_step_of_ones_own_behind_it(torchvision: ModuleType) -> None:
     steps = T.Compose([T.ToImage(), T.TrivialAugmentWide(), T.RandomGrayscale(0.5), lambda image: image[:, ::2]])
     loader = DataLoader(ImageArray(pixels, range(24), transform=steps), 8, seed=5, num_workers=2)
     assert loader.native and str(loader.explain()).count("called in") == 1
-    assert loader.verify(3)
+    assert loader.verify(3).batches == 3
 
 
 @pytest.mark.parametrize(

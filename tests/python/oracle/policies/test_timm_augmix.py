@@ -113,12 +113,12 @@ def test_gray_images_and_half_turns(policies: ModuleType, images: list[Image.Ima
     image = images[5].convert("L")
     recipe = lower(Compose([policy, PILToTensor()]), size=image.size[::-1], channels=1, native_only=True)
     loader = DataLoader(ImageArray(np.asarray(image)[None], [0], transform=Compose([policy, PILToTensor()])), 1)
-    assert loader.native and loader.verify(1) and recipe.channels == 1
+    assert loader.native and loader.verify(1).batches == 1 and recipe.channels == 1
     turn = policies.AugmentOp("Rotate", 1.0, 60, {"magnitude_max": 60, "interpolation": 2})
     policy = policies.AugMixAugment([turn], depth=1, width=2)
     pixels = np.asarray(images[5])[None]
     loader = DataLoader(ImageArray(pixels, [0], transform=Compose([policy, PILToTensor()])), 1, seed=3)
-    assert loader.native and loader.verify(1)
+    assert loader.native and loader.verify(1).batches == 1
 
 
 @pytest.mark.pixels
@@ -134,7 +134,7 @@ def test_in_a_recipe(policies: ModuleType) -> None:
     for dataset in (*fields.values(), Fields(fields)):
         loader = DataLoader(dataset, 16, shuffle=True, seed=5, num_workers=2)
         assert loader.native and "called in" not in str(loader.explain())
-        assert loader.verify(3)
+        assert loader.verify(3).batches == 3
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_auto_augment(policies: ModuleType, spec: str) -> None:
     loader = DataLoader(EncodedImages(pictures(96), range(96), Compose([crop, policy, PILToTensor()])), 16, seed=3)
     assert "native" in str(loader.explain()) and loader.native
     assert not any(line.runs == "Python" for line in loader.explain().lines if "AutoAugment" in line.part)
-    assert loader.verify(6)
+    assert loader.verify(6).batches == 6
 
 
 def test_how_often_each_operation_is_done(policies: ModuleType) -> None:

@@ -54,7 +54,7 @@ def test_recipe(timm: ModuleType, name: str) -> None:
     dataset = ImageArray(pixels, list(range(64)), transform=transform)
     loader = DataLoader(dataset, 16, shuffle=True, seed=5)
     assert loader.native and not any("called" in line.part for line in loader.explain().lines)
-    assert loader.verify(4)
+    assert loader.verify(4).batches == 4
 
 
 @pytest.mark.pixels
@@ -142,4 +142,4 @@ def test_fields_draw_their_own_magnitudes(timm: ModuleType) -> None:
         fields[name] = ImageArray(pixels, list(range(32)), transform=transform)
     loader = DataLoader(Fields(fields), 8, seed=2)
     assert loader.native
-    assert loader.verify(4)
+    assert loader.verify(4).batches == 4

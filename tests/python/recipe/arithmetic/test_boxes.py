@@ -169,7 +169,7 @@ def test_random_erase_box_is_torchvisions(
 @repeated
 @given(height=edges, width=edges, size=st.none() | edges, max_size=st.none() | edges)
 def test_resized_size_is_torchvisions(
-    torchvision: ModuleType, height: int, width: int, size: int, max_size: int | None
+    torchvision: ModuleType, height: int, width: int, size: int | None, max_size: int | None
 ) -> None:
     compute = torchvision.transforms.v2.functional._geometry._compute_resized_output_size
     try:
