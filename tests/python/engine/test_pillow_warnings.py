@@ -61,10 +61,10 @@ SEGMENTS = {
 }
 
 
-def outcome(kind: Any, data: Any, action: str) -> tuple[Any, list[tuple[str, str]]]:
+def outcome(kind: Any, data: Any, action: Any) -> tuple[Any, list[tuple[str, str]]]:
     """(the pixels or the error's type, the warnings)."""
     with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter(action)  # type: ignore[arg-type]
+        warnings.simplefilter(action)
         try:
             made: Any = next(iter(kind(data)))
         except Exception as error:
