@@ -157,7 +157,8 @@ def test_where_torchvision_resizes_in_floating_point(monkeypatch: pytest.MonkeyP
 
 def test_a_setting_that_changes_to_one_that_is_refused() -> None:
     processor = hf_processors.processor_class("ViT", "pil")(size=20)
-    loader = DataLoader(blobs(4, T.from_processor(processor)), 4)
+    data = blobs(4, T.from_processor(processor))
+    loader = DataLoader(data, 4)
     assert loader.native
     processor.resample = Image.Resampling.LANCZOS
     processor.size = type(processor.size)(height=24, width=20)
@@ -165,4 +166,4 @@ def test_a_setting_that_changes_to_one_that_is_refused() -> None:
     processor.do_pad, processor.pad_size = True, type(processor.size)(height=30, width=30)
     images = next(iter(loader))[0]
     assert not loader.native or "do_pad=True" in str(loader.explain())
-    assert torch.equal(images[0], hf_processors.called(processor, hf_processors.opened(loader, 0)))
+    assert torch.equal(images[0], hf_processors.called(processor, data.image(0)))
