@@ -110,7 +110,8 @@ def seconds(site: Path, images: list[str]) -> dict[str, float]:
 
 def ratios(now: Path, then: Path, rounds: int) -> dict[str, list[float]]:
     """The speed of `now` over that of `then`, by recipe, one ratio per round."""
-    images, found = files(), {}
+    images = files()
+    found: dict[str, list[float]] = {}
     for number in range(rounds):
         sites = [now, then] if number % 2 else [then, now]
         took = {site: seconds(site, images) for site in sites}

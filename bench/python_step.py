@@ -30,7 +30,12 @@ def loader_of(kind: str, recipe: str, job: Job) -> Any:
     from headrace import DataLoader
 
     dataset = ImageFolder(str(job.root), torchvision_transform(recipe))
-    options = {"batch_size": job.batch_size, "shuffle": True, "num_workers": job.cores, "persistent_workers": True}
+    options: dict[str, Any] = {
+        "batch_size": job.batch_size,
+        "shuffle": True,
+        "num_workers": job.cores,
+        "persistent_workers": True,
+    }
     return TorchDataLoader(dataset, **options) if kind == "torch" else DataLoader(dataset, **options, seed=0)
 
 

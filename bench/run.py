@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import signal
@@ -211,6 +212,7 @@ def main() -> None:
     parser.add_argument("--no-pixels", action="store_true", help="leave out the comparison of pixels")
     args = parser.parse_args()
 
+    assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(line_buffering=True)  # so that a log file shows the progress
     sets = datasets.lay_out(args.datasets)
     versions, missing = probe(args.contenders)

@@ -72,7 +72,7 @@ def loader_of(kind: str, channels: Any, root: Path, cores: int) -> Any:
 
     steps = [T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), channels]
     dataset = ImageFolder(str(root), T.Compose(steps))
-    options = {"batch_size": BATCH, "shuffle": True, "num_workers": cores, "persistent_workers": True}
+    options: dict[str, Any] = {"batch_size": BATCH, "shuffle": True, "num_workers": cores, "persistent_workers": True}
     return TorchDataLoader(dataset, **options) if kind == "torch" else DataLoader(dataset, **options, seed=0)
 
 
@@ -99,7 +99,10 @@ def main() -> None:
     import_torchvision()
     from headrace import transforms
 
-    functions = {"plain": PlainChannels(args.layout), "TextureChannels": transforms.TextureChannels(args.layout)}
+    functions: dict[str, Callable[[Any], torch.Tensor]] = {
+        "plain": PlainChannels(args.layout),
+        "TextureChannels": transforms.TextureChannels(args.layout),
+    }
     images = crops(args.folder)
     off = max(float((functions["plain"](one) - functions["TextureChannels"](one)).abs().max()) for one in images)
     if off > BOUND:

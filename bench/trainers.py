@@ -111,8 +111,8 @@ def main() -> None:
             results[name] = {"steps": len(curves[0]), "equal losses": True, "images/s": rates}
             print(f"| {name} | {told(rates)} |", flush=True)
     if args.out:
-        options = {name: str(value) for name, value in vars(args).items()}
-        about = {"machine": describe(), "versions": versions(), "options": options}
+        given = {name: str(value) for name, value in vars(args).items()}
+        about = {"machine": describe(), "versions": versions(), "options": given}
         args.out.write_text(json.dumps({**about, "results": results}, indent=1) + "\n")
 
 

@@ -93,13 +93,13 @@ def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dic
     """The figures of one program on `cores` cores."""
     with tempfile.TemporaryDirectory() as folder:
         dataset = program.dataset(paths, Path(folder))
-        options = {"shuffle": program.shuffle} if hasattr(dataset, "__len__") else {}
-        kinds = (
+        options: dict[str, Any] = {"shuffle": program.shuffle} if hasattr(dataset, "__len__") else {}
+        kinds: tuple[tuple[Any, Any], ...] = (
             (TorchDataLoader, dataset),
             (headrace.DataLoader, program.native(dataset) if program.native else dataset),
         )
         theirs, ours = (
-            kind(data, BATCH, num_workers=cores, persistent_workers=True, collate_fn=program.collate_fn, **options)  # type: ignore[operator]
+            kind(data, BATCH, num_workers=cores, persistent_workers=True, collate_fn=program.collate_fn, **options)
             for kind, data in kinds
         )
         memory = [None if one is ours and ours.native else most_memory(one) for one in (theirs, ours)]

@@ -93,7 +93,8 @@ def filled(page: str, rows: dict[str, str], programs: Programs) -> str:
 def table(text: str, programs: Programs) -> str:
     """Returns the results' page with the lines of all programs below the head of its table."""
     head = text.index("|---")
-    lines = [line(*key.rsplit(", ", 1), found) for key, found in programs.items()]  # type: ignore[arg-type]
+    keys = (key.rsplit(", ", 1) for key in programs)
+    lines = [line(name, int(cores), found) for (name, cores), found in zip(keys, programs.values(), strict=True)]
     return text[: text.index("\n", head) + 1] + "\n".join(lines) + "\n"
 
 

@@ -21,12 +21,12 @@ from bench.contenders._common import MEAN, SHORTER_SIDE, SIZE, STD
 from bench.datasets import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "tests" / "python"))
-from own_dataset import OwnDataset
+from own_dataset import OwnDataset as OwnDataset
 from torchvision_shim import import_torchvision
 
 T = import_torchvision().transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
-from torchvision.transforms import v2  # noqa: E402
+from torchvision.transforms import v2 as v2  # noqa: E402
 
 END = [T.ToTensor(), T.Normalize(MEAN, STD)]
 CLASSES = 1000
@@ -187,7 +187,7 @@ def _numpy_steps(image: Any) -> torch.Tensor:
     array = array[top : top + SIZE, left : left + SIZE]
     if random.random() < 0.5:
         array = array[:, ::-1]
-    values = (array.astype(np.float32) / 255 - np.float32(MEAN)) / np.float32(STD)
+    values = (array.astype(np.float32) / 255 - np.asarray(MEAN, np.float32)) / np.asarray(STD, np.float32)
     return torch.from_numpy(np.ascontiguousarray(values.transpose(2, 0, 1)))
 
 

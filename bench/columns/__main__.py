@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def main() -> None:
         contenders = loaders(path, np.arange(options.rows), options.batch)
         check(contenders)
         measures: dict[str, Callable[[], float]] = {"numpy.copyto, one thread": copy_rate(options.batch)}
-        measures |= {name: lambda loader=loader: epoch(loader) for name, loader in contenders.items()}
+        measures |= {name: partial(epoch, loader) for name, loader in contenders.items()}
         rates: dict[str, list[float]] = {name: [] for name in measures}
         for _ in range(options.rounds):
             for name, measure in measures.items():

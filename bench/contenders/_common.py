@@ -100,8 +100,8 @@ def raw_images(job: Job) -> Path:
         for file in job.unique_files():
             with Image.open(file) as image:
                 made[file] = np.frombuffer(square(image.convert("RGB"), side), np.uint8).reshape(side, side, 3)
-        with path.open("wb") as file:
-            np.save(file, np.stack([made[one.resolve()] for one in job.files()]))
+        with path.open("wb") as out:
+            np.save(out, np.stack([made[one.resolve()] for one in job.files()]))
 
     return job.derived("-raw256.npy", write)
 
@@ -277,7 +277,7 @@ def run(
         else:
             stream = batches(job)
             line |= _save_pixels(stream, args.pixels) if args.pixels else measure(stream, job, args.seconds)
-            stream.close()  # a generator: closing it ends its loader's workers
+            stream.close()  # type: ignore[attr-defined] # a generator: closing it ends its loader's workers
     except Unsupported as error:
         line["unsupported"] = str(error)
     print(json.dumps(line), flush=True)

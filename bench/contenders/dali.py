@@ -32,7 +32,7 @@ def _graph(job: Job) -> tuple[Any, Any]:
         images = _augmented(job.recipe, images)
     else:
         images = fn.decoders.image(encoded, output_type=types.RGB, adjust_orientation=False)
-        size = {"resize_shorter": SHORTER_SIDE} if job.recipe == "eval" else {"size": (SIZE, SIZE)}
+        size: dict[str, Any] = {"resize_shorter": SHORTER_SIDE} if job.recipe == "eval" else {"size": (SIZE, SIZE)}
         images = fn.resize(images, interp_type=types.INTERP_LINEAR, antialias=True, **size)
         mirror = 0
     images = fn.crop_mirror_normalize(
@@ -66,7 +66,7 @@ def batches(job: Job) -> Iterator[torch.Tensor]:
     from nvidia.dali.plugin.base_iterator import LastBatchPolicy
     from nvidia.dali.plugin.pytorch import DALIGenericIterator
 
-    @pipeline_def(  # type: ignore[untyped-decorator]
+    @pipeline_def(
         batch_size=job.batch_size,
         num_threads=job.cores,
         device_id=None,

@@ -101,7 +101,8 @@ def _read_ahead(work: Work) -> Iterator[list[bytes]]:
                 for at in range(0, len(order) - work.batch + 1, work.batch):
                     yield [pool.submit(work.paths[i].read_bytes) for i in order[at : at + work.batch]]
 
-        waiting, source = [], groups()
+        waiting: list[list[Any]] = []
+        source = groups()
         while True:
             while len(waiting) < 3:
                 waiting.append(next(source))

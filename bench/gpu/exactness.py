@@ -95,6 +95,7 @@ def compare(loader: DataLoader[Any], exact: dict[int, torch.Tensor]) -> dict[str
             if off.any():
                 differing.append(label)
                 greatest, total = max(greatest, int(off.max())), total + float(off.sum())
+    assert loader._engine is not None
     stages = {stage: items for stage, items, _ in loader._engine.stages()}
     return {
         "images": len(exact),

@@ -101,7 +101,7 @@ def run(work: Work, options: argparse.Namespace, contenders: Mapping[str, Callab
     def begun(name: str, make: Callable[[Work], Batches]) -> Clock:
         return stream_clock(make(work), work, first.setdefault(name, {}))
 
-    makers = {name: partial(begun, name, make) for name, make in contenders.items()}
+    makers: dict[str, Callable[[], Any]] = {name: partial(begun, name, make) for name, make in contenders.items()}
     makers[BARE] = partial(bare_clock, work)
     turns = take_turns(makers, lambda clock, _: clock(options.seconds), options)
     return {"files": len(work.paths), "batch": work.batch, "workers": work.workers, "first": first} | turns

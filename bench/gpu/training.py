@@ -32,7 +32,7 @@ class Step:
 
     def __init__(self, network: torch.nn.Module, work: Work) -> None:
         self._device = torch.device("cuda" if work.device == "cuda" else "cpu")
-        self._network = network.to(self._device, memory_format=torch.channels_last)
+        self._network = network.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._optimizer = torch.optim.SGD(self._network.parameters(), lr=0.01, momentum=0.9)
         self._labels = torch.randint(0, 1000, (work.batch,), device=self._device)
 

@@ -7,7 +7,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def work_of(options: argparse.Namespace) -> Work:
 
 
 def take_turns(
-    makers: dict[str, Callable[[], Any]],
+    makers: Mapping[str, Callable[[], Any]],
     measure: Callable[[Any, dict[str, Any]], Any],
     options: argparse.Namespace,
     always: Sequence[str] = (),

@@ -15,7 +15,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 #: Stage -> a pattern of the names of its functions, and what its cycles are divided by. The first match counts.
@@ -33,7 +33,7 @@ STAGES: dict[str, tuple[str, str]] = {
 }
 
 
-def profile(program: Path, folder: Path, rounds: int, environment: dict[str, str]) -> Counter[str]:
+def profile(program: Path, folder: Path, rounds: int, environment: dict[str, str]) -> dict[str, float]:
     """Returns the share of each stage; "other" is the rest. The loop of stage_bench itself is left out."""
     with tempfile.TemporaryDirectory() as name:
         data = Path(name, "perf.data")
@@ -42,7 +42,7 @@ def profile(program: Path, folder: Path, rounds: int, environment: dict[str, str
         subprocess.run(record, check=True, env=environment, stdout=subprocess.DEVNULL)
         report = ["perf", "report", "-i", str(data), "--stdio", "--sort", "symbol"]
         lines = subprocess.run(report, check=True, capture_output=True, text=True).stdout.splitlines()
-    shares: Counter[str] = Counter()
+    shares: dict[str, float] = defaultdict(float)
     for line in lines:
         found = re.match(r"\s*([\d.]+)%\s+(.*)", line)
         if found is not None and (stage := stage_of(found[2])):
@@ -61,7 +61,7 @@ def instructions(program: Path, folder: Path, environment: dict[str, str], sampl
     """Returns instructions and mispredicted branches of a sample by stage, as callgrind simulates them. It knows no
     AVX-512."""
     one, two = (_counted(program, folder, environment, rounds) for rounds in (1, 2))
-    return {name: Counter({at: (two[name][at] - one[name][at]) / samples for at in two[name]}) for name in two}  # type: ignore[misc]
+    return {name: Counter({at: (two[name][at] - one[name][at]) / samples for at in two[name]}) for name in two}
 
 
 def _counted(program: Path, folder: Path, environment: dict[str, str], rounds: int) -> dict[str, Counter[str]]:

@@ -79,7 +79,7 @@ def transformers(make: Make) -> tuple[Any, Iterator[Any]]:
     """What a Trainer trains with."""
     from transformers import Trainer, TrainingArguments
 
-    class Timed(Trainer):  # type: ignore[misc]
+    class Timed(Trainer):
         def get_train_dataloader(self) -> Any:
             return self.accelerator.prepare(make())
 
@@ -96,7 +96,7 @@ def lightning(make: Make) -> tuple[Any, Iterator[Any]]:
 
     L.seed_everything(0, workers=True, verbose=False)
 
-    class Idle(L.LightningModule):  # type: ignore[misc]
+    class Idle(L.LightningModule):
         def __init__(self) -> None:
             super().__init__()
             self.layer = torch.nn.Linear(1, 1)

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
+
+_Server = TypeVar("_Server", bound="ObjectServer")
 
 
 @dataclass
@@ -85,7 +88,7 @@ class ObjectServer:
         self._loop.run_until_complete(asyncio.sleep(0.01))  # aborted connections close their sockets
         self._loop.close()
 
-    def __enter__(self) -> ObjectServer:
+    def __enter__(self: _Server) -> _Server:
         self._thread.start()
         self._begun.wait()
         self.url = f"http://127.0.0.1:{self.port}"

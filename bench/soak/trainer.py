@@ -33,6 +33,7 @@ from bench.soak.library import fail_allocations_of
 from bench.soak.material import Material
 from bench.soak.recipes import RECIPES, SEED, recipe
 from headrace import DataLoader
+from headrace._loading.native.loader_attributes import OnError
 
 _MOST_ATTEMPTS = 30  # of an epoch under faults; the next one has none
 _MEMORY_EVERY_US = 20_000_000
@@ -47,7 +48,7 @@ class Epoch:
     recipe: str
     number: int
     source: str
-    on_error: str
+    on_error: OnError
     batch_size: int
     way: str
     chances: dict[str, float]
@@ -79,7 +80,8 @@ class Trainer:
         """Returns an epoch to train."""
         draw = self.draw
         source = draw.choice(["files", "files", "memory", "shards", "shards", "indexed shards", "damaged"])
-        on_error = draw.choice(["skip", "replace"] if source == "damaged" else ["raise", "raise", "skip", "replace"])
+        ways: list[OnError] = ["skip", "replace"] if source == "damaged" else ["raise", "raise", "skip", "replace"]
+        on_error = draw.choice(ways)
         # A view's replacement is a list of tensors, which the oracle's dataset packs.
         names = [name for name in RECIPES if name != "views" or on_error != "replace"]
         (way,) = draw.choices([*_WAYS], [*_WAYS.values()])
@@ -133,9 +135,9 @@ class Trainer:
         if loader is None:
             return state
         try:
-            for error in loader.errors:
-                if not (epoch.source == "damaged" and self.material.damaged(error.index)):
-                    self._judge(error, epoch, check, before)
+            for reported in loader.errors:
+                if not (epoch.source == "damaged" and self.material.damaged(reported.index)):
+                    self._judge(reported, epoch, check, before)
             return self._settled(loader, epoch, check, ended)
         except Exception:
             check.findings.append(f"unexpected: {traceback.format_exc()} after the attempt")
@@ -254,7 +256,12 @@ class Trainer:
     def warm_up(self) -> None:
         """Imports what any epoch imports: an import may not find a file descriptor later."""
         for name in RECIPES:
-            for source, on_error in (("files", "raise"), ("indexed shards", "skip"), ("damaged", "skip")):
+            ways: tuple[tuple[str, OnError], ...] = (
+                ("files", "raise"),
+                ("indexed shards", "skip"),
+                ("damaged", "skip"),
+            )
+            for source, on_error in ways:
                 self.train(Epoch(name, 0, source, on_error, 64, "whole", {}))
 
 

@@ -75,15 +75,15 @@ def measure(store: Store, paths: list[Path], cores: int, rounds: int) -> dict[st
         files = headrace.ImageFiles([paths[i] for i in order], [label(i) for i in order], transform)
         mine = [loader(files, cores), loader(store.ours(Path(folder), transform), cores)]
         check_equal(mine[1], mine[0])
-        contenders: list[Iterable[Any]] = [*mine, Files(paths, transform)]
-        contenders[2] = torch.utils.data.DataLoader(
-            contenders[2],  # type: ignore[arg-type]
+        theirs: Iterable[Any] = torch.utils.data.DataLoader(
+            Files(paths, transform),
             BATCH,
             shuffle=True,
             num_workers=cores,
             drop_last=True,
             persistent_workers=True,
         )
+        contenders = [*mine, theirs]
         missing = None
         try:
             contenders += [store.theirs(Path(folder), transform, cores)] if store.theirs else []

@@ -131,7 +131,7 @@ def _write_mds(paths: Paths, folder: Path) -> None:
 def _streaming(folder: Path, transform: Any, workers: int) -> Iterable[Any]:
     from streaming import StreamingDataset
 
-    class Fields(StreamingDataset):  # type: ignore[misc]
+    class Fields(StreamingDataset):
         def __getitem__(self, index: int) -> Any:
             row = super().__getitem__(index)
             with Image.open(io.BytesIO(row["image"])) as image:
@@ -159,7 +159,7 @@ def _write_litdata(paths: Paths, folder: Path) -> None:
 def _litdata(folder: Path, transform: Any, workers: int) -> Iterable[Any]:
     from litdata import StreamingDataLoader, StreamingDataset
 
-    class Fields(StreamingDataset):  # type: ignore[misc]
+    class Fields(StreamingDataset):
         def __getitem__(self, index: Any) -> Any:
             row = super().__getitem__(index)
             with Image.open(io.BytesIO(row["image"])) as image:

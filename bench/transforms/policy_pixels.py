@@ -61,7 +61,7 @@ def _dali(images: list[Image.Image], operation: Any) -> npt.NDArray[np.uint8]:
 
     pixels = [np.asarray(image) for image in images]
 
-    @pipeline_def(batch_size=len(images), num_threads=1, device_id=None, enable_conditionals=True)  # type: ignore[untyped-decorator]
+    @pipeline_def(batch_size=len(images), num_threads=1, device_id=None, enable_conditionals=True)
     def graph() -> Any:
         data = fn.external_source(source=lambda: pixels, layout="HWC")
         way = signed_bin(BIN, random_sign=fn.random.uniform(values=[0], dtype=types.INT32))

@@ -21,7 +21,7 @@ from headrace._lowering.builder import Builder
 from headrace._lowering.transform_library import leaves
 
 Draws = Sequence[float]
-Steps = Sequence[S.Step]
+Steps = Sequence[Any]  # of the kinds that the transform becomes
 
 
 class NotDirect(Exception):
@@ -38,7 +38,7 @@ class Direct:
     """
 
     def __init__(self, transform: Any, channels: int, size: tuple[int, int] | None, mode: str) -> None:
-        self._steps: dict[int, list[S.Step]] = {}
+        self._steps: dict[int, Steps] = {}
         self._leaves = list(leaves(transform))
         self._builder = Builder(self._record, channels, size)
         self._builder.lower(self._leaves)

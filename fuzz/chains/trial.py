@@ -57,9 +57,10 @@ class Trial:
                 if "needs headrace's native path" in str(error):
                     raise Refused(str(error).partition("would serve here: ")[2]) from error
                 raise
-        self.recipe = self._loader.recipe() if self._loader.native else None
-        if self.recipe is None or self.recipe.calls:
+        recipe = self._loader.recipe() if self._loader.native else None
+        if recipe is None or recipe.calls:
             raise Refused(_why(str(self._loader.explain())))
+        self.recipe = recipe
         count = len(self.dataset)
         self.rows = Draws(self.recipe.columns, chain.seed).batch(0, range(count), [0] * count).tolist()
 
@@ -103,12 +104,12 @@ class Trial:
                     for view, (part, one) in enumerate(zip(parts, wanted, strict=True)):
                         if said := _unequal(part[place], one):
                             return f"image {number}, view {view}: native and oracle differ {said}"
-            for number, error in [*errors.items()][:1]:
+            for number, theirs in [*errors.items()][:1]:
                 try:
                     list(self._loading([number]))
                 except Exception:
                     continue
-                return f"image {number}: the oracle raises {error!r}, and the loader does not"
+                return f"image {number}: the oracle raises {theirs!r}, and the loader does not"
         return ""
 
     def _by_torchvision(self, expected: dict[int, Any], errors: dict[int, Exception]) -> str:
@@ -171,7 +172,8 @@ def instruction_set(name: str) -> Iterator[None]:
     if name == "emulated":
         yield
         return
-    kept = [(cls, cls._make_pipeline) for cls in (ImageEngine, ViewsEngine)]
+    engines: tuple[Any, ...] = (ImageEngine, ViewsEngine)
+    kept = [(cls, cls._make_pipeline) for cls in engines]
     try:
         for cls, make in kept:
             cls._make_pipeline = lambda self, samples, make=make, **rest: make(self, samples, **{**rest, "isa": name})

@@ -70,7 +70,7 @@ def _other_items(program: Program | Statements, theirs: Entry | None, ours: Entr
 
 
 def _contiguous(program: Program | Statements, theirs: Entry | None, ours: Entry | None) -> bool:
-    if not _delivered(theirs, ours):
+    if theirs is None or ours is None or not _delivered(theirs, ours):
         return False
     return (theirs.line, theirs.text.replace(", not contiguous", "")) == (ours.line, ours.text)
 

@@ -20,7 +20,7 @@ import torch
 from fuzz.programs import rules
 from fuzz.programs.drawing.parts import Program, Statements
 from fuzz.programs.observer import Entry, Observer
-from fuzz.programs.world import names
+from fuzz.programs.world import names, steps
 from fuzz.programs.world.files import Copies
 
 REPOSITORY = Path(__file__).parents[2]
@@ -67,8 +67,8 @@ class Runs:
         """What the program sees with a class of loaders."""
         see, copies = Observer(), Copies()
         space: dict[str, Any] = {**vars(names), "Loader": kind, "see": see, "copied": copies}
-        names.step_module.Shared.calls = 0
-        names.step_module.ZERO.zero_()
+        steps.Shared.calls = 0
+        steps.ZERO.zero_()
         random.seed(5), np.random.seed(4), torch.manual_seed(3)  # noqa: NPY002 - torch's workers seed it
         torch.set_default_dtype(torch.float32)
         try:

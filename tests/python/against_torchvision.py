@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -30,7 +32,7 @@ def in_common(error: ValueError) -> str:
     return str(error).replace("padded ", "").removesuffix(".")
 
 
-def assert_equal_on(images: list[Image.Image], feeder: Feeder, transform, count: int = 3) -> None:
+def assert_equal_on(images: list[Image.Image], feeder: Feeder, transform: Any, count: int = 3) -> None:
     """Asserts that the oracle and torchvision make the same tensors, or refuse an image with the same message."""
     recipe = lower(transform)
     for image in images:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from headrace.datasets.sources.arrays import ImageArray
 from support import in_host_memory
 
 
-def engines(recipe: Recipe) -> Iterator[tuple[str, ImageEngine]]:
+def engines(recipe: Recipe) -> Iterator[tuple[str, Any]]:
     """Every engine that this machine and build have, by name."""
     for isa in core.isas():
         yield isa, ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)

@@ -19,7 +19,7 @@ class Code(Exception):
     """Its `str()` fails: args[0] is no text."""
 
     def __str__(self) -> str:
-        return self.args[0]  # type: ignore[no-any-return]
+        return self.args[0]
 
 
 class Silent(Exception):
@@ -82,9 +82,9 @@ class HostileMeta(type):
     def __instancecheck__(cls, _: Any) -> NoReturn:
         raise LookupError("no check")
 
-    __subclasscheck__ = __eq__ = __instancecheck__  # type: ignore[assignment]
+    __subclasscheck__ = __eq__ = __instancecheck__
 
-    def __hash__(cls) -> NoReturn:  # type: ignore[override]
+    def __hash__(cls) -> NoReturn:
         raise LookupError("no hash")
 
 

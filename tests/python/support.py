@@ -174,6 +174,13 @@ def hard_files(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.suffix != ".tsv"]
 
 
+def numpy_words() -> np.ndarray:
+    """The words of the generator that the functions of `np.random` share."""
+    state: Any = np.random.get_state()  # noqa: NPY002
+    words: np.ndarray = state[1]
+    return words
+
+
 def threads() -> int:
     """The number of threads of this process, native ones included."""
     return len(list(Path("/proc/self/task").iterdir()))

@@ -80,8 +80,8 @@ class FedTorch:
         if type(transform).__name__ == "ColorJitter":
             self._feed_jitter(step, draws, transform)
         elif type(transform).__name__ == "RandomChannelPermutation":
-            ways = step.branches if isinstance(step, S.OneOf) else [[S.PermuteChannels((0,))]]
-            self._order = list(ways[int(draws[step.draw] * 6) if step else 0][0].order)
+            (way,) = step.branches[int(draws[step.draw] * 6)] if isinstance(step, S.OneOf) else (None,)
+            self._order = list(way.order) if isinstance(way, S.PermuteChannels) else [0]
         elif step is None:
             self._tries = [0.5]
         elif isinstance(step, S.RandomResizedCrop):
@@ -92,8 +92,9 @@ class FedTorch:
         elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip, S.When, S.GaussianBlur)):
             self._tries = [draws[step.draw]]
             if type(transform).__name__ == "RandomZoomOut":
-                zoom = step.steps[0].draw
-                self._tries += draws[zoom : zoom + 3]
+                (zoom,) = step.steps if isinstance(step, S.When) else ()
+                assert isinstance(zoom, S.ZoomOut)
+                self._tries += draws[zoom.draw : zoom.draw + 3]
         elif isinstance(step, S.OneOf):
             self._choice = [bound > draws[step.draw] for bound in step.bounds].index(True)
             if hasattr(transform, "interpolation"):  # timm's crop with one of several filters

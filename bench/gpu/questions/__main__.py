@@ -58,7 +58,7 @@ def pinned(place: Place, repeats: int = 7) -> list[dict[str, Any]]:
         return [{"failed": str(error)}]
     runtime.cudaHostAlloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint]
     runtime.cudaFreeHost.argtypes = [ctypes.c_void_p]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for mib in (1, 8, 64):
         allocate, free = [], []
         for _ in range(repeats):
@@ -93,9 +93,9 @@ def lines(question: str, answer: Any) -> list[str]:
     """An answer as text: its rows, or for many rows the count of each outcome."""
     rows = answer if isinstance(answer, list) else [answer]
     if question == "5 corrupt":
-        keys = ("backend", "routed", "means", "gone", "raised", "neighbours_equal")
+        keys = ["backend", "routed", "means", "gone", "raised", "neighbours_equal"]
     elif question == "6 takes":
-        keys = ("backend", "routed", "supported", "failed")
+        keys = ["backend", "routed", "supported", "failed"]
     else:
         return [json.dumps(row) for row in rows]
     outcomes: dict[str, list[str]] = {}

@@ -111,7 +111,7 @@ def _child(device: str, backend: str, candidates: Sequence[str], pipe: Any) -> N
             to = Planes.of(place, batch, POISON)
             encoded, kept = place.encoded(batch, "pinned")
             place.finish(place.current())
-            said = {}
+            said: dict[str, Any] = {}
             try:
                 library.initialize(state, len(batch), YUV)
                 said["status"] = library.try_decode(state, encoded, to.destinations, place.handle(stream))

@@ -74,7 +74,8 @@ def rate(
     rates: list[float] = []
     try:
         for measured in range(rounds + 1):
-            made, failed = [0] * states, []
+            made = [0] * states
+            failed: list[Exception] = []
             begin = time.perf_counter()
 
             def loop(k: int, made: list[int] = made, begin: float = begin, failed: list[Exception] = failed) -> None:

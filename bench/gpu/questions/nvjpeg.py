@@ -30,7 +30,8 @@ STATUS = [
     "incomplete bitstream",
 ]
 
-_pointer, _int, _unsigned, _size = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
+_pointer = ctypes.c_void_p
+_int, _unsigned, _size = ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
 
 
 class Image(ctypes.Structure):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class Program:
         for name in ("arguments", "steps", "wraps", "before"):
             parts: tuple[str, ...] = getattr(self, name)
             for number in range(len(parts)):
-                yield replace(self, **{name: parts[:number] + parts[number + 1 :]})
+                fewer: dict[str, Any] = {name: parts[:number] + parts[number + 1 :]}
+                yield replace(self, **fewer)
         if self.target:
             yield replace(self, target="")
         for number, argument in enumerate(self.arguments):

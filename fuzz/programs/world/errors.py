@@ -34,7 +34,7 @@ class Code(Exception):
     """`str()` of it fails: it returns a number."""
 
     def __str__(self) -> str:
-        return self.args[0]  # type: ignore[no-any-return]
+        return self.args[0]
 
 
 class NoText(Exception):

@@ -63,7 +63,7 @@ class Slots:
 class Held:
     """Draws from a generator of its own: the method `draw` of `generator`."""
 
-    def __init__(self, generator: Any, draw: Callable[[Any], float]) -> None:
+    def __init__(self, generator: Any, draw: Callable[[Any], Any]) -> None:
         self.generator, self.draw, self.drawn = generator, draw, -1.0
 
     def __call__(self, value: Any) -> Any:
@@ -146,6 +146,8 @@ class Window:
 
 class Module(torch.nn.Module):
     """A module with a buffer that counts."""
+
+    calls: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ class Numbers(Dataset[int]):
         return index
 
 
-def test_the_first_loader_that_torch_delivers_warns(monkeypatch):
+def test_the_first_loader_that_torch_delivers_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arguments, "_warned", False)
     list(DataLoader(blobs(4), 2))
     loader = DataLoader(Numbers(), 2)
@@ -35,7 +35,7 @@ def test_the_first_loader_that_torch_delivers_warns(monkeypatch):
         assert said == []
 
 
-def test_explain_gives_all_reasons():
+def test_explain_gives_all_reasons() -> None:
     def mine(samples: list[Any]) -> Any:
         return default_collate(random.sample(samples, len(samples)))
 

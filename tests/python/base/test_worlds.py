@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 import torch
 from torch.utils.data import BatchSampler, Dataset, RandomSampler, SequentialSampler, WeightedRandomSampler
@@ -26,18 +29,18 @@ class Drawn(Dataset):
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_ranks_workers_do_not_draw_the_same(given):
+def test_ranks_workers_do_not_draw_the_same(given: bool) -> None:
     drawn = []
     for rank in range(2):
-        sampler = TorchDistributedSampler(Drawn(), 2, rank) if given else None
-        world = {} if given else {"rank": rank, "world_size": 2}
+        sampler: Any = TorchDistributedSampler(Drawn(), 2, rank) if given else None
+        world: dict[str, Any] = {} if given else {"rank": rank, "world_size": 2}
         if given:
             torch.manual_seed(100 + rank)  # without a seed, the default generator seeds the workers, as in torch
         drawn.append(torch.cat(list(DataLoader(Drawn(), 2, sampler=sampler, num_workers=1, **world))).tolist())
     assert not set(drawn[0]) & set(drawn[1])
 
 
-def test_a_job_of_one_rank_has_the_order_of_a_larger_one(monkeypatch):
+def test_a_job_of_one_rank_has_the_order_of_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def of_job(rank: int, size: int) -> DataLoader:
         for name, value in {"TORCHELASTIC_RUN_ID": "x", "RANK": str(rank), "WORLD_SIZE": str(size)}.items():
             monkeypatch.setenv(name, value)
@@ -55,14 +58,14 @@ def test_a_job_of_one_rank_has_the_order_of_a_larger_one(monkeypatch):
     assert torch.cat([labels for _, labels in one]).tolist() == interleaved(two).tolist()[12:]
 
 
-def in_a_job(monkeypatch, rank: int, size: int) -> None:
+def in_a_job(monkeypatch: pytest.MonkeyPatch, rank: int, size: int) -> None:
     for name, value in {"TORCHELASTIC_RUN_ID": "x", "RANK": str(rank), "WORLD_SIZE": str(size)}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(world, "_warned", False)
 
 
 @pytest.mark.parametrize("make", [lambda: FEW, lambda: Numbers()])
-def test_a_rank_is_given_everything_as_by_torch(monkeypatch, make):
+def test_a_rank_is_given_everything_as_by_torch(monkeypatch: pytest.MonkeyPatch, make: Callable[..., Any]) -> None:
     """Without distributed=True nothing is sharded: rank 0 may evaluate alone, or a dataset may shard itself."""
     in_a_job(monkeypatch, 0, 4)
     loader = DataLoader(make(), 4)
@@ -77,7 +80,7 @@ def test_a_rank_is_given_everything_as_by_torch(monkeypatch, make):
         list(DataLoader(make(), 4, **meant))  # pytest makes warnings errors
 
 
-def test_dealing_out_is_asked_for_by_one_word(monkeypatch):
+def test_dealing_out_is_asked_for_by_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_job(monkeypatch, 1, 2)
     asked, told = DataLoader(FEW, 4, distributed=True), DataLoader(FEW, 4, rank=1, world_size=2)
     assert asked._shards_itself and torch.equal(*(torch.cat([y for _, y in one]) for one in (asked, told)))
@@ -85,20 +88,20 @@ def test_dealing_out_is_asked_for_by_one_word(monkeypatch):
     assert torch.cat([y for _, y in given]).tolist() == [1, 3, 5, 7]
 
 
-def test_orders_that_ranks_may_not_agree_on_are_warned_of():
-    for sampler in (RandomSampler(FEW), WeightedRandomSampler(torch.ones(22), 22)):
+def test_orders_that_ranks_may_not_agree_on_are_warned_of() -> None:
+    for sampler in (RandomSampler(FEW), WeightedRandomSampler([1.0] * 22, 22)):
         with pytest.warns(UserWarning, match=r"draws from torch's default generator, which must then be in the same"):
             DataLoader(FEW, 4, sampler=sampler, rank=0, world_size=2)
 
 
-def test_a_sampler_of_the_users_stays_in_the_epoch_it_was_told():
+def test_a_sampler_of_the_users_stays_in_the_epoch_it_was_told() -> None:
     class Mine(SequentialSampler):
         epoch = 0
 
         def set_epoch(self, epoch: int) -> None:
             self.epoch = epoch
 
-        def __iter__(self):
+        def __iter__(self) -> Iterator[int]:
             return iter([(i + self.epoch) % 22 for i in range(22)])
 
     mine = Mine(FEW)
@@ -109,7 +112,8 @@ def test_a_sampler_of_the_users_stays_in_the_epoch_it_was_told():
     assert next(iter(loader))[1].tolist() == [5, 7, 9, 11]
     loader.set_epoch(2)
     assert next(iter(loader))[1].tolist() == [2, 4, 6, 8]
-    loader.sampler.set_epoch(3)
+    sampler: Any = loader.sampler  # of this rank
+    sampler.set_epoch(3)
     assert next(iter(loader))[1].tolist() == [3, 5, 7, 9]
 
 
@@ -124,7 +128,7 @@ class Numbers(Dataset):
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_what_torch_delivers_is_dealt_out_too(shuffle):
+def test_what_torch_delivers_is_dealt_out_too(shuffle: bool) -> None:
     orders = []
     loaders = ranks(2, Numbers(), batch_size=4, shuffle=shuffle)
     assert not loaders[0].native
@@ -138,13 +142,14 @@ def test_what_torch_delivers_is_dealt_out_too(shuffle):
     assert "rank 0 of 2: one sample in 2" in str(loaders[0].explain())
 
 
-def test_set_epoch_of_the_sampler_is_that_of_the_loader():
+def test_set_epoch_of_the_sampler_is_that_of_the_loader() -> None:
     """As with torch's DistributedSampler: loops call it on ``loader.sampler``."""
     loader = ranks(2, batch_size=4, shuffle=True)[1]
     assert isinstance(loader.sampler, TorchDistributedSampler)
     epochs = [list(loader) for _ in range(4)]
     again = ranks(2, batch_size=4, shuffle=True)[1]
     for number in (2, 0, 3):
+        assert isinstance(again.sampler, TorchDistributedSampler)
         again.sampler.set_epoch(number)
         assert again._peek_epoch()[0].epoch == number
         assert_same(again, epochs[number])
@@ -153,9 +158,9 @@ def test_set_epoch_of_the_sampler_is_that_of_the_loader():
     assert_same(again, epochs[2])
 
 
-def test_a_distributed_sampler_of_the_user_is_respected():
+def test_a_distributed_sampler_of_the_user_is_respected() -> None:
     for kind in (DistributedSampler, TorchDistributedSampler):
-        sampler = kind(FEW, 2, 1, seed=9)
+        sampler: Any = kind(FEW, 2, 1, seed=9)
         loader = DataLoader(FEW, 4, sampler=sampler, seed=1)
         labels = torch.cat([labels for _, labels in loader]).tolist()
         assert labels == list(kind(FEW, 2, 1, seed=9))
@@ -188,12 +193,12 @@ def test_a_distributed_sampler_of_the_user_is_respected():
         ({"rank": 0, "world_size": 2, "sampler": [1], "shuffle": True}, ValueError, "mutually exclusive with shuffle"),
     ],
 )
-def test_worlds_that_are_refused(options, error, words):
+def test_worlds_that_are_refused(options: dict[str, Any], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         DataLoader(FEW, **options)
 
 
-def test_a_state_that_another_world_cannot_take():
+def test_a_state_that_another_world_cannot_take() -> None:
     state = DataLoader(FEW, 4, sampler=TorchDistributedSampler(FEW, 2, 0), seed=1).state_dict()
     other = DataLoader(FEW, 4, sampler=TorchDistributedSampler(FEW, 3, 0), seed=1)
     with pytest.raises(
@@ -202,21 +207,21 @@ def test_a_state_that_another_world_cannot_take():
         other.load_state_dict(state)
 
 
-def test_a_state_of_another_sampler_of_the_same_kind():
+def test_a_state_of_another_sampler_of_the_same_kind() -> None:
     state = DataLoader(FEW, 4, sampler=RepeatedAugment(FEW, seed=1), seed=1).state_dict()
     for other in (RepeatedAugment(FEW, seed=2), RepeatedAugment(FEW, seed=1, repetitions=2)):
         with pytest.raises(ValueError, match=r"samples in another way .saved 'RepeatedAugment.*repetitions=3, seed=1"):
             DataLoader(FEW, 4, sampler=other, seed=1).load_state_dict(state)
 
 
-def test_an_index_out_of_range_is_one_sentence_on_every_rank():
+def test_an_index_out_of_range_is_one_sentence_on_every_rank() -> None:
     for rank in range(2):
         loader = DataLoader(FEW, 2, sampler=[0, 1, 2, 99], rank=rank, world_size=2)
         with pytest.raises(IndexError, match="the sampler named index 99, out of range for a dataset of 22 samples"):
             list(loader)
 
 
-def test_a_rank_does_not_leave_out_a_batch():
+def test_a_rank_does_not_leave_out_a_batch() -> None:
     """Batches may shrink, but if a rank skipped a whole batch, the other ranks would wait in their next step."""
     files = [truncated(one) if n in (4, 6) else one for n, one in enumerate(pictures(12))]
     dataset = EncodedImages(files, range(12), train(16))
@@ -234,14 +239,14 @@ def test_a_rank_does_not_leave_out_a_batch():
         assert len(list(DataLoader(dataset, 2, on_error="skip"))) == 6
 
 
-def test_sharded_samplers_say_what_they_hold():
+def test_sharded_samplers_say_what_they_hold() -> None:
     sampler = ShardedSampler(SequentialSampler(range(7)), 3, 2)
     assert (list(sampler), len(sampler)) == ([2, 5, 1], 3)
     sampler = ShardedSampler(SequentialSampler(range(7)), 3, 2, drop_last=True)
     assert (list(sampler), len(sampler)) == ([2, 5], 2)
 
 
-def test_repeated_augmentation_of_wrong_numbers():
+def test_repeated_augmentation_of_wrong_numbers() -> None:
     with pytest.raises(ValueError, match="repetitions must be 1 or more, not 0"):
         RepeatedAugment(FEW, repetitions=0)
     with pytest.raises(ValueError, match="num_replicas=2 is given without rank"):

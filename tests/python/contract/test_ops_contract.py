@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ import torch
 from headrace._engine import destination as destinations
 from headrace.ops import device_ops
 from headrace.ops import functions as ops
+from places import Place
 from support import MEAN, STD, pictures
 
 
-def test_ops(place, photographs, monkeypatch):
+def test_ops(place: Place, photographs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = [path.read_bytes() for path in photographs[:8]] + [pictures()[3]]  # a PNG
     plain = ops.decode_jpeg(encoded)
     images = ops.decode_jpeg(encoded, device=place.name)
@@ -31,7 +33,7 @@ def test_ops(place, photographs, monkeypatch):
         assert torch.equal(ours.cpu(), expected) and ours.stride() == expected.stride()
 
 
-def test_boxes_that_are_not_resized(place, monkeypatch):
+def test_boxes_that_are_not_resized(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crop of the output's size takes a path without a resize."""
     images = [torch.randint(0, 256, (3, 70, 90), dtype=torch.uint8) for _ in range(3)]
     options: dict[str, Any] = {"boxes": [(1, 2, 32, 48), (0, 0, 64, 48), (5, 9, 32, 48)], "flips": [True, False, False]}

@@ -38,13 +38,13 @@ def compare(place: Any, data: Any, **options: Any) -> int:
 
 
 @pytest.mark.pixels
-def test_every_file_in_training(files, place):
+def test_every_file_in_training(files: list[Path], place: Place) -> None:
     taken = [path for path in files if place.takes(path)]
     assert compare(place, dataset(taken, train(64)), shuffle=True) == -(-len(taken) // 16)
 
 
 @pytest.mark.pixels
-def test_every_file_in_evaluation(files, place):
+def test_every_file_in_evaluation(files: list[Path], place: Place) -> None:
     taken = [path for path in files if place.takes(path)]
     small = T.Compose([T.Resize(72), T.CenterCrop(64), *TENSOR])
     assert compare(place, dataset(taken, small)) == -(-len(taken) // 16)
@@ -52,13 +52,13 @@ def test_every_file_in_evaluation(files, place):
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("recipe", [train(), evaluation()], ids=["train", "evaluation"])
-def test_recipes_of_usual_size(photographs, place, recipe):
+def test_recipes_of_usual_size(photographs: list[Path], place: Place, recipe: Any) -> None:
     compare(place, dataset(photographs, recipe), shuffle=True)
 
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("filter", FILTERS)
-def test_every_filter_and_both_orders_of_passes(mixture, place, filter):
+def test_every_filter_and_both_orders_of_passes(mixture: list[Path], place: Place, filter: str) -> None:
     mode = T.InterpolationMode(filter)
     for recipe in (
         train(40, filter),
@@ -86,14 +86,14 @@ PADDED += [T.RandomCrop(150, pad_if_needed=True, fill=77), T.RandomCrop(64, padd
     ],
     ids=repr,
 )
-def test_every_other_step(mixture, place, steps):
+def test_every_other_step(mixture: list[Path], place: Place, steps: list[Any]) -> None:
     compare(place, dataset(mixture, T.Compose([*steps, *TENSOR])))
 
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
-def test_every_dtype_and_layout(place, dtype, memory_format):
+def test_every_dtype_and_layout(place: Place, dtype: torch.dtype, memory_format: torch.memory_format) -> None:
     steps = [T.ToTensor(), T.ToDtype(dtype)] if dtype.is_floating_point else [T.ToImage()]
     for channels in (1, 3):
         gray = [T.Grayscale()] if channels == 1 else []
@@ -104,7 +104,7 @@ def test_every_dtype_and_layout(place, dtype, memory_format):
 
 
 @pytest.mark.parametrize("threads", [0, 1, 7])
-def test_every_number_of_threads(place, threads):
+def test_every_number_of_threads(place: Place, threads: int) -> None:
     data = blobs(transform=train(32))
     expected = list(DataLoader(data, 5, shuffle=True, seed=9))
     loader = place.loader(data, batch_size=5, shuffle=True, seed=9, num_workers=threads)

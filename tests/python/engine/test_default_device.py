@@ -51,11 +51,11 @@ TRANSFORMS = {
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_loader_under_another_default_device(name, workers):
+def test_a_loader_under_another_default_device(name: str, workers: int) -> None:
     """torch's own loader raises here: it draws its base seed on the default device, and reads the number."""
 
     def make() -> DataLoader:
-        options = {"num_workers": workers, "out_transform": lambda batch: batch}
+        options: dict[str, Any] = {"num_workers": workers, "out_transform": lambda batch: batch}
         return DataLoader(
             EncodedImages(pictures(COUNT), list(range(COUNT)), TRANSFORMS[name]()), 4, True, seed=3, **options
         )
@@ -88,7 +88,7 @@ def test_a_loader_under_another_default_device(name, workers):
     ids=["ints", "floats", "dicts", "arrays", "a tensor"],
 )
 @pytest.mark.parametrize("batch_size", [4, None])
-def test_targets_are_where_torchs_are(workers, labels, batch_size):
+def test_targets_are_where_torchs_are(workers: int, labels: Any, batch_size: int | None) -> None:
     """The device is set after the iterators are made, as a training loop may do: torch's workers do not see it."""
     data = EncodedImages(pictures(COUNT), labels, TRANSFORMS["plain"]())
     theirs, ours = (iter(kind(data, batch_size, num_workers=workers)) for kind in (TorchDataLoader, DataLoader))
@@ -111,7 +111,7 @@ def described(value: Any) -> str:
     return type(value).__name__
 
 
-def test_a_step_draws_on_the_device_that_it_names():
+def test_a_step_draws_on_the_device_that_it_names() -> None:
     """A sample has a CPU generator; tensors on another device use that device's generator, or none on meta."""
 
     def step(image: Any) -> torch.Tensor:
@@ -126,7 +126,7 @@ def test_a_step_draws_on_the_device_that_it_names():
     assert len(one.unique()) == one.numel()
 
 
-def test_samplers_and_ops():
+def test_samplers_and_ops() -> None:
     sizes = [(40, 30)] * COUNT
     make = lambda: [  # noqa: E731
         list(sampler.DistributedSampler(range(COUNT), num_replicas=2, rank=1, seed=4)),

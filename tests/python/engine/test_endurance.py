@@ -44,7 +44,7 @@ def data() -> EncodedImages:
 
 
 @pytest.fixture(params=["cpu", "hardware", "cuda"])
-def decoder(request) -> str:
+def decoder(request: pytest.FixtureRequest) -> str:
     if GPU:
         try:
             destination.resolve("cuda", request.param)
@@ -88,7 +88,7 @@ def epochs(loader: DataLoader) -> Iterator[tuple[int, Any]]:
 
 
 @pytest.mark.parametrize("own_stream", [False, True], ids=["default stream", "own stream"])
-def test_tensors_freed_early_on_a_busy_stream(data, decoder, own_stream):
+def test_tensors_freed_early_on_a_busy_stream(data: EncodedImages, decoder: str, own_stream: bool) -> None:
     with on(own_stream):
         loader = loader_of(data, decoder)
         expected = [quiet(loader, epoch) for epoch in (0, 1)]
@@ -102,11 +102,11 @@ def test_tensors_freed_early_on_a_busy_stream(data, decoder, own_stream):
             assert [int(one) for one in sums] == expected[epoch]
 
 
-def test_what_the_cpu_decodes_is_the_oracles(data):
+def test_what_the_cpu_decodes_is_the_oracles(data: EncodedImages) -> None:
     assert quiet(loader_of(data, "cpu")) == quiet(DataLoader(data, BATCH, seed=3))
 
 
-def test_two_loaders_at_once(data, decoder):
+def test_two_loaders_at_once(data: EncodedImages, decoder: str) -> None:
     one, other = loader_of(data, decoder), loader_of(data, decoder, num_workers=2)
     expected = [quiet(one, epoch) for epoch in (0, 1)]
     for (epoch, first), (_, second) in zip(epochs(one), epochs(other), strict=True):
@@ -119,7 +119,7 @@ def test_two_loaders_at_once(data, decoder):
 
 
 @pytest.mark.skipif(not GPU, reason="streams are a GPU's")
-def test_a_stream_that_changes(data, decoder):
+def test_a_stream_that_changes(data: EncodedImages, decoder: str) -> None:
     loader = loader_of(data, decoder)
     expected = quiet(loader)
     streams, sums = [torch.cuda.Stream() for _ in range(3)], []
@@ -136,7 +136,7 @@ def test_a_stream_that_changes(data, decoder):
 
 
 @pytest.mark.skipif(not GPU, reason="a CUDA graph needs a GPU")
-def test_graphs_captured_and_replayed_beside_the_loader(data, decoder):
+def test_graphs_captured_and_replayed_beside_the_loader(data: EncodedImages, decoder: str) -> None:
     loader = loader_of(data, decoder, prefetch_factor=8)
     expected = [quiet(loader, epoch) for epoch in (0, 1)]
     still = torch.zeros(BATCH, 3, SIZE, SIZE, device="cuda")
@@ -181,7 +181,7 @@ def clean(data: bytes) -> bool:
         return False
 
 
-def test_fuzzed_files_cost_only_themselves(decoder):
+def test_fuzzed_files_cost_only_themselves(decoder: str) -> None:
     count = 24 * max(10, BATCHES // 100)
     files = fuzzed(count)
     recipe = T.Compose([T.Resize((40, 40)), T.ToImage()])
@@ -213,7 +213,7 @@ def test_fuzzed_files_cost_only_themselves(decoder):
 
 @pytest.mark.skipif(not GPU, reason="the memory of a GPU")
 @pytest.mark.parametrize("persistent", [True, False], ids=["one loader", "a loader an epoch"])
-def test_memory_is_flat_over_twenty_epochs(data, decoder, persistent):
+def test_memory_is_flat_over_twenty_epochs(data: EncodedImages, decoder: str, persistent: bool) -> None:
     used: list[int] = []
     kept = loader_of(data, decoder)
     for epoch in range(20):
@@ -248,6 +248,6 @@ ENDS = {
 
 @pytest.mark.parametrize("rest", ENDS.values(), ids=ENDS)
 @pytest.mark.parametrize("persistent", [True, False])
-def test_processes_end_cleanly(decoder, rest, persistent):
+def test_processes_end_cleanly(decoder: str, rest: str, persistent: bool) -> None:
     script = SCRIPT.format(device=DEVICE, decoder=decoder, persistent=persistent, rest=rest)
     assert output_of(script) == ""

@@ -80,6 +80,6 @@ print(kills, len(whole), len(set(whole)) == len(whole), parts == whole)
         ("dict(batch_size=1, shuffle=True, seed=3, rank=1, world_size=2)", 4),
     ],
 )
-def test_a_hundred_kills(options, epochs):
+def test_a_hundred_kills(options: str, epochs: int) -> None:
     out = output_of(CODE.format(options=options, epochs=epochs), "-W", "ignore")
     assert out.split() == ["100", "576", "True", "True"]

@@ -11,6 +11,9 @@ import threading
 import time
 import traceback
 import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +41,7 @@ WORKERS = pytest.mark.parametrize("workers", [0, 2])
 
 
 @WORKERS
-def test_left_in_the_middle_and_iterated_again(workers):
+def test_left_in_the_middle_and_iterated_again(workers: int) -> None:
     loader, other = (DataLoader(blobs(), 3, True, seed=1, num_workers=workers) for _ in range(2))
     for _ in loader:
         break
@@ -47,7 +50,7 @@ def test_left_in_the_middle_and_iterated_again(workers):
 
 
 @WORKERS
-def test_two_loaders_and_two_iterators_at_once(workers):
+def test_two_loaders_and_two_iterators_at_once(workers: int) -> None:
     one = DataLoader(blobs(), 3, True, seed=1, num_workers=workers)
     two = DataLoader(blobs(transform=evaluation(20, 16)), 4, num_workers=workers)
     expected = [list(one.reference()), list(two.reference())]
@@ -62,7 +65,7 @@ def test_two_loaders_and_two_iterators_at_once(workers):
     assert nested == len(two) ** 2
 
 
-def test_the_memory_of_a_dropped_batch_is_not_written_any_more():
+def test_the_memory_of_a_dropped_batch_is_not_written_any_more() -> None:
     """An interrupt between two calls may drop a batch; its memory may be used for something else right after."""
     recipe = DataLoader(blobs()).recipe()
     table = core.BlobTable.of_memory(list(pictures()))
@@ -79,7 +82,7 @@ def test_the_memory_of_a_dropped_batch_is_not_written_any_more():
 
 
 @WORKERS
-def test_an_exception_in_the_loop(workers):
+def test_an_exception_in_the_loop(workers: int) -> None:
     before = threads_without_ours()
     loader = DataLoader(blobs(), 3, num_workers=workers)
     with pytest.raises(ZeroDivisionError):
@@ -91,7 +94,7 @@ def test_an_exception_in_the_loop(workers):
 
 @pytest.mark.parametrize("pillow", [False, True])
 @pytest.mark.parametrize("persistent", [False, True])
-def test_what_is_dropped_is_collected(persistent, pillow):
+def test_what_is_dropped_is_collected(persistent: bool, pillow: bool) -> None:
     """Threads end with the iterator, or with the loader if they persist, by reference counts alone."""
     before = threads_without_ours()
     gc.disable()
@@ -101,12 +104,14 @@ def test_what_is_dropped_is_collected(persistent, pillow):
         iterator = iter(loader)
         batch = next(iterator)
         assert threads() > before + 1
-        gone = [weakref.ref(iterator)]
+        gone: list[weakref.ref[Any]] = [weakref.ref(iterator)]
         del iterator
         assert gone[0]() is None
         assert persistent or eventually(lambda: threads() <= before)
-        lane = weakref.ref(loader._engine._lanes[0])
-        gone = [weakref.ref(one) for one in (loader, loader._engine)]
+        engine: Any = loader._engine
+        lane = weakref.ref(engine._lanes[0])
+        gone = [weakref.ref(one) for one in (loader, engine)]
+        del engine
         del loader, data
         assert [one() for one in gone] == [None] * 2
         assert eventually(lambda: lane() is None)  # a thread of it may be at its last job
@@ -116,29 +121,31 @@ def test_what_is_dropped_is_collected(persistent, pillow):
         gc.enable()
 
 
-def test_threads_end_with_the_epoch():
+def test_threads_end_with_the_epoch() -> None:
     before = threads_without_ours()
     loader = DataLoader(blobs(), 3, num_workers=3)
     list(loader)
     assert eventually(lambda: threads() <= before)
 
 
-def test_a_dropped_iterator_does_not_finish_what_is_in_flight():
+def test_a_dropped_iterator_does_not_finish_what_is_in_flight() -> None:
     many = EncodedImages(pictures() * 40, None, train(64))
     loader = DataLoader(many, 240, num_workers=1, prefetch_factor=4)
     iterator = iter(loader)
     next(iterator)
     engine = loader._engine
     del iterator
+    assert engine is not None
     assert {name: items for name, items, _ in engine.stages()}["read"] < 4 * 240
 
 
 @WORKERS
-def test_close(workers):
+def test_close(workers: int) -> None:
     before = threads_without_ours()
     loader = DataLoader(blobs(), 3, num_workers=workers)
     loader.close()
-    first, second = iter(loader), iter(loader)
+    first: Any = iter(loader)
+    second = iter(loader)
     next(first), next(second)
     loader.close()
     assert eventually(lambda: threads() <= before)
@@ -151,10 +158,11 @@ def test_close(workers):
     loader.close()
     with pytest.raises(StopIteration):  # it had come to its end
         next(done)
-    first.close(), first.close()
+    first.close()
+    first.close()
 
 
-def test_close_by_another_thread_wakes_who_waits(tmp_path):
+def test_close_by_another_thread_wakes_who_waits(tmp_path: Path) -> None:
     """A pipe without a writer stands for a file system that does not answer."""
     stuck = tmp_path / "stuck.jpg"
     os.mkfifo(stuck)
@@ -167,7 +175,11 @@ def test_close_by_another_thread_wakes_who_waits(tmp_path):
         frame = sys._current_frames()[main]
         return "_wait" in [one.f_code.co_name for one, _ in traceback.walk_stack(frame)]
 
-    closer = threading.Thread(target=lambda: eventually(waits) and loader.close())
+    def close() -> None:
+        if eventually(waits):
+            loader.close()
+
+    closer = threading.Thread(target=close)
     closer.start()
     with pytest.raises(RuntimeError, match="closed while a batch was awaited"):
         next(iterator)
@@ -175,8 +187,9 @@ def test_close_by_another_thread_wakes_who_waits(tmp_path):
     stuck.open("wb").close()  # lets the reader go
 
 
-def test_persistent_workers_are_the_same_threads():
-    loader = DataLoader(blobs(), 3, True, seed=1, num_workers=2, persistent_workers=True)
+def test_persistent_workers_are_the_same_threads() -> None:
+    data = blobs()
+    loader = DataLoader(data, 3, True, seed=1, num_workers=2, persistent_workers=True)
     fresh = DataLoader(blobs(), 3, True, seed=1, num_workers=2)
     engines = []
     for _ in range(3):
@@ -186,19 +199,20 @@ def test_persistent_workers_are_the_same_threads():
     for _ in loader:
         break
     assert_same(loader, [list(fresh), list(fresh)][1])
-    loader.dataset.transform = train(20)
+    data.transform = train(20)
     assert next(iter(loader))[0].shape[-1] == 32  # torch's workers keep the dataset of the first epoch
     loader.close()
     assert next(iter(loader))[0].shape[-1] == 20
 
 
 @WORKERS
-def test_a_transform_that_is_exchanged_during_an_epoch(workers):
+def test_a_transform_that_is_exchanged_during_an_epoch(workers: int) -> None:
     """With workers the running epoch keeps its transform, as in torch; the next one has the new transform."""
-    loader = DataLoader(blobs(), 3, num_workers=workers)
+    data = blobs()
+    loader = DataLoader(data, 3, num_workers=workers)
     iterator = iter(loader)
     next(iterator)
-    loader.dataset.transform = train(20)
+    data.transform = train(20)
     loader.state_dict(), loader.explain()
     assert {batch[0].shape[-1] for batch in iterator} == {32 if workers else 20}
     assert {batch[0].shape[-1] for batch in loader} == {20}
@@ -209,7 +223,7 @@ def test_a_transform_that_is_exchanged_during_an_epoch(workers):
 @pytest.mark.parametrize(
     "options", [{"seed": 3}, {"generator": torch.Generator()}, {}], ids=["seed", "generator", "neither"]
 )
-def test_copies(copied, options, tmp_path):
+def test_copies(copied: Callable[..., Any], options: dict[str, Any], tmp_path: Path) -> None:
     """A copy made in the middle of an epoch delivers the epochs after it; copy and original are independent."""
     if copied is copy.copy and "generator" in options:
         pytest.skip("a shallow copy shares the generator")
@@ -231,13 +245,13 @@ def test_copies(copied, options, tmp_path):
         assert len(list(iterator)) == len(loader) - 1
 
 
-def test_an_iterator_is_not_copied():
+def test_an_iterator_is_not_copied() -> None:
     with pytest.raises(TypeError, match="cannot be pickled; pickle the loader"):
         pickle.dumps(iter(DataLoader(blobs())))
 
 
 @pytest.mark.slow
-def test_a_thousand_loaders_leave_nothing_behind(tmp_path):
+def test_a_thousand_loaders_leave_nothing_behind(tmp_path: Path) -> None:
     data = ImageFolder(write_folder(tmp_path, 24), train(64))
 
     def one_batch(i: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ SLOT_MB = 64 * 3 * 224 * 224 * 4 / 1e6
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-def test_resident_size_is_flat_from_epoch_2_to_20(photographs, persistent, tmp_path):
+def test_resident_size_is_flat_from_epoch_2_to_20(photographs: list[Path], persistent: bool, tmp_path: Path) -> None:
     """The growth is below a fifth of one batch; a leak of one batch per epoch would add 18 batches."""
     folder = tmp_path / "class"
     folder.mkdir()
@@ -45,7 +46,7 @@ def digest(images: torch.Tensor) -> str:
 
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
-def test_who_keeps_50_batches_has_50_unchanged_batches(memory_format):
+def test_who_keeps_50_batches_has_50_unchanged_batches(memory_format: torch.memory_format) -> None:
     loader = DataLoader(blobs(), 3, True, num_workers=2, persistent_workers=True, seed=1, memory_format=memory_format)
     kept: list[Any] = []
     digests = []
@@ -53,7 +54,7 @@ def test_who_keeps_50_batches_has_50_unchanged_batches(memory_format):
         for images, _ in loader:
             kept.append(images)
             digests.append(digest(images))
-    assert loader._engine.slots >= 50
+    assert loader._engine is not None and loader._engine.slots >= 50
     assert [digest(images) for images in kept] == digests and len(set(digests)) == len(kept)
     for _ in range(3):  # these epochs must not reuse the memory of kept batches
         list(loader)
@@ -68,7 +69,7 @@ def engine_of(loader: DataLoader) -> Any:
     return loader._engine
 
 
-def test_slots_come_back_when_the_last_tensor_on_them_dies():
+def test_slots_come_back_when_the_last_tensor_on_them_dies() -> None:
     loader = DataLoader(blobs(transform=evaluation(20, 16)), 4, num_workers=1, prefetch_factor=1)
     iterator = iter(loader)
     bound = 3  # one in flight, one that the caller holds, and the one that it replaces
@@ -78,7 +79,7 @@ def test_slots_come_back_when_the_last_tensor_on_them_dies():
         lambda images: images.view(-1),
         lambda images: images.numpy(),
         lambda images: np.asarray(images)[0, 0, ::2],
-        lambda images: torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(images)),
+        lambda images: torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(images)),  # type: ignore[attr-defined]
     ]
     kept = [hold(next(iterator)[0]) for hold in holders]
     made = engine_of(loader).slots
@@ -95,7 +96,7 @@ def test_slots_come_back_when_the_last_tensor_on_them_dies():
 
 
 @pytest.mark.parametrize("prefetch", [1, 2, 5])
-def test_slots_are_bounded_by_the_prefetch(prefetch):
+def test_slots_are_bounded_by_the_prefetch(prefetch: int) -> None:
     loader = DataLoader(EncodedImages(pictures() * 5, None, train(32)), 2, num_workers=2, prefetch_factor=prefetch)
     most = 0
     for images in loader:
@@ -104,13 +105,13 @@ def test_slots_are_bounded_by_the_prefetch(prefetch):
     assert most <= prefetch + 2
 
 
-def test_inline_needs_no_more_than_what_is_held():
+def test_inline_needs_no_more_than_what_is_held() -> None:
     loader = DataLoader(EncodedImages(pictures() * 2, None, train(32)), 2)
     for _images in loader:
         assert engine_of(loader).slots <= 2
 
 
-def test_tensors_may_be_written_to():
+def test_tensors_may_be_written_to() -> None:
     """The caller owns the tensors: a write to them changes nothing else."""
     loader, other = (DataLoader(blobs(), 3, seed=1, num_workers=1) for _ in range(2))
     expected = list(other)
@@ -121,7 +122,7 @@ def test_tensors_may_be_written_to():
     assert expected[0][1].tolist() == [0, 1, 2] and loader._source.target(0) == 0
 
 
-def test_a_smaller_last_batch_and_growing_batches():
+def test_a_smaller_last_batch_and_growing_batches() -> None:
     growing = [[0], [1, 2], [3, 4, 5, 6], list(range(7, 24)), [1]]
     loader = DataLoader(blobs(), batch_sampler=growing, seed=1, num_workers=2)
     kept = list(loader)
@@ -129,7 +130,7 @@ def test_a_smaller_last_batch_and_growing_batches():
     assert [len(labels) for _, labels in kept] == [len(one) for one in growing]
 
 
-def test_a_folder_of_many_files_takes_one_string_and_two_numbers_a_file(tmp_path):
+def test_a_folder_of_many_files_takes_one_string_and_two_numbers_a_file(tmp_path: Path) -> None:
     """bench/big_list.py measures the memory for a million files."""
     root = write_folder(tmp_path, 3, 1)
     for i in range(1000):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import warnings
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -60,10 +61,10 @@ SEGMENTS = {
 }
 
 
-def outcome(kind: Any, data: Any, action: str) -> tuple[Any, list[tuple[str, str]]]:
+def outcome(kind: Any, data: Any, action: Any) -> tuple[Any, list[tuple[str, str]]]:
     """(the pixels or the error's type, the warnings)."""
     with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter(action)  # type: ignore[arg-type]
+        warnings.simplefilter(action)
         try:
             made: Any = next(iter(kind(data)))
         except Exception as error:
@@ -74,7 +75,7 @@ def outcome(kind: Any, data: Any, action: str) -> tuple[Any, list[tuple[str, str
 @pytest.mark.parametrize("unit", [None, 0, 1, 2], ids=["no JFIF", "no unit", "dpi", "dpcm"])
 @pytest.mark.parametrize("name", SEGMENTS)
 @pytest.mark.parametrize("action", ["always", "error"])
-def test_exif(name, unit, action):
+def test_exif(name: str, unit: int | None, action: str) -> None:
     data = EncodedImages([jpeg(SEGMENTS[name], unit)], None, TRANSFORM)
     theirs, ours = outcome(TorchDataLoader, data, action), outcome(DataLoader, data, action)
     assert ours[1] == theirs[1]
@@ -84,7 +85,7 @@ def test_exif(name, unit, action):
         assert ours[0] == theirs[0]
 
 
-def test_what_is_sound_stays_native():
+def test_what_is_sound_stays_native() -> None:
     for name in ("sound", "no resolution", "of an unknown type"):
         for unit in (None, 0, 1, 2):
             assert core.jpeg_header(jpeg(SEGMENTS[name], unit))["not_plain"] is None, name
@@ -92,7 +93,7 @@ def test_what_is_sound_stays_native():
         assert core.jpeg_header(jpeg(SEGMENTS["a text outside"], unit))["not_plain"] is None
 
 
-def test_real_files_stay_native(imagenet_dev: Path):
+def test_real_files_stay_native(imagenet_dev: Path) -> None:
     """At most one real file in 200 has an EXIF segment that Pillow warns of."""
     verdicts = [core.jpeg_header(path.read_bytes())["not_plain"] for path in imagenet_dev.glob("*/*")]
     assert verdicts.count("an EXIF segment that Pillow warns about") <= len(verdicts) / 200
@@ -100,7 +101,9 @@ def test_real_files_stay_native(imagenet_dev: Path):
 
 @pytest.mark.parametrize("action", ["always", "error"])
 @pytest.mark.parametrize("step", [None, lambda image: image], ids=["native", "a Python step"])
-def test_more_pixels_than_pillow_likes(monkeypatch, tmp_path, action, step):
+def test_more_pixels_than_pillow_likes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, action: str, step: Callable[..., Any] | None
+) -> None:
     """Up to twice Pillow's limit gives Pillow's own warning; more is an error with any warning filter."""
     path = tmp_path / "a.jpg"
     path.write_bytes(jpeg(unit=1))
@@ -113,7 +116,7 @@ def test_more_pixels_than_pillow_likes(monkeypatch, tmp_path, action, step):
         assert torch.is_tensor(ours[0]) or ours[0] == theirs[0]
 
 
-def test_what_is_native_never_warns():
+def test_what_is_native_never_warns() -> None:
     """Segments with bytes changed or cut at random: what the header parser accepts, Pillow opens without a warning."""
     rng = np.random.default_rng(1)
     mpf = b"MPF\0II*\0\x08\0\0\0" + struct.pack("<H", 3) + struct.pack("<HHI4s", 0xB000, 7, 4, b"0100")
@@ -126,7 +129,7 @@ def test_what_is_native_never_warns():
         marker, original = bodies[rng.integers(len(bodies))]
         body = bytearray(original)
         for _ in range(rng.integers(3)):
-            body[rng.integers(4, len(body))] = rng.choice([0, 1, 2, 4, 5, 8, 10, 40, 255, rng.integers(256)])
+            body[rng.integers(4, len(body))] = rng.choice([0, 1, 2, 4, 5, 8, 10, 40, 255, int(rng.integers(256))])
         if rng.random() < 0.2:
             del body[rng.integers(8, len(body)) :]
         data = base[:2] + bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2) + body + base[2:]

@@ -7,6 +7,9 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -42,7 +45,7 @@ CASES = pytest.mark.parametrize(
 
 
 @CASES
-def test_ctrl_c(workers, pillow):
+def test_ctrl_c(workers: int, pillow: bool) -> None:
     """KeyboardInterrupt is raised and the loader closed, though its loop has no end."""
     process = python(f"""{ENDLESS}
 made = loader({workers}, {pillow})
@@ -57,14 +60,14 @@ except KeyboardInterrupt:
     made.close()
     print("closed", len(made), flush=True)
 """)
-    assert process.stdout.readline() == "ready\n"
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
     time.sleep(0.05)  # into the middle of a batch
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=WATCHDOG_S)
     assert (process.returncode, out, err) == (0, "closed 32\n", "")
 
 
-def test_ctrl_c_while_a_file_system_does_not_answer(tmp_path):
+def test_ctrl_c_while_a_file_system_does_not_answer(tmp_path: Path) -> None:
     """next() raises at once; the thread that waits for the file ends with the process."""
     os.mkfifo(tmp_path / "stuck.jpg")
     process = python(f"""
@@ -77,13 +80,13 @@ try:
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """)
-    assert process.stdout.readline() == "ready\n"
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=WATCHDOG_S)
     assert (process.returncode, out, err) == (0, "interrupted\n", "")
 
 
-def test_timeout(tmp_path):
+def test_timeout(tmp_path: Path) -> None:
     """RuntimeError as in torch; the process can end while a thread still waits for the file."""
     os.mkfifo(tmp_path / "stuck.jpg")
     out = output_of(
@@ -102,7 +105,7 @@ except RuntimeError as error:
 
 
 @CASES
-def test_the_interpreter_ends_with_a_live_iterator(workers, pillow):
+def test_the_interpreter_ends_with_a_live_iterator(workers: int, pillow: bool) -> None:
     options = "prefetch_factor=4" if workers else "shuffle=True"
     assert (
         output_of(f"""{ENDLESS}
@@ -118,7 +121,7 @@ print("end")
     )
 
 
-def test_the_interpreter_ends_while_daemon_threads_are_in_native_code():
+def test_the_interpreter_ends_while_daemon_threads_are_in_native_code() -> None:
     """They ask for the GIL that the end of the interpreter does not give back: up to Python 3.13 that ends a thread
     by unwinding its stack, through native code as well, which must not abort the process."""
     for _ in range(3):
@@ -139,7 +142,7 @@ for _ in range(8):
         assert process.communicate(timeout=WATCHDOG_S) == ("", "") and process.returncode == 0
 
 
-def test_the_interpreter_ends_by_an_error_and_by_sys_exit():
+def test_the_interpreter_ends_by_an_error_and_by_sys_exit() -> None:
     process = python(f"{ENDLESS}\niterator = iter(loader(2, True))\nnext(iterator)\nsys.exit(3)")
     assert process.communicate(timeout=WATCHDOG_S) == ("", "") and process.returncode == 3
     process = python(f"{ENDLESS}\niterator = iter(loader(2, True))\nnext(iterator)\nraise ValueError('mine')")
@@ -147,7 +150,7 @@ def test_the_interpreter_ends_by_an_error_and_by_sys_exit():
     assert process.returncode == 1 and err.splitlines()[-1] == "ValueError: mine" and err.count("Traceback") == 1
 
 
-def test_fork_with_a_live_loader():
+def test_fork_with_a_live_loader() -> None:
     """In the child an inherited iterator raises a clear error and a new one works; the parent's iterator continues."""
     assert (
         output_of(
@@ -184,17 +187,17 @@ print("end")
     )
 
 
-def _batches_of_a_process(loader: DataLoader, queue) -> None:
+def _batches_of_a_process(loader: DataLoader, queue: Any) -> None:
     queue.put([[tensor.numpy() for tensor in batch] for batch in loader])
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_multiprocessing(method):
+def test_multiprocessing(method: str) -> None:
     """A loader that is in use here also works in another process."""
     loader = DataLoader(blobs(), 6, True, seed=3, num_workers=2)
     iterator = iter(loader)
     next(iterator)
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     queue = context.Queue()
     process = context.Process(target=_batches_of_a_process, args=(loader, queue))
     process.start()
@@ -211,12 +214,12 @@ class Inner(torch.utils.data.IterableDataset):
     def __init__(self, loader: DataLoader) -> None:
         self.loader = loader
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return (batch[1] for batch in self.loader)
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_inside_torchs_workers(live):
+def test_inside_torchs_workers(live: bool) -> None:
     loader = DataLoader(blobs(), 6, seed=3, num_workers=2)
     iterator = iter(loader) if live else None
     outer = torch.utils.data.DataLoader(Inner(loader), batch_size=None, num_workers=2)
@@ -225,14 +228,14 @@ def test_inside_torchs_workers(live):
         assert next(iterator)[1][0] == 0
 
 
-def test_dataset_of_ours_under_torchs_loader():
+def test_dataset_of_ours_under_torchs_loader() -> None:
     """A headrace dataset is map-style: torch's own worker processes can use it."""
     data = blobs(transform=train(16))
     batches = torch.utils.data.DataLoader(data, 6, num_workers=2)
     assert [batch[1].tolist() for batch in batches] == [list(range(i, i + 6)) for i in range(0, 24, 6)]
 
 
-def test_a_keyboard_interrupt_in_the_middle_leaves_the_batch_the_next_one(monkeypatch):
+def test_a_keyboard_interrupt_in_the_middle_leaves_the_batch_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal interrupts next(): the iterator then returns that batch, which the state had not counted."""
     before = threads_without_ours()
     many = EncodedImages(pictures() * 2000, None, train(8))  # a batch takes far longer than the timer
@@ -253,7 +256,7 @@ def test_a_keyboard_interrupt_in_the_middle_leaves_the_batch_the_next_one(monkey
         assert eventually(lambda: threads() <= before)
 
 
-def test_no_tool_of_the_tests_hides_a_failure():
+def test_no_tool_of_the_tests_hides_a_failure() -> None:
     """`output_of` refuses a non-zero status, output on stderr and a timeout."""
     for code in ("import sys; sys.exit(1)", "import sys; print('x', file=sys.stderr)"):
         with pytest.raises(AssertionError):

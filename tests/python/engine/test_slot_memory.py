@@ -18,12 +18,12 @@ def loader_of(**arguments: Any) -> DataLoader:
 
 
 @pytest.fixture(autouse=True)
-def nothing_left_by_others():
+def nothing_left_by_others() -> None:
     gc.collect()
     assert eventually(lambda: core.left_slot_bytes() == 0), "a loader of another test still lives"
 
 
-def test_an_epoch_leaves_its_slots_to_the_next_one():
+def test_an_epoch_leaves_its_slots_to_the_next_one() -> None:
     loader = loader_of(seed=1)
     epochs = []
     for _ in range(4):
@@ -42,7 +42,7 @@ def test_an_epoch_leaves_its_slots_to_the_next_one():
     assert torch.equal(held, copy)
 
 
-def test_a_batch_that_is_still_held_is_not_reused():
+def test_a_batch_that_is_still_held_is_not_reused() -> None:
     loader = loader_of(seed=1)
     held = list(loader)
     copies = [images.clone() for images in held]
@@ -51,7 +51,7 @@ def test_a_batch_that_is_still_held_is_not_reused():
     assert_same(held, copies)
 
 
-def test_close_and_the_end_of_the_last_loader_return_the_memory():
+def test_close_and_the_end_of_the_last_loader_return_the_memory() -> None:
     first, second = loader_of(), loader_of()
     list(first)
     list(second)
@@ -69,7 +69,7 @@ def test_close_and_the_end_of_the_last_loader_return_the_memory():
     assert core.left_slot_bytes() == 0
 
 
-def test_loaders_share_what_they_leave():
+def test_loaders_share_what_they_leave() -> None:
     """A training and a validation loader whose batches have one size need the memory of one."""
     first, second = loader_of(), loader_of()
     list(first)

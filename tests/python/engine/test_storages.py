@@ -12,6 +12,12 @@ from headrace import DataLoader, EncodedImages
 from headrace._engine.storage_pool import StoragePool
 from support import pictures, train
 
+
+def exchange_data(tensor: torch.Tensor) -> torch.Tensor:
+    tensor.data = torch.arange(6.0)
+    return tensor.sum()
+
+
 ATTEMPTS = {
     "smaller": lambda t: t.resize_(2, *t.shape[1:]).sum(),
     "smaller and back": lambda t: t.resize_(1).resize_(4, 3, 8, 8).sum(),
@@ -19,7 +25,7 @@ ATTEMPTS = {
     "freed": lambda t: t.untyped_storage().resize_(0),
     "set to another": lambda t: t.set_(torch.arange(6.0)).sum(),
     "set to nothing": lambda t: t.set_().shape,
-    "data exchanged": lambda t: setattr(t, "data", torch.arange(6.0)) or t.sum(),
+    "data exchanged": exchange_data,
     "shared": lambda t: t.share_memory_().is_shared(),
     "resizable": lambda t: t.untyped_storage().resizable(),
 }
@@ -27,7 +33,7 @@ ATTEMPTS = {
 
 @pytest.mark.parametrize("name", ATTEMPTS)
 @pytest.mark.parametrize("workers", [0, 2])
-def test_what_can_be_done_with_a_batch(name, workers):
+def test_what_can_be_done_with_a_batch(name: str, workers: int) -> None:
     """A tensor over a slot cannot grow in place: torch raises the error that it raises for tensors from its workers."""
     data = EncodedImages(pictures(4), None, train(8))
     torchs = next(iter(TorchDataLoader(data, 4, num_workers=workers)))
@@ -49,7 +55,7 @@ HOLDERS = {
 
 
 @pytest.mark.parametrize("name", HOLDERS)
-def test_what_still_holds_a_batch_keeps_it_as_it_was(name):
+def test_what_still_holds_a_batch_keeps_it_as_it_was(name: str) -> None:
     """Without workers, memory is reused, but not while anything refers to it."""
     loader = DataLoader(EncodedImages(pictures(24), None, train(8)), 4, num_workers=0, seed=1)
     held, copies = [], []
@@ -65,7 +71,7 @@ def test_what_still_holds_a_batch_keeps_it_as_it_was(name):
         assert same
 
 
-def test_memory_is_used_again_once_nothing_holds_it():
+def test_memory_is_used_again_once_nothing_holds_it() -> None:
     pool = StoragePool(2)
     address = {pool.take(1000).data_ptr() for _ in range(5)}
     assert len(address) == 1

@@ -36,7 +36,7 @@ def loaders(dataset: Any, **options: Any) -> list[DataLoader[Any]]:
 
 @pytest.mark.filterwarnings("ignore:headrace")
 @pytest.mark.parametrize("transform", [VIEWS, NAMED], ids=["list", "dict"])
-def test_failed_samples_are_left_out_or_replaced_in_every_view(transform):
+def test_failed_samples_are_left_out_or_replaced_in_every_view(transform: Any) -> None:
     dataset = broken(0, 4, 5, 6, 17, 23, transform=transform)
     for on_error, most in (("skip", 18), ("replace", 24)):
         for loader in loaders(dataset, on_error=on_error):
@@ -47,13 +47,13 @@ def test_failed_samples_are_left_out_or_replaced_in_every_view(transform):
             assert sorted({error.index for error in loader.errors}) == [0, 4, 5, 6, 17, 23]
 
 
-def test_a_device_without_threads_and_without_batches():
+def test_a_device_without_threads_and_without_batches() -> None:
     for options in ({"batch_size": 6}, {"batch_size": None}):
         expected = list(DataLoader(blobs(12, NAMED), seed=3, **options))
         assert_same(DataLoader(blobs(12, NAMED), seed=3, device="emulated", **options), expected)
 
 
-def test_an_error_is_raised_once_a_sample():
+def test_an_error_is_raised_once_a_sample() -> None:
     for loader in loaders(broken(7)):
         iterator = iter(loader)
         next(iterator)
@@ -63,7 +63,7 @@ def test_an_error_is_raised_once_a_sample():
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_one_view_that_cannot_be_made_fails_the_sample(first):
+def test_one_view_that_cannot_be_made_fails_the_sample(first: bool) -> None:
     narrow = T.Compose([T.RandomCrop((70, 30)), *TENSOR])  # some pictures are lower
     members = [narrow, train(16)] if first else [train(16), narrow]
     for loader in loaders(blobs(24, T.Views(members)), on_error="replace"):
@@ -87,7 +87,7 @@ def finished(engine: Any, flight: Any, places: list[int] | None = None) -> Any:
     return engine.tensor(flight, places)
 
 
-def test_each_view_is_a_storage_of_its_own_over_one_slot():
+def test_each_view_is_a_storage_of_its_own_over_one_slot() -> None:
     engine = engine_of(VIEWS)
     first, second = finished(engine, begun(engine))
     assert first.untyped_storage().nbytes() == first.nbytes
@@ -104,7 +104,7 @@ def test_each_view_is_a_storage_of_its_own_over_one_slot():
     engine.close()
 
 
-def test_pinned_memory_is_one_block(monkeypatch):
+def test_pinned_memory_is_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an accelerator nothing can be pinned, so plain memory takes its place."""
     empty = torch.empty
     asked = []
@@ -126,14 +126,14 @@ def test_pinned_memory_is_one_block(monkeypatch):
     slots.close()
 
 
-def test_a_selection_stays_in_the_layout():
+def test_a_selection_stays_in_the_layout() -> None:
     engine = ViewsEngine(lower(VIEWS), Layout.CHANNELS_LAST, threads=0, slots_kept=1)
     for one in finished(engine, begun(engine), [0, 3]):
         assert len(one) == 2 and one.is_contiguous(memory_format=torch.channels_last)
     engine.close()
 
 
-def test_cancelled_batches_and_closed_engines():
+def test_cancelled_batches_and_closed_engines() -> None:
     for destination in ("cpu", "emulated"):
         recipe = lower(NAMED)
         engine = make_views_engine(recipe, Layout.PLANAR, resolve(destination, "auto"), threads=2, slots_kept=2)
@@ -150,9 +150,9 @@ def test_cancelled_batches_and_closed_engines():
         engine.cancel(flight)
 
 
-def test_a_device_gives_up_what_it_began_if_a_view_cannot_begin(monkeypatch):
+def test_a_device_gives_up_what_it_began_if_a_view_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = SeparateViews(lower(VIEWS), Layout.PLANAR, resolve("emulated", "auto"), threads=1, slots_kept=2)
-    given_up = []
+    given_up: list[Any] = []
     monkeypatch.setattr(engine._parts[0], "cancel", given_up.append)
 
     def short(*arguments: Any) -> Any:
@@ -165,7 +165,7 @@ def test_a_device_gives_up_what_it_began_if_a_view_cannot_begin(monkeypatch):
     engine.close()
 
 
-def test_persistent_workers_keep_the_engine_and_threads_end():
+def test_persistent_workers_keep_the_engine_and_threads_end() -> None:
     for options in ({"num_workers": 2}, {"num_workers": 2, "device": "emulated"}):
         loader = DataLoader(blobs(12, VIEWS), 6, persistent_workers=True, **options)
         list(loader)
@@ -173,24 +173,25 @@ def test_persistent_workers_keep_the_engine_and_threads_end():
         list(loader)
         assert engine is not None and loader._engine is engine
         loader.close()
-        assert eventually(lambda engine=engine: engine.closed)
+        assert eventually(lambda engine=engine: engine.closed)  # type: ignore[misc]
         assert len(list(loader)) == 2
         del loader, engine
         gc.collect()
 
 
-def test_stats_count_samples_and_views_on_a_device():
+def test_stats_count_samples_and_views_on_a_device() -> None:
     here, _, device = loaders(blobs(24, VIEWS))
     for loader, items in ((here, 24), (device, 48)):
         list(loader)
         assert loader.stats().stages[0].items == items
 
 
-def test_a_transform_that_is_exchanged_is_used_in_the_next_epoch():
+def test_a_transform_that_is_exchanged_is_used_in_the_next_epoch() -> None:
     dataset = blobs(6, T.Views([train(32), train(16)]))
     loader = DataLoader(dataset, 6, seed=1, num_workers=1)
     assert [view.shape[-1] for view in next(iter(loader))[0]] == [32, 16]
     dataset.transform = T.Views([train(8)])
     assert [view.shape[-1] for view in next(iter(loader))[0]] == [8]
-    dataset.transform.transforms.append(train(9))
+    transforms: Any = dataset.transform.transforms
+    transforms.append(train(9))
     assert [view.shape[-1] for view in next(iter(loader))[0]] == [8, 9]

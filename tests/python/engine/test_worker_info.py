@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Sized
+from typing import Any, cast
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ class Told:
 
     def __call__(self, image: Any) -> torch.Tensor:
         info = get_worker_info()
-        words = [-1] * 4 if info is None else [info.id, info.num_workers, info.seed, len(info.dataset)]
+        words = [-1] * 4 if info is None else [info.id, info.num_workers, info.seed, len(cast(Sized, info.dataset))]
         return torch.tensor(words).view(torch.uint8).reshape(1, 1, -1)
 
 
@@ -42,7 +43,7 @@ def told(kind: type, step: Any, workers: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("step", [Told(), Drawing()], ids=["threads", "the caller's thread"])
-def test_a_step_is_told_what_torchs_workers_are(step):
+def test_a_step_is_told_what_torchs_workers_are(step: Told | Drawing) -> None:
     theirs, ours = told(TorchDataLoader, step, 2), told(DataLoader, step, 2)
     assert theirs[:, 1:2].eq(2).all() and ours[:, 1:2].eq(2).all()
     assert ours[:, 3].eq(COUNT).all()
@@ -53,11 +54,11 @@ def test_a_step_is_told_what_torchs_workers_are(step):
 
 
 @pytest.mark.parametrize("step", [Told(), Drawing()], ids=["a step", "one that draws from the whole process"])
-def test_without_workers_there_is_none(step):
+def test_without_workers_there_is_none(step: Told | Drawing) -> None:
     assert torch.equal(told(DataLoader, step, 0), told(TorchDataLoader, step, 0))
 
 
-def test_other_threads_are_told_nothing():
+def test_other_threads_are_told_nothing() -> None:
     """While a step sees itself in a worker, the main thread and the user's threads do not."""
     inside, go_on = threading.Event(), threading.Event()
 
@@ -75,7 +76,8 @@ def test_other_threads_are_told_nothing():
         EncodedImages(pictures(4), None, T.Compose([Waiting()])), 4, num_workers=1
     )  # runs the step on trial
     assert loader.native
-    go_on.clear(), inside.clear()
+    go_on.clear()
+    inside.clear()
     iterator = iter(loader)
     assert inside.wait(WATCHDOG_S)
     seen: list[Any] = [get_worker_info()]
@@ -89,7 +91,7 @@ def test_other_threads_are_told_nothing():
     assert torch.utils.data.get_worker_info is get_worker_info
 
 
-def test_torchs_own_workers_are_told_their_own():
+def test_torchs_own_workers_are_told_their_own() -> None:
     told(DataLoader, Told(), 2)  # after a headrace loader has replaced the function
     theirs = told(TorchDataLoader, Told(), 2)
     assert theirs[:, 0].reshape(-1, 4)[:, 0].tolist() == [0, 1, 0, 1, 0, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -23,21 +24,21 @@ def files() -> list[bytes]:
     return [joined(parts) for parts in campaign.seeds()]
 
 
-def test_parts_are_the_whole_file():
+def test_parts_are_the_whole_file() -> None:
     for path in campaign.CORPUS.glob("*.jpg"):
         assert joined(parts_of(path.read_bytes())) == path.read_bytes()
     with pytest.raises(ValueError, match="no marker at byte 0"):
         parts_of(b"GIF89a")
 
 
-def test_changes_depend_on_the_seed_alone_and_differ():
+def test_changes_depend_on_the_seed_alone_and_differ() -> None:
     seeds = campaign.seeds()
     made = [[joined(mutated(random.Random(n), seeds[n % len(seeds)], seeds)) for n in range(300)] for _ in range(2)]
     assert made[0] == made[1]
     assert sum(one != joined(seeds[n % len(seeds)]) for n, one in enumerate(made[0])) > 270
 
 
-def test_a_few_files(tmp_path):
+def test_a_few_files(tmp_path: Path) -> None:
     some = campaign.Campaign(11, tmp_path)
     for _ in range(3):
         some.round(64)
@@ -45,7 +46,7 @@ def test_a_few_files(tmp_path):
     assert some.files == 192 and 20 < some.refused < 180 and some.comparisons == 192 * len(core.isas())
 
 
-def test_a_pixel_and_a_verdict_that_differ_are_found(tmp_path):
+def test_a_pixel_and_a_verdict_that_differ_are_found(tmp_path: Path) -> None:
     oracle = Oracle([*files()[:4], b"\xff\xd8\xff\xd9"], "whole", 1)
     assert list(oracle.differences("scalar")) == []
     oracle.samples[2][0, 1, 1] += 1 / 256

@@ -20,6 +20,7 @@ from fuzz.chains.trial import Refused, difference, shrunk
 
 from headrace import _lowering as lowering
 from headrace._lowering.libraries import timm
+from headrace._oracle.reference import reference_sample
 
 TURNED = Chain(
     (
@@ -33,7 +34,7 @@ TURNED = Chain(
 
 @pytest.mark.pixels
 @pytest.mark.slow
-def test_a_few_chains():
+def test_a_few_chains() -> None:
     campaign = Campaign(seed=3)
     assert max(campaign.run(0, 40)) == 40
     assert campaign.failures == []
@@ -41,20 +42,20 @@ def test_a_few_chains():
     assert len(campaign.refused) < 10
 
 
-def test_a_chain_depends_on_its_number_alone():
+def test_a_chain_depends_on_its_number_alone() -> None:
     assert [chain(number, 1) for number in range(4)] == [chain(number, 1) for number in range(4)]
     assert chain(0, 1) != chain(0, 2) != chain(1, 2)
 
 
 @pytest.mark.pixels
-def test_no_difference():
+def test_no_difference() -> None:
     assert difference(TURNED) == ""
     assert eval(TURNED.snippet.partition("print")[2], {"difference": difference, "Chain": Chain, "Node": Node}) == ""
 
 
 @pytest.mark.pixels
-def test_a_value_that_differs_from_the_oracle_is_found(monkeypatch):
-    made = trial.reference_sample
+def test_a_value_that_differs_from_the_oracle_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = reference_sample
 
     def wrong(*arguments: Any) -> torch.Tensor:
         sample = made(*arguments)
@@ -66,7 +67,7 @@ def test_a_value_that_differs_from_the_oracle_is_found(monkeypatch):
 
 
 @pytest.mark.pixels
-def test_an_oracle_that_is_not_torchvisions_is_found_and_shrunk(monkeypatch):
+def test_an_oracle_that_is_not_torchvisions_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     turned = direct._PARAMETERS["RandomRotation"]
 
     def mirrored(transform: Any, steps: Any, image: Image.Image, draws: Any) -> Image.Image:
@@ -80,7 +81,7 @@ def test_an_oracle_that_is_not_torchvisions_is_found_and_shrunk(monkeypatch):
 
 
 @pytest.mark.pixels
-def test_an_error_that_only_the_oracle_raises_is_found(monkeypatch):
+def test_an_error_that_only_the_oracle_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*arguments: Any) -> None:
         raise ValueError("too small")
 
@@ -89,12 +90,12 @@ def test_an_error_that_only_the_oracle_raises_is_found(monkeypatch):
 
 
 @pytest.mark.pixels
-def test_transforms_that_draw_otherwise_than_torchvisions_are_found(monkeypatch):
+def test_transforms_that_draw_otherwise_than_torchvisions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Chain, "twins_text", "v2.Compose([v2.CenterCrop((20, 30)), v1.ToTensor()])")
     assert difference(TURNED) == "the same transforms of torchvision draw other columns"
 
 
-def test_what_is_not_native_says_why():
+def test_what_is_not_native_says_why() -> None:
     blur = Chain(
         (Node("v1.CenterCrop(9)"), Node("v1.GaussianBlur(3)"), Node("v1.ToTensor()")), "gray", (0,), 1, "scalar"
     )
@@ -102,13 +103,13 @@ def test_what_is_not_native_says_why():
         difference(blur)
 
 
-def test_shorter_chains():
+def test_shorter_chains() -> None:
     inner = Node("RandomApply", (Node("a"), Node("b")), ", p=1.0")
     found = [", ".join(map(str, nodes)) for nodes in shorter((inner, Node("c")))]
     assert found == ["c", "a, b, c", "RandomApply([b], p=1.0), c", "RandomApply([a], p=1.0), c", str(inner)]
 
 
-def test_every_native_transform_occurs():
+def test_every_native_transform_occurs() -> None:
     """One that is missing has no word in fuzz/chains/vocabulary.py."""
     texts = " ".join(chain(number, 0).text for number in range(3000))
     words = {"ProcessorTransform", "AutoAugment", *re.findall(r"\.(\w+)\(", texts)}

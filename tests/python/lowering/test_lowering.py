@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -17,19 +19,19 @@ from headrace._recipe.steps.draw_columns import Column
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
-def train(T) -> list:
+def train(T: ModuleType) -> list:
     """The usual steps of training, in headrace's, v1's or v2's classes."""
     to_tensor = [T.ToTensor()] if T.__name__.endswith(".transforms") else [T.ToImage(), T.ToDtype(torch.float32, True)]
     return [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *to_tensor, T.Normalize(MEAN, STD)]
 
 
 @pytest.fixture(params=["headrace", "v1", "v2"])
-def T(request, torchvision):
+def T(request: pytest.FixtureRequest, torchvision: ModuleType) -> ModuleType:
     homes = {"headrace": H, "v1": torchvision.transforms, "v2": torchvision.transforms.v2}
     return homes[request.param]
 
 
-def test_train_recipe(T):
+def test_train_recipe(T: ModuleType) -> None:
     recipe = lower(T.Compose(train(T)))
     assert recipe.steps == (
         S.RandomResizedCrop(224, 224, (0.08, 1.0), (0.75, 4 / 3), "bilinear", 0),
@@ -44,7 +46,7 @@ def test_train_recipe(T):
     assert len(recipe.names) == len(train(T)) and all(lowered for _, lowered in recipe.names)
 
 
-def test_one_recipe_whoever_wrote_the_transforms(torchvision):
+def test_one_recipe_whoever_wrote_the_transforms(torchvision: ModuleType) -> None:
     v1, v2 = torchvision.transforms, torchvision.transforms.v2
     ours = lower(H.Compose(train(H)))
     assert ours.fingerprint() == lower(v1.Compose(train(v1))).fingerprint()
@@ -54,7 +56,7 @@ def test_one_recipe_whoever_wrote_the_transforms(torchvision):
     assert lower(H.Compose([*train(H)[:2], *tensor])).fingerprint() == theirs.fingerprint()
 
 
-def test_everything_that_decides_pixels_is_in_the_fingerprint():
+def test_everything_that_decides_pixels_is_in_the_fingerprint() -> None:
     variants = [
         [H.CenterCrop(8), H.ToTensor()],
         [H.CenterCrop(9), H.ToTensor()],
@@ -74,16 +76,16 @@ def test_everything_that_decides_pixels_is_in_the_fingerprint():
     assert len({lower(steps, dtype=dtype).fingerprint() for dtype in (None, torch.float16, torch.bfloat16)}) == 3
 
 
-def test_the_options_of_a_centre_crop_are_in_the_fingerprint_unless_they_are_the_defaults():
+def test_the_options_of_a_centre_crop_are_in_the_fingerprint_unless_they_are_the_defaults() -> None:
     """Recipes without them keep the fingerprints that saved states of older versions hold."""
     assert repr(S.CenterCrop(8, 9)) == "CenterCrop(height=8, width=9)"
-    options = [{}, {"fill": (0, 0, 1)}, {"rounding": "down"}, {"rounding": "towards_zero"}]
+    options: list[dict[str, Any]] = [{}, {"fill": (0, 0, 1)}, {"rounding": "down"}, {"rounding": "towards_zero"}]
     recipe = lower(H.Compose([H.CenterCrop((8, 9)), H.ToTensor()]))
     made = {replace(recipe, steps=(S.CenterCrop(8, 9, **one),)).fingerprint() for one in options}
     assert len(made) == len(options) and recipe.fingerprint() in made
 
 
-def test_nesting_is_opened(torchvision):
+def test_nesting_is_opened(torchvision: ModuleType) -> None:
     v1, v2 = torchvision.transforms, torchvision.transforms.v2
     flat = lower(v2.Compose(train(v2)))
     crop, flip, image, dtype, normalize = train(v2)
@@ -93,22 +95,23 @@ def test_nesting_is_opened(torchvision):
     assert [lowered for _, lowered in recipe.names].count("nothing") == 1
 
 
-def test_a_single_transform_needs_no_compose():
+def test_a_single_transform_needs_no_compose() -> None:
     with pytest.raises(LoweringError, match="no step makes a tensor"):
         lower(H.CenterCrop(8), native_only=True)
     assert lower(nn.Sequential(H.CenterCrop(8), H.ToImage())).dtype == torch.uint8
 
 
-def test_columns_of_several_steps_follow_one_another():
+def test_columns_of_several_steps_follow_one_another() -> None:
     recipe = lower(
         H.Compose(
             [H.RandomVerticalFlip(), H.RandomCrop(20), H.RandomResizedCrop(8), H.RandomHorizontalFlip(), H.ToTensor()]
         )
     )
-    assert [step.draw for step in recipe.steps] == [0, 1, 3, 25] and len(recipe.columns) == 26
+    steps: tuple[Any, ...] = recipe.steps
+    assert [step.draw for step in steps] == [0, 1, 3, 25] and len(recipe.columns) == 26
 
 
-def test_options_of_random_crop(T):
+def test_options_of_random_crop(T: ModuleType) -> None:
     crop = T.RandomCrop((20, 30), [1, 2], True, (4, 5, 6), "constant")
     step = lower(T.Compose([crop, T.PILToTensor()])).steps[0]
     assert step == S.RandomCrop(20, 30, (1, 2, 1, 2), True, (4, 5, 6), "constant", 0)
@@ -117,7 +120,7 @@ def test_options_of_random_crop(T):
     assert step == S.RandomCrop(20, 20, (1, 2, 3, 4), False, (7, 7, 7), "edge", 0)
 
 
-def test_options_of_resize(T):
+def test_options_of_resize(T: ModuleType) -> None:
     for resize, step in (
         (T.Resize(16), S.ResizeShorter(16, None, "bilinear")),
         (T.Resize([16], max_size=20), S.ResizeShorter(16, 20, "bilinear")),
@@ -128,7 +131,7 @@ def test_options_of_resize(T):
         assert lower(T.Compose([resize, T.CenterCrop(12), T.PILToTensor()])).steps[0] == step
 
 
-def test_size_is_known_after_a_crop():
+def test_size_is_known_after_a_crop() -> None:
     recipe = lower(H.Compose([H.CenterCrop((40, 60)), H.Resize(20), H.ToTensor()]))
     assert (recipe.height, recipe.width) == (20, 30)
     recipe = lower(H.Compose([H.CenterCrop((40, 60)), H.Resize(None, max_size=30), H.ToTensor()]))
@@ -137,7 +140,7 @@ def test_size_is_known_after_a_crop():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_dtype_is_a_last_conversion(T, dtype):
+def test_dtype_is_a_last_conversion(T: ModuleType, dtype: torch.dtype) -> None:
     steps = T.Compose(train(T))
     assert torch.equal(lower(steps, dtype=dtype).lut, lower(steps).lut.to(dtype))
     raw = T.Compose([T.CenterCrop(8), T.PILToTensor()])
@@ -145,7 +148,7 @@ def test_dtype_is_a_last_conversion(T, dtype):
     assert lower(raw).dtype == lower(raw, dtype=torch.uint8).dtype == torch.uint8
 
 
-def test_pointwise_pickles_and_leaves_its_input_alone(T):
+def test_pointwise_pickles_and_leaves_its_input_alone(T: ModuleType) -> None:
     recipe = pickle.loads(pickle.dumps(lower(T.Compose(train(T)), dtype=torch.float16)))
     image = torch.arange(256, dtype=torch.uint8).repeat(3, 2, 1)
     before = image.clone()
@@ -154,19 +157,19 @@ def test_pointwise_pickles_and_leaves_its_input_alone(T):
     assert torch.equal(made[:, 0], recipe.lut) and torch.equal(made[:, 1], recipe.lut)
 
 
-def test_lowering_uses_no_random_numbers(T):
+def test_lowering_uses_no_random_numbers(T: ModuleType) -> None:
     before = torch.get_rng_state()
     lower(T.Compose(train(T)))
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_antialias_false_is_warned_of_as_on_pil_images(T):
+def test_antialias_false_is_warned_of_as_on_pil_images(T: ModuleType) -> None:
     for step in (T.Resize((8, 8), antialias=False), T.RandomResizedCrop(8, antialias=False)):
         with pytest.warns(UserWarning, match="Argument antialias is ignored"):
             lower(T.Compose([step, T.PILToTensor()]))
 
 
-def test_v2_steps_that_do_nothing_to_a_pil_image(torchvision):
+def test_v2_steps_that_do_nothing_to_a_pil_image(torchvision: ModuleType) -> None:
     T = torchvision.transforms.v2
     recipe = lower(
         T.Compose([T.ToDtype(torch.float32, scale=True), T.CenterCrop(8), T.ToPureTensor(), T.ToImage(), T.Identity()])
@@ -178,24 +181,24 @@ def test_v2_steps_that_do_nothing_to_a_pil_image(torchvision):
 class Brighter(H.ToTensor):
     """A subclass that does something else."""
 
-    def forward(self, image):
-        return super().forward(image) * 2
+    def forward(self, *inputs: Any) -> Any:
+        return super().forward(*inputs) * 2
 
 
-def hooked():
+def hooked() -> H.CenterCrop:
     crop = H.CenterCrop(8)
     crop.register_forward_hook(lambda module, args, output: output)
     return crop
 
 
-def hooked_compose():
+def hooked_compose() -> H.Compose:
     compose = H.Compose([H.CenterCrop(8), H.ToTensor()])
     compose.register_forward_pre_hook(lambda module, args: args)
     return compose
 
 
-def replaced():
-    crop = H.CenterCrop(8)
+def replaced() -> Any:
+    crop: Any = H.CenterCrop(8)
     crop.forward = lambda image: image
     return crop
 
@@ -238,7 +241,7 @@ REFUSED = [
     (hooked_compose(), r"step 1, Compose.*has forward hooks or a replaced method"),
     (H.Compose([replaced(), H.ToTensor()]), r"step 1, CenterCrop.*has forward hooks or a replaced method"),
     (H.Compose([H.CenterCrop(0), H.ToTensor()]), r"step 1, CenterCrop\(.*sizes must be positive numbers of pixels"),
-    (H.Compose([H.CenterCrop((8, 2.5)), H.ToTensor()]), r"step 1, CenterCrop\(.*'float' object cannot be interpreted"),
+    (H.Compose([H.CenterCrop((8, 2.5)), H.ToTensor()]), r"step 1, CenterCrop\(.*'float' object cannot be interpreted"),  # type: ignore[arg-type]
     (
         H.Compose([H.Resize(8, max_size=8), H.ToTensor()]),
         r"step 1, Resize\(.*must be strictly greater than the request",
@@ -262,7 +265,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("transform", "message"), REFUSED)
-def test_refusal(transform, message):
+def test_refusal(transform: Any, message: str) -> None:
     with pytest.raises(LoweringError, match=message) as info:
         lower(transform, native_only=True)
     assert isinstance(info.value, TypeError)
@@ -279,15 +282,15 @@ def test_refusal(transform, message):
         ),
     ],
 )
-def test_refusal_of_a_dtype(dtype, message):
+def test_refusal_of_a_dtype(dtype: torch.dtype, message: str) -> None:
     with pytest.raises(LoweringError, match=message):
         lower(H.Compose([H.CenterCrop(8), H.ToTensor()]), dtype=dtype, native_only=True)
 
 
-def test_refusals_of_torchvisions_own(torchvision):
+def test_refusals_of_torchvisions_own(torchvision: ModuleType) -> None:
     v1, v2 = torchvision.transforms, torchvision.transforms.v2
 
-    class MyCrop(v2.CenterCrop):
+    class MyCrop(v2.CenterCrop):  # type: ignore[name-defined]
         pass
 
     for steps, message in (

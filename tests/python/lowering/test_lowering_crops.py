@@ -41,7 +41,7 @@ def torchs(dataset: Any, batch: int) -> list[Any]:
 @pytest.mark.parametrize("name", stacks(T))
 @pytest.mark.parametrize("crop", ["FiveCrop((20, 33))", "TenCrop(32)", "TenCrop((40, 9), vertical_flip=True)"])
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_stacked_crops_are_torchvisions(torchvision: ModuleType, name, crop, wrapped):
+def test_stacked_crops_are_torchvisions(torchvision: ModuleType, name: str, crop: str, wrapped: bool) -> None:
     v1 = torchvision.transforms
     function = stacks(v1)[name]
     steps = [v1.Resize(45), eval(crop, vars(v1)), v1.Lambda(function) if wrapped else function]
@@ -59,7 +59,9 @@ def test_stacked_crops_are_torchvisions(torchvision: ModuleType, name, crop, wra
 @pytest.mark.parametrize("module", ["headrace", "v2"])
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("crop", ["FiveCrop(32)", "TenCrop((32, 41), True)"])
-def test_tuples_of_crops_are_lists_of_batches(torchvision, module, device, crop):
+def test_tuples_of_crops_are_lists_of_batches(
+    torchvision: ModuleType, module: str, device: str | None, crop: str
+) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     home = T if module == "headrace" else torchvision.transforms.v2
@@ -76,7 +78,9 @@ def test_tuples_of_crops_are_lists_of_batches(torchvision, module, device, crop)
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.uint8])
-def test_random_steps_before_the_crops_draw_once(layout, device, dtype):
+def test_random_steps_before_the_crops_draw_once(
+    layout: torch.memory_format, device: str | None, dtype: torch.dtype
+) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     last = T.PILToTensor() if dtype == torch.uint8 else TO_TENSOR
@@ -92,7 +96,7 @@ def test_random_steps_before_the_crops_draw_once(layout, device, dtype):
         assert torch.equal(crops[:, :5, ..., 8:24, :].flip(-1)[:, 4], crops[:, 9, ..., 8:24, :])  # the mirrored centre
 
 
-def test_samples_of_a_collate_fn_are_torchs():
+def test_samples_of_a_collate_fn_are_torchs() -> None:
     """A user's collate_fn gets a tuple of crops, or the stacked tensor."""
     for end in (T.ToTensor(), lambda crops: torch.stack([TO_TENSOR(crop) for crop in crops])):
         dataset = blobs(4, T.Compose([T.Resize(50), T.FiveCrop(32), end]))
@@ -104,7 +108,7 @@ def test_samples_of_a_collate_fn_are_torchs():
             assert same([list(one) for one in ours], [list(one) for one in theirs])
 
 
-def test_without_batches():
+def test_without_batches() -> None:
     for end in (T.ToTensor(), lambda crops: torch.stack([TO_TENSOR(crop) for crop in crops])):
         dataset = blobs(3, T.Compose([T.Resize(50), T.FiveCrop(32), end]))
         loader = DataLoader(dataset, None)
@@ -113,7 +117,7 @@ def test_without_batches():
         assert same([list(one[0]) for one in ours], [list(one[0]) for one in theirs])
 
 
-def test_a_small_image_raises_torchvisions_words():
+def test_a_small_image_raises_torchvisions_words() -> None:
     dataset = blobs(4, T.Compose([T.Resize((20, 30)), T.FiveCrop(21), T.ToTensor()]))
     with pytest.raises(ValueError, match=r"Requested crop size \(21, 21\) is bigger than input size \(20, 30\)"):
         dataset[0]
@@ -121,7 +125,7 @@ def test_a_small_image_raises_torchvisions_words():
         list(DataLoader(dataset, 2))
 
 
-def test_lowered_steps_and_names():
+def test_lowered_steps_and_names() -> None:
     recipe = lower(T.Compose([T.Resize((9, 9)), T.TenCrop((3, 4)), TO_TENSOR]))
     assert (recipe.packing, len(recipe.views), len(recipe.columns)) == ("tuple", 10, 1)
     assert [len(view.steps) for view in recipe.views] == [2] * 5 + [3] * 5
@@ -131,7 +135,7 @@ def test_lowered_steps_and_names():
     assert stacked.fingerprint() != recipe.fingerprint()
 
 
-def test_changed_transforms_of_a_function_are_followed():
+def test_changed_transforms_of_a_function_are_followed() -> None:
     normalize = T.Normalize([0.5] * 3, [0.5] * 3)
     end = lambda crops: torch.stack([normalize(TO_TENSOR(crop)) for crop in crops])  # noqa: E731
     dataset = blobs(4, T.Compose([T.Resize(50), T.FiveCrop(32), end]))
@@ -148,19 +152,19 @@ def recognised(function: Any) -> list[str] | None:
     return None if made is None else [type(one).__name__ for one in made]
 
 
-def test_functions_that_are_recognised():
+def test_functions_that_are_recognised() -> None:
     assert recognised(lambda crops: torch.stack([T.ToTensor()(crop) for crop in crops])) == ["ToTensor"]
     assert recognised(stacks(T)["free names"]) == ["ToTensor", "Normalize"]
 
-    def named(crops):
+    def named(crops: Any) -> torch.Tensor:
         return torch.stack([SHUT(TO_TENSOR(crop)) for crop in crops])
 
     assert recognised(named) == ["ToTensor", "Normalize"]
 
 
-def test_functions_that_do_something_else():
+def test_functions_that_do_something_else() -> None:
     other, mixed = [TO_TENSOR], {"stack": torch.cat}
-    functions = [
+    functions: list[Any] = [
         lambda crops: torch.stack([TO_TENSOR(crop) for crop in crops], 1),
         lambda crops: torch.stack([TO_TENSOR(crop) for crop in crops], dim=0),
         lambda crops: torch.cat([TO_TENSOR(crop) for crop in crops]),
@@ -187,20 +191,22 @@ def test_functions_that_do_something_else():
             lower(T.Compose([T.Resize(50), T.FiveCrop(32), one]))
 
 
-def test_functions_compiled_apart_from_their_imports_are_recognised():
+def test_functions_compiled_apart_from_their_imports_are_recognised() -> None:
     """As in a notebook: up to Python 3.11 they read the function of a module as a method."""
     names = {"torch": torch, "T": T}
     function = eval("lambda crops: torch.stack([T.ToTensor()(crop) for crop in crops])", names)
-    (made,) = stacked_by(function)
+    steps = stacked_by(function)
+    assert steps is not None
+    (made,) = steps
     assert isinstance(made, T.ToTensor)
 
 
-def test_another_torch_is_not_recognised():
+def test_another_torch_is_not_recognised() -> None:
     function = eval("lambda crops: torch.stack([f(c) for c in crops])", {"torch": T, "f": TO_TENSOR})
     assert recognised(function) is None
 
 
-def test_steps_that_change_one_crop_only_are_refused(torchvision):
+def test_steps_that_change_one_crop_only_are_refused(torchvision: ModuleType) -> None:
     v1, v2 = torchvision.transforms, torchvision.transforms.v2
     floats = v2.ToDtype(torch.float32, scale=True)
     for home, behind, why in (

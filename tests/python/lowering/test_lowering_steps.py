@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -11,14 +13,15 @@ import headrace.transforms as H
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.draw_columns import Column
+from headrace._recipe.steps.recipe import Recipe
 
 
-def steps_of(T, *steps) -> tuple:
+def steps_of(T: ModuleType, *steps: Any) -> tuple:
     """What the steps are lowered to before a crop."""
     return lower(T.Compose([*steps, T.CenterCrop(8), T.PILToTensor()]), native_only=True).steps[:-1]
 
 
-def test_color_jitter(T):
+def test_color_jitter(T: ModuleType) -> None:
     recipe = lower(T.Compose([T.ColorJitter(0.4, (0.5, 3), 0.2, 0.1), T.CenterCrop(8), T.PILToTensor()]))
     branches = ((S.Brightness(0),), (S.Contrast(1),), (S.Saturation(2),), (S.Hue(3),))
     assert recipe.steps[0] == S.Shuffled(branches, 4)
@@ -28,7 +31,7 @@ def test_color_jitter(T):
     assert steps_of(T, T.Grayscale(), T.ColorJitter(0.4, hue=0.1)) == (S.Grayscale(1), S.Brightness(0))
 
 
-def test_choices_at_times(T):
+def test_choices_at_times(T: ModuleType) -> None:
     assert steps_of(T, T.RandomGrayscale(0.2)) == (S.When(0.2, (S.Grayscale(3),), 0),)
     assert steps_of(T, T.Grayscale(), T.RandomGrayscale(0.2)) == (S.Grayscale(1),)
     assert steps_of(T, T.RandomPosterize(3, 0.1), T.RandomSolarize(128)) == (
@@ -42,7 +45,7 @@ def test_choices_at_times(T):
     assert steps_of(T, T.RandomApply([torch.nn.Identity()], 0.3)) == ()
 
 
-def test_shares_of_a_choice(T):
+def test_shares_of_a_choice(T: ModuleType) -> None:
     flip, identity = T.RandomHorizontalFlip, torch.nn.Identity
     (step,) = steps_of(T, T.RandomChoice([flip(), identity(), flip(), flip()], [1, 2, 1, 0]))
     branches = ((S.HorizontalFlip(0.5, 0),), (), (S.HorizontalFlip(0.5, 1),), (S.HorizontalFlip(0.5, 2),))
@@ -53,7 +56,7 @@ def test_shares_of_a_choice(T):
     assert steps_of(T, T.RandomChoice([identity(), identity()])) == ()
 
 
-def test_orders(T):
+def test_orders(T: ModuleType) -> None:
     flips = [T.RandomHorizontalFlip(), torch.nn.Identity(), T.RandomVerticalFlip()]
     branches = ((S.HorizontalFlip(0.5, 0),), (S.VerticalFlip(0.5, 1),))
     assert steps_of(T, T.RandomOrder(flips)) == (S.Shuffled(branches, 2),)
@@ -62,7 +65,7 @@ def test_orders(T):
         steps_of(T, T.RandomOrder([T.RandomInvert() for _ in range(19)]))
 
 
-def test_size_is_known_where_every_way_has_it(T):
+def test_size_is_known_where_every_way_has_it(T: ModuleType) -> None:
     known = [
         [T.RandomApply([T.CenterCrop(40)]), T.CenterCrop(30)],
         [T.CenterCrop(30), T.RandomApply([T.RandomCrop(30, 4), T.RandomInvert()])],
@@ -87,27 +90,27 @@ def test_size_is_known_where_every_way_has_it(T):
             lower(T.Compose([*steps, T.PILToTensor()]), native_only=True)
 
 
-def test_erasing(T):
+def test_erasing(T: ModuleType) -> None:
     end = [T.PILToTensor(), T.RandomHorizontalFlip(), T.ConvertImageDtype(torch.float32)]
     recipe = lower(T.Compose([T.CenterCrop(8), *end, T.RandomErasing(0.3, (0.1, 0.2), (0.5, 2), 4)]))
     assert recipe.steps[2] == S.Erase(0.3, (4.0, 4.0, 4.0), 1, 1) and len(recipe.columns) == 24
     ratio = Column(-math.log(2), math.log(2), exp=True)
     assert recipe.columns[1:] == (Column(), *(Column(0.1, 0.2), ratio) * 10, Column(), Column())
-    assert recipe.erased.tolist() == [[4.0, 4.0, 4.0]]
+    assert recipe.erased is not None and recipe.erased.tolist() == [[4.0, 4.0, 4.0]]
     assert lower(T.Compose([T.CenterCrop(8), *end])).erased is None
 
 
-def test_an_integer_tensor_is_erased_as_torch_casts(T):
+def test_an_integer_tensor_is_erased_as_torch_casts(T: ModuleType) -> None:
     erase = T.RandomErasing(value=(-0.7, 254.9, 3))
     recipe = lower(T.Compose([T.CenterCrop(8), T.PILToTensor(), erase]))
-    assert recipe.dtype == torch.uint8 and recipe.erased.tolist() == [[0, 254, 3]]
-    assert lower(T.Compose([T.CenterCrop(8), T.PILToTensor(), erase]), dtype=torch.float16).erased.tolist() == [
-        [0, 254, 3]
-    ]
+    halves = lower(T.Compose([T.CenterCrop(8), T.PILToTensor(), erase]), dtype=torch.float16)
+    assert recipe.dtype == torch.uint8
+    for one in (recipe, halves):
+        assert one.erased is not None and one.erased.tolist() == [[0, 254, 3]]
 
 
-def test_what_is_erased_is_in_the_fingerprint(T):
-    def recipe(*end):
+def test_what_is_erased_is_in_the_fingerprint(T: ModuleType) -> None:
+    def recipe(*end: Any) -> Recipe:
         return lower(T.Compose([T.CenterCrop(8), T.PILToTensor(), T.ConvertImageDtype(torch.float32), *end]))
 
     noughts, sevens, normalize = T.RandomErasing(), T.RandomErasing(value=7), T.Normalize([0.5] * 3, [0.5] * 3)
@@ -115,7 +118,7 @@ def test_what_is_erased_is_in_the_fingerprint(T):
     assert len({one.fingerprint() for one in recipes}) == len(recipes)
 
 
-def test_explained_on_one_line(T):
+def test_explained_on_one_line(T: ModuleType) -> None:
     steps = [
         T.RandomApply([T.ColorJitter(0.4, 0.4), T.RandomInvert()], 0.8),
         T.RandomChoice([T.Pad(2), torch.nn.Identity()], [3, 1]),
@@ -147,7 +150,7 @@ OURS = [
 
 
 @pytest.mark.parametrize("call", OURS)
-def test_ours_are_lowered_as_torchvisions(torchvision, call):
+def test_ours_are_lowered_as_torchvisions(torchvision: ModuleType, call: str) -> None:
     recipes = []
     for home in (H, torchvision.transforms.v2):
         end = [home.CenterCrop(9), home.PILToTensor(), home.RandomErasing(0.4, value=(1, 2, 3))]
@@ -155,7 +158,7 @@ def test_ours_are_lowered_as_torchvisions(torchvision, call):
     assert recipes[0] == recipes[1] and recipes[0].fingerprint() == recipes[1].fingerprint()
 
 
-def test_refusals(T):
+def test_refusals(T: ModuleType) -> None:
     tensor = [T.CenterCrop(8), T.PILToTensor()]
     for steps, message in (
         ([*tensor, T.GaussianBlur(3)], r"step 3, GaussianBlur\(.*with no native twin; put it before PILToTensor"),
@@ -202,7 +205,7 @@ def test_refusals(T):
         assert len(str(info.value).splitlines()) == 1
 
 
-def test_refusals_of_v1(torchvision):
+def test_refusals_of_v1(torchvision: ModuleType) -> None:
     T = torchvision.transforms
     for step, message in (
         (T.Pad(1.5), r"step 1, Pad\(.*cannot be interpreted as an integer"),
@@ -214,7 +217,7 @@ def test_refusals_of_v1(torchvision):
             lower(T.Compose([step]), native_only=True)
 
 
-def test_a_method_replaced_on_the_object_is_refused(T):
+def test_a_method_replaced_on_the_object_is_refused(T: ModuleType) -> None:
     for make in (lambda: T.ColorJitter(0.4), lambda: T.RandomErasing(), lambda: T.RandomApply([T.Pad(1)])):
         transform = make()
         transform.forward = lambda image: image

@@ -20,7 +20,7 @@ def draws_of(step: Any) -> set[int]:
     return set(range(step.draw, step.draw + 22))
 
 
-def test_each_view_has_columns_of_its_own():
+def test_each_view_has_columns_of_its_own() -> None:
     recipe = lower(T.Views([train(32), train(16)]))
     first, second = recipe.views
     assert (first.height, second.height) == (32, 16)
@@ -30,7 +30,7 @@ def test_each_view_has_columns_of_its_own():
     assert first.steps == lower(train(32)).steps  # the first view draws what its transform alone draws
 
 
-def test_common_steps_draw_once():
+def test_common_steps_draw_once() -> None:
     common = T.RandomResizedCrop(64)
     recipe = lower(T.Compose([common, T.Views([T.Compose([T.RandomCrop(24), *TENSOR]), T.ToTensor()])]))
     first, second = recipe.views
@@ -45,7 +45,7 @@ def test_common_steps_draw_once():
     ]
 
 
-def test_common_steps_may_make_the_tensor():
+def test_common_steps_may_make_the_tensor() -> None:
     common = [T.Resize((40, 40)), *TENSOR]
     recipe = lower(T.Compose([*common, T.Views([T.RandomErasing(), T.RandomHorizontalFlip()])]))
     assert [len(view.steps) for view in recipe.views] == [2, 2]
@@ -53,7 +53,7 @@ def test_common_steps_may_make_the_tensor():
     assert all(torch.equal(view.lut, lower(T.Compose(common)).lut) for view in recipe.views)
 
 
-def test_views_may_differ_in_all_that_a_recipe_has():
+def test_views_may_differ_in_all_that_a_recipe_has() -> None:
     recipe = lower(
         T.Views({"gray": T.Compose([T.Resize((9, 8)), T.Grayscale(), T.PILToTensor()]), "colour": train(16)})
     )
@@ -63,7 +63,7 @@ def test_views_may_differ_in_all_that_a_recipe_has():
     assert [view.dtype for view in both.views] == [torch.bfloat16] * 2
 
 
-def test_recipes_differ_with_any_view():
+def test_recipes_differ_with_any_view() -> None:
     def of(*sizes: int) -> Any:
         return lower(T.Views([train(size) for size in sizes]))
 
@@ -94,20 +94,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_native_is_torchs_with_a_reason(name: str):
+def test_what_is_not_native_is_torchs_with_a_reason(name: str) -> None:
     transform, words = REFUSED[name]
     with pytest.raises(LoweringError, match=words):
         lower(transform)
 
 
-def test_hooks_are_not_skipped():
+def test_hooks_are_not_skipped() -> None:
     views = T.Views([train(8)])
     views.register_forward_hook(lambda module, inputs, output: output)
     with pytest.raises(LoweringError, match="forward hooks"):
         lower(views)
 
 
-def test_a_subclass_is_not_taken_for_views():
+def test_a_subclass_is_not_taken_for_views() -> None:
     class Reversed(T.Views):
         def forward(self, *inputs: Any) -> Any:
             return super().forward(*inputs)[::-1]
@@ -115,7 +115,7 @@ def test_a_subclass_is_not_taken_for_views():
     assert not DataLoader(blobs(4, Reversed([train(8), train(16)]))).native
 
 
-def test_torch_delivers_what_is_refused():
+def test_torch_delivers_what_is_refused() -> None:
     own = T.Compose([T.CenterCrop(8), nn.Identity(), lambda image: image, T.ToTensor()])
     dataset = blobs(6, T.Views([T.Compose([T.CenterCrop(16), T.ToTensor()]), own]))
     loader = DataLoader(dataset, 3)
@@ -125,7 +125,7 @@ def test_torch_delivers_what_is_refused():
         assert torch.equal(views[1][0], dataset[3 * number][0][1]) and labels[0] == 3 * number
 
 
-def test_explain_lists_each_view():
+def test_explain_lists_each_view() -> None:
     text = str(DataLoader(blobs(6, T.Views([train(8), train(16)])), 3).explain())
     assert "2, one decode for all" in text
     assert "output, view 1" in text and "(3, 8, 8)" in text and "(3, 16, 16)" in text

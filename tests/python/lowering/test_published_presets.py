@@ -20,10 +20,11 @@ pytestmark = pytest.mark.slow
 def assert_native(transform: Any) -> None:
     """Asserts that a preset is native, and that batches equal what it makes of Pillow's images."""
     lower(transform, native_only=True, may_vary=True)
-    loader = DataLoader(blobs(2, transform), 1)
+    data = blobs(2, transform)
+    loader = DataLoader(data, 1)
     assert loader.native
     for k, (images, _) in enumerate(loader):
-        expected = transform(loader._source.image(k))
+        expected = transform(data.image(k))
         assert images.dtype == expected.dtype and torch.equal(images[0], expected)
 
 
@@ -42,7 +43,7 @@ def presets(torchvision: ModuleType, kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "least"), [("ImageClassification", 25), ("SemanticSegmentation", 1), ("ObjectDetection", 1)]
 )
-def test_torchvisions_weights(torchvision, kind, least):
+def test_torchvisions_weights(torchvision: ModuleType, kind: str, least: int) -> None:
     found = presets(torchvision, kind)
     assert len(found) >= least
     for transform in found.values():
@@ -50,12 +51,12 @@ def test_torchvisions_weights(torchvision, kind, least):
 
 
 @pytest.mark.pixels
-def test_a_segmentation_preset_without_resize(torchvision):
+def test_a_segmentation_preset_without_resize(torchvision: ModuleType) -> None:
     preset = importlib.import_module("torchvision.transforms._presets").SemanticSegmentation
     assert_native(preset(resize_size=None))
 
 
-def test_videos_have_no_native_preset(torchvision):
+def test_videos_have_no_native_preset(torchvision: ModuleType) -> None:
     """They take tensors of several frames, not images."""
     for kind in ("VideoClassification", "OpticalFlow"):
         for transform in presets(torchvision, kind).values():
@@ -69,7 +70,7 @@ def lower_leaves(transform: Any) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.pixels
-def test_timms_weights(torchvision):
+def test_timms_weights(torchvision: ModuleType) -> None:
     """All different configurations of timm's weights, for evaluation: crops, squashes, borders."""
     pytest.importorskip("timm", exc_type=ImportError)
     with warnings.catch_warnings():

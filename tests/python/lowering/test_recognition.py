@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,11 +19,11 @@ TINY = T.Compose([T.Resize((8, 8)), *TENSOR])
 
 
 @pytest.fixture
-def root(tmp_path) -> Path:
+def root(tmp_path: Path) -> Path:
     return write_folder(tmp_path)
 
 
-def test_torchvisions_folder_gives_what_ours_gives(torchvision, root):
+def test_torchvisions_folder_gives_what_ours_gives(torchvision: ModuleType, root: Path) -> None:
     theirs, ours = (
         DataLoader(kind(root, train(24), lambda label: label + 10), 5, True, seed=1, num_workers=1)
         for kind in (torchvision.datasets.ImageFolder, ImageFolder)
@@ -32,7 +33,7 @@ def test_torchvisions_folder_gives_what_ours_gives(torchvision, root):
     assert_same(ours, expected)
 
 
-def test_its_transforms_can_be_exchanged(torchvision, root):
+def test_its_transforms_can_be_exchanged(torchvision: ModuleType, root: Path) -> None:
     folder = torchvision.datasets.ImageFolder(root, train(24))
     loader = DataLoader(folder, 24)
     folder.transform, folder.target_transform = TINY, lambda label: label - 5
@@ -44,20 +45,20 @@ def test_its_transforms_can_be_exchanged(torchvision, root):
     assert not loader.native and "cannot be stacked" in str(loader.explain())
 
 
-def test_a_subclass_that_only_finds_its_files_otherwise(torchvision, root):
-    class Reversed(torchvision.datasets.ImageFolder):
+def test_a_subclass_that_only_finds_its_files_otherwise(torchvision: ModuleType, root: Path) -> None:
+    class Reversed(torchvision.datasets.ImageFolder):  # type: ignore[name-defined]
         def find_classes(self, directory: Any) -> tuple[list[str], dict[str, int]]:
             classes, _ = super().find_classes(directory)
             return classes[::-1], {name: i for i, name in enumerate(classes[::-1])}
 
-    loader = DataLoader(Reversed(root, TINY), 5)
+    loader: DataLoader = DataLoader(Reversed(root, TINY), 5)
     assert_same(loader, loader.reference())
     assert next(iter(loader))[1].tolist() == [2] * 5
     assert loader._source.location(0).endswith("class_0/0000.jpg")
 
 
-def test_what_overrides_what_would_not_be_called_is_handed_to_torch(torchvision, root):
-    class Indexed(torchvision.datasets.ImageFolder):
+def test_what_overrides_what_would_not_be_called_is_handed_to_torch(torchvision: ModuleType, root: Path) -> None:
+    class Indexed(torchvision.datasets.ImageFolder):  # type: ignore[name-defined]
         def __getitem__(self, index: int) -> Any:
             return super().__getitem__(index), index
 
@@ -91,7 +92,7 @@ def test_what_overrides_what_would_not_be_called_is_handed_to_torch(torchvision,
         assert re.search(words, str(loader.explain()).splitlines()[0])
 
 
-def test_a_dataset_of_ones_own_that_says_both(root):
+def test_a_dataset_of_ones_own_that_says_both(root: Path) -> None:
     class Decrypted(EncodedImages):
         def read(self, index: int) -> bytes:
             return super().read(index)[::-1]
@@ -103,12 +104,13 @@ def test_a_dataset_of_ones_own_that_says_both(root):
     assert_same(loader, loader.reference())
 
 
-def test_other_loaders_and_backends_are_handed_to_torch(torchvision, root):
+def test_other_loaders_and_backends_are_handed_to_torch(torchvision: ModuleType, root: Path) -> None:
     folder = torchvision.datasets.ImageFolder
     with pytest.raises(NotNative, match=r"opens files its own way; .* leave loader out"):
         as_source(folder(root, TINY, loader=lambda path: torch.zeros(3)))
-    own = DataLoader(folder(root, None, loader=lambda path: torch.full((1,), len(path))), 24)
-    assert_same(own, [[torch.full((24, 1), len(own.dataset.samples[0][0])), torch.arange(3).repeat_interleave(8)]])
+    lengths = folder(root, None, loader=lambda path: torch.full((1,), len(path)))
+    own: DataLoader = DataLoader(lengths, 24)
+    assert_same(own, [[torch.full((24, 1), len(lengths.samples[0][0])), torch.arange(3).repeat_interleave(8)]])
     pil = DataLoader(folder(root, TINY, loader=torchvision.datasets.folder.pil_loader), 24)
     assert_same(pil, pil.reference())
     torchvision.set_image_backend("accimage")
@@ -129,13 +131,13 @@ def test_other_loaders_and_backends_are_handed_to_torch(torchvision, root):
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_what_is_not_known_is_named(dataset):
+def test_what_is_not_known_is_named(dataset: Any) -> None:
     with pytest.raises(
         NotNative, match=rf"does not know [\w.]+\.{type(dataset).__qualname__}; it reads headrace.ImageFolder, "
     ):
         as_source(dataset)
 
 
-def test_the_bare_base_class():
+def test_the_bare_base_class() -> None:
     with pytest.raises(NotImplementedError):
         len(BlobDataset(None, None, None))

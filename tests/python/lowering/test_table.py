@@ -115,7 +115,8 @@ def tried(cls: type, library: str) -> Row:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         transform = eval(f"cls({arguments})", {"cls": cls, "torch": torch, "X": [H.RandomInvert(), H.RandomInvert()]})
-    before, after = [H.Resize((8, 8))], [H.CenterCrop(8), H.ToTensor()]
+    before: list[Any] = [H.Resize((8, 8))]
+    after: list[Any] = [H.CenterCrop(8), H.ToTensor()]
     if name in ON_TENSORS:
         before, after = [*before, H.ToTensor()], []
     return outcome(H.Compose([*before, transform, *([] if name in CONVERTERS else after)]))

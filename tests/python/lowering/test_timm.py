@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -25,19 +27,19 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def feeder(timm, monkeypatch) -> Feeder:
+def feeder(timm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Feeder:
     feeder = Feeder(monkeypatch)
     feeder.feed_timm()
     return feeder
 
 
 @pytest.fixture(scope="module")
-def no_slivers(images) -> list[Image.Image]:
+def no_slivers(images: list[Image.Image]) -> list[Image.Image]:
     """Images without slivers: timm's crop of a sliver can round to no pixels, which Pillow makes black."""
     return [image for image in images if min(image.size) > 4 and max(image.size) / min(image.size) < 30]
 
 
-TRAINING = [
+TRAINING: list[dict[str, Any]] = [
     {},
     {"interpolation": "bicubic", "scale": (0.3, 1), "ratio": (0.5, 1.5)},
     {"interpolation": "random"},
@@ -56,7 +58,7 @@ TRAINING = [
     {"train_crop_mode": "rkrc", "interpolation": "random", "input_size": (3, 40, 24), "scale": (0.3, 1.5)},
     {"interpolation": "lanczos", "re_prob": 0.3, "re_num_splits": 2},
 ]
-EVALUATION = [
+EVALUATION: list[dict[str, Any]] = [
     {},
     {"crop_pct": 1.0, "interpolation": "bicubic"},
     {"crop_border_pixels": 2},
@@ -73,19 +75,22 @@ CALLS = [{"is_training": True, **options} for options in TRAINING] + EVALUATION
 
 
 @pytest.mark.parametrize("options", CALLS, ids=str)
-def test_create_transform(timm, feeder, no_slivers, options):
+def test_create_transform(
+    timm: ModuleType, feeder: Feeder, no_slivers: list[Image.Image], options: dict[str, Any]
+) -> None:
     assert_equal_on(no_slivers, feeder, timm.create_transform(**{"input_size": 28, **options}), 8)
 
 
-def test_random_interpolation_is_one_of_two_crops_in_the_same_columns(timm):
+def test_random_interpolation_is_one_of_two_crops_in_the_same_columns(timm: ModuleType) -> None:
     transform = timm.create_transform(28, is_training=True, interpolation="random", color_jitter=None)
     recipe = lower(transform)
     crops = [S.RandomResizedCrop(28, 28, (0.08, 1.0), (0.75, 4 / 3), name, 0) for name in ("bilinear", "bicubic")]
     assert recipe.steps[0] == S.OneOf(((crops[0],), (crops[1],)), (0.5, 1.0), 22)
-    assert [step.draw for step in recipe.steps] == [22, 23]
+    steps: tuple[Any, ...] = recipe.steps
+    assert [step.draw for step in steps] == [22, 23]
 
 
-def test_lowered_as_torchvisions(timm, torchvision):
+def test_lowered_as_torchvisions(timm: ModuleType, torchvision: ModuleType) -> None:
     T = torchvision.transforms
     theirs = lower(timm.create_transform(28, is_training=True, color_jitter=0.4))
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -93,7 +98,7 @@ def test_lowered_as_torchvisions(timm, torchvision):
     assert theirs.fingerprint() == lower(T.Compose([*ours, T.Normalize(mean, std)])).fingerprint()
 
 
-def test_center_crop_or_pad(timm, feeder, images):
+def test_center_crop_or_pad(timm: ModuleType, feeder: Feeder, images: list[Image.Image]) -> None:
     modes = [(0, "edge"), (0, "reflect"), (0, "symmetric")]
     for fill, mode in [
         (0, "constant"),
@@ -107,18 +112,19 @@ def test_center_crop_or_pad(timm, feeder, images):
 
 
 @pytest.mark.parametrize("longest", [0, 0.3, 1])
-def test_resize_keep_ratio(timm, images, longest):
+def test_resize_keep_ratio(timm: ModuleType, images: list[Image.Image], longest: float) -> None:
     """Its size is that of the oracle for every size of an image, also where the quotient is half a pixel."""
     t = timm.transforms
     resize = t.ResizeKeepRatio((20, 30), longest)
     step = lower(Compose([resize, t.CenterCropOrPad(9), t.MaybePILToTensor()]), native_only=True).steps[0]
+    assert isinstance(step, S.ResizeKeepRatio)
     for height, width in itertools.product(range(1, 70), range(1, 70)):
         image = Image.new("L", (width, height))
         expected = t.ResizeKeepRatio.get_params(image, (20, 30), float(longest))
         assert list(boxes.resize_keep_ratio(height, width, (step.height, step.width), step.longest)) == expected
 
 
-def test_the_size_behind_a_padding_that_no_image_exceeds(timm):
+def test_the_size_behind_a_padding_that_no_image_exceeds(timm: ModuleType) -> None:
     """The images' sizes vary before it; a resize whose longer edge has a limit bounds them."""
     pad = timm.transforms.RandomPad((30, 40))
     for most, size in ((30, (30, 40)), (31, None), (None, None)):
@@ -129,14 +135,14 @@ def test_the_size_behind_a_padding_that_no_image_exceeds(timm):
     assert_same(loader, list(loader.reference()))
 
 
-def test_random_interpolation_of_resize_keep_ratio(timm):
+def test_random_interpolation_of_resize_keep_ratio(timm: ModuleType) -> None:
     t = timm.transforms
     steps = [t.ResizeKeepRatio(28, interpolation="random"), t.CenterCropOrPad(28), t.MaybePILToTensor()]
     ways = [S.ResizeKeepRatio(28, 28, 0.0, name) for name in ("bilinear", "bicubic")]
     assert lower(Compose(steps)).steps[0] == S.OneOf(((ways[0],), (ways[1],)), (0.5, 1.0), 0)
 
 
-def test_native_batches_of_its_evaluation(timm, place: Place):
+def test_native_batches_of_its_evaluation(timm: ModuleType, place: Place) -> None:
     """The core's rounding is the oracle's, which is timm's; in memory, and with the device's kernel."""
     for options in EVALUATION:
         dataset = blobs(12, timm.create_transform(**{"input_size": (3, 40, 45), **options}))
@@ -155,7 +161,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED, ids=lambda one: str(one)[:40])
-def test_refusals(timm, options, message):
+def test_refusals(timm: ModuleType, options: dict[str, Any], message: str) -> None:
     with pytest.raises(LoweringError, match=message):
         lower(
             timm.create_transform(**{"input_size": 28, "is_training": True, "color_jitter": None, **options}),
@@ -163,7 +169,7 @@ def test_refusals(timm, options, message):
         )
 
 
-def test_refusals_of_single_transforms(timm):
+def test_refusals_of_single_transforms(timm: ModuleType) -> None:
     t = timm.transforms
     for step, message in (
         (t.ToNumpy(), r"step 1, .*ToNumpy.*: makes arrays; use MaybePILToTensor\(\)"),
@@ -183,7 +189,7 @@ def test_refusals_of_single_transforms(timm):
         lower(Compose([crop]), native_only=True)
 
 
-def test_erasing_draws_as_timm(timm):
+def test_erasing_draws_as_timm(timm: ModuleType) -> None:
     """Without a feeder: the shares of erased images and of erased pixels equal timm's."""
     count, edge = 3000, 24
     recipe = lower(timm.create_transform(edge, is_training=True, color_jitter=None, re_prob=0.4))

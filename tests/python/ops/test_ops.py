@@ -56,8 +56,8 @@ def test_resize_normalize_equals_pillow_and_torch(
     boxes, flips = [], []
     for image in images:
         _, in_h, in_w = image.shape
-        h, w = draw.integers(1, in_h + 1), draw.integers(1, in_w + 1)
-        boxes.append((int(draw.integers(0, in_h - h + 1)), int(draw.integers(0, in_w - w + 1)), int(h), int(w)))
+        h, w = int(draw.integers(1, in_h + 1)), int(draw.integers(1, in_w + 1))
+        boxes.append((int(draw.integers(0, in_h - h + 1)), int(draw.integers(0, in_w - w + 1)), h, w))
         flips.append(bool(draw.integers(2)))
     ours = ops.resize_normalize(
         images,
@@ -131,7 +131,7 @@ def test_bad_options_are_one_sentence(arguments: dict[str, object], error: type[
 
 def test_numpys_numbers_and_tensors_are_numbers() -> None:
     whole = ops.resize_normalize([IMAGE + 7], None, 4)
-    assert torch.equal(ops.resize_normalize([IMAGE + 7], torch.tensor([[0, 0, 8, 8]]), np.int64(4)), whole)
+    assert torch.equal(ops.resize_normalize([IMAGE + 7], torch.tensor([[0, 0, 8, 8]]), np.int64(4)), whole)  # type: ignore[arg-type]
     assert torch.equal(ops.resize_normalize([IMAGE + 7], None, torch.tensor(4)), whole)  # type: ignore[arg-type]
     assert torch.equal(ops.resize_normalize([IMAGE + 7], np.array([[0, 0, 8, 8]]), torch.tensor([4, 4])), whole)  # type: ignore[arg-type]
 
@@ -157,5 +157,5 @@ def test_what_holds_no_encoded_images_is_one_sentence(blobs: object, error: type
 def test_decode_takes_whatever_holds_bytes() -> None:
     data = PHOTOS[0].read_bytes()
     array = np.frombuffer(data, np.uint8)
-    for ours in ops.decode_jpeg(iter([bytearray(data), memoryview(data), array, np.repeat(array, 2)[::2]])):  # type: ignore[list-item]
+    for ours in ops.decode_jpeg(iter([bytearray(data), memoryview(data), array, np.repeat(array, 2)[::2]])):  # type: ignore[arg-type]
         assert torch.equal(ours, by_pillow(data))

@@ -49,7 +49,7 @@ each_name = pytest.mark.parametrize("name", NAMES)
 
 @each_name
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_batches_equal_the_oracle(name, device):
+def test_batches_equal_the_oracle(name: str, device: str | None) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     steps = [T.RandomHorizontalFlip(), T.ColorJitter(0.3), *drawn_sizes(T)[name], T.RandomCrop(36, pad_if_needed=True)]
@@ -62,7 +62,7 @@ def test_batches_equal_the_oracle(name, device):
 
 
 @each_name
-def test_gray_images_of_one_size_equal_the_oracle(name):
+def test_gray_images_of_one_size_equal_the_oracle(name: str) -> None:
     if name == "zoom with a colour":
         pytest.skip("a gray image has no colour")
     digits = np.random.default_rng(2).integers(0, 256, (30, 28, 28), dtype=np.uint8)
@@ -72,7 +72,7 @@ def test_gray_images_of_one_size_equal_the_oracle(name):
     assert_same(loader, list(loader.reference()))
 
 
-def test_images_of_several_sizes():
+def test_images_of_several_sizes() -> None:
     """Without a step that makes one size, a collate_fn gets images of their own sizes."""
     transform = T.Compose([T.RandomResize(8, 20), T.RandomZoomOut(), T.ToTensor()])
     loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, transform), 6, seed=3, num_workers=2, collate_fn=list)
@@ -90,7 +90,7 @@ def odd_images(images: list[Image.Image]) -> list[Image.Image]:
 
 
 @pytest.mark.parametrize("name", ["resize", "shortest of one", "zoom", "zoom with a colour"])
-def test_files_of_odd_shapes_equal_the_oracle(images, name):
+def test_files_of_odd_shapes_equal_the_oracle(images: list[Image.Image], name: str) -> None:
     files = []
     for number, image in enumerate(odd_images(images)):
         out = BytesIO()
@@ -129,14 +129,16 @@ def assert_is_theirs(images: list[Image.Image], feeder: Feeder, transform: Any, 
 
 
 @each_name
-def test_the_oracle_is_torchvision(torchvision, monkeypatch, images, name):
+def test_the_oracle_is_torchvision(
+    torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch, images: list[Image.Image], name: str
+) -> None:
     v2 = torchvision.transforms.v2
     transform = v2.Compose([*drawn_sizes(v2)[name], v2.PILToTensor()])
     assert_is_theirs(odd_images(images), Feeder(monkeypatch), transform, 4)
 
 
 @pytest.fixture(scope="module")
-def timm(torchvision) -> ModuleType:
+def timm(torchvision: ModuleType) -> ModuleType:
     pytest.importorskip("timm", exc_type=ImportError)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -162,7 +164,9 @@ def timms(timm: Any) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(sum(map(len, TIMMS.values()))))
-def test_the_oracle_is_timm(timm, monkeypatch, images, number):
+def test_the_oracle_is_timm(
+    timm: ModuleType, monkeypatch: pytest.MonkeyPatch, images: list[Image.Image], number: int
+) -> None:
     feeder = Feeder(monkeypatch)
     feeder.feed_timm()
     transform = T.Compose([timms(timm)[number], T.PILToTensor()])
@@ -177,7 +181,7 @@ def test_the_oracle_is_timm(timm, monkeypatch, images, number):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(sum(map(len, TIMMS.values()))))
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_timms_batches_equal_the_oracle(timm, number, device):
+def test_timms_batches_equal_the_oracle(timm: ModuleType, number: int, device: str | None) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     steps = [T.RandomHorizontalFlip(), timms(timm)[number], T.RandomVerticalFlip(), T.CenterCrop(33)]
@@ -186,7 +190,7 @@ def test_timms_batches_equal_the_oracle(timm, number, device):
     assert assert_same(loader, list(loader.reference())) == 3
 
 
-def test_arguments_that_no_native_step_has(torchvision):
+def test_arguments_that_no_native_step_has(torchvision: ModuleType) -> None:
     v2 = torchvision.transforms.v2
     for transform, why in (
         (v2.RandomResize(9, 9), "max_size must exceed min_size"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from PIL import Image, ImageEnhance, ImageOps
 from headrace._engine.image_engine import ImageEngine
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps import steps as S
+from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
 from support import blobs, pictures
@@ -47,85 +50,85 @@ class Played:
         self.values: np.ndarray | None = None  # once a tensor: the image's bytes
         self.erasing = 0
 
-    def play(self, steps) -> None:
+    def play(self, steps: Sequence[S.Step]) -> None:
         for step in steps:
             getattr(self, type(step).__name__)(step)
 
-    def Resize(self, step):
+    def Resize(self, step: Any) -> None:
         self.image = self.image.resize((step.width, step.height), Image.Resampling.BILINEAR)
 
-    def Grayscale(self, step):
+    def Grayscale(self, step: Any) -> None:
         self.image = self.image.convert("L").convert("RGB")
 
-    def Invert(self, step):
+    def Invert(self, step: Any) -> None:
         self.image = ImageOps.invert(self.image)
 
-    def Solarize(self, step):
+    def Solarize(self, step: Any) -> None:
         self.image = ImageOps.solarize(self.image, step.threshold)
 
-    def Posterize(self, step):
+    def Posterize(self, step: Any) -> None:
         self.image = ImageOps.posterize(self.image, step.bits)
 
-    def Equalize(self, step):
+    def Equalize(self, step: Any) -> None:
         self.image = ImageOps.equalize(self.image)
 
-    def Autocontrast(self, step):
+    def Autocontrast(self, step: Any) -> None:
         self.image = ImageOps.autocontrast(self.image)
 
-    def Brightness(self, step):
+    def Brightness(self, step: Any) -> None:
         self.image = ImageEnhance.Brightness(self.image).enhance(self.factor(step))
 
-    def Contrast(self, step):
+    def Contrast(self, step: Any) -> None:
         self.image = ImageEnhance.Contrast(self.image).enhance(self.factor(step))
 
-    def Saturation(self, step):
+    def Saturation(self, step: Any) -> None:
         self.image = ImageEnhance.Color(self.image).enhance(self.factor(step))
 
-    def Sharpness(self, step):
+    def Sharpness(self, step: Any) -> None:
         self.image = ImageEnhance.Sharpness(self.image).enhance(self.factor(step))
 
-    def PermuteChannels(self, step):
+    def PermuteChannels(self, step: Any) -> None:
         self.image = Image.merge("RGB", [self.image.getchannel(i) for i in step.order])
 
-    def factor(self, step) -> float:
+    def factor(self, step: Any) -> float:
         return step.draw.value if isinstance(step.draw, S.Constant) else float(self.draws[step.draw])
 
-    def Hue(self, step):
+    def Hue(self, step: Any) -> None:
         h, s, v = (np.asarray(band) for band in self.image.convert("HSV").split())
         turned = (h.astype(int) + int(255 * self.draws[step.draw])) % 256
         bands = [Image.fromarray(band) for band in (turned.astype(np.uint8), s, v)]
         self.image = Image.merge("HSV", bands).convert("RGB")
 
-    def Pad(self, step):
+    def Pad(self, step: Any) -> None:
         self.image = ImageOps.expand(self.image, step.padding, step.fill)
 
-    def HorizontalFlip(self, step):
+    def HorizontalFlip(self, step: Any) -> None:
         self.flip(step, Image.Transpose.FLIP_LEFT_RIGHT, np.fliplr)
 
-    def VerticalFlip(self, step):
+    def VerticalFlip(self, step: Any) -> None:
         self.flip(step, Image.Transpose.FLIP_TOP_BOTTOM, np.flipud)
 
-    def flip(self, step, method, array_method):
+    def flip(self, step: Any, method: Image.Transpose, array_method: Callable[[np.ndarray], np.ndarray]) -> None:
         if self.draws[step.draw] < step.p:
             self.image = self.image.transpose(method)
             self.values = None if self.values is None else array_method(self.values)
 
-    def When(self, step):
+    def When(self, step: Any) -> None:
         before = self.erasing
         if self.draws[step.draw] < step.p:
             self.play(step.steps)
         self.erasing = before + sum(isinstance(inner, S.Erase) for inner in step.steps)
 
-    def OneOf(self, step):
+    def OneOf(self, step: Any) -> None:
         u = self.draws[step.draw]
         self.play(next(branch for branch, bound in zip(step.branches, step.bounds, strict=True) if u < bound))
 
-    def Shuffled(self, step):
+    def Shuffled(self, step: Any) -> None:
         orders = list(itertools.permutations(step.branches))
         for branch in orders[int(self.draws[step.draw] * len(orders))]:
             self.play(branch)
 
-    def Erase(self, step):
+    def Erase(self, step: Any) -> None:
         value, self.erasing = ERASED[self.erasing].numpy(), self.erasing + 1
         own = self.draws[step.draw :]
         if self.values is None:
@@ -153,11 +156,11 @@ def draws_for(rng: np.random.Generator) -> np.ndarray:
 
 def recipe_of(steps: tuple[S.Step, ...], erased: torch.Tensor | None) -> Recipe:
     lut = torch.arange(256, dtype=torch.uint8).expand(3, 256).contiguous()
-    return Recipe(steps, (Column(),) * COLUMNS, 46, 40, 3, lambda tensor: tensor, lut, erased=erased)
+    return Recipe(steps, (Column(),) * COLUMNS, 46, 40, 3, Pointwise((), None), lut, erased=erased)
 
 
 @pytest.mark.parametrize("isa", ["scalar", ""])
-def test_a_recipe_of_everything(isa):
+def test_a_recipe_of_everything(isa: str) -> None:
     engine = ImageEngine(recipe_of(STEPS, ERASED), Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
     encoded, rng = pictures(24), np.random.default_rng(8)
     rows = np.arange(96) % len(encoded)
@@ -172,13 +175,13 @@ def test_a_recipe_of_everything(isa):
         assert torch.equal(ours, want)
 
 
-def test_what_is_erased_belongs_to_the_recipe():
+def test_what_is_erased_belongs_to_the_recipe() -> None:
     assert recipe_of(STEPS, ERASED).erase_bytes == bytes([7, 8, 9, 101, 102, 103])
     assert recipe_of(STEPS, ERASED).fingerprint() != recipe_of(STEPS, ERASED + 1).fingerprint()
     assert recipe_of(STEPS[:7], None).erase_bytes == b""
 
 
 @pytest.mark.parametrize("erased", [None, ERASED[:1]])
-def test_a_value_is_missing(erased):
+def test_a_value_is_missing(erased: torch.Tensor | None) -> None:
     with pytest.raises(ValueError, match="one element a channel for each row"):
         ImageEngine(recipe_of(STEPS, erased), Layout.PLANAR, threads=0, slots_kept=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def dataset(files: list[Path], transform: Any) -> ImageFiles:
     return ImageFiles(files, range(len(files)), transform)
 
 
-def test_every_file_in_three_epochs_of_training(files):
+def test_every_file_in_three_epochs_of_training(files: list[Path]) -> None:
     ours = DataLoader(dataset(files, train()), batch_size=32, shuffle=True, num_workers=2, seed=11)
     for _ in range(EPOCHS):
         with silent_pillow():
@@ -34,21 +35,21 @@ def test_every_file_in_three_epochs_of_training(files):
             assert assert_same(ours, expected) == -(-len(files) // 32)
 
 
-def test_every_file_in_evaluation(files):
+def test_every_file_in_evaluation(files: list[Path]) -> None:
     ours = DataLoader(dataset(files, evaluation()), batch_size=32, num_workers=2)
     with silent_pillow():
         assert assert_same(ours, list(ours.reference())) == -(-len(files) // 32)
 
 
 @pytest.fixture(scope="module")
-def mixture(files) -> list[Path]:
+def mixture(files: list[Path]) -> list[Path]:
     """A selection small enough for many recipes, without images that Pillow takes seconds to enlarge."""
     small = [path for path in files if path.stat().st_size < 200_000 and "jpegdec" not in path.name]
     return small[:: -(-len(small) // 40)]
 
 
 @pytest.mark.parametrize("filter", FILTERS)
-def test_every_filter(mixture, filter):
+def test_every_filter(mixture: list[Path], filter: str) -> None:
     mode = T.InterpolationMode(filter)
     recipes = [
         train(96, filter),
@@ -80,7 +81,7 @@ SOME = [T.RandomInvert(), T.RandomPosterize(3), T.RandomSolarize(128), T.RandomA
     ],
     ids=lambda steps: " ".join(type(step).__name__ for step in steps),
 )
-def test_colours_choices_and_orders(mixture, steps):
+def test_colours_choices_and_orders(mixture: list[Path], steps: list[Any]) -> None:
     with silent_pillow():
         ours = DataLoader(dataset(mixture, T.Compose([*steps, *TENSOR])), batch_size=16, num_workers=2, seed=5)
         assert_same(ours, list(ours.reference()))
@@ -88,8 +89,8 @@ def test_colours_choices_and_orders(mixture, steps):
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_erasing(dtype, memory_format):
-    end = [T.ToImage()] if dtype == torch.uint8 else list(TENSOR)
+def test_erasing(dtype: torch.dtype, memory_format: torch.memory_format) -> None:
+    end: list[Any] = [T.ToImage()] if dtype == torch.uint8 else list(TENSOR)
     value = (200.9, 0, 7) if dtype == torch.uint8 else (0.5, -3, 1e5)
     end[1:1] = [T.RandomErasing(0.7, value=value), T.RandomVerticalFlip()]
     end += [T.RandomErasing(0.7, (0.1, 0.9)), T.RandomHorizontalFlip()]
@@ -98,14 +99,14 @@ def test_erasing(dtype, memory_format):
     assert_same(ours, ours.reference())
 
 
-def test_effects_on_one_channel():
+def test_effects_on_one_channel() -> None:
     end = [T.ToTensor(), T.Normalize([0.4], [0.2]), T.RandomErasing(0.6, value=0.3)]
     gray = T.Compose([T.RandomResizedCrop(32), T.Grayscale(), JITTER, T.RandomOrder(SOME), *end])
     ours = DataLoader(blobs(transform=gray), batch_size=7, seed=1, num_workers=1)
     assert_same(ours, ours.reference())
 
 
-def test_one_channel():
+def test_one_channel() -> None:
     gray = T.Compose([T.RandomResizedCrop(32), T.Grayscale(), T.ToTensor(), T.Normalize([0.4], [0.2])])
     for memory_format in (torch.contiguous_format, torch.channels_last):
         ours = DataLoader(blobs(transform=gray), batch_size=7, seed=1, num_workers=1, memory_format=memory_format)
@@ -141,7 +142,9 @@ KINDS: list[Callable[[torch.dtype, Any], Any]] = [ours_v1, ours_v2, torchvision_
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
-def test_every_float(request, kind, memory_format, dtype):
+def test_every_float(
+    request: pytest.FixtureRequest, kind: Callable[..., Any], memory_format: torch.memory_format, dtype: torch.dtype
+) -> None:
     torchvision = request.getfixturevalue("torchvision") if "torchvision" in kind.__name__ else None
     data = blobs(transform=kind(dtype, torchvision))
     ours = DataLoader(data, batch_size=5, num_workers=2, seed=2, memory_format=memory_format)
@@ -152,7 +155,7 @@ def test_every_float(request, kind, memory_format, dtype):
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
 @pytest.mark.parametrize("last", [T.PILToTensor(), T.ToImage()], ids=repr)
-def test_bytes(last, memory_format):
+def test_bytes(last: Any, memory_format: torch.memory_format) -> None:
     data = blobs(transform=T.Compose([T.RandomResizedCrop(40), T.RandomHorizontalFlip(), last]))
     ours = DataLoader(data, batch_size=5, num_workers=2, seed=2, memory_format=memory_format)
     assert_same(ours, ours.reference())
@@ -160,7 +163,7 @@ def test_bytes(last, memory_format):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_the_dtype_argument(dtype):
+def test_the_dtype_argument(dtype: torch.dtype) -> None:
     end = [T.ToImage()] if dtype == torch.uint8 else TENSOR
     ours = DataLoader(blobs(transform=T.Compose([T.Resize((30, 30)), *end])), batch_size=9, dtype=dtype)
     assert_same(ours, ours.reference())
@@ -168,7 +171,7 @@ def test_the_dtype_argument(dtype):
 
 
 @pytest.fixture(scope="module")
-def expected(mixture) -> dict[str, list[Any]]:
+def expected(mixture: list[Path]) -> dict[str, list[Any]]:
     """The oracle's batches of two epochs."""
     one = DataLoader(dataset(mixture, train(112)), batch_size=16, shuffle=True, seed=9)
     batches = {}
@@ -182,7 +185,9 @@ def expected(mixture) -> dict[str, list[Any]]:
 @pytest.mark.parametrize(
     ("workers", "persistent"), [(0, False), (1, False), (1, True), (2, False), (2, True), (7, False), (7, True)]
 )
-def test_every_number_of_threads(mixture, expected, workers, persistent):
+def test_every_number_of_threads(
+    mixture: list[Path], expected: dict[str, list[Any]], workers: int, persistent: bool
+) -> None:
     ours = DataLoader(
         dataset(mixture, train(112)), 16, shuffle=True, seed=9, num_workers=workers, persistent_workers=persistent
     )
@@ -192,7 +197,9 @@ def test_every_number_of_threads(mixture, expected, workers, persistent):
 
 
 @pytest.mark.parametrize("isa", core.isas())
-def test_every_instruction_set(mixture, expected, isa, monkeypatch):
+def test_every_instruction_set(
+    mixture: list[Path], expected: dict[str, list[Any]], isa: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = []
 
     def engine(*arguments: Any, **options: Any) -> ImageEngine:
@@ -207,7 +214,9 @@ def test_every_instruction_set(mixture, expected, isa, monkeypatch):
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_torchs_own_loader_over_torchvision(photographs, torchvision, version, tmp_path):
+def test_torchs_own_loader_over_torchvision(
+    photographs: list[Path], torchvision: ModuleType, version: str, tmp_path: Path
+) -> None:
     """Without the oracle: if no step is random, torch's DataLoader gives the same batches."""
     t = torchvision.transforms if version == "v1" else torchvision.transforms.v2
     end = [t.ToTensor()] if version == "v1" else [t.ToImage(), t.ToDtype(torch.float32, scale=True)]
@@ -216,7 +225,7 @@ def test_torchs_own_loader_over_torchvision(photographs, torchvision, version, t
         (tmp_path / f"class_{i % 4}").mkdir(exist_ok=True)
         (tmp_path / f"class_{i % 4}" / photograph.name).symlink_to(photograph)
     folder = torchvision.datasets.ImageFolder(tmp_path, transform)
-    order = {"batch_size": 8, "shuffle": True}
+    order: dict[str, Any] = {"batch_size": 8, "shuffle": True}
     theirs = torch.utils.data.DataLoader(folder, **order, generator=torch.Generator().manual_seed(4))
     ours = DataLoader(folder, **order, generator=torch.Generator().manual_seed(4), num_workers=2)
     for made, wanted in zip(ours, theirs, strict=True):

@@ -19,6 +19,7 @@ from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import reference_sample
 from headrace._oracle.tensor import noise_levels
 from headrace._recipe.draws.draws import Draws
+from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.recipe import Recipe
 from headrace._recipe.steps.step_numbers import LEVELS, quantiles
 from places import Place
@@ -31,7 +32,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @pytest.fixture(scope="module")
-def timm_erasing(torchvision) -> ModuleType:
+def timm_erasing(torchvision: ModuleType) -> ModuleType:
     """timm.data.random_erasing, or a skip where timm is not installed."""
     pytest.importorskip("timm", exc_type=ImportError)
     with warnings.catch_warnings():
@@ -50,7 +51,7 @@ def steps_of(erasing: Any, *after: Any) -> T.Compose:
 
 @pytest.mark.parametrize("dtype", [None, torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("after", [[], [T.RandomHorizontalFlip(), T.RandomVerticalFlip(), T.Normalize(STD, MEAN)]])
-def test_native_batches_are_the_oracles(place: Place, dtype, after):
+def test_native_batches_are_the_oracles(place: Place, dtype: torch.dtype | None, after: list[Any]) -> None:
     """Also after flips and further steps, in every dtype, and with the device's kernel."""
     dataset = images()
     dataset.transform = steps_of(T.RandomErasing(0.8, value="random"), *after)
@@ -62,7 +63,7 @@ def test_native_batches_are_the_oracles(place: Place, dtype, after):
 
 @pytest.mark.parametrize("mode", ["const", "rand", "pixel"])
 @pytest.mark.parametrize("counts", [(1, None), (1, 4), (3, 3)], ids=str)
-def test_timms_modes_natively(timm_erasing, place: Place, mode, counts):
+def test_timms_modes_natively(timm_erasing: ModuleType, place: Place, mode: str, counts: tuple[Any, ...]) -> None:
     dataset = images()
     erasing = timm_erasing.RandomErasing(0.7, mode=mode, min_count=counts[0], max_count=counts[1], device="cpu")
     dataset.transform = steps_of(erasing, T.RandomHorizontalFlip())
@@ -72,7 +73,7 @@ def test_timms_modes_natively(timm_erasing, place: Place, mode, counts):
     assert_same(place.fetched(loader), expected)
 
 
-def test_gray_images(place: Place):
+def test_gray_images(place: Place) -> None:
     dataset = images(channels=1)
     dataset.transform = T.Compose([T.ToTensor(), T.RandomErasing(0.9, value="random"), T.Normalize([0.3], [0.2])])
     loader = place.loader(dataset)
@@ -85,7 +86,9 @@ class Fed:
     """Replaces the module random inside timm: a sample's draws, in the order in which timm asks for them."""
 
     def __init__(self, recipe: Recipe, row: np.ndarray) -> None:
-        (self.step,) = recipe.steps
+        (step,) = recipe.steps
+        assert isinstance(step, S.EraseBoxes)
+        self.step = step
         self.row, self.box, self.tries = row, -1, 0
 
     def random(self) -> float:
@@ -126,7 +129,9 @@ def splitmix16(state: int, k: int) -> int:
 
 @pytest.mark.parametrize("mode", ["const", "rand", "pixel"])
 @pytest.mark.parametrize("counts", [(1, 3), (2, 2)], ids=str)
-def test_boxes_and_places_are_timms(timm_erasing, monkeypatch, mode, counts):
+def test_boxes_and_places_are_timms(
+    timm_erasing: ModuleType, monkeypatch: pytest.MonkeyPatch, mode: str, counts: tuple[Any, ...]
+) -> None:
     erasing = timm_erasing.RandomErasing(0.7, mode=mode, min_count=counts[0], max_count=counts[1], device="cpu")
     recipe = lower(steps_of(erasing), size=(20, 26), native_only=True)
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 26, 3), np.uint8))
@@ -152,7 +157,7 @@ def distance(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(below[0] - below[1]).max())
 
 
-def test_values_are_distributed_as_torchs():
+def test_values_are_distributed_as_torchs() -> None:
     """Within one box, and the same elements of many boxes; a wrong deviation, mean and shape are noticed."""
     theirs = torch.randn(COUNT, generator=torch.Generator().manual_seed(1)).numpy()
     table = quantiles().numpy()
@@ -166,15 +171,16 @@ def test_values_are_distributed_as_torchs():
             assert distance(wrong, theirs) > MOST
 
 
-def test_quantiles():
+def test_quantiles() -> None:
     table = quantiles()
     assert table.shape == (LEVELS,) and table.dtype == torch.float32 and torch.equal(table, -table.flip(0))
     assert bool((table[1:] > table[:-1]).all()) and abs(table.double().var().item() - 1) < 1e-3
 
 
-def test_number_of_boxes_is_uniform(timm_erasing):
+def test_number_of_boxes_is_uniform(timm_erasing: ModuleType) -> None:
     erasing = timm_erasing.RandomErasing(1.0, mode="const", max_count=3, device="cpu")
     (step,) = lower(steps_of(erasing), size=(64, 64), native_only=True).steps
+    assert isinstance(step, S.EraseBoxes)
     assert (step.fewest, step.most, step.noise, step.drawn) == (1, 3, "", 0)
     recipe = lower(steps_of(erasing), size=(64, 64), native_only=True)
     uniform = Draws(recipe.columns, 0).batch(0, np.arange(9000), np.zeros(9000, np.int64))[:, step.draw + 1]
@@ -187,7 +193,7 @@ def test_number_of_boxes_is_uniform(timm_erasing):
         assert abs((ours == count).mean() - theirs.count(count) / 9000) < 0.03
 
 
-def test_refusals(timm_erasing):
+def test_refusals(timm_erasing: ModuleType) -> None:
     with pytest.raises(LoweringError, match=r"normally distributed numbers into a tensor of torch\.uint8.*ToDtype"):
         lower(T.Compose([T.PILToTensor(), T.RandomErasing(value="random")]), size=(9, 9), native_only=True)
     many = timm_erasing.RandomErasing(0.5, mode="pixel", max_count=101, device="cpu")
@@ -195,7 +201,7 @@ def test_refusals(timm_erasing):
         lower(steps_of(many), size=(9, 9), native_only=True)
 
 
-def test_whole_loader_verifies():
+def test_whole_loader_verifies() -> None:
     dataset = images(64)
     dataset.transform = steps_of(T.RandomErasing(0.5, value="random"))
-    assert DataLoader(dataset, 16, shuffle=True, seed=2).verify(4)
+    assert DataLoader(dataset, 16, shuffle=True, seed=2).verify(4).batches == 4

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -16,12 +18,13 @@ from headrace._oracle.containers import permutation
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps import steps as S
+from torchvision_feed import Feeder
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def drawings(images) -> list[Image.Image]:
+def drawings(images: list[Image.Image]) -> list[Image.Image]:
     """Images of every shape, and of few colours: one colour, two, all bytes at once, every hue."""
     ramp = Image.frombytes("L", (16, 16), bytes(range(256)))
     full = ramp.point([255] * 256)
@@ -34,7 +37,7 @@ def drawings(images) -> list[Image.Image]:
     ]
 
 
-def check(drawings, feeder, T, *steps, count: int = 6) -> None:
+def check(drawings: list[Image.Image], feeder: Feeder, T: ModuleType, *steps: Any, count: int = 6) -> None:
     assert_equal_on(drawings, feeder, T.Compose([*steps, T.CenterCrop(33), T.PILToTensor()]), count)
 
 
@@ -57,19 +60,19 @@ def check(drawings, feeder, T, *steps, count: int = 6) -> None:
     ],
     ids=str,
 )
-def test_color_jitter(T, feeder, drawings, factors):
+def test_color_jitter(T: ModuleType, feeder: Feeder, drawings: list[Image.Image], factors: dict[str, Any]) -> None:
     check(drawings, feeder, T, T.ColorJitter(**factors), count=12)
     check(drawings, feeder, T, T.RandomResizedCrop(40), T.ColorJitter(**factors), count=3)
 
 
-def test_color_jitter_of_gray_images(T, feeder, drawings):
+def test_color_jitter_of_gray_images(T: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
     jitter = T.ColorJitter(0.5, 0.5, 0.5, 0.3)
     check(drawings, feeder, T, T.Grayscale(), jitter, T.RandomGrayscale(1.0), count=8)
     assert isinstance(lower(T.Compose([T.CenterCrop(8), T.Grayscale(), jitter, T.PILToTensor()])).steps[2], S.Shuffled)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.4, 1.0])
-def test_what_is_done_at_times(T, feeder, drawings, p):
+def test_what_is_done_at_times(T: ModuleType, feeder: Feeder, drawings: list[Image.Image], p: float) -> None:
     for step in (
         T.RandomGrayscale(p),
         T.RandomInvert(p),
@@ -83,12 +86,12 @@ def test_what_is_done_at_times(T, feeder, drawings, p):
 
 
 @pytest.mark.parametrize("factor", [0, 0.1, 0.99, 1, 1.01, 2, 7.5, 300])
-def test_sharpness(T, feeder, drawings, factor):
+def test_sharpness(T: ModuleType, feeder: Feeder, drawings: list[Image.Image], factor: float) -> None:
     check(drawings, feeder, T, T.RandomAdjustSharpness(factor, 1.0), count=1)
     check(drawings, feeder, T, T.RandomAdjustSharpness(factor, 0.5), T.Grayscale(), count=2)
 
 
-def test_posterize_to_no_bits_is_pillows(T):
+def test_posterize_to_no_bits_is_pillows(T: ModuleType) -> None:
     """Pillow 13 raises; older versions make a black image."""
     steps = [T.CenterCrop(8), T.RandomPosterize(0, 1.0), T.PILToTensor()]
     try:
@@ -101,14 +104,14 @@ def test_posterize_to_no_bits_is_pillows(T):
         assert not reference_sample(Image.new("RGB", (9, 9), "red"), recipe, [0.0] * 9).any()
 
 
-def test_channels_in_any_order(torchvision, feeder, drawings):
+def test_channels_in_any_order(torchvision: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
     T = torchvision.transforms.v2
     check(drawings, feeder, T, T.RandomChannelPermutation(), count=24)
     check(drawings, feeder, T, T.Grayscale(), T.RandomChannelPermutation(), count=1)
 
 
 @pytest.mark.parametrize("gray", [False, True])
-def test_photometric_distortion(torchvision, drawings, gray):
+def test_photometric_distortion(torchvision: ModuleType, drawings: list[Image.Image], gray: bool) -> None:
     """torchvision's transform with the parameters that it would have drawn."""
     T = torchvision.transforms.v2
     names = ("brightness", "contrast", "saturation", "hue")
@@ -129,65 +132,65 @@ def test_photometric_distortion(torchvision, drawings, gray):
 
 
 @pytest.mark.parametrize("bits", range(1, 9))
-def test_posterize(T, feeder, drawings, bits):
+def test_posterize(T: ModuleType, feeder: Feeder, drawings: list[Image.Image], bits: int) -> None:
     check(drawings, feeder, T, T.RandomPosterize(bits, 1.0), count=1)
 
 
 @pytest.mark.parametrize("threshold", [-3, 0, 0.5, 1, 127.5, 128, 255, 255.5, 300])
-def test_solarize(T, feeder, drawings, threshold):
+def test_solarize(T: ModuleType, feeder: Feeder, drawings: list[Image.Image], threshold: float) -> None:
     check(drawings, feeder, T, T.RandomSolarize(threshold, 1.0), count=1)
 
 
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
 @pytest.mark.parametrize("padding", [0, 5, [3], (4, 1), [1, 2, 0, 70]])
-def test_pad(T, feeder, drawings, padding, mode):
+def test_pad(T: ModuleType, feeder: Feeder, drawings: list[Image.Image], padding: Any, mode: str) -> None:
     check(drawings, feeder, T, T.Pad(padding, (7, 300, -2), mode), count=1)
     check(drawings, feeder, T, T.RandomCrop(20, pad_if_needed=True), T.Pad(padding, 9, mode), count=2)
 
 
 @pytest.mark.parametrize("fill", [5, 9.7, (1, 2, 3), [4.5]])
-def test_pad_fill(T, feeder, drawings, fill):
+def test_pad_fill(T: ModuleType, feeder: Feeder, drawings: list[Image.Image], fill: Any) -> None:
     check(drawings, feeder, T, T.Pad(6, fill), count=1)
 
 
-def test_pad_fill_by_type(torchvision, feeder, drawings):
+def test_pad_fill_by_type(torchvision: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
     T = torchvision.transforms.v2
     for fill in ({Image.Image: (9, 8, 7), "others": 1}, {"others": 3}, {torch.Tensor: 3}, None):
         check(drawings, feeder, T, T.Pad(6, fill), count=1)
 
 
-def test_size_behind_pad(T):
+def test_size_behind_pad(T: ModuleType) -> None:
     recipe = lower(T.Compose([T.Resize((20, 30)), T.Pad([1, 2, 3, 4]), T.PILToTensor()]))
     assert (recipe.height, recipe.width) == (26, 34)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0])
-def test_random_apply(T, feeder, drawings, p):
+def test_random_apply(T: ModuleType, feeder: Feeder, drawings: list[Image.Image], p: float) -> None:
     some = [T.RandomHorizontalFlip(), T.Compose([T.ColorJitter(0.4, 0.4), T.Pad(3)]), T.RandomInvert()]
     check(drawings, feeder, T, T.RandomApply(some, p))
     check(drawings, feeder, T, T.RandomApply(torch.nn.ModuleList([T.RandomSolarize(99, 0.7)]), p))
 
 
-def test_random_choice(T, feeder, drawings):
+def test_random_choice(T: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
     for p in (None, [1, 1, 1, 1], [0.1, 0.0, 0.2, 0.3], [0, 0, 7, 0]):
         ways = [T.RandomInvert(), T.Resize((30, 20)), T.RandomCrop(50, pad_if_needed=True), T.ColorJitter(hue=0.5)]
         check(drawings, feeder, T, T.RandomChoice(ways, p), count=16)
 
 
-def test_random_order(T, feeder, drawings):
+def test_random_order(T: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
     ways = [T.ColorJitter(0.9), T.RandomSolarize(90, 0.8), T.RandomEqualize(0.6), T.RandomVerticalFlip()]
     check(drawings, feeder, T, T.RandomOrder(ways), count=30)
     moving = [T.RandomResizedCrop((30, 50)), T.Pad(4, fill=250), T.Grayscale(3), T.CenterCrop(40)]
     check(drawings, feeder, T, T.RandomOrder(moving), count=20)
 
 
-def test_containers_in_containers(T, feeder, drawings):
+def test_containers_in_containers(T: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
     inner = T.RandomOrder([T.RandomInvert(), T.RandomApply([T.ColorJitter(0.6, 0.6, 0.6, 0.4)], 0.8)])
     choice = T.RandomChoice([inner, torch.nn.Sequential(T.RandomHorizontalFlip(), T.RandomPosterize(2)), T.Pad(1)])
     check(drawings, feeder, T, T.RandomApply([T.RandomResizedCrop(40), choice, T.RandomGrayscale(0.3)], 0.9), count=40)
 
 
-def test_permutations_are_those_of_itertools():
+def test_permutations_are_those_of_itertools() -> None:
     for n in range(6):
         numbers = range(math.factorial(n))
         made = [permutation(n, (number + 0.5) / math.factorial(n)) for number in numbers]
@@ -195,7 +198,7 @@ def test_permutations_are_those_of_itertools():
     assert permutation(18, 1 - 2**-53) == list(range(18))[::-1] and permutation(18, 0.0) == list(range(18))
 
 
-def floats(T) -> list:
+def floats(T: ModuleType) -> list:
     return [T.PILToTensor(), T.ConvertImageDtype(torch.float32)]
 
 
@@ -212,7 +215,7 @@ ERASINGS = [
 
 
 @pytest.mark.parametrize("options", ERASINGS, ids=str)
-def test_random_erasing(T, feeder, drawings, options):
+def test_random_erasing(T: ModuleType, feeder: Feeder, drawings: list[Image.Image], options: dict[str, Any]) -> None:
     ends = (
         [T.PILToTensor(), T.RandomErasing(**options)],
         [*floats(T), T.Normalize(MEAN, STD), T.RandomErasing(**options)],
@@ -223,7 +226,7 @@ def test_random_erasing(T, feeder, drawings, options):
         assert_equal_on(drawings, feeder, T.Compose([T.Resize((37, 52)), *end]), 4)
 
 
-def test_erasing_twice_between_flips(T, feeder, drawings):
+def test_erasing_twice_between_flips(T: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
     steps = [
         *(T.RandomHorizontalFlip(), T.Resize((37, 52)), T.PILToTensor(), T.RandomVerticalFlip()),
         *(T.RandomErasing(value=(3, 60, 9)), T.ConvertImageDtype(torch.float32), T.RandomHorizontalFlip()),
@@ -232,27 +235,29 @@ def test_erasing_twice_between_flips(T, feeder, drawings):
     assert_equal_on(drawings, feeder, T.Compose(steps), 24)
 
 
-def test_erasing_of_tv_tensors(torchvision, feeder, drawings):
+def test_erasing_of_tv_tensors(torchvision: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
     """Later steps still see torchvision's Image class, on which the dtype of ToDtype may depend."""
     T, Kind = torchvision.transforms.v2, torchvision.tv_tensors.Image
     to_float = T.ToDtype({Kind: torch.float32, "others": None}, scale=True)
     steps = [T.ToImage(), T.RandomErasing(1.0, value=9), T.RandomHorizontalFlip(), to_float, T.ToPureTensor()]
     assert_equal_on(drawings, feeder, T.Compose([T.Resize((37, 52)), *steps]), 6)
-    assert lower(T.Compose([T.CenterCrop(9), *steps])).erased[0, 0] == 9 * (1 / 255)
+    erased = lower(T.Compose([T.CenterCrop(9), *steps])).erased
+    assert erased is not None and erased[0, 0] == 9 * (1 / 255)
 
 
-def test_erasing_of_gray_tensors(T, feeder, drawings):
+def test_erasing_of_gray_tensors(T: ModuleType, feeder: Feeder, drawings: list[Image.Image]) -> None:
     for value in (0.5, [0.25]):
         steps = [T.Grayscale(), T.CenterCrop(40), *floats(T), T.RandomErasing(1.0, value=value)]
         assert_equal_on(drawings, feeder, T.Compose(steps), 4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_erased_is_what_the_oracle_writes(T, drawings, dtype):
+def test_erased_is_what_the_oracle_writes(T: ModuleType, drawings: list[Image.Image], dtype: torch.dtype) -> None:
     erasings = [T.RandomErasing(1.0, (0.5, 0.5), (1, 1), value=(0.3, 17, -2)) for _ in range(2)]
     steps = [*floats(T), erasings[0], T.Normalize(MEAN, STD), erasings[1], T.Normalize([0.1] * 3, [0.7] * 3)]
     recipe = lower(T.Compose([T.CenterCrop(24), *steps]), dtype=dtype)
-    assert recipe.erased.shape == (2, 3) and recipe.erased.dtype == dtype and type(recipe.erased) is torch.Tensor
+    assert recipe.erased is not None and recipe.erased.shape == (2, 3)
+    assert recipe.erased.dtype == dtype and type(recipe.erased) is torch.Tensor
     row = Draws(recipe.columns, 4).batch(0, [1], [0])[0]
     for number, later in enumerate((steps[3:], steps[5:])):
         one = torch.tensor([0.3, 17, -2]).reshape(3, 1, 1)

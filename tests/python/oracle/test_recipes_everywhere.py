@@ -73,7 +73,7 @@ def dataset(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.slow
-def test_same_batches_with_any_number_of_threads_and_after_resume(dataset):
+def test_same_batches_with_any_number_of_threads_and_after_resume(dataset: Any) -> None:
     def loader(threads: int) -> DataLoader:
         return DataLoader(dataset, 7, shuffle=True, seed=3, num_workers=threads)
 
@@ -90,7 +90,7 @@ def test_same_batches_with_any_number_of_threads_and_after_resume(dataset):
 
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
-def test_a_device_delivers_the_same(dataset, memory_format):
+def test_a_device_delivers_the_same(dataset: Any, memory_format: torch.memory_format) -> None:
     pytest.importorskip("headrace._gpu")
     options: dict[str, Any] = {"batch_size": 7, "shuffle": True, "seed": 3, "memory_format": memory_format}
     expected = list(DataLoader(dataset, **options))

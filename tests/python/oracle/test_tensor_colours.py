@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ TURNS = (0.0, -0.5, 0.5, 1 / 6, -1 / 6, 1 / 3, 0.1, -0.1, 1e-9, -1e-9, 2**-25, -
 
 
 @pytest.fixture(scope="module")
-def drawings(images) -> list[Image.Image]:
+def drawings(images: list[Image.Image]) -> list[Image.Image]:
     """RGB and gray images: squares, usual, of 1 to 16 pixels, of extreme shapes, of few colours, of one."""
     rgb = [images[number % 5].resize(size) for number, size in enumerate(SIZES)]
     gray = [one.convert("L") for one in (rgb[0], rgb[3], images[5], images[7])]
@@ -66,7 +68,7 @@ def names_of(recipe: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("red", [0, 1, 64, 127, 200, 254, 255])
-def test_hue_of_every_green_and_blue(T, red):
+def test_hue_of_every_green_and_blue(T: ModuleType, red: int) -> None:
     green, blue = np.meshgrid(np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8))
     image = Image.fromarray(np.stack([np.full_like(green, red), green, blue], axis=-1))
     recipe = recipe_of(T, T.ColorJitter(hue=0.5), image)
@@ -78,7 +80,7 @@ def test_hue_of_every_green_and_blue(T, red):
 
 
 @pytest.mark.parametrize("bounds", [0.4, (0.0, 0.3), (1.01, 1.01), (0.0, 0.0), (2.0, 90.0)])
-def test_color_jitter(T, drawings, bounds):
+def test_color_jitter(T: ModuleType, drawings: list[Image.Image], bounds: float | tuple[Any, ...]) -> None:
     for image in drawings:
         jitter = T.ColorJitter(bounds, bounds if even(image) else 0, bounds, 0.5)
         recipe = recipe_of(T, jitter, image)
@@ -95,7 +97,7 @@ def test_color_jitter(T, drawings, bounds):
         assert_made(recipe, image, rows, expected)
 
 
-def test_photometric_distort(torchvision, drawings):
+def test_photometric_distort(torchvision: ModuleType, drawings: list[Image.Image]) -> None:
     v2 = torchvision.transforms.v2
     for image in (one for one in drawings if even(one)):
         distort = v2.RandomPhotometricDistort(p=0.6)
@@ -113,7 +115,7 @@ def test_photometric_distort(torchvision, drawings):
 
 
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_a_loader_with_jitter_of_tensors(torchvision, device):
+def test_a_loader_with_jitter_of_tensors(torchvision: ModuleType, device: str | None) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     T = torchvision.transforms.v2
@@ -122,7 +124,7 @@ def test_a_loader_with_jitter_of_tensors(torchvision, device):
     dataset = EncodedImages(pictures(40), range(40), T.Compose(steps))
     loader = DataLoader(dataset, 8, shuffle=True, seed=5, num_workers=2, device=device)
     assert loader.native and "called in" not in str(loader.explain())
-    assert loader.verify(5)
+    assert loader.verify(5).batches == 5
 
 
 @pytest.mark.parametrize(
@@ -133,6 +135,6 @@ def test_a_loader_with_jitter_of_tensors(torchvision, device):
         (lambda T: T.ColorJitter(saturation=0.4), None, "the size of the image is not known"),
     ],
 )
-def test_refused(T, make, size, reason):
+def test_refused(T: ModuleType, make: Callable[..., Any], size: tuple[Any, ...] | None, reason: str) -> None:
     with pytest.raises(TypeError, match=reason):
         lower(T.Compose([T.PILToTensor(), make(T)]), size=size, native_only=True, may_vary=True)

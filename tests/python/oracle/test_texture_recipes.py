@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def all_native(loader: DataLoader) -> bool:
 
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 @pytest.mark.parametrize("size", [97, 32, 7, 1])
-def test_real_and_odd_files(files, size, layout):
+def test_real_and_odd_files(files: list[Path], size: int, layout: str) -> None:
     some = [path for path in files if path.stat().st_size < 200_000 and "jpegdec" not in path.name]
     some = some[:: -(-len(some) // 12)]
     dataset = ImageFiles(some, range(len(some)), recipe(size, layout))
@@ -60,13 +60,13 @@ def test_real_and_odd_files(files, size, layout):
         assert_same(loader, list(loader.reference()))
 
 
-def test_the_usual_size(photographs: list[Path]):
+def test_the_usual_size(photographs: list[Path]) -> None:
     loader = DataLoader(ImageFiles(photographs[:6], range(6), recipe(224)), 3, num_workers=1, seed=1)
     assert_same(loader, list(loader.reference()))
 
 
 @pytest.mark.parametrize("isa", core.isas())
-def test_every_instruction_set(isa, monkeypatch):
+def test_every_instruction_set(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_engine, "ImageEngine", lambda *given, **options: ImageEngine(*given, **options, isa=isa))
     loader = DataLoader(blobs(24, recipe(48)), 5, True, seed=1, num_workers=2)
     assert_same(loader, list(loader.reference()))
@@ -75,7 +75,7 @@ def test_every_instruction_set(isa, monkeypatch):
 @pytest.mark.parametrize("options", [{}, {"num_workers": 3}, {"device": "emulated", "num_workers": 2}], ids=str)
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
-def test_every_layout(layout, memory_format, options):
+def test_every_layout(layout: str, memory_format: torch.memory_format, options: dict[str, Any]) -> None:
     if "device" in options:
         pytest.importorskip("headrace._gpu")
     transform = T.Compose([T.RandomResizedCrop((48, 40)), T.RandomHorizontalFlip(), T.TextureChannels(layout)])
@@ -90,7 +90,7 @@ def test_every_layout(layout, memory_format, options):
     assert "device's kernel" not in str(loader.explain())
 
 
-def test_torchs_own_loader():
+def test_torchs_own_loader() -> None:
     """Without the oracle: nothing is random, and the transform is called as torch calls it."""
     images = RNG.integers(0, 256, (9, 64, 48, 3), dtype=np.uint8)
     for data in (images, images[..., 0]):
@@ -112,20 +112,20 @@ def test_torchs_own_loader():
     ],
     ids=["gray", "image tensor", "tensor", "effects", "padded"],
 )
-def test_steps_before_it(steps):
+def test_steps_before_it(steps: list[Any]) -> None:
     transform = T.Compose([T.RandomResizedCrop(24), *steps])
     loader = DataLoader(blobs(24, transform), 5, True, seed=1, num_workers=2)
     assert all_native(loader)
     assert_same(loader, list(loader.reference()))
 
 
-def test_behind_a_step_in_python():
+def test_behind_a_step_in_python() -> None:
     loader = DataLoader(blobs(24, T.Compose([T.CenterCrop(33), invert, T.TextureChannels()])), 5, num_workers=2)
     assert [line.runs for line in loader.explain().lines if line.part.startswith("TextureChannels")] == ["native"]
     assert_same(loader, list(loader.reference()))
 
 
-def test_a_size_for_each_aspect_ratio():
+def test_a_size_for_each_aspect_ratio() -> None:
     sizes = {(40, 40): T.RandomResizedCrop(40), (32, 48): T.RandomResizedCrop((32, 48))}
     for layout in ("CHW", "HWC"):
         data = blobs(24, T.Compose([T.ByAspectRatio(sizes), T.TextureChannels(layout)]))
@@ -139,7 +139,7 @@ def test_a_size_for_each_aspect_ratio():
 @pytest.mark.parametrize("layout", ["CHW", "HWC"])
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("policy", ["skip", "replace"])
-def test_broken_files_are_replaced_or_left_out(policy, workers, layout):
+def test_broken_files_are_replaced_or_left_out(policy: Literal["skip", "replace"], workers: int, layout: str) -> None:
     data = list(pictures(12))
     data[2], data[7] = truncated(data[2]), b"no image"
     loader = DataLoader(
@@ -152,7 +152,7 @@ def test_broken_files_are_replaced_or_left_out(policy, workers, layout):
     assert sum(len(images) for images, _ in batches) == (10 if policy == "skip" else 12)
 
 
-def test_single_samples_and_resumed_epochs():
+def test_single_samples_and_resumed_epochs() -> None:
     loader = DataLoader(blobs(8, recipe(24, "HWC")), None, seed=4, num_workers=2)
     assert_same(loader, list(loader.reference()))
     assert next(iter(loader))[0].shape == (24, 24, 13)
@@ -175,7 +175,9 @@ def test_single_samples_and_resumed_epochs():
     ],
     ids=["a function behind it", "dtype", "Normalize behind it", "a subclass"],
 )
-def test_what_is_not_native_runs_in_python(steps, options, shape, words):
+def test_what_is_not_native_runs_in_python(
+    steps: list[Any], options: dict[str, Any], shape: tuple[Any, ...], words: str
+) -> None:
     dataset = blobs(12, T.Compose([T.CenterCrop(16), *steps]))
     loader = DataLoader(dataset, 4, num_workers=2, **options)
     assert loader.native and not all_native(loader)

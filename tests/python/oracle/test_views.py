@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import DataLoader, EncodedImages, ImageArray, ImageFiles
@@ -77,7 +79,7 @@ VIEWS: dict[str, Any] = {
 @pytest.mark.pixels
 @pytest.mark.parametrize("workers", [0, 1, 4])
 @pytest.mark.parametrize("name", VIEWS)
-def test_batches_of_all_kinds_of_files(name, workers):
+def test_batches_of_all_kinds_of_files(name: str, workers: int) -> None:
     loader = DataLoader(blobs(24, VIEWS[name]), 7, shuffle=True, seed=3, num_workers=workers)
     assert loader.native
     for _ in range(2):
@@ -89,7 +91,7 @@ def test_batches_of_all_kinds_of_files(name, workers):
 @pytest.mark.pixels
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SimCLR", "DINO", "tiny crops", "kinds"])
-def test_every_file(files: list[Path], name: str):
+def test_every_file(files: list[Path], name: str) -> None:
     files = [path for path in files if path.stat().st_size < 300_000 and "jpegdec" not in path.name]
     files = files[:: -(-len(files) // 160)]
     loader = DataLoader(ImageFiles(files, range(len(files)), VIEWS[name]), 32, seed=5, num_workers=2)
@@ -101,14 +103,19 @@ def pool() -> list[Any]:
     """Transforms that fit an image of any shape, down to one pixel."""
     shapes = [T.RandomResizedCrop(9), T.RandomResizedCrop((5, 40), (0.0001, 0.1)), T.Resize((20, 50)), T.CenterCrop(33)]
     shapes += [T.RandomCrop(12, padding=12, fill=9), T.Compose([T.Pad(3, 7), T.RandomResizedCrop(17)])]
-    values = [T.RandomHorizontalFlip(), T.RandomVerticalFlip(1.0), T.RandomApply([JITTER]), T.RandomEqualize()]
+    values: list[Any] = [
+        T.RandomHorizontalFlip(),
+        T.RandomVerticalFlip(1.0),
+        T.RandomApply([JITTER]),
+        T.RandomEqualize(),
+    ]
     values += [T.RandomSolarize(99.0), T.Grayscale(3), T.RandomGrayscale()]
     return [T.Compose([shape, value, T.ToTensor()]) for shape in shapes for value in values]
 
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("seed", range(10))
-def test_random_views_of_odd_shapes(images, seed):
+def test_random_views_of_odd_shapes(images: list[Image.Image], seed: int) -> None:
     random = np.random.default_rng(seed)
     files = []
     for number, image in enumerate(images):
@@ -126,7 +133,7 @@ def test_random_views_of_odd_shapes(images, seed):
 @pytest.mark.parametrize("place", ["this machine", "emulated"])
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("dtype", [None, *DTYPES[:3]])
-def test_dtypes_layouts_and_a_device(place, memory_format, dtype):
+def test_dtypes_layouts_and_a_device(place: str, memory_format: torch.memory_format, dtype: torch.dtype | None) -> None:
     options: dict[str, Any] = {"dtype": dtype, "memory_format": memory_format, "seed": 1, "num_workers": 2}
     if place == "emulated":
         pytest.importorskip("headrace._gpu")
@@ -143,7 +150,7 @@ def test_dtypes_layouts_and_a_device(place, memory_format, dtype):
 @pytest.mark.pixels
 @pytest.mark.parametrize("isa", core.isas())
 @pytest.mark.parametrize("layout", Layout)
-def test_every_instruction_set(isa, layout):
+def test_every_instruction_set(isa: str, layout: Layout) -> None:
     recipe = lower(VIEWS["SimCLR"])
     engine = ViewsEngine(recipe, layout, threads=1, slots_kept=1, isa=isa)
     dataset = blobs(24)
@@ -170,7 +177,7 @@ def alone(transform: Any, draws: Any, count: int) -> torch.Tensor:
 
 
 @pytest.mark.pixels
-def test_each_view_is_what_its_transform_alone_makes_of_its_draws():
+def test_each_view_is_what_its_transform_alone_makes_of_its_draws() -> None:
     members = [simclr(), train(20), dino(30, (0.05, 0.2))]
     recipe = lower(T.Views(members))
     draws = Draws(recipe.columns, 2).batch(0, range(12), [0] * 12)
@@ -187,20 +194,20 @@ def test_each_view_is_what_its_transform_alone_makes_of_its_draws():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_one_view_is_its_transform(workers):
+def test_one_view_is_its_transform(workers: int) -> None:
     plain = DataLoader(blobs(24, simclr()), 5, shuffle=True, seed=7, num_workers=workers)
     views = DataLoader(blobs(24, T.Views([simclr()])), 5, shuffle=True, seed=7, num_workers=workers)
     for (images, labels), (made, same_labels) in zip(plain, views, strict=True):
         assert same([images, labels], [made[0], same_labels]) and len(made) == 1
 
 
-def test_views_of_equal_transforms_differ():
+def test_views_of_equal_transforms_differ() -> None:
     (first, second), _ = next(iter(DataLoader(blobs(8, T.Views([train(32)] * 2)), 8, seed=1)))
     assert all(not torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 @pytest.mark.pixels
-def test_without_targets_and_without_batches():
+def test_without_targets_and_without_batches() -> None:
     """As torch collates and converts the samples of the dataset itself; these views draw nothing."""
     views = [evaluation(40, 32), T.Compose([T.Resize((9, 8)), T.ToImage()])]
     common = T.Compose([T.Resize(50), T.RandomHorizontalFlip(1.0), T.Views(views)])
@@ -216,7 +223,7 @@ def test_without_targets_and_without_batches():
 
 
 @pytest.mark.pixels
-def test_arrays():
+def test_arrays() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (20, 30, 40, 3), dtype=np.uint8)
     crops: Sequence[Any] = [
         T.Compose([T.RandomCrop(28, padding=4), *TENSOR]),
@@ -228,7 +235,7 @@ def test_arrays():
 
 
 @pytest.mark.pixels
-def test_torchvisions_objects(torchvision):
+def test_torchvisions_objects(torchvision: ModuleType) -> None:
     tv = torchvision.transforms
     crop = tv.Compose([tv.RandomResizedCrop(32), tv.RandomHorizontalFlip(), tv.ToTensor(), tv.Normalize(MEAN, STD)])
     views = T.Views([crop, crop])
@@ -238,7 +245,7 @@ def test_torchvisions_objects(torchvision):
 
 
 @pytest.mark.pixels
-def test_single_samples_are_of_torchvisions_class(torchvision):
+def test_single_samples_are_of_torchvisions_class(torchvision: ModuleType) -> None:
     v2 = torchvision.transforms.v2
     crop = v2.Compose([v2.ToImage(), v2.CenterCrop(20)])
     dataset = EncodedImages(pictures(5), range(5), T.Views([crop, evaluation(30, 20)]))
@@ -248,7 +255,7 @@ def test_single_samples_are_of_torchvisions_class(torchvision):
 
 
 @pytest.mark.pixels
-def test_timms_transforms():
+def test_timms_transforms() -> None:
     data = pytest.importorskip("timm.data")
     views = T.Views([data.create_transform(32, is_training=True, auto_augment=None, color_jitter=0.3)] * 2)
     loader = DataLoader(blobs(12, views), 5, seed=3, num_workers=2)
@@ -256,7 +263,7 @@ def test_timms_transforms():
     assert assert_same(loader, list(loader.reference())) == 3
 
 
-def test_a_state_goes_on_with_the_same_views():
+def test_a_state_goes_on_with_the_same_views() -> None:
     def loader(workers: int) -> DataLoader:
         return DataLoader(blobs(24, VIEWS["kinds"]), 5, shuffle=True, seed=3, num_workers=workers)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def warps(T: Any, filter: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("filter", FILTERS)
-def test_files(T, files: list[Path], filter):
+def test_files(T: ModuleType, files: list[Path], filter: str) -> None:
     """Each file with one of three warps."""
     some = warps(T, filter)
     for number, file in enumerate(files[:FILES]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ each_name = pytest.mark.parametrize("name", NAMES)
 @each_name
 @each_filter
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_batches_equal_the_oracle(name, filter, device):
+def test_batches_equal_the_oracle(name: str, filter: str, device: str | None) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     steps = [T.RandomResizedCrop(40), T.RandomHorizontalFlip(), T.ColorJitter(0.3), warps(T, filter)[name]]
@@ -69,7 +70,7 @@ def test_batches_equal_the_oracle(name, filter, device):
 
 @each_name
 @each_filter
-def test_gray_images_equal_the_oracle(name, filter):
+def test_gray_images_equal_the_oracle(name: str, filter: str) -> None:
     transform = warps(T, filter)[name]
     if np.ndim(getattr(transform, "fill", 0)) and len(transform.fill) == 3:
         transform.fill, transform._fill = 90, {"others": 90}
@@ -83,7 +84,7 @@ def test_gray_images_equal_the_oracle(name, filter):
 @each_name
 @each_filter
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_warps_of_decoded_images_before_a_crop_equal_the_oracle(name, filter, device):
+def test_warps_of_decoded_images_before_a_crop_equal_the_oracle(name: str, filter: str, device: str | None) -> None:
     """Only what the crop needs is warped, and only what that needs is decoded."""
     if device:
         pytest.importorskip("headrace._gpu")
@@ -97,7 +98,7 @@ def test_warps_of_decoded_images_before_a_crop_equal_the_oracle(name, filter, de
 
 @each_filter
 @pytest.mark.parametrize("center", [None, (5, 60)])
-def test_expanded_rotations_equal_the_oracle(filter, center):
+def test_expanded_rotations_equal_the_oracle(filter: str, center: tuple[Any, ...] | None) -> None:
     for degrees, then in (((-180, 180), T.CenterCrop(50)), ((90, 90), T.Resize((33, 20))), ((0, 270), T.CenterCrop(9))):
         rotation = T.RandomRotation(degrees, filter, expand=True, center=center, fill=COLOUR)
         steps = [T.Resize(48), T.RandomHorizontalFlip(), rotation, T.RandomInvert(), T.RandomHorizontalFlip(), then]
@@ -107,7 +108,7 @@ def test_expanded_rotations_equal_the_oracle(filter, center):
 
 
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_a_second_quarter_turn_gives_back_the_size_that_the_first_one_changed(device):
+def test_a_second_quarter_turn_gives_back_the_size_that_the_first_one_changed(device: str | None) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     turn = T.RandomRotation((90, 90), expand=True)
@@ -117,7 +118,7 @@ def test_a_second_quarter_turn_gives_back_the_size_that_the_first_one_changed(de
 
 
 @each_filter
-def test_expanded_rotations_of_several_sizes(filter):
+def test_expanded_rotations_of_several_sizes(filter: str) -> None:
     steps = [T.Resize(20), T.RandomRotation(180, filter, expand=True), T.RandomAffine(9, scale=(0.5, 1)), T.ToTensor()]
     dataset = EncodedImages(PHOTOGRAPHS, None, T.Compose(steps))
     loader = DataLoader(dataset, 6, seed=3, num_workers=2, collate_fn=list)
@@ -140,7 +141,7 @@ def oracle(transform: Any, image: Image.Image, seed: int) -> tuple[Image.Image, 
 @pytest.mark.parametrize("home", ["v1", "v2"])
 @each_name
 @each_filter
-def test_the_oracle_is_torchvision(torchvision, home, name, filter):
+def test_the_oracle_is_torchvision(torchvision: ModuleType, home: str, name: str, filter: str) -> None:
     """torchvision's own functions, with the draws as parameters."""
     modules = torchvision.transforms if home == "v1" else torchvision.transforms.v2
     rng = np.random.default_rng(4)
@@ -172,7 +173,9 @@ def by_torchvision(modules: Any, transform: Any, step: S.Step, draws: list[float
     assert isinstance(step, S.When)
     if draws[step.draw] >= step.p:
         return image
-    draw = step.steps[0].draw
+    (warp,) = step.steps
+    assert isinstance(warp, S.RandomPerspective)
+    draw = warp.draw
     numbers = iter(draws[draw : draw + 8])
     width, height = image.size
     x, y = int(transform.distortion_scale * (width // 2)), int(transform.distortion_scale * (height // 2))
@@ -190,7 +193,7 @@ def by_torchvision(modules: Any, transform: Any, step: S.Step, draws: list[float
     return functional.perspective(image, start, end, mode, fill=fill)
 
 
-def test_views_draw_warps_of_their_own():
+def test_views_draw_warps_of_their_own() -> None:
     first = T.Compose([T.RandomRotation(40, "bilinear"), T.RandomPerspective(0.4), T.ToTensor()])
     second = T.Compose([T.RandomAffine(10, (0.2, 0.2), shear=9), T.RandomHorizontalFlip(), T.ToTensor()])
     steps = T.Compose([T.RandomResizedCrop(32), T.RandomRotation(5), T.Views([first, second, second])])
@@ -201,7 +204,7 @@ def test_views_draw_warps_of_their_own():
         assert not torch.equal(made[1], made[2])
 
 
-def test_what_is_not_native_says_why():
+def test_what_is_not_native_says_why() -> None:
     def refusal(transform: Any, size: tuple[int, int] | None = None) -> str:
         with pytest.raises(LoweringError) as raised:
             lower(T.Compose([transform, T.PILToTensor()]), size=size, native_only=True, may_vary=True)
@@ -215,7 +218,7 @@ def test_what_is_not_native_says_why():
     assert "does not match the number of channels" in refusal(T.RandomAffine(9, fill=(1, 2)), (9, 9))
 
 
-def test_corners_on_one_line_are_an_error_of_the_sample():
+def test_corners_on_one_line_are_an_error_of_the_sample() -> None:
     steps = [T.Resize((2, 2)), T.RandomPerspective(1.0, 1.0), T.ToTensor()]
     loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, T.Compose(steps)), 8, seed=2)
     with pytest.raises(ValueError, match=r"plan: sample \d+.*three corners onto one line"):

@@ -50,6 +50,7 @@ def test_later_epochs_have_the_same_batches() -> None:
     images = photographs()
     ours = loader(images, num_workers=2, entry_points="16 MB")
     made = epochs(ours)
+    assert isinstance(ours.entry_points, headrace.EntryPoints)
     known = ours.entry_points.counts()
     assert known.images > len(images) // 2 and 0.5 < known.hit_rate < 1 and 0 < known.bytes <= known.limit
     assert equal(made, epochs(loader(images, num_workers=2)))

@@ -52,12 +52,13 @@ def seen(run: Callable[[Any], Any], kind: Any) -> dict[str, Any]:
             result = run(kind)
         except Exception as raised:
             error = let_go(raised)
+    numpys: Any = np.random.get_state()  # noqa: NPY002
     return {
         "result": result,
         "error": (type(error), str(error)),
         "warnings": [(one.category, str(one.message)) for one in told],
         "torch": torch.get_rng_state(),
-        "numpy": np.random.get_state()[1:3],  # noqa: NPY002
+        "numpy": numpys[1:3],
         "python": random.getstate(),
     }
 

@@ -23,12 +23,14 @@ __all__ = ["material", "odd_files"]  # fixtures
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=PIPELINES)
-def test_deferred_images_deliver_what_pillows_do(pipeline, material, monkeypatch):
+def test_deferred_images_deliver_what_pillows_do(
+    pipeline: Pipeline, material: Material, monkeypatch: pytest.MonkeyPatch
+) -> None:
     skip_without_its_package(pipeline)
     assert_parity(pipeline, material, monkeypatch)
 
 
-def test_odd_and_broken_files(odd_files, material, monkeypatch):
+def test_odd_and_broken_files(odd_files: Pipeline, material: Material, monkeypatch: pytest.MonkeyPatch) -> None:
     with silent_pillow():
         assert_parity(odd_files, material, monkeypatch)
 
@@ -52,7 +54,7 @@ def assert_parity(pipeline: Pipeline, material: Material, monkeypatch: pytest.Mo
     assert any(opened) is pipeline.opens
 
 
-def test_attributes_of_a_loaded_file(photographs):
+def test_attributes_of_a_loaded_file(photographs: list[Path]) -> None:
     seen = []
     for open_ in (headrace.pillow.open, Image.open):
         image = open_(photographs[1])
@@ -80,6 +82,6 @@ def text_of_the_error(call: Callable[[Any], Any], image: Any) -> str:
     ],
     ids=["name", "module", "hash", "attribute", "pixel access"],
 )
-def test_names_of_classes(call, photographs: list[Path]):
+def test_names_of_classes(call: Callable[..., Any], photographs: list[Path]) -> None:
     with headrace.pillow.open(photographs[1]) as ours, Image.open(photographs[1]) as theirs:
         assert text_of_the_error(call, ours) == text_of_the_error(call, theirs)

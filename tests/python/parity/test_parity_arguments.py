@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,12 @@ LATE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", TAKEN, ids=repr)
-def test_kinds_of_numbers(options):
+def test_kinds_of_numbers(options: dict[str, Any]) -> None:
     assert_parity(lambda kind: list(kind(native(), **options)))
 
 
 @pytest.mark.parametrize("options", LATE, ids=repr)
-def test_refusals_of_an_epoch(options):
+def test_refusals_of_an_epoch(options: dict[str, Any]) -> None:
     def first(kind: Any) -> type[BaseException]:
         loader = kind(native(), **options)
         with pytest.raises((AssertionError, IndexError, TypeError)) as raised:
@@ -77,7 +78,7 @@ def test_refusals_of_an_epoch(options):
     assert first(DataLoader) is first(TorchDataLoader)
 
 
-def test_no_batch_ahead_is_refused_where_an_epoch_begins():
+def test_no_batch_ahead_is_refused_where_an_epoch_begins() -> None:
     # torch raises the same, but its half-made iterator raises again when it is collected.
     with pytest.raises(AssertionError, match="prefetch_factor must be 1 or more, not 0"):
         iter(DataLoader(native(), num_workers=1, prefetch_factor=0))
@@ -85,7 +86,7 @@ def test_no_batch_ahead_is_refused_where_an_epoch_begins():
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("options", REFUSED, ids=repr)
-def test_refusals(make, options):
+def test_refusals(make: Callable[..., Any], options: dict[str, Any]) -> None:
     assert_parity(lambda kind: kind(make(), **options), fails=True)
 
 
@@ -98,12 +99,12 @@ def test_refusals(make, options):
     ],
     ids=repr,
 )
-def test_contexts_that_are_none(options):
+def test_contexts_that_are_none(options: dict[str, Any]) -> None:
     assert_parity(lambda kind: kind(MAKERS["foreign"](), **options), fails=True)
 
 
 @pytest.mark.parametrize("context", [None, "fork", torch.multiprocessing.get_context("fork")])
-def test_contexts(context):
+def test_contexts(context: Any) -> None:
     def run(kind: Any) -> Any:
         loader = kind(MAKERS["foreign"](), 7, num_workers=1, multiprocessing_context=context)
         return str(type(loader.multiprocessing_context)), list(loader)
@@ -119,7 +120,7 @@ class Stream(IterableDataset[int]):
 @pytest.mark.parametrize(
     "options", [{"shuffle": True}, {"sampler": [1, 2]}, {"batch_sampler": [[1]]}, {"shuffle": False}], ids=repr
 )
-def test_streams_have_no_order(options):
+def test_streams_have_no_order(options: dict[str, Any]) -> None:
     assert_parity(lambda kind: list(kind(Stream(), **options)), fails=options != {"shuffle": False})
 
 
@@ -127,13 +128,13 @@ def test_streams_have_no_order(options):
 @pytest.mark.parametrize(
     "name", ["batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"]
 )
-def test_attributes_that_must_not_be_set(make, name):
+def test_attributes_that_must_not_be_set(make: Callable[..., Any], name: str) -> None:
     assert_parity(lambda kind: setattr(kind(make(), 2), name, getattr(kind(make(), 2), name)), fails=True)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("workers", [0, 2])
-def test_attributes(make, workers):
+def test_attributes(make: Callable[..., Any], workers: int) -> None:
     def run(kind: Any) -> Any:
         loader = kind(make(), 4, num_workers=workers, timeout=3 * workers, drop_last=True)
         names = ("batch_size", "num_workers", "prefetch_factor", "pin_memory", "pin_memory_device", "timeout")
@@ -147,16 +148,16 @@ def test_attributes(make, workers):
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="there is something to pin for")
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("workers", [0, 1])
-def test_pinning_without_an_accelerator(make, workers):
+def test_pinning_without_an_accelerator(make: Callable[..., Any], workers: int) -> None:
     told = assert_parity(lambda kind: list(kind(make(), 7, pin_memory=True, num_workers=workers)))["warnings"]
     assert "no accelerator is found" in told[0][1]
 
 
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="there is something to pin for")
-def test_a_device_to_pin_for():
+def test_a_device_to_pin_for() -> None:
     assert_parity(lambda kind: list(kind(MAKERS["foreign"](), 7, pin_memory=True, pin_memory_device="cuda")))
 
 
-def test_more_workers_than_cores_are_warned_of():
+def test_more_workers_than_cores_are_warned_of() -> None:
     told = assert_parity(lambda kind: kind(MAKERS["foreign"](), num_workers=10_000).num_workers)["warnings"]
     assert "excessive worker creation" in told[0][1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -44,6 +44,7 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(8)
 
 
+NUMBERS: Any = range(COUNT)  # no Dataset by its type
 OPTIONS: dict[str, Any] = {
     "defaults": lambda: {},
     "batches": lambda: {"batch_size": 4},
@@ -64,7 +65,7 @@ OPTIONS: dict[str, Any] = {
     "more": lambda: {"sampler": RandomSampler(range(COUNT), num_samples=20, generator=generator()), "batch_size": 7},
     "some at random": lambda: {"sampler": SubsetRandomSampler([1, 5, 9, 3], generator()), "batch_size": 3},
     "weighted": lambda: {"sampler": WeightedRandomSampler([1.0] * 5 + [9.0] * 9, 8), "batch_size": 3},
-    "one of two processes": lambda: {"sampler": DistributedSampler(range(COUNT), 2, 1, seed=3), "batch_size": 3},
+    "one of two processes": lambda: {"sampler": DistributedSampler(NUMBERS, 2, 1, seed=3), "batch_size": 3},
     "batches as lists": lambda: {"batch_sampler": [[1, 2], [3], [3, 3, 3]]},
     "batches as tuples": lambda: {"batch_sampler": [(1, 2), (0,)]},
     "batches of any size": lambda: {"batch_sampler": Growing()},
@@ -76,7 +77,7 @@ OPTIONS: dict[str, Any] = {
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("name", OPTIONS)
-def test_two_epochs(make, workers, name):
+def test_two_epochs(make: Callable[..., Any], workers: int, name: str) -> None:
     def run(kind: Any) -> Any:
         loader = kind(make(), num_workers=workers, **OPTIONS[name]())
         return [list(loader), list(loader)]
@@ -87,7 +88,7 @@ def test_two_epochs(make, workers, name):
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("name", OPTIONS)
-def test_lengths(make, name):
+def test_lengths(make: Callable[..., Any], name: str) -> None:
     def length(one: Any) -> Any:
         try:
             return len(one)
@@ -106,7 +107,7 @@ def test_lengths(make, name):
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("workers", [0, 1])
 class TestEpochs:
-    def test_breaking_early_begins_anew(self, make, workers):
+    def test_breaking_early_begins_anew(self, make: Callable[..., Any], workers: int) -> None:
         def run(kind: Any) -> Any:
             loader = kind(make(), 3, True, num_workers=workers)
             first = list(itertools.islice(loader, 2))
@@ -114,30 +115,30 @@ class TestEpochs:
 
         assert_parity(run)
 
-    def test_two_at_once(self, make, workers):
+    def test_two_at_once(self, make: Callable[..., Any], workers: int) -> None:
         def run(kind: Any) -> Any:
             loader = kind(make(), 5, num_workers=workers)
             return [(a, b) for a, b in zip(loader, loader, strict=True)]
 
         assert_parity(run)
 
-    def test_next_after_the_end(self, make, workers):
+    def test_next_after_the_end(self, make: Callable[..., Any], workers: int) -> None:
         def run(kind: Any) -> Any:
             iterator = iter(kind(make(), 10, num_workers=workers))
             return [next(iterator, "end") for _ in range(4)]
 
         assert assert_parity(run)["result"][2:] == ["end", "end"]
 
-    def test_an_iterator_is_its_own_iterator(self, make, workers):
+    def test_an_iterator_is_its_own_iterator(self, make: Callable[..., Any], workers: int) -> None:
         def run(kind: Any) -> Any:
             iterator = iter(kind(make(), 10, num_workers=workers))
             return iter(iterator) is iterator, len(iterator), list(iterator)
 
         assert_parity(run)
 
-    def test_distributed_epochs(self, make, workers):
+    def test_distributed_epochs(self, make: Callable[..., Any], workers: int) -> None:
         def run(kind: Any) -> Any:
-            sampler: Any = DistributedSampler(range(COUNT), 2, 0, shuffle=True, seed=9)
+            sampler: Any = DistributedSampler(NUMBERS, 2, 0, shuffle=True, seed=9)
             loader, epochs = kind(make(), 4, sampler=sampler, num_workers=workers), []
             for epoch in (0, 1, 0):
                 sampler.set_epoch(epoch)
@@ -148,7 +149,7 @@ class TestEpochs:
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_persistent_workers(make):
+def test_persistent_workers(make: Callable[..., Any]) -> None:
     def run(kind: Any) -> Any:
         loader = kind(make(), 4, True, num_workers=2, persistent_workers=True, prefetch_factor=3)
         epochs = [list(loader) for _ in range(3)]
@@ -158,7 +159,7 @@ def test_persistent_workers(make):
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_any_order(make):
+def test_any_order(make: Callable[..., Any]) -> None:
     def run(kind: Any) -> Any:
         loader = kind(make(), 3, num_workers=2, in_order=False)
         return sorted((labels.tolist(), images.sum().item()) for images, labels in loader)

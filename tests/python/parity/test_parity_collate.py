@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,13 @@ SAMPLES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("workers", [0, 1])
-def test_batches(name, workers):
+def test_batches(name: str, workers: int) -> None:
     assert_parity(lambda kind: list(kind(SAMPLES[name], 2, num_workers=workers)), fails=None)
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name != "objects"])
 @pytest.mark.parametrize("collate", [None, default_convert], ids=["by default", "asked for"])
-def test_single_samples(name, collate):
+def test_single_samples(name: str, collate: Callable[..., Any] | None) -> None:
     assert_parity(lambda kind: list(kind(SAMPLES[name], None, collate_fn=collate)))
 
 
@@ -80,21 +81,22 @@ def last_first(samples: list[Any]) -> Any:
 
 @pytest.mark.parametrize("collate", [list, tuple, len, str, Batch, last_first], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("workers", [0, 1])
-def test_functions_of_ones_own(collate, workers):
+def test_functions_of_ones_own(collate: Callable[..., Any], workers: int) -> None:
     assert_parity(lambda kind: list(kind([1, 2, 3], 2, num_workers=workers, collate_fn=collate)))
 
 
-def test_one_that_fails():
+def test_one_that_fails() -> None:
     def refuse(samples: list[Any]) -> Any:
         raise ArithmeticError(f"not {samples}")
 
     for workers in (0, 1):
         assert_parity(
-            lambda kind, workers=workers: list(kind([1, 2], 2, num_workers=workers, collate_fn=refuse)), fails=True
+            lambda kind, workers=workers: list(kind([1, 2], 2, num_workers=workers, collate_fn=refuse)),  # type: ignore[misc]
+            fails=True,
         )
 
 
-def test_whole_batches_of_a_dataset():
+def test_whole_batches_of_a_dataset() -> None:
     class Batched(torch.utils.data.Dataset[Any]):
         def __len__(self) -> int:
             return 6
@@ -108,7 +110,7 @@ def test_whole_batches_of_a_dataset():
     assert_parity(lambda kind: list(kind(Batched(), 4)))
 
 
-def test_batches_as_indices():
+def test_batches_as_indices() -> None:
     class Bulk(torch.utils.data.Dataset[Any]):
         def __getitem__(self, indices: list[int]) -> torch.Tensor:
             return torch.tensor(indices) * 2

@@ -53,7 +53,7 @@ ERRORS: dict[str, Any] = {
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("name", ERRORS)
-def test_an_error_in_a_sample(name, workers):
+def test_an_error_in_a_sample(name: str, workers: int) -> None:
     """The error, and the batches that later calls of next() return, are torch's."""
 
     def run(kind: Any) -> Any:
@@ -68,7 +68,7 @@ def test_an_error_in_a_sample(name, workers):
     assert_parity(run)
 
 
-def test_an_index_that_is_none():
+def test_an_index_that_is_none() -> None:
     assert_parity(lambda kind: list(kind([1, 2, 3], sampler=[0, 5], batch_size=1)), fails=True)
     assert_parity(lambda kind: list(kind({"a": 1}, sampler=["a", "b"], batch_size=1)), fails=True)
 
@@ -82,7 +82,7 @@ class Slow(Dataset[int]):
         return index
 
 
-def test_a_timeout():
+def test_a_timeout() -> None:
     def run(kind: Any) -> Any:
         return list(kind(Slow(), num_workers=1, timeout=0.3))
 
@@ -99,7 +99,7 @@ class Dying(Dataset[int]):
         os._exit(7)
 
 
-def test_a_worker_that_dies():
+def test_a_worker_that_dies() -> None:
     errors = [
         seen(lambda kind: list(kind(Dying(), num_workers=1)), kind)["error"] for kind in (TorchDataLoader, DataLoader)
     ]
@@ -111,7 +111,7 @@ BROKEN = (*pictures(4), truncated(pictures(1)[0]), b"no image", *pictures(COUNT)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_broken_picture_of_a_native_dataset_raises_torchs_type(workers):
+def test_a_broken_picture_of_a_native_dataset_raises_torchs_type(workers: int) -> None:
     """headrace raises a subclass of torch's type, whose message names the sample. Later batches follow in both."""
     data = EncodedImages(BROKEN, list(range(COUNT)), TINY)
     met: list[list[Any]] = []
@@ -129,14 +129,14 @@ def test_a_broken_picture_of_a_native_dataset_raises_torchs_type(workers):
     assert sum(isinstance(one, Exception) for one in theirs) == 1
 
 
-def test_a_picture_too_small_raises_torchs_type():
+def test_a_picture_too_small_raises_torchs_type() -> None:
     data = EncodedImages(pictures(3), None, T.Compose([T.RandomCrop(500), *TENSOR]))
     for kind in (TorchDataLoader, DataLoader):
         with pytest.raises(ValueError, match=r"Required crop size \(500, 500\) is larger than input image size"):
             next(iter(kind(data)))
 
 
-def test_a_sampler_that_fails():
+def test_a_sampler_that_fails() -> None:
     def broken() -> Any:
         yield 1
         yield 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def lists(samples: list[Any]) -> list[Any]:
 @pytest.mark.parametrize("workers", [0, 1, 3])
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("generator", [False, True])
-def test_seeds(workers, persistent, generator):
+def test_seeds(workers: int, persistent: bool, generator: bool) -> None:
     if persistent and not workers:
         pytest.skip("torch refuses persistent_workers without workers")
 
@@ -50,7 +50,7 @@ def test_seeds(workers, persistent, generator):
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("persistent", [False, True])
-def test_native_loaders_leave_the_generators_where_torch_does(make, persistent):
+def test_native_loaders_leave_the_generators_where_torch_does(make: Callable[..., Any], persistent: bool) -> None:
     def run(kind: Any) -> Any:
         own = torch.Generator().manual_seed(2)
         loader = kind(make(), 3, True, num_workers=1, persistent_workers=persistent, generator=own)
@@ -68,17 +68,17 @@ def first_word(worker: int) -> None:
     os.environ["HEADRACE_TEST_WORKER"] = str(worker)
 
 
-def test_worker_init_fn():
+def test_worker_init_fn() -> None:
     def run(kind: Any) -> Any:
         loader = kind(Seeds(), 2, num_workers=2, worker_init_fn=first_word, collate_fn=lists)
         return [[sample[-1] for sample in batch] for batch in loader]
 
     assert_parity(run)
     for make in MAKERS.values():
-        assert_parity(lambda kind, make=make: list(kind(make(), 5, num_workers=2, worker_init_fn=first_word)))
+        assert_parity(lambda kind, make=make: list(kind(make(), 5, num_workers=2, worker_init_fn=first_word)))  # type: ignore[misc]
 
 
-def test_worker_init_fn_that_fails():
+def test_worker_init_fn_that_fails() -> None:
     def refuse(worker: int) -> None:
         raise ConnectionError(f"worker {worker}")
 
@@ -108,14 +108,14 @@ class Stream(IterableDataset[int]):
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("dealt", [False, True])
 @pytest.mark.parametrize("options", [{"batch_size": 3}, {"batch_size": 3, "drop_last": True}, {"batch_size": None}])
-def test_streams(workers, dealt, options):
+def test_streams(workers: int, dealt: bool, options: dict[str, Any]) -> None:
     assert_parity(lambda kind: list(kind(Stream(7, dealt=dealt), num_workers=workers, **options)))
 
 
 @pytest.mark.parametrize("says", [None, 7, 5, 20])
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("options", [{"batch_size": 2}, {"batch_size": 2, "drop_last": True}, {"batch_size": None}])
-def test_lengths_of_streams(says, workers, options):
+def test_lengths_of_streams(says: int | None, workers: int, options: dict[str, Any]) -> None:
     """Once len() was called, torch warns of a stream that is longer than its reported length."""
 
     def run(kind: Any) -> Any:
@@ -130,11 +130,11 @@ def test_lengths_of_streams(says, workers, options):
         assert not told
 
 
-def test_a_stream_without_a_length():
+def test_a_stream_without_a_length() -> None:
     assert_parity(lambda kind: len(kind(Stream(7))), fails=True)
 
 
-def test_persistent_streams():
+def test_persistent_streams() -> None:
     def run(kind: Any) -> Any:
         loader = kind(Stream(5, dealt=True), 2, num_workers=2, persistent_workers=True)
         return [list(loader) for _ in range(3)]
@@ -142,13 +142,13 @@ def test_persistent_streams():
     assert_parity(run)
 
 
-def test_streams_behind_one_another():
+def test_streams_behind_one_another() -> None:
     for workers in (0, 2):
         assert_parity(
-            lambda kind, workers=workers: list(kind(ChainDataset([Stream(3), Stream(4)]), 2, num_workers=workers))
+            lambda kind, workers=workers: list(kind(ChainDataset([Stream(3), Stream(4)]), 2, num_workers=workers))  # type: ignore[misc]
         )
 
 
-def test_datasets_that_are_no_datasets():
+def test_datasets_that_are_no_datasets() -> None:
     for data in ([5, 6, 7], (1, 2), range(4), {0: "a", 1: "b"}, "abc", np.arange(4), torch.arange(4)):
-        assert_parity(lambda kind, data=data: list(kind(data, 2)))
+        assert_parity(lambda kind, data=data: list(kind(data, 2)))  # type: ignore[misc]

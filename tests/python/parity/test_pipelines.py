@@ -53,13 +53,13 @@ def assert_delivers(seen: dict[str, Any], pipeline: Pipeline) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=PIPELINES)
-def test_headrace_delivers_what_torch_does(pipeline, workers, material):
+def test_headrace_delivers_what_torch_does(pipeline: Pipeline, workers: int, material: Material) -> None:
     skip_without_its_package(pipeline)
     assert_parity(pipeline, workers, material)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_odd_and_broken_files(odd_files, workers, material):
+def test_odd_and_broken_files(odd_files: Pipeline, workers: int, material: Material) -> None:
     with silent_pillow():
         assert_parity(odd_files, workers, material)
 
@@ -107,6 +107,6 @@ def boxes(format: str) -> Any:
         ((1, [2, {"a": torch.ones(1)}]), (1, [2, {"a": torch.zeros(1)}])),
     ],
 )
-def test_the_comparison_sees(ours, theirs):
+def test_the_comparison_sees(ours: Any, theirs: Any) -> None:
     assert difference(ours, theirs) and difference(theirs, ours)
     assert difference(ours, ours) is None and difference(theirs, theirs) is None

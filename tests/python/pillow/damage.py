@@ -6,6 +6,7 @@ import io
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -16,23 +17,22 @@ _MARKERS = (0x01, 0xC0, 0xC2, _DHT, 0xC9, 0xD0, 0xD3, 0xD7, _SOI, _EOI, _SOS, _D
 def sound_files(photographs: list[Path]) -> list[bytes]:
     """Baseline and progressive files, RGB and gray, each sampling, with restart markers and with a long segment."""
     made = []
-    for number, options in enumerate(
-        [
-            {},
-            {"subsampling": 0},
-            {"subsampling": 1, "optimize": True},
-            {"restart_marker_blocks": 3},
-            {"restart_marker_rows": 1, "subsampling": 0},
-            {"progressive": True},
-            {"progressive": True, "subsampling": 0},
-            {"progressive": True, "restart_marker_rows": 1},
-            {"comment": bytes(60_000)},
-            {"gray": True},
-            {"gray": True, "progressive": True},
-            {"gray": True, "restart_marker_blocks": 2},
-            {"large": True, "subsampling": 0},  # Pillow feeds it to libjpeg in several parts
-        ]
-    ):
+    kinds: list[dict[str, Any]] = [
+        {},
+        {"subsampling": 0},
+        {"subsampling": 1, "optimize": True},
+        {"restart_marker_blocks": 3},
+        {"restart_marker_rows": 1, "subsampling": 0},
+        {"progressive": True},
+        {"progressive": True, "subsampling": 0},
+        {"progressive": True, "restart_marker_rows": 1},
+        {"comment": bytes(60_000)},
+        {"gray": True},
+        {"gray": True, "progressive": True},
+        {"gray": True, "restart_marker_blocks": 2},
+        {"large": True, "subsampling": 0},  # Pillow feeds it to libjpeg in several parts
+    ]
+    for number, options in enumerate(kinds):
         with Image.open(photographs[number % len(photographs)]) as photograph:
             large = options.pop("large", False)
             image = photograph.convert("L" if options.pop("gray", False) else "RGB")

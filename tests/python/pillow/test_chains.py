@@ -104,13 +104,13 @@ def different(torchvision: ModuleType, files: list[Path], seeds: range) -> tuple
 
 
 @pytest.mark.pixels
-def test_chains_of_torchvisions_transforms(torchvision, files):
+def test_chains_of_torchvisions_transforms(torchvision: ModuleType, files: list[Path]) -> None:
     found, made = different(torchvision, files, range(300))
     assert found == [] and made > 200
 
 
 @pytest.mark.slow
 @pytest.mark.pixels
-def test_more_chains(torchvision, files):
+def test_more_chains(torchvision: ModuleType, files: list[Path]) -> None:
     found, made = different(torchvision, files, range(300, CHAINS))
     assert found == [] and made > (CHAINS - 300) // 2

@@ -83,18 +83,18 @@ def compared(sound: list[bytes], seeds: range) -> Counter[str]:
     return count
 
 
-def test_each_call_raises_what_it_raises_in_pillow(sound, truncated):
+def test_each_call_raises_what_it_raises_in_pillow(sound: list[bytes], truncated: bool) -> None:
     count = compared(sound, range(600))
     assert min(count[kind] for kind in ("plain", "refused", "open", "decoded")) > 40
     assert (count["raised"] > 40) != truncated
 
 
 @pytest.mark.slow
-def test_more_damaged_files(sound, truncated):
+def test_more_damaged_files(sound: list[bytes], truncated: bool) -> None:
     assert compared(sound, range(600, MORE))["plain"] > (MORE - 600) // 6
 
 
-def test_every_damage_to_every_kind_of_file(sound, truncated):
+def test_every_damage_to_every_kind_of_file(sound: list[bytes], truncated: bool) -> None:
     for seed, damage in enumerate(DAMAGES * 2):
         for number, data in enumerate(sound):
             broken = damage(data, random.Random(f"{seed} {number}"))
@@ -103,7 +103,7 @@ def test_every_damage_to_every_kind_of_file(sound, truncated):
             assert outcomes(headrace.pillow.open, broken, names) == theirs, (damage.__name__, number)
 
 
-def test_pillow_raises_nothing_about_a_plain_header(sound, truncated):
+def test_pillow_raises_nothing_about_a_plain_header(sound: list[bytes], truncated: bool) -> None:
     """See Note [plain files]: random bytes in place of all entropy-coded data, of each scan or of the intervals."""
     draw, native, images = random.Random(1), 0, 0
     for data in sound * 12:
@@ -131,7 +131,7 @@ def test_pillow_raises_nothing_about_a_plain_header(sound, truncated):
     assert 0 < native < images
 
 
-def test_a_training_loop_finds_bad_files_where_it_opens_them(sound):
+def test_a_training_loop_finds_bad_files_where_it_opens_them(sound: list[bytes]) -> None:
     """``try: Image.open(...).convert("RGB") except OSError: take another file``."""
     data = sound[0][:-300]
     for open_ in (Image.open, headrace.pillow.open):
@@ -139,7 +139,7 @@ def test_a_training_loop_finds_bad_files_where_it_opens_them(sound):
             open_(io.BytesIO(data)).convert("RGB")
 
 
-def test_hard_files(hard_dev, truncated):
+def test_hard_files(hard_dev: Path, truncated: bool) -> None:
     """Each call on odd and broken files."""
     files = sorted(path for path in hard_files(hard_dev) if path.suffix.lower() in (".jpg", ".jpeg", ".jpe", ".jfif"))
     raised = 0

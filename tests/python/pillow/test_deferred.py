@@ -9,8 +9,10 @@ import random
 import threading
 import warnings
 import zipfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from torch.utils.data import DataLoader
 
 import headrace
+from headrace._base.native import core
 from headrace.pillow.deferred_image import is_deferred
 from own_dataset import OwnDataset
 from support import assert_same, descriptors, hard_files, silent_pillow
@@ -66,9 +69,10 @@ def same(ours: Any, theirs: Any) -> None:
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("seed", range(40))
-def test_random_chains_are_pillows(seed, photographs):
+def test_random_chains_are_pillows(seed: int, photographs: list[Path]) -> None:
     path = photographs[seed % len(photographs)]
-    ours, theirs = headrace.pillow.open(path), Image.open(path)
+    ours: Image.Image = headrace.pillow.open(path)
+    theirs: Image.Image = Image.open(path)
     one, other = random.Random(seed), random.Random(seed)
     small = (200, 150)
     ours, theirs = ours.resize(small), theirs.resize(small)
@@ -79,7 +83,7 @@ def test_random_chains_are_pillows(seed, photographs):
 
 
 @pytest.mark.pixels
-def test_crops_of_real_files(imagenet_dev):
+def test_crops_of_real_files(imagenet_dev: Path) -> None:
     for number, path in enumerate(sorted(imagenet_dev.rglob("*.JPEG"))):
         made = []
         for open_ in (headrace.pillow.open, Image.open):
@@ -87,7 +91,7 @@ def test_crops_of_real_files(imagenet_dev):
             image = open_(path).convert("RGB")
             left, top = draw.randrange(image.width // 2), draw.randrange(image.height // 2)
             box = left, top, draw.randint(left + 1, image.width), draw.randint(top + 1, image.height)
-            made.append(image.crop(box).resize((64, 48), draw.choice(FILTERS)).transpose(draw.randrange(7)))
+            made.append(image.crop(box).resize((64, 48), draw.choice(FILTERS)).transpose(draw.randrange(7)))  # type: ignore[arg-type]
         same(*made)
 
 
@@ -109,7 +113,7 @@ def outcome(open_: Any, path: Path) -> Any:
         return type(error), str(error)
 
 
-def test_odd_and_broken_files(hard_dev):
+def test_odd_and_broken_files(hard_dev: Path) -> None:
     with silent_pillow(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         files = hard_files(hard_dev)
@@ -118,29 +122,41 @@ def test_odd_and_broken_files(hard_dev):
     assert len(files) > 300
 
 
-def test_a_chain_is_not_decoded_before_its_pixels_are_read(file, monkeypatch):
+def test_a_chain_is_not_decoded_before_its_pixels_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = headrace.pillow.open(file)
     assert is_deferred(image) and type(image) is JpegImageFile
     chain = image.convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(Image.Transpose.ROTATE_90)
     image.load()
     assert is_deferred(chain) and type(chain) is Image.Image and chain.size == (30, 30)
     assert is_deferred(image)
-    decoded = []
-    native = headrace.pillow.file_pixels.core.decode_fuse
-    monkeypatch.setattr(
-        headrace.pillow.file_pixels.core, "decode_fuse", lambda *args: decoded.append(args[1]) or native(*args)
-    )
+    decoded: list[Any] = []
+    native = core.decode_fuse
+
+    def decode_fuse(*args: Any) -> Any:
+        decoded.append(args[1])
+        return native(*args)
+
+    monkeypatch.setattr(core, "decode_fuse", decode_fuse)
     chain.tobytes()
     assert [stage["box"] for stage in decoded[0]["stages"]] == [(10, 20, 100, 80)] and len(decoded) == 1
     assert not is_deferred(chain) and type(chain) is Image.Image
-    same(chain, Image.open(file).convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(2))
+    same(
+        chain,
+        Image.open(file).convert("RGB").crop((10, 20, 110, 100)).resize((30, 30)).transpose(Image.Transpose.ROTATE_90),
+    )
 
 
-def test_files_are_closed_as_pillow_does(file):
+def value(image: Image.Image) -> Any:
+    """A pixel, by what `load` returns."""
+    access: Any = image.load()
+    return access[3, 4]
+
+
+def test_files_are_closed_as_pillow_does(file: Path) -> None:
     before = descriptors()
     images = [headrace.pillow.open(file) for _ in range(5)]
     assert descriptors() == before + 5
-    assert [image.load()[3, 4] for image in images] == [Image.open(file).load()[3, 4]] * 5
+    assert [value(image) for image in images] == [value(Image.open(file))] * 5
     assert descriptors() == before
     with headrace.pillow.open(file) as image:
         small = image.resize((9, 9))
@@ -155,7 +171,7 @@ def test_files_are_closed_as_pillow_does(file):
         plain.convert("RGB").tobytes()
 
 
-def test_errors_are_raised_where_pillow_raises_them(file):
+def test_errors_are_raised_where_pillow_raises_them(file: Path) -> None:
     calls = [
         lambda image: image.resize((0, 5)),
         lambda image: image.resize((5, 5), 99),
@@ -175,7 +191,7 @@ def test_errors_are_raised_where_pillow_raises_them(file):
         assert raised[0] == raised[1]
 
 
-def test_a_truncated_file(file, tmp_path):
+def test_a_truncated_file(file: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.jpg"
     cut.write_bytes(file.read_bytes()[:-2000])
     with headrace.pillow.open(cut) as image, pytest.raises(OSError, match="truncated"):
@@ -187,7 +203,7 @@ def test_a_truncated_file(file, tmp_path):
     assert outcome(headrace.pillow.open, cut) == outcome(Image.open, cut)
 
 
-def test_in_place_changes_reach_one_image(file):
+def test_in_place_changes_reach_one_image(file: Path) -> None:
     image = headrace.pillow.open(file).resize((20, 20))
     half = image.crop((0, 0, 10, 20))
     ImageDraw.Draw(image).rectangle((0, 0, 9, 9), fill=(1, 2, 3))
@@ -199,17 +215,17 @@ def test_in_place_changes_reach_one_image(file):
     assert image.crop((10, 0, 20, 20)) == half
 
 
-def test_copies_pickles_and_equality(file):
+def test_copies_pickles_and_equality(file: Path) -> None:
     expected = Image.open(file).convert("L").resize((31, 17))
     for copied in (copy.copy, copy.deepcopy, lambda image: pickle.loads(pickle.dumps(image)), Image.Image.copy):
         same(copied(headrace.pillow.open(file).convert("L").resize((31, 17))), expected)
     small = headrace.pillow.open(file).convert("L").resize((31, 17))
     assert small == expected and expected == headrace.pillow.open(file).convert("L").resize((31, 17))
-    assert small != expected.transpose(0)
+    assert small != expected.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     same(pickle.loads(pickle.dumps(headrace.pillow.open(file))), pickle.loads(pickle.dumps(Image.open(file))))
 
 
-def test_what_is_not_deferred(file, tmp_path):
+def test_what_is_not_deferred(file: Path, tmp_path: Path) -> None:
     inks = tmp_path / "cmyk.jpg"
     Image.open(file).convert("CMYK").save(inks)
     png = tmp_path / "a.png"
@@ -230,7 +246,7 @@ def test_what_is_not_deferred(file, tmp_path):
     same(*thumbnails)
 
 
-def test_file_objects(file):
+def test_file_objects(file: Path) -> None:
     expected = Image.open(file).convert("RGB").resize((40, 30))
     with file.open("rb") as stream:
         image = headrace.pillow.open(stream)
@@ -241,7 +257,9 @@ def test_file_objects(file):
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.processes)])
-def test_torchs_loader_delivers_the_same_batches(T, photographs, torchvision, workers):
+def test_torchs_loader_delivers_the_same_batches(
+    T: ModuleType, photographs: list[Path], torchvision: ModuleType, workers: int
+) -> None:
     """Random numbers included: torchvision draws them as before."""
     steps = [T.RandomResizedCrop(48), T.RandomHorizontalFlip(), T.ColorJitter(0.3), T.RandomRotation(20)]
     steps += [T.ToTensor(), T.Normalize([0.5] * 3, [0.2] * 3)] if T is torchvision.transforms else [T.PILToTensor()]
@@ -258,12 +276,18 @@ def test_torchs_loader_delivers_the_same_batches(T, photographs, torchvision, wo
         assert assert_same(epoch(), expected) == len(expected)
 
 
-def test_many_crops_of_one_file_decode_it_once(file, monkeypatch):
-    decoded = []
-    native = headrace.pillow.file_pixels.core
-    whole, fuse = native.decode_whole, native.decode_fuse
-    monkeypatch.setattr(native, "decode_whole", lambda *out: decoded.append("whole") or whole(*out))
-    monkeypatch.setattr(native, "decode_fuse", lambda *plan: decoded.append("crop") or fuse(*plan))
+def test_many_crops_of_one_file_decode_it_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[str] = []
+
+    def noted(kind: str, native: Callable[..., Any]) -> Callable[..., Any]:
+        def decode(*arguments: Any) -> Any:
+            decoded.append(kind)
+            return native(*arguments)
+
+        return decode
+
+    monkeypatch.setattr(core, "decode_whole", noted("whole", core.decode_whole))
+    monkeypatch.setattr(core, "decode_fuse", noted("crop", core.decode_fuse))
     image, plain = headrace.pillow.open(file).convert("RGB"), Image.open(file).convert("RGB")
     for number in range(6):
         box = number, 2 * number, number + 40, 2 * number + 30
@@ -272,7 +296,7 @@ def test_many_crops_of_one_file_decode_it_once(file, monkeypatch):
     assert decoded == ["crop", "crop", "whole"]
 
 
-def test_threads_share_deferred_images(file):
+def test_threads_share_deferred_images(file: Path) -> None:
     """Some record further operations while others make the pixels, of the file and of what was recorded."""
     want = Image.open(file).crop((3, 4, 90, 80)).tobytes()
     half = Image.open(file).resize((50, 40)).tobytes()
@@ -292,7 +316,7 @@ def test_threads_share_deferred_images(file):
             assert set(pool.map(work, range(4))) == {(want, half)}
 
 
-def test_install_and_uninstall(file):
+def test_install_and_uninstall(file: Path) -> None:
     plain = Image.open
     with headrace.pillow.deferred():
         assert deferred_in(Image.open(file))

@@ -6,6 +6,7 @@ import gc
 import io
 import resource
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ class Keeping(Dataset[Any]):
     """Keeps resized images, and crops them in each epoch."""
 
     def __init__(self, paths: list[Path]) -> None:
-        self.paths, self.kept, self.draw = paths, {}, 0
+        self.paths, self.draw = paths, 0
+        self.kept: dict[int, Any] = {}
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -50,7 +52,7 @@ class Keeping(Dataset[Any]):
         return crop(self.kept[index], self.draw % 20)
 
 
-def test_images_that_a_dataset_keeps_let_go_of_their_files(photographs):
+def test_images_that_a_dataset_keeps_let_go_of_their_files(photographs: list[Path]) -> None:
     data, plain = Keeping(photographs[:8]), Keeping(photographs[:8])
     before = files_alive()
     loader = headrace.DataLoader(data, batch_size=4)
@@ -73,7 +75,7 @@ class Streaming(IterableDataset[Any]):
             yield crop(image, 3)
 
 
-def test_images_that_a_stream_keeps(photographs):
+def test_images_that_a_stream_keeps(photographs: list[Path]) -> None:
     kept: list[Any] = []
     before = files_alive()
     for number, _ in enumerate(headrace.DataLoader(Streaming(photographs[:8], kept), batch_size=2)):
@@ -81,7 +83,9 @@ def test_images_that_a_stream_keeps(photographs):
         assert not any(is_deferred(one) for one in kept[: 2 * number])
 
 
-def test_a_sample_is_not_made_whole_while_its_batch_is_made(photographs, monkeypatch):
+def test_a_sample_is_not_made_whole_while_its_batch_is_made(
+    photographs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = []
     monkeypatch.setattr(FilePixels, "make_images", lambda self: whole.append(self))
     data = [str(path) for path in photographs[:8]]
@@ -100,7 +104,7 @@ def test_a_sample_is_not_made_whole_while_its_batch_is_made(photographs, monkeyp
     assert whole == []
 
 
-def test_an_installation_limits_what_kept_images_hold(photographs, monkeypatch):
+def test_an_installation_limits_what_kept_images_hold(photographs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [path.stat().st_size for path in photographs[:8]]
     monkeypatch.setattr(kept_images, "MOST", 2 * max(sizes))
     before = files_alive()
@@ -112,7 +116,7 @@ def test_an_installation_limits_what_kept_images_hold(photographs, monkeypatch):
         assert image.tobytes() == Image.open(path).convert("RGB").resize((20, 10)).tobytes()
 
 
-def test_what_a_made_image_was_made_from_is_let_go(photographs):
+def test_what_a_made_image_was_made_from_is_let_go(photographs: list[Path]) -> None:
     before = files_alive()
     with headrace.pillow.deferred():
         image = Image.open(photographs[0])
@@ -134,7 +138,7 @@ USES: list[Any] = [
 ]
 
 
-def test_threads_that_share_an_unread_image_all_get_pillows_pixels(photographs):
+def test_threads_that_share_an_unread_image_all_get_pillows_pixels(photographs: list[Path]) -> None:
     wrong: list[Any] = []
     for number in range(60):
         path = photographs[number % len(photographs)]
@@ -165,7 +169,7 @@ def test_threads_that_share_an_unread_image_all_get_pillows_pixels(photographs):
 
 
 @pytest.fixture
-def file(tmp_path) -> Path:
+def file(tmp_path: Path) -> Path:
     made = tmp_path / "small.jpg"
     Image.radial_gradient("L").convert("RGB").resize((48, 32)).save(made, quality=85)
     return made
@@ -185,7 +189,7 @@ def opened_and_dropped(file: Path, count: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # as of Pillow's images; pytest would keep each
-def test_100_000_images_leave_nothing(file):
+def test_100_000_images_leave_nothing(file: Path) -> None:
     opened_and_dropped(file, 10_000)
     gc.collect()
     before, peak = descriptors(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -220,13 +224,13 @@ def outcome(file: Path, open_: Any, change: Any, content: bytes) -> Any:
     ],
     ids=["cut in its header", "emptied", "cut in its data", "removed", "made anew", "replaced"],
 )
-def test_files_that_change_between_open_and_use(file, change):
+def test_files_that_change_between_open_and_use(file: Path, change: Callable[..., Any]) -> None:
     content = file.read_bytes()
     ours, theirs = (outcome(file, open_, change, content) for open_ in (headrace.pillow.open, Image.open))
     assert ours == theirs
 
 
-def test_another_library_patches_open_before_and_after(file, monkeypatch):
+def test_another_library_patches_open_before_and_after(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, seen = Image.open, []
 
     def patched(below: Any, name: str) -> Any:

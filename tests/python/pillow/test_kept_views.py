@@ -65,7 +65,7 @@ KEPT: dict[str, Step] = {
 def _file(image: Any, draw: random.Random) -> None:
     image.info["program"] = 1
     if isinstance(image, JpegImageFile) and image.filename:
-        Path(image.filename).write_bytes(b"no image any more" * 500)
+        Path(os.fsdecode(image.filename)).write_bytes(b"no image any more" * 500)
 
 
 #: What happens to it.
@@ -152,12 +152,12 @@ def seen_by(open_: Any, data: bytes, folder: Path, seed: int) -> list[Any]:
         if name in KEPT and draw.random() < 0.2 and kept:
             image_of = [one for _, one in kept if isinstance(one, Image.Image)]
             image = draw.choice(image_of) if image_of else image
-        made = done(lambda step=step, image=image: step(image, draw))
+        made = done(lambda step=step, image=image: step(image, draw))  # type: ignore[misc]
         kept.append((name, made))
     if draw.random() < 0.3:
         del image
         gc.collect()
-    return [(name, done(lambda one=one: shown(one))) for name, one in kept]
+    return [(name, done(lambda one=one: shown(one))) for name, one in kept]  # type: ignore[misc]
 
 
 @pytest.fixture(scope="module")
@@ -180,5 +180,5 @@ def different(files: list[bytes], folder: Path, seeds: range) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_random_programs_see_what_pillow_shows(files, tmp_path):
+def test_random_programs_see_what_pillow_shows(files: list[bytes], tmp_path: Path) -> None:
     assert different(files, tmp_path, range(PROGRAMS))[:3] == []

@@ -10,8 +10,9 @@ import pytest
 from PIL import Image, ImageOps
 
 import headrace
+from headrace._base.native import core
 from headrace._recipe.arithmetic import pillow_rule
-from headrace.pillow import deferred_image, file_pixels
+from headrace.pillow import deferred_image
 from headrace.pillow.deferred_image import is_deferred
 from headrace.pillow.native_plan import NativePlan
 
@@ -22,18 +23,18 @@ FLIP, MIRROR, HALF, QUARTER = 0, 1, 3, 2
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """For each plan that was run natively, the box of the file that it takes, and the number of its resizes."""
     made: list[Any] = []
-    run = file_pixels.core.decode_fuse
+    run = core.decode_fuse
 
     def recorded(data: bytes, plan: dict[str, Any], *how: Any) -> None:
         first = [*plan["stages"], plan["last"]][0]
         made.append((first["box"], len(plan["stages"])))
         run(data, plan, *how)
 
-    monkeypatch.setattr(file_pixels.core, "decode_fuse", recorded)
+    monkeypatch.setattr(core, "decode_fuse", recorded)
     return made
 
 
-def test_operations_up_to_the_first_that_is_not_native():
+def test_operations_up_to_the_first_that_is_not_native() -> None:
     operations = [
         ("crop", (10, 20, 60, 90)),
         ("transpose", FLIP),
@@ -56,13 +57,13 @@ def test_operations_up_to_the_first_that_is_not_native():
 
 
 @pytest.mark.parametrize("operation", [("crop", (-1, 0, 5, 5)), ("crop", (0, 0, 0, 5)), ("resize", (5, 5), 0, None)])
-def test_operations_left_to_pillow(operation):
+def test_operations_left_to_pillow(operation: tuple[Any, ...]) -> None:
     plan = NativePlan((10, 10), "RGB", [operation])
     assert list(plan.rest) == [operation] and plan.stages == [] and plan.last == {"box": (0, 0, 10, 10)}
 
 
 @pytest.mark.pixels
-def test_crop_flip_gray_resize_and_crop_are_one_pass(photographs, calls):
+def test_crop_flip_gray_resize_and_crop_are_one_pass(photographs: list[Path], calls: list[Any]) -> None:
     image = headrace.pillow.open(photographs[0])
     made = ImageOps.mirror(image.crop((10, 20, 110, 100))).convert("L").resize((50, 30)).crop((5, 5, 45, 25))
     assert is_deferred(made)
@@ -73,7 +74,7 @@ def test_crop_flip_gray_resize_and_crop_are_one_pass(photographs, calls):
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("mode", ["L", "RGB"])
-def test_gray_files(photographs, calls, mode):
+def test_gray_files(photographs: list[Path], calls: list[Any], mode: str) -> None:
     stream = io.BytesIO()
     Image.open(photographs[0]).convert("L").save(stream, "JPEG")
     image = headrace.pillow.open(stream)
@@ -85,7 +86,7 @@ def test_gray_files(photographs, calls, mode):
 
 
 @pytest.mark.pixels
-def test_methods_of_pillow_that_call_recorded_ones(photographs, calls):
+def test_methods_of_pillow_that_call_recorded_ones(photographs: list[Path], calls: list[Any]) -> None:
     """They are Pillow's, so only pixels and decoding are compared."""
     path = photographs[0]
     exif = Image.Exif()
@@ -109,7 +110,9 @@ def test_methods_of_pillow_that_call_recorded_ones(photographs, calls):
         assert len(calls) == 1
 
 
-def test_an_unknown_order_of_passes_leaves_resizes_to_pillow(photographs, calls, monkeypatch):
+def test_an_unknown_order_of_passes_leaves_resizes_to_pillow(
+    photographs: list[Path], calls: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     report = pillow_rule.ProbeReport("99.0", "by_reduction", (), 8, 0.0)
     monkeypatch.setattr(pillow_rule, "probe", lambda: report)
     pillow_rule.is_known.cache_clear()
@@ -123,7 +126,7 @@ def test_an_unknown_order_of_passes_leaves_resizes_to_pillow(photographs, calls,
     assert calls == [((3, 4, 87, 76), 0)]
 
 
-def test_what_pillow_decodes(photographs, calls, monkeypatch):
+def test_what_pillow_decodes(photographs: list[Path], calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     path: Path = photographs[0]
     with Image.open(path) as plain:
         width, height = plain.size

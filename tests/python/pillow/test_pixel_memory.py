@@ -56,8 +56,8 @@ def test_freed_memory_is_used_again() -> None:
         lambda array: torch.from_numpy(array)[2].flatten()[5:],
         lambda array: torch.from_numpy(array).untyped_storage(),
         lambda array: torch.from_numpy(array).numpy(),
-        lambda array: torch.from_dlpack(array),
-        lambda array: torch.utils.dlpack.to_dlpack(torch.from_numpy(array)),
+        lambda array: torch.utils.dlpack.from_dlpack(array),
+        lambda array: torch.utils.dlpack.to_dlpack(torch.from_numpy(array)),  # type: ignore[attr-defined]
     ],
 )
 def test_any_reference_keeps_the_memory(keep: Callable[[Any], Any]) -> None:
@@ -124,7 +124,8 @@ def test_small_arrays_are_numpys() -> None:
 
 
 def test_threads_never_share_memory() -> None:
-    memory, wrong = PixelMemory(), []
+    memory = PixelMemory()
+    wrong: list[Any] = []
 
     def use(number: int) -> None:
         kept: list[Any] = []

@@ -47,4 +47,5 @@ def test_batches_are_torchs(processor: Any, photographs: list[Path]) -> None:
         assert torch.equal(ours, theirs)
         assert torch.equal(indices, same_indices)
     assert loader.route == "deferred"
-    assert loader.stats().images.native == 4
+    counts = loader.stats().images
+    assert counts is not None and counts.native == 4

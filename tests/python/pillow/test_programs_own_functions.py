@@ -7,6 +7,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def file(photographs: list[Path]) -> Path:
     return photographs[0]
 
 
-def test_open_is_pillows_own_function(file):
+def test_open_is_pillows_own_function(file: Path) -> None:
     code, signature = Image.open.__code__, inspect.signature(Image.open)
     with headrace.pillow.deferred():
         assert Image.open is OPEN and Image.open.__code__ is code and inspect.signature(Image.open) == signature
@@ -54,7 +55,7 @@ class Holding(Dataset[Any]):
         return pickle.dumps((self, Image.open, Image.OPEN["JPEG"]))
 
 
-def test_what_was_pickled_while_batches_are_made_loads_elsewhere(file):
+def test_what_was_pickled_while_batches_are_made_loads_elsewhere(file: Path) -> None:
     (sent,) = list(headrace.DataLoader(torch.utils.data.Subset(Holding(file), [0]), batch_size=None))
     program = "import pickle, sys; held, here, _ = pickle.load(sys.stdin.buffer); "
     program += "print(held.open(held.file).convert('L').size, here is held.open)"
@@ -63,7 +64,7 @@ def test_what_was_pickled_while_batches_are_made_loads_elsewhere(file):
     assert done.stdout.decode().strip() == f"{Image.open(file).size} True", done.stderr.decode()
 
 
-def test_classes_are_pillows_before_and_after_the_pixels_are_made(file):
+def test_classes_are_pillows_before_and_after_the_pixels_are_made(file: Path) -> None:
     with headrace.pillow.deferred():
         image = Image.open(file)
         made = image.convert("RGB").resize((9, 9))
@@ -85,7 +86,9 @@ class OtherJpeg(JpegImageFile):
 
 @pytest.mark.parametrize("when", ["before", "inside"])
 @pytest.mark.parametrize("opens", [OtherJpeg, lambda fp, name: OtherJpeg(fp, name), JpegImageFile])
-def test_a_plugin_of_the_program_opens_its_files(file, monkeypatch, opens, when):
+def test_a_plugin_of_the_program_opens_its_files(
+    file: Path, monkeypatch: pytest.MonkeyPatch, opens: Callable[..., Any], when: str
+) -> None:
     accept = OPENS[1]
     expected = opens(file, None).convert("RGB").tobytes()
     monkeypatch.setitem(Image.OPEN, "JPEG", OPENS)
@@ -197,7 +200,7 @@ def _seen(call: Any, file: Path) -> Any:
 @pytest.mark.parametrize("when", ["before", "inside"])
 @pytest.mark.parametrize("name", PATCHES)
 @pytest.mark.filterwarnings("ignore")
-def test_a_replaced_function_is_called(file, monkeypatch, name, when):
+def test_a_replaced_function_is_called(file: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str) -> None:
     holder, attribute, version = PATCHES[name]
 
     def patch(context: pytest.MonkeyPatch) -> None:
@@ -223,7 +226,7 @@ def test_a_replaced_function_is_called(file, monkeypatch, name, when):
 
 
 @pytest.mark.parametrize("step", ["ToTensor", "Normalize", "functional.to_tensor", "functional.normalize"])
-def test_a_replaced_transform_is_called(file, monkeypatch, step):
+def test_a_replaced_transform_is_called(file: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     T = import_torchvision().transforms
     made = T.Compose([T.Resize((9, 9)), T.ToTensor(), T.Normalize([0.5] * 3, [0.5] * 3)])
     holder, name = {
@@ -245,7 +248,7 @@ def test_a_replaced_transform_is_called(file, monkeypatch, step):
     assert len(calls) == 1
 
 
-def test_no_table_is_kept_of_replaced_functions(file, monkeypatch):
+def test_no_table_is_kept_of_replaced_functions(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     T = import_torchvision().transforms
     made = T.Compose([T.ToTensor(), T.Normalize([0.125] * 3, [0.25] * 3)])  # no other test has this table
     expected, plain = made(Image.open(file)), Image.Image.tobytes
@@ -256,7 +259,9 @@ def test_no_table_is_kept_of_replaced_functions(file, monkeypatch):
         assert torch.equal(made(Image.open(file)), expected)
 
 
-def test_truncated_files_are_read_as_the_program_wants(file, tmp_path, monkeypatch):
+def test_truncated_files_are_read_as_the_program_wants(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cut = tmp_path / "cut.jpg"
     cut.write_bytes(file.read_bytes()[:-900])
     for allowed in (False, True, False):
@@ -266,7 +271,9 @@ def test_truncated_files_are_read_as_the_program_wants(file, tmp_path, monkeypat
             assert _seen(lambda image: image.convert("RGB"), cut) == expected
 
 
-def test_the_factory_of_the_plugin_is_looked_up_in_the_registry_alone(file, monkeypatch):
+def test_the_factory_of_the_plugin_is_looked_up_in_the_registry_alone(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(JpegImagePlugin, "jpeg_factory", None)  # Pillow does not look here
     with headrace.pillow.deferred():
         assert is_deferred(Image.open(file))

@@ -114,8 +114,8 @@ def _kept(made: Callable[[Any], Any]) -> Callable[[Worker, int], Any]:
         _kept(lambda one: one[0].detach()),
         _kept(lambda one: one[0].numpy()),
         _kept(lambda one: one[0].untyped_storage()),
-        _kept(lambda one: torch.utils.dlpack.to_dlpack(one[0])),
-        _kept(lambda one: torch.from_dlpack(one[0])),
+        _kept(lambda one: torch.utils.dlpack.to_dlpack(one[0])),  # type: ignore[attr-defined]
+        _kept(lambda one: torch.utils.dlpack.from_dlpack(one[0])),
         lambda worker, n: (worker.tensor(n), n, worker.tensor(n)),  # another number of allocations
         lambda worker, n: (worker.tensor(n).requires_grad_(n == 2), n),
         lambda worker, n: (worker.tensor(n).view(64, 64, 3) if n == 2 else worker.tensor(n), n),

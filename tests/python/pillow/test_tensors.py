@@ -15,8 +15,9 @@ from PIL import Image
 
 import headrace
 from headrace import transforms
+from headrace._base.native import core
 from headrace._recipe.images.part_kinds import kind_of
-from headrace.pillow import file_pixels, value_tables
+from headrace.pillow import value_tables
 from headrace.pillow.deferred_image import is_deferred
 from torchvision_shim import import_torchvision
 
@@ -58,7 +59,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return recorded
 
     for name in ("decode_fuse", "fuse"):  # the crops of the file before decide which of them
-        monkeypatch.setattr(file_pixels.core, name, recording(getattr(file_pixels.core, name)))
+        monkeypatch.setattr(core, name, recording(getattr(core, name)))
     return made
 
 
@@ -165,7 +166,7 @@ def test_hooks_and_errors_are_torchvisions(photographs: list[Path]) -> None:
                 T.Compose([T.ToTensor(), wrong])(Image.open(photographs[0]))
 
 
-class _Own(T.ToTensor):  # type: ignore[name-defined, misc]
+class _Own(T.ToTensor):  # type: ignore[name-defined]
     def __call__(self, image: Any) -> Any:
         return super().__call__(image) * 2
 
@@ -217,8 +218,8 @@ def test_many_tails_of_random_images(photographs: list[Path]) -> None:
     rng = random.Random(1)
     data = photographs[2].read_bytes()
     with headrace.pillow.deferred():
-        deferred, plain = Image.open(io.BytesIO(data)).convert("RGB"), Image.open(photographs[2])
-    plain = Image.frombytes("RGB", plain.size, plain.convert("RGB").tobytes())
+        deferred, file = Image.open(io.BytesIO(data)).convert("RGB"), Image.open(photographs[2])
+    plain = Image.frombytes("RGB", file.size, file.convert("RGB").tobytes())
     for _ in range(80):
         normalize = T.Normalize([rng.random() for _ in range(3)], [rng.random() + 0.1 for _ in range(3)])
         transform = T.Compose([T.CenterCrop(rng.randint(5, 60)), T.Resize(rng.randint(5, 60)), T.ToTensor(), normalize])

@@ -97,21 +97,21 @@ def differences(files: list[Path], seeds: range) -> list[Any]:
     return found
 
 
-def test_each_public_name_is_called_or_left_out_for_a_reason():
+def test_each_public_name_is_called_or_left_out_for_a_reason() -> None:
     assert [name for name in NAMES if name not in CALLS and name not in LEFT_OUT] == []
     assert not CALLS.keys() & LEFT_OUT.keys()
 
 
-def test_random_sequences(files):
+def test_random_sequences(files: list[Path]) -> None:
     assert differences(files, range(500))[:3] == []
 
 
 @pytest.mark.slow
-def test_more_random_sequences(files):
+def test_more_random_sequences(files: list[Path]) -> None:
     assert differences(files, range(500, SEQUENCES))[:3] == []
 
 
-def test_each_name_on_a_file_and_after_a_crop(files):
+def test_each_name_on_a_file_and_after_a_crop(files: list[Path]) -> None:
     """On its own, so that the error of another one hides none."""
     for number, (name, call) in enumerate(CALLS.items()):
         for before in (lambda image: image, lambda image: image.crop((3, 4, 40, 30)), lambda image: image.convert("L")):

@@ -48,9 +48,9 @@ def test_an_old_name_names_the_new_one(old: str, new: str) -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'headrace' has no attribute 'Dataloader'"):
-        _ = headrace.Dataloader
+        _ = headrace.Dataloader  # type: ignore[attr-defined]
     with pytest.raises(ImportError, match="cannot import name 'Dataloader' from 'headrace'"):
-        from headrace import Dataloader  # noqa: F401
+        from headrace import Dataloader  # type: ignore[attr-defined] # noqa: F401
 
 
 @pytest.mark.processes

@@ -85,7 +85,7 @@ def test_native_code_knows_what_it_may() -> None:
         if not path.name.startswith("cuda_"):
             forbidden += "|cuda|nvjpeg"
         found = re.search(rf"#include <({forbidden})", path.read_text())
-        assert not found, f"{path.relative_to(ROOT)}: {found and found[0]}"
+        assert found is None, f"{path.relative_to(ROOT)}: {found[0]}"
 
 
 def python_modules() -> dict[str, Path]:

@@ -45,7 +45,7 @@ def strict() -> io.TextIOWrapper:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_what_a_loader_says_can_be_printed(odd, workers, tmp_path):
+def test_what_a_loader_says_can_be_printed(odd: Path, workers: int, tmp_path: Path) -> None:
     loader = DataLoader(ImageFolder(odd, RECIPE), 3, num_workers=workers, on_error="skip")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -61,13 +61,13 @@ def test_what_a_loader_says_can_be_printed(odd, workers, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["cl\udce9ss/bad\udce9.jpg", "cl\udce9ss/none\udce9.jpg"])
-def test_a_raised_error_can_be_logged(odd, name):
+def test_a_raised_error_can_be_logged(odd: Path, name: str) -> None:
     with pytest.raises(OSError, match=r"none|bad") as raised:
         next(iter(DataLoader(ImageFiles([odd / name], None, RECIPE))))
     print("".join(traceback.format_exception(raised.value)), file=strict(), flush=True)
 
 
-def test_files_of_traces_caches_and_entry_points(odd, tmp_path):
+def test_files_of_traces_caches_and_entry_points(odd: Path, tmp_path: Path) -> None:
     with headrace.profile() as recorded:
         expected = list(DataLoader(good(odd), 2, num_workers=1))
     recorded.export_chrome_trace(odd / "trace\udce9.json")
@@ -92,7 +92,7 @@ COMMANDS: dict[str, Callable[[Path, Path], list[Any]]] = {
 
 @pytest.mark.processes
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands(odd, tmp_path, name):
+def test_commands(odd: Path, tmp_path: Path, name: str) -> None:
     (odd / "cl\udce9ss/bad\udce9.jpg").unlink() if name in ("bench", "tune") else None
     command = [sys.executable, "-m", "headrace", name.split()[0], *map(str, COMMANDS[name](odd, tmp_path))]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}

@@ -12,6 +12,7 @@ import headrace._recipe.steps.steps as S
 from headrace._base.native import core
 from headrace._engine.image_engine import ImageEngine
 from headrace._recipe.images.memory_format import Layout
+from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
 
@@ -89,9 +90,9 @@ def engine(step: Any) -> None:
     """Hands the step to the native core."""
     erased = torch.zeros(1, 3, dtype=torch.uint8) if isinstance(step, (S.Erase, S.EraseBoxes)) else None
     lut = torch.arange(256, dtype=torch.uint8).expand(3, 256).contiguous()
-    recipe = Recipe((step,), (Column(),) * 40, 46, 40, 3, lambda tensor: tensor, lut, erased=erased)
+    recipe = Recipe((step,), (Column(),) * 40, 46, 40, 3, Pointwise((), None), lut, erased=erased)
     if isinstance(step, S.Call):
-        samples = {"layout": "planar", "max_pixels": 0, "pass_order": "horizontal_first"}
+        samples: dict[str, Any] = {"layout": "planar", "max_pixels": 0, "pass_order": "horizontal_first"}
         core.Pipeline(recipe, lut.numpy(), threads=0, slots_kept=1, isa="", backend=None, **samples).close()
     else:
         ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=1).close()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +55,7 @@ def test_the_nearest_ratio() -> None:
 
 
 @pytest.mark.parametrize(("size", "multiple", "ratio"), [(224, 32, 2.0), (224, 16, 1.5), (512, 64, 3.0), (32, 32, 1)])
-def test_sizes_of_one_area(size, multiple, ratio):
+def test_sizes_of_one_area(size: int, multiple: int, ratio: float) -> None:
     sizes = T.aspect_ratio_sizes(size, multiple, ratio)
     assert (size, size) in sizes and len(set(sizes)) == len(sizes)
     for height, width in sizes:
@@ -63,13 +65,13 @@ def test_sizes_of_one_area(size, multiple, ratio):
 
 
 @pytest.mark.parametrize("arguments", [(224, 30), (0,), (224, 32, 0.5), (2.5,)])
-def test_sizes_that_are_refused(arguments):
+def test_sizes_that_are_refused(arguments: tuple[Any, ...]) -> None:
     with pytest.raises((ValueError, TypeError), match="must be"):
         T.aspect_ratio_sizes(*arguments)
 
 
 @pytest.mark.parametrize("shape", [(100, 50), (50, 100), (64, 64), (77, 101), (33, 200)])
-def test_the_largest_centred_box(shape):
+def test_the_largest_centred_box(shape: tuple[Any, ...]) -> None:
     """The box is computed here: the largest box of the ratio that fits into the image, centred."""
     pixels = np.random.default_rng(0).integers(0, 256, (*shape, 3), dtype=np.uint8)
     image = Image.fromarray(pixels)
@@ -86,7 +88,7 @@ def test_the_largest_centred_box(shape):
 
 
 @pytest.mark.parametrize("size", [(24, 24), (20, 36), (36, 20)])
-def test_a_resized_center_crop_alone_is_native(size):
+def test_a_resized_center_crop_alone_is_native(size: tuple[Any, ...]) -> None:
     loader = DataLoader(blobs(24, centre(size)), 6)
     assert loader.native and "0 differ" in str(loader.verify())
     plain = torch.stack([loader.dataset[i][0] for i in range(24)])
@@ -96,7 +98,7 @@ def test_a_resized_center_crop_alone_is_native(size):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("make", [crops, centre])
-def test_an_epoch_holds_every_sample_once_in_batches_of_one_size(workers, make):
+def test_an_epoch_holds_every_sample_once_in_batches_of_one_size(workers: int, make: Callable[..., Any]) -> None:
     dataset = data(make)
     sampler = AspectRatioBatchSampler(dataset, 4, seed=3)
     loader = DataLoader(dataset, batch_sampler=sampler, num_workers=workers, seed=3)
@@ -115,7 +117,7 @@ def test_an_epoch_holds_every_sample_once_in_batches_of_one_size(workers, make):
     assert orders[0] != orders[1]
 
 
-def test_what_each_size_makes_is_what_its_transform_makes():
+def test_what_each_size_makes_is_what_its_transform_makes() -> None:
     """Compared with the dataset itself, in plain Python."""
     dataset = data(centre)
     loader = DataLoader(dataset, batch_sampler=AspectRatioBatchSampler(dataset, 4))
@@ -123,14 +125,14 @@ def test_what_each_size_makes_is_what_its_transform_makes():
         assert torch.equal(images, torch.stack([dataset[i][0] for i in labels.tolist()]))
 
 
-def test_steps_behind_it_are_applied_to_every_size():
+def test_steps_behind_it_are_applied_to_every_size() -> None:
     steps = [T.ByAspectRatio({size: T.ResizedCenterCrop(size) for size in SIZES}), T.RandomHorizontalFlip(), *TENSOR]
     dataset = EncodedImages(shapes(), range(COUNT), T.Compose(steps))
     loader = DataLoader(dataset, batch_sampler=AspectRatioBatchSampler(dataset, 8), seed=1, num_workers=2)
     assert loader.native and "0 differ" in str(loader.verify(len(loader)))
 
 
-def test_a_folder_arrays_and_a_device(tmp_path):
+def test_a_folder_arrays_and_a_device(tmp_path: Path) -> None:
     folder = ImageFolder(write_folder(tmp_path), T.ByAspectRatio({size: crops(size) for size in SIZES}))
     loader = DataLoader(folder, batch_sampler=AspectRatioBatchSampler(folder, 4), seed=1)
     assert "0 differ" in str(loader.verify(len(loader)))
@@ -143,7 +145,7 @@ def test_a_folder_arrays_and_a_device(tmp_path):
     assert [len(images) for images, _ in DataLoader(arrays, batch_sampler=sampler)] in ([4, 2], [2, 4])
 
 
-def test_persistent_workers_state_and_ranks():
+def test_persistent_workers_state_and_ranks() -> None:
     dataset = data()
 
     def loader(**options: Any) -> DataLoader:
@@ -162,10 +164,11 @@ def test_persistent_workers_state_and_ranks():
     dealt = [batch for step in zip(*parts, strict=True) for batch in step]
     assert_same(dealt[: len(first)], first)
     assert alone.stats().bottleneck
-    alone.close(), resumed.close()
+    alone.close()
+    resumed.close()
 
 
-def test_a_broken_file_costs_its_own_place_only():
+def test_a_broken_file_costs_its_own_place_only() -> None:
     files = list(shapes())
     files[7], files[11] = truncated(files[7]), b"nothing"
     dataset = EncodedImages(files, range(COUNT), data().transform)
@@ -179,7 +182,7 @@ def test_a_broken_file_costs_its_own_place_only():
         DataLoader(dataset, batch_sampler=sampler, on_error="replace")
 
 
-def test_batches_of_several_sizes_are_refused():
+def test_batches_of_several_sizes_are_refused() -> None:
     loader = DataLoader(data(), 4)
     with pytest.raises(
         ValueError, match=r"sample 3 has output size \(40, 48\), but sample 0 of its batch has \(32, 64\); use head"
@@ -188,7 +191,7 @@ def test_batches_of_several_sizes_are_refused():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_batch_of_several_sizes_is_behind_once_it_has_raised(workers):
+def test_a_batch_of_several_sizes_is_behind_once_it_has_raised(workers: int) -> None:
     loader = DataLoader(data(), batch_sampler=[[0, 1], [2, 3], [4, 5], [6, 7]], num_workers=workers)
     iterator = iter(loader)
     assert next(iterator)[1].tolist() == [0, 1]
@@ -201,7 +204,7 @@ def test_a_batch_of_several_sizes_is_behind_once_it_has_raised(workers):
 
 
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
-def test_stats_of_several_engines(workers, persistent):
+def test_stats_of_several_engines(workers: int, persistent: bool) -> None:
     dataset = data()
     sampler = AspectRatioBatchSampler(dataset, 4, seed=3)
     loader = DataLoader(dataset, batch_sampler=sampler, num_workers=workers, persistent_workers=persistent)
@@ -216,7 +219,7 @@ def test_stats_of_several_engines(workers, persistent):
     loader.close()
 
 
-def test_sizes_of_the_same_steps_draw_the_same_numbers():
+def test_sizes_of_the_same_steps_draw_the_same_numbers() -> None:
     """The sizes share their columns of draws, because all columns are drawn for each sample."""
     columns = len(DataLoader(blobs(4, crops((32, 32)))).recipe().columns)
     assert len(DataLoader(data()).recipe().columns) == columns
@@ -227,7 +230,7 @@ def test_sizes_of_the_same_steps_draw_the_same_numbers():
     assert "0 differ" in str(loader.verify(len(loader)))
 
 
-def test_without_shuffle_and_incomplete_batches():
+def test_without_shuffle_and_incomplete_batches() -> None:
     dataset = data()
     sampler = AspectRatioBatchSampler(dataset, 5, shuffle=False, drop_last=True)
     batches = list(sampler)
@@ -246,7 +249,7 @@ def test_without_shuffle_and_incomplete_batches():
         ({"batch_size": 4, "image_sizes": np.ones((COUNT, 2))}, ValueError, "float64"),
     ],
 )
-def test_samplers_that_are_refused(arguments, error, words):
+def test_samplers_that_are_refused(arguments: dict[str, Any], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         AspectRatioBatchSampler(data(), **arguments)
     with pytest.raises(ValueError, match=r"give sizes=\[\(height, width\), ...\], or the dataset a ByAspectRatio"):
@@ -268,18 +271,18 @@ def test_samplers_that_are_refused(arguments, error, words):
         ),
     ],
 )
-def test_transforms_that_torch_has_to_call(transform, words):
+def test_transforms_that_torch_has_to_call(transform: Any, words: str) -> None:
     reason = str(DataLoader(blobs(8, transform)).explain())
     assert re.search(words, reason), reason
 
 
 @pytest.mark.parametrize("transforms", [{}, [crops((32, 32))], {32: crops((32, 32))}, {(0, 5): crops((32, 32))}])
-def test_mappings_that_are_refused(transforms):
+def test_mappings_that_are_refused(transforms: dict[str, Any] | list[Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=r"should be|at least one"):
-        T.ByAspectRatio(transforms)
+        T.ByAspectRatio(transforms)  # type: ignore[arg-type]
 
 
-def test_few_pixels_are_cut_off(imagenet_dev):
+def test_few_pixels_are_cut_off(imagenet_dev: Path) -> None:
     """Compared with square crops; docs/samplers.md gives the figures."""
     dataset = ImageFolder(imagenet_dev, None)
     sizes = T.aspect_ratio_sizes(224, 32)

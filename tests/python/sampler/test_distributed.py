@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +28,7 @@ MANY = ImageArray(
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_the_same_global_batches_for_every_number_of_ranks(workers, shuffle):
+def test_the_same_global_batches_for_every_number_of_ranks(workers: int, shuffle: bool) -> None:
     """24 samples: pixels, labels and order; three epochs."""
     data = blobs(24, train(24))
     alone = DataLoader(data, 12, shuffle, num_workers=workers, seed=3)
@@ -39,7 +40,7 @@ def test_the_same_global_batches_for_every_number_of_ranks(workers, shuffle):
 
 
 @pytest.mark.parametrize(("size", "count"), [(2, 21), (3, 22)])
-def test_what_follows_an_end_that_does_not_go_round(size, count):
+def test_what_follows_an_end_that_does_not_go_round(size: int, count: int) -> None:
     """The incomplete end is filled up with the order's first samples, with new draws, or it is dropped."""
     data = blobs(count, train(24))
     alone = list(DataLoader(data, 6, True, seed=3))
@@ -58,7 +59,7 @@ def test_what_follows_an_end_that_does_not_go_round(size, count):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_a_prime_number_of_samples(size, drop_last):
+def test_a_prime_number_of_samples(size: int, drop_last: bool) -> None:
     loaders = ranks(size, MANY, batch_size=64, shuffle=True, seed=1, drop_last=drop_last)
     batches = [list(loader) for loader in loaders]
     assert len({len(one) for one in batches}) == 1 and len(batches[0]) == len(loaders[0])
@@ -73,13 +74,13 @@ def test_a_prime_number_of_samples(size, drop_last):
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_samplers_alone_share_a_prime_number_of_samples(size, drop_last):
+def test_samplers_alone_share_a_prime_number_of_samples(size: int, drop_last: bool) -> None:
     """The numbers of samples are those of torch's sampler, the orders those of the loader."""
     for epoch in (0, 1):
         parts = []
         for rank in range(size):
             ours = DistributedSampler(range(PRIME), size, rank, seed=5, drop_last=drop_last)
-            theirs = TorchDistributedSampler(range(PRIME), size, rank, drop_last=drop_last)
+            theirs: Any = TorchDistributedSampler(range(PRIME), size, rank, drop_last=drop_last)  # type: ignore[arg-type]
             ours.set_epoch(epoch)
             parts.append(list(ours))
             assert len(parts[-1]) == len(ours) == len(theirs)
@@ -98,10 +99,10 @@ def test_samplers_alone_share_a_prime_number_of_samples(size, drop_last):
 @pytest.mark.parametrize("then", [1, 2, 3])
 @pytest.mark.parametrize("now", [1, 2, 3])
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_resume_in_a_world_of_another_size(then, now, drop_last):
+def test_resume_in_a_world_of_another_size(then: int, now: int, drop_last: bool) -> None:
     """If the size of the global batch stays the same, the same global batches and epochs follow."""
     data = blobs(26, train(24))
-    options = {"shuffle": True, "seed": 3, "drop_last": drop_last}
+    options: dict[str, Any] = {"shuffle": True, "seed": 3, "drop_last": drop_last}
     alone = DataLoader(data, 6, **options)
     expected, following = list(alone), list(alone)
     before = ranks(then, data, batch_size=6 // then, **options)
@@ -120,7 +121,7 @@ def test_resume_in_a_world_of_another_size(then, now, drop_last):
         [next(one) for one in iterators]
 
 
-def test_resume_twice_and_with_another_global_batch():
+def test_resume_twice_and_with_another_global_batch() -> None:
     """The remaining samples are delivered exactly once, whatever the sizes of the steps."""
     options = {"shuffle": True, "seed": 3}
     seen = []
@@ -132,24 +133,24 @@ def test_resume_twice_and_with_another_global_batch():
                 loader.load_state_dict(state)
         iterators = [iter(loader) for loader in loaders]
         for _ in range(taken):
-            batches = [next(one, None) for one in iterators]
+            batches: list[Any] = [next(one, None) for one in iterators]
             if batches[0] is None:
                 break
-            seen += [label for batch in batches for label in batch[1].tolist()]
+            seen += [label for _, labels in batches for label in labels.tolist()]
         state = loaders[0].state_dict()
     assert sorted(seen) == list(range(PRIME))
 
 
 @pytest.mark.parametrize("now", [1, 2, 3])
-def test_a_resumed_iterator_is_as_long_as_its_whole_epoch(now):
+def test_a_resumed_iterator_is_as_long_as_its_whole_epoch(now: int) -> None:
     """As in torchdata's StatefulDataLoader, with any number of ranks."""
     before = ranks(2, MANY, batch_size=5, shuffle=True, seed=3)[0]
-    iterator = iter(before)
+    iterator: Any = iter(before)
     for _ in range(7):
         next(iterator)
     after = ranks(now, MANY, batch_size=5, shuffle=True, seed=3)[0]
     after.load_state_dict(before.state_dict())
-    resumed = iter(after)
+    resumed: Any = iter(after)
     assert len(iterator) == len(before) == 1001
     assert len(resumed) == len(after) == -(-PRIME // (5 * now))
     passed = sum(1 for _ in resumed)
@@ -157,7 +158,7 @@ def test_a_resumed_iterator_is_as_long_as_its_whole_epoch(now):
     assert len(resumed) == len(after)
 
 
-def test_a_finished_epoch_is_not_begun_again_by_its_left_out_end():
+def test_a_finished_epoch_is_not_begun_again_by_its_left_out_end() -> None:
     loaders = ranks(2, batch_size=4, shuffle=True, seed=3, drop_last=True)  # 22 samples: 2 steps of 8
     iterators = [iter(loader) for loader in loaders]
     for _ in range(2):
@@ -167,9 +168,9 @@ def test_a_finished_epoch_is_not_begun_again_by_its_left_out_end():
     assert list(alone) == [] and len(list(alone)) == 5
 
 
-def test_repeated_samples_are_augmented_alike_on_every_number_of_ranks():
+def test_repeated_samples_are_augmented_alike_on_every_number_of_ranks() -> None:
     def sampler() -> WeightedRandomSampler:
-        return WeightedRandomSampler(torch.ones(22), 24, generator=torch.Generator().manual_seed(1))
+        return WeightedRandomSampler([1.0] * 22, 24, generator=torch.Generator().manual_seed(1))
 
     alone = list(DataLoader(FEW, 12, sampler=sampler(), seed=3))
     assert len(torch.cat([labels for _, labels in alone]).unique()) < 24
@@ -181,7 +182,7 @@ def test_repeated_samples_are_augmented_alike_on_every_number_of_ranks():
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_batches_of_a_batch_sampler_are_dealt_out(size):
+def test_batches_of_a_batch_sampler_are_dealt_out(size: int) -> None:
     def batches() -> BatchSampler:
         return BatchSampler(RandomSampler(FEW, generator=torch.Generator().manual_seed(1)), 4, False)
 
@@ -195,7 +196,7 @@ def test_batches_of_a_batch_sampler_are_dealt_out(size):
 
 
 @pytest.mark.parametrize(("then", "now"), [(1, 2), (2, 1), (2, 3)])
-def test_dealt_out_batches_resume_in_a_world_of_another_size(then, now):
+def test_dealt_out_batches_resume_in_a_world_of_another_size(then: int, now: int) -> None:
     def loaders(size: int, batch_size: int = 2) -> list[DataLoader]:
         def batches() -> BatchSampler:
             return BatchSampler(RandomSampler(FEW, generator=torch.Generator().manual_seed(1)), batch_size, False)
@@ -215,7 +216,7 @@ def test_dealt_out_batches_resume_in_a_world_of_another_size(then, now):
         loaders(now, 3)[0].load_state_dict(before[0].state_dict())
 
 
-def test_a_distributed_sampler_within_a_batch_sampler():
+def test_a_distributed_sampler_within_a_batch_sampler() -> None:
     alone = list(DataLoader(FEW, 6, True, seed=3, drop_last=True))
     made = whole(
         [
@@ -226,7 +227,7 @@ def test_a_distributed_sampler_within_a_batch_sampler():
     assert_same(made, alone)
 
 
-def test_the_oracle_and_out_transforms_of_a_rank():
+def test_the_oracle_and_out_transforms_of_a_rank() -> None:
     def noise(batch: list[torch.Tensor]) -> list[torch.Tensor]:
         return [batch[0] + torch.rand(()), batch[1]]
 
@@ -241,7 +242,7 @@ def test_the_oracle_and_out_transforms_of_a_rank():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_repeated_augmentation(size):
+def test_repeated_augmentation(size: int) -> None:
     """Copies of a sample are in one global batch, differ, and are the same for every number of ranks."""
     alone = list(DataLoader(FEW, 12, sampler=RepeatedAugment(FEW, seed=4), seed=4))
     labels = torch.cat([one for _, one in alone])
@@ -262,7 +263,7 @@ def test_repeated_augmentation(size):
     assert_same(list(loaders[-1].reference()), list(loaders[-1]))
 
 
-def test_chains_of_jobs_of_any_size_deliver_what_is_left():
+def test_chains_of_jobs_of_any_size_deliver_what_is_left() -> None:
     """Sixty random runs, each cut several times and continued with another number of ranks and another batch size."""
     chance = random.Random(5)
     for number in range(60):
@@ -274,14 +275,16 @@ def test_chains_of_jobs_of_any_size_deliver_what_is_left():
                 size, batch_size = now, chance.randrange(1, 9)
             loaders = []
             for rank in range(size):
-                order = {"sampler": PermutationSampler(data, seed=number)} if number % 2 else {"shuffle": True}
+                order: dict[str, Any] = (
+                    {"sampler": PermutationSampler(data, seed=number)} if number % 2 else {"shuffle": True}
+                )
                 loaders.append(DataLoader(data, batch_size, seed=3, rank=rank, world_size=size, **order))
             for loader in loaders:
                 if state is not None:
                     loader.load_state_dict(state)
             iterators = [iter(loader) for loader in loaders]
             for _ in range(chance.randrange(1, 5)):
-                step = [next(iterator, None) for iterator in iterators]
+                step: list[Any] = [next(iterator, None) for iterator in iterators]
                 left = step[0] is not None
                 assert all((batch is not None) == left for batch in step)  # ranks end together
                 if not left:

@@ -39,7 +39,9 @@ def random_batches(count: int, size: int) -> list[list[int]]:
     shuffle=st.booleans(),
     seed=st.integers(-(2**70), 2**70),
 )
-def test_every_sample_once_within_the_limits(lengths, batch_size, max_tokens, pool, shuffle, seed):
+def test_every_sample_once_within_the_limits(
+    lengths: list[int], batch_size: int | None, max_tokens: int | None, pool: int | None, shuffle: bool, seed: int
+) -> None:
     if batch_size is None and max_tokens is None:
         batch_size = 3
     options: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "pool": pool}
@@ -58,16 +60,16 @@ def test_every_sample_once_within_the_limits(lengths, batch_size, max_tokens, po
             assert max_tokens is None or len(batch) * max(own) <= max_tokens
         dropped = [batch for batch in map(tuple, batches) if batch not in set(map(tuple, kept))]
         assert len(dropped) <= 1 and len(kept) == len(batches) - len(dropped), "only the incomplete batch is dropped"
-        for batch in dropped:  # it was incomplete: one more sample would have fitted
+        for batch in map(list, dropped):  # it was incomplete: one more sample would have fitted
             assert batch_size is None or len(batch) < batch_size
             longest = max(1, *(lengths[index] for index in batch)) if len(batch) > 1 else max(1, lengths[batch[0]])
             assert max_tokens is None or (len(batch) + 1) * longest <= max_tokens
         if max_tokens is None:
-            assert len(dropped) == (len(lengths) % batch_size > 0)
+            assert batch_size is not None and len(dropped) == (len(lengths) % batch_size > 0)
 
 
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_less_padding_than_in_random_batches_and_than_the_bound(drop_last):
+def test_less_padding_than_in_random_batches_and_than_the_bound(drop_last: bool) -> None:
     """In a sorted pool the length ranges of the batches add up to at most the range of the pool. So its padding is at
     most (batch_size - 1) * (longest - shortest)."""
     size, pool = 32, 100
@@ -79,7 +81,7 @@ def test_less_padding_than_in_random_batches_and_than_the_bound(drop_last):
     assert share < 0.05 and padding(SENTENCES, random_batches(len(SENTENCES), size)) > 0.65
 
 
-def test_a_budget_is_filled():
+def test_a_budget_is_filled() -> None:
     """A full batch has no room for one more sample, so few batches hold all tokens."""
     sampler = LengthBucketBatchSampler(SENTENCES, max_tokens=8192)
     batches = list(sampler)
@@ -90,14 +92,14 @@ def test_a_budget_is_filled():
     assert of_random > 8192, "random batches of the same mean size exceed the budget"
 
 
-def test_a_budget_is_filled_to_the_last_token():
+def test_a_budget_is_filled_to_the_last_token() -> None:
     sampler = LengthBucketBatchSampler([4] * 100, max_tokens=20, pool=5)
     for epoch in range(20):
         sampler.set_epoch(epoch)
         assert [len(batch) for batch in sampler] == [5] * 20
 
 
-def test_larger_pools_have_less_padding():
+def test_larger_pools_have_less_padding() -> None:
     shares = [
         padding(SENTENCES, list(LengthBucketBatchSampler(SENTENCES, 32, pool=pool))) for pool in (1, 4, 20, 100, None)
     ]
@@ -106,7 +108,7 @@ def test_larger_pools_have_less_padding():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [{"batch_size": 7}, {"max_tokens": 900}])
-def test_no_length_is_dropped_in_every_epoch(limits):
+def test_no_length_is_dropped_in_every_epoch(limits: dict[str, Any]) -> None:
     lengths = np.arange(1, 201)
     sampler = LengthBucketBatchSampler(lengths, drop_last=True, pool=4, **limits)
     dropped = np.zeros(200)
@@ -119,7 +121,7 @@ def test_no_length_is_dropped_in_every_epoch(limits):
 
 
 @pytest.mark.parametrize("limits", [{"batch_size": 8}, {"max_tokens": 2000}, {"batch_size": 8, "max_tokens": 2000}])
-def test_batches_follow_from_seed_and_epoch_alone(limits):
+def test_batches_follow_from_seed_and_epoch_alone(limits: dict[str, Any]) -> None:
     lengths = SENTENCES[:2000]
     sampler = LengthBucketBatchSampler(lengths, seed=3, **limits)
     state = torch.get_rng_state()
@@ -140,13 +142,13 @@ def test_batches_follow_from_seed_and_epoch_alone(limits):
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_batches_come_in_random_order():
+def test_batches_come_in_random_order() -> None:
     """The mean lengths of consecutive batches are not correlated."""
     means = [SENTENCES[batch].mean() for batch in LengthBucketBatchSampler(SENTENCES, 32)]
     assert abs(np.corrcoef(means[1:], means[:-1])[0, 1]) < 4.5 / np.sqrt(len(means))
 
 
-def test_without_shuffling_batches_go_through_the_pools():
+def test_without_shuffling_batches_go_through_the_pools() -> None:
     lengths = [5, 1, 4, 2, 9, 8, 7, 6, 3]
     # Pools of about three: (5, 1, 4), (2, 9, 8), (7, 6, 3); each leaves its shortest sample to the later batches.
     sampler = LengthBucketBatchSampler(lengths, 2, shuffle=False, pool=2)
@@ -175,7 +177,7 @@ class Sentences(torch.utils.data.Dataset):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_loader_over_sentences(workers):
+def test_a_loader_over_sentences(workers: int) -> None:
     data = Sentences(120)
 
     def made(loader_type: Any) -> list[Any]:
@@ -215,7 +217,7 @@ def test_a_loader_over_sentences(workers):
         (([1], None, "9"), TypeError, "max_tokens must be a whole number"),
     ],
 )
-def test_what_is_refused(arguments, error, words):
+def test_what_is_refused(arguments: tuple[Any, ...], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         LengthBucketBatchSampler(*arguments)
 
@@ -227,7 +229,7 @@ def test_what_is_refused(arguments, error, words):
         ({"pool": 0}, ValueError, "pool must be 1 or more"),
     ],
 )
-def test_what_options_are_refused(options, error, words):
+def test_what_options_are_refused(options: dict[str, Any], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         LengthBucketBatchSampler([1], 1, **options)
     with pytest.raises(ValueError, match="epoch must be 0 or more"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import namedtuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ READONLY.flags.writeable = False
     ],
     ids=["lists", "tensors", "arrays", "mixed"],
 )
-def test_sequences_become_values_and_lengths(samples):
+def test_sequences_become_values_and_lengths(samples: list[Any]) -> None:
     values, lengths = found = PaddingCollate(-1)(samples)
     assert_padded(found, [[1, 2, 3], [4, -1, -1]], [3, 1])
     assert torch.equal(found.mask, torch.tensor([[True, True, True], [True, False, False]]))
@@ -44,14 +45,14 @@ def test_sequences_become_values_and_lengths(samples):
     assert packed.data.tolist() == [1, 4, 2, 3]
 
 
-def test_the_batch_is_the_users_own_memory():
+def test_the_batch_is_the_users_own_memory() -> None:
     array = np.array([1, 2, 3])
     batch = PaddingCollate()([array, array])
     batch.values.zero_()
     assert array.tolist() == [1, 2, 3]
 
 
-def test_other_dimensions_stay():
+def test_other_dimensions_stay() -> None:
     samples = [torch.randn(5, 2, 3), torch.randn(1, 2, 3), torch.randn(0, 2, 3)]
     values, lengths = PaddingCollate(0.5)(samples)
     assert values.shape == (3, 5, 2, 3) and lengths.tolist() == [5, 1, 0]
@@ -61,24 +62,24 @@ def test_other_dimensions_stay():
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.float16, torch.float64, torch.complex64])
-def test_dtypes_stay(dtype):
+def test_dtypes_stay(dtype: torch.dtype) -> None:
     found = PaddingCollate(1)([torch.zeros(1, dtype=dtype), torch.zeros(2, dtype=dtype)])
     assert_padded(found, [[0, 1], [0, 0]], [1, 2], dtype)
 
 
-def test_tokens_of_two_bytes_stay():
+def test_tokens_of_two_bytes_stay() -> None:
     found = PaddingCollate(65535)([np.array([7], np.uint16), np.array([1, 2], np.uint16)])
     assert found.values.dtype == torch.uint16 and found.values.tolist() == [[7, 65535], [1, 2]]
 
 
-def test_empty_lists_have_the_dtype_of_the_others():
+def test_empty_lists_have_the_dtype_of_the_others() -> None:
     assert_padded(PaddingCollate(9)([[], [1, 2]]), [[9, 9], [1, 2]], [0, 2])
     assert PaddingCollate()([[], [[1, 2]]]).values.shape == (2, 1, 2)
     nothing = PaddingCollate()([[], []])
     assert nothing.values.shape == (2, 0) and nothing.lengths.tolist() == [0, 0] and nothing.mask.shape == (2, 0)
 
 
-def test_what_is_no_sequence_is_collated_as_ever():
+def test_what_is_no_sequence_is_collated_as_ever() -> None:
     """The other entries equal default_collate's, in its order."""
     rest = [
         {"label": 1, "weight": 0.5, "name": "a", "image": torch.ones(()), "pair": (1, "x"), "bytes": b"1"},
@@ -93,7 +94,7 @@ def test_what_is_no_sequence_is_collated_as_ever():
     assert PaddingCollate()([["a", "b"], ["c", "d"]]) == default_collate([["a", "b"], ["c", "d"]])
 
 
-def test_tuples_give_lists_and_named_tuples_themselves():
+def test_tuples_give_lists_and_named_tuples_themselves() -> None:
     (values, lengths), labels = batch = PaddingCollate()([([1], 5), ([1, 2], 6)])
     assert isinstance(batch, list) and torch.equal(labels, torch.tensor([5, 6]))
     assert values.tolist() == [[1, 0], [1, 2]] and lengths.tolist() == [1, 2]
@@ -103,7 +104,7 @@ def test_tuples_give_lists_and_named_tuples_themselves():
     assert nested[0]["a"][0].lengths.tolist() == [1, 2]
 
 
-def test_a_dict_names_places_and_their_padding():
+def test_a_dict_names_places_and_their_padding() -> None:
     samples = [
         {"words": [1, 2], "tags": [3, 4], "image": torch.ones(2, 2), "box": [1, 2]},
         {"words": [1], "tags": [3], "image": torch.zeros(2, 2), "box": [3, 4]},
@@ -120,7 +121,7 @@ def test_a_dict_names_places_and_their_padding():
     assert deep[1][0].tolist() == [1, 2]
 
 
-def test_it_goes_into_processes():
+def test_it_goes_into_processes() -> None:
     collate = pickle.loads(pickle.dumps(PaddingCollate({"words": 3})))
     assert collate([{"words": [1]}]).keys() == {"words"}
     batch = pickle.loads(pickle.dumps(PaddingCollate()([[1], [1, 2]])))
@@ -158,18 +159,20 @@ def test_it_goes_into_processes():
         ({1: 0}, [([1], 2), ([1], 2)], TypeError, r"sample 0 at \[1\] is of type int, not a sequence"),
     ],
 )
-def test_what_does_not_go_together_is_named(padding, samples, error, words):
+def test_what_does_not_go_together_is_named(
+    padding: float | dict[str, Any], samples: list[Any], error: type, words: str
+) -> None:
     with pytest.raises(error, match=words):
         PaddingCollate(padding)(samples)
 
 
 @pytest.mark.parametrize("padding", ["0", None, [0], {"a": "0"}, {"a": {"b": None}}])
-def test_what_is_no_padding(padding):
+def test_what_is_no_padding(padding: Any) -> None:
     with pytest.raises(TypeError, match="padding_value must be a number or a dict of entries and numbers"):
         PaddingCollate(padding)
 
 
-def test_a_padding_that_the_dtype_does_not_have():
+def test_a_padding_that_the_dtype_does_not_have() -> None:
     halves = [torch.ones(2, dtype=torch.float16), torch.ones(3, dtype=torch.float16)]
     with pytest.raises(ValueError, match=r"torch.float16, which cannot hold padding_value=1000000000.0"):
         PaddingCollate(1e9)(halves)

@@ -6,6 +6,7 @@ import itertools
 import math
 import pickle
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ BILLIONS = 10**10
 # ---- a bijection -----------------------------------------------------------------------------------------------------
 
 
-def test_every_sample_once_for_all_small_lengths():
+def test_every_sample_once_for_all_small_lengths() -> None:
     for n in range(1, 300):
         assert sorted(PermutationSampler(n, seed=n)) == list(range(n))
         values = _Feistel(n, 7, n).at(np.arange(n))
@@ -34,7 +35,7 @@ def test_every_sample_once_for_all_small_lengths():
 @pytest.mark.parametrize(
     "n", [2**k + d for k in (10, 13, 16, 17, 20) for d in (-1, 0, 1)] + [999_983, 1_000_000, 1_048_574]
 )
-def test_every_sample_once(n):
+def test_every_sample_once(n: int) -> None:
     sampler = PermutationSampler(n, seed=1)
     values = sampler.at(np.arange(n))
     assert values.dtype == np.int64 and np.array_equal(np.bincount(values, minlength=n), np.ones(n))
@@ -70,7 +71,7 @@ def plainly(position: int, n: int, seed: int, epoch: int) -> int:
 
 @pytest.mark.parametrize("n", [65_537, 100_003, 2**17, 10**6, BILLIONS, 2**32 - 1, 2**32 + 1, 2**61 + 1, 2**62])
 @pytest.mark.parametrize(("seed", "epoch"), [(0, 0), (2**64 + 5, 3), (-1, 2**40)])
-def test_vectors_compute_what_integers_do(n, seed, epoch):
+def test_vectors_compute_what_integers_do(n: int, seed: int, epoch: int) -> None:
     sampler = PermutationSampler(n, seed)
     sampler.set_epoch(epoch)
     positions = np.array([0, 1, 2, n // 2, n // 3, n - 2, n - 1])
@@ -81,7 +82,7 @@ def test_vectors_compute_what_integers_do(n, seed, epoch):
 
 
 @pytest.mark.parametrize("n", [1000, TABLE, TABLE + 1, 200_000])
-def test_iteration_is_at_all_positions_from_anywhere(n):
+def test_iteration_is_at_all_positions_from_anywhere(n: int) -> None:
     sampler = PermutationSampler(range(n), seed=4)
     sampler.set_epoch(2)
     whole = list(sampler)
@@ -93,7 +94,7 @@ def test_iteration_is_at_all_positions_from_anywhere(n):
     assert sampler.at([]).shape == (0,)
 
 
-def test_iter_from_starts_anywhere_at_once():
+def test_iter_from_starts_anywhere_at_once() -> None:
     sampler = PermutationSampler(BILLIONS)
     last = list(sampler.iter_from(BILLIONS - 3))
     assert last == sampler.at(np.arange(BILLIONS - 3, BILLIONS)).tolist()
@@ -101,7 +102,7 @@ def test_iter_from_starts_anywhere_at_once():
 
 
 @pytest.mark.parametrize("n", [100, 70_000])
-def test_the_order_follows_from_seed_and_epoch_alone(n):
+def test_the_order_follows_from_seed_and_epoch_alone(n: int) -> None:
     sampler = PermutationSampler(n, seed=3)
     torch.manual_seed(0)
     state = torch.get_rng_state()
@@ -123,7 +124,7 @@ def test_the_order_follows_from_seed_and_epoch_alone(n):
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_the_order_is_the_same_in_every_version():
+def test_the_order_is_the_same_in_every_version() -> None:
     """The order of a started training must not change."""
     assert list(PermutationSampler(8, seed=1)) == [5, 4, 6, 0, 7, 2, 3, 1]
     first = list(itertools.islice(PermutationSampler(BILLIONS, seed=1), 4))
@@ -131,7 +132,7 @@ def test_the_order_is_the_same_in_every_version():
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow():
+def test_memory_does_not_grow() -> None:
     sampler = PermutationSampler(range(BILLIONS))
     tracemalloc.start()
     try:
@@ -145,7 +146,7 @@ def test_memory_does_not_grow():
 
 
 @pytest.mark.parametrize("loader", [TorchDataLoader, headrace.DataLoader])
-def test_loaders_over_billions(loader):
+def test_loaders_over_billions(loader: type) -> None:
     data = range(BILLIONS)
     sampler = PermutationSampler(data, seed=9)
     batches = loader(data, batch_size=5, sampler=sampler)
@@ -155,7 +156,7 @@ def test_loaders_over_billions(loader):
     assert next(iter(BatchSampler(sampler, 5, False))) == expected[0].tolist()
 
 
-def test_the_native_loader_takes_it_and_tells_it_the_epoch():
+def test_the_native_loader_takes_it_and_tells_it_the_epoch() -> None:
     data = blobs(12)
     sampler = PermutationSampler(data, seed=9)
     loader = headrace.DataLoader(data, 5, sampler=sampler, num_workers=1, seed=0)
@@ -181,12 +182,12 @@ def test_the_native_loader_takes_it_and_tells_it_the_epoch():
         ((5, None), TypeError, "seed"),
     ],
 )
-def test_what_is_no_length_or_seed(arguments, error, words):
+def test_what_is_no_length_or_seed(arguments: tuple[Any, ...], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         PermutationSampler(*arguments)
 
 
-def test_what_is_no_position_or_epoch():
+def test_what_is_no_position_or_epoch() -> None:
     sampler = PermutationSampler(torch.arange(10))
     for bad in ([10], [3, -1], [[2**63]], np.array([12], np.uint64)):
         with pytest.raises(ValueError, match="is not in an epoch of 10 samples"):
@@ -198,8 +199,8 @@ def test_what_is_no_position_or_epoch():
         with pytest.raises(ValueError, match="from 0 to 10"):
             sampler.iter_from(start)
     with pytest.raises(TypeError, match="start"):
-        sampler.iter_from(1.0)
+        sampler.iter_from(1.0)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="epoch must be 0 or more"):
         sampler.set_epoch(-1)
     with pytest.raises(TypeError, match="epoch"):
-        sampler.set_epoch("1")
+        sampler.set_epoch("1")  # type: ignore[arg-type]

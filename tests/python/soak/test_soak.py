@@ -46,7 +46,7 @@ def found(board: Board) -> dict[str, int]:
     return {name: count for name, count in board.counters().items() if count}
 
 
-def test_what_is_right(board):
+def test_what_is_right(board: Board) -> None:
     check = checked(board)
     check.take(batch(3, 1, 4, 0), ())
     check.resume(1, ())
@@ -58,7 +58,7 @@ def test_what_is_right(board):
     assert found(board) == {"epochs": 1, "batches": 3, "samples": 10}
 
 
-def test_a_wrong_bit_is_found(board):
+def test_a_wrong_bit_is_found(board: Board) -> None:
     check = checked(board)
     images, labels = batch(3, 1, 4, 0)
     images.view(torch.int32)[2, 0, 1, 1] ^= 1
@@ -70,13 +70,15 @@ def test_a_wrong_bit_is_found(board):
     ("labels", "counter"),
     [((3, 1, 0, 4), "wrong"), ((3, 1, 4, 4), "wrong"), ((3, 1, 0, 5), "lost"), ((3, 1, 4), "wrong")],
 )
-def test_samples_that_are_missing_or_out_of_place_are_found(board, labels, counter):
+def test_samples_that_are_missing_or_out_of_place_are_found(
+    board: Board, labels: tuple[Any, ...], counter: str
+) -> None:
     check = checked(board)
     check.take(batch(*labels), ())
     assert board.counters()[counter] >= 1 and check.findings
 
 
-def test_what_was_skipped_must_have_been_reported(board):
+def test_what_was_skipped_must_have_been_reported(board: Board) -> None:
     check = checked(board, "skip")
     check.take(batch(3, 4, 0), {1})
     check.take(batch(5, 2, 6), {1, 9})
@@ -86,7 +88,7 @@ def test_what_was_skipped_must_have_been_reported(board):
     assert board.counters()["lost"] == 1
 
 
-def test_a_state_that_skips_or_repeats_is_found(board):
+def test_a_state_that_skips_or_repeats_is_found(board: Board) -> None:
     skips, repeats = checked(board), checked(board)
     skips.take(batch(3, 1, 4, 0), ())
     skips.resume(2, ())
@@ -96,7 +98,7 @@ def test_a_state_that_skips_or_repeats_is_found(board):
     assert board.counters()["wrong"] == 1
 
 
-def test_replacements_are_the_next_samples_with_the_first_ones_draws(board):
+def test_replacements_are_the_next_samples_with_the_first_ones_draws(board: Board) -> None:
     check = checked(board, "replace")
     images, labels = batch(3, 2, 4, 0)  # 1 failed, 2 stands for it
     check.take((images, labels), {1})
@@ -105,7 +107,7 @@ def test_replacements_are_the_next_samples_with_the_first_ones_draws(board):
     assert board.counters()["lost"] == 1
 
 
-def test_a_loop_that_may_be_interrupted_takes_every_batch(board):
+def test_a_loop_that_may_be_interrupted_takes_every_batch(board: Board) -> None:
     class Loader(list[Any]):
         errors: tuple[Any, ...] = ()
 
@@ -116,7 +118,7 @@ def test_a_loop_that_may_be_interrupted_takes_every_batch(board):
     assert check.findings == []
 
 
-def test_an_error_needs_a_fault_that_explains_it():
+def test_an_error_needs_a_fault_that_explains_it() -> None:
     no_file = FileNotFoundError(2, "No such file or directory")
     assert not weather.excused(no_file, {}, False)
     assert not weather.excused(no_file, {"read: I/O error": 1}, False)
@@ -126,7 +128,7 @@ def test_an_error_needs_a_fault_that_explains_it():
     assert not weather.excused(OSError(24, "Too many open files"), {"no memory": 1}, False)
 
 
-def test_counts_survive_the_process_and_add_up(tmp_path):
+def test_counts_survive_the_process_and_add_up(tmp_path: Path) -> None:
     one = Board(tmp_path / "board")
     one.add("samples", 5)
     child = Board(tmp_path / "board")
@@ -136,7 +138,7 @@ def test_counts_survive_the_process_and_add_up(tmp_path):
     one.take_lane()
     child.add("samples", 1)
     assert one.counters()["samples"] == 13
-    run = {"hours": 2.0, "hangs": 0, "crashes": 0, "longest_wait_s": 1.0, "longest_quiet_wait_s": 0.0}
+    run: dict[str, Any] = {"hours": 2.0, "hangs": 0, "crashes": 0, "longest_wait_s": 1.0, "longest_quiet_wait_s": 0.0}
     run |= {"counters": one.counters(), "faults": {"read: short": 3}, "growth_mb_per_hour": 0.5}
     file = tmp_path / "soak.json"
     ledger.add(file, {"id": "a", **run})
@@ -148,25 +150,27 @@ def test_counts_survive_the_process_and_add_up(tmp_path):
     assert totals["growth_mb_per_hour"] == 1.0
 
 
-def test_what_is_allocated_is_counted_and_what_is_freed_is_not():
+def test_what_is_allocated_is_counted_and_what_is_freed_is_not() -> None:
     before = heap.trimmed()
     if before is None:
         pytest.skip("this libc has no mallinfo2: glibc before 2.33, or another library")
     held = bytearray(64 << 20)
     during = heap.trimmed()
     del held
-    assert during - before == pytest.approx(64 << 20, abs=1 << 20)
+    assert during is not None and during - before == pytest.approx(64 << 20, abs=1 << 20)
     assert heap.trimmed() == pytest.approx(before, abs=1 << 20)
 
 
-def test_growth_is_the_slope_after_the_first_quarter():
+def test_growth_is_the_slope_after_the_first_quarter() -> None:
     filling = [(60.0 * minute, 100.0 + min(minute, 30) + minute / 30) for minute in range(121)]
     assert ledger.growth(filling) == pytest.approx(2.0)
     assert ledger.growth(filling[:29]) is None
 
 
 @pytest.mark.processes
-def test_a_process_that_is_stopped_does_not_hang_and_one_that_sleeps_does(board, monkeypatch):
+def test_a_process_that_is_stopped_does_not_hang_and_one_that_sleeps_does(
+    board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watcher, "QUIET_LIMIT_S", 0.5)
     code = f"import time; print(flush=True); time.sleep({2 * WATCHDOG_S})"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
@@ -193,7 +197,7 @@ def test_a_process_that_is_stopped_does_not_hang_and_one_that_sleeps_does(board,
 
 
 @pytest.mark.processes
-def test_a_thread_that_cannot_start_is_one_clear_error(tmp_path):
+def test_a_thread_that_cannot_start_is_one_clear_error(tmp_path: Path) -> None:
     code = """
 from pathlib import Path
 import torch
@@ -227,7 +231,7 @@ print(len(list(loader)))
 
 @pytest.mark.slow
 @pytest.mark.processes
-def test_a_short_soak(tmp_path):
+def test_a_short_soak(tmp_path: Path) -> None:
     """Nothing lost, wrong or unexpected; faults were injected and interrupts happened."""
     arguments = ["--minutes", "0.6", "--images", "96", "--epochs", "1", "--seed", "3"]
     paths = ["--folder", str(tmp_path / "soak"), "--out", str(tmp_path / "soak.json")]

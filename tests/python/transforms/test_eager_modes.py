@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -112,7 +116,7 @@ TENSORS = [
 
 
 @pytest.mark.parametrize("call", [*COLOURS, *GEOMETRY, *WARPS, *TENSORS])
-def test_every_mode_is_torchvisions(torchvision, call):
+def test_every_mode_is_torchvisions(torchvision: ModuleType, call: str) -> None:
     ours, theirs = both(torchvision, call)
     for mode in MODES:
         for size in ((23, 17), (4, 9)):
@@ -123,7 +127,7 @@ def test_every_mode_is_torchvisions(torchvision, call):
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA"])
-def test_alpha_is_an_image_channel_as_any_other(mode):
+def test_alpha_is_an_image_channel_as_any_other(mode: str) -> None:
     image = Image.fromarray(np.full((8, 8, 4), 100, np.uint8)).convert(mode)
     channels = len(image.getbands())
     assert H.GaussianBlur(3)(image).tobytes() == image.tobytes()
@@ -133,7 +137,7 @@ def test_alpha_is_an_image_channel_as_any_other(mode):
         H.RandomGrayscale(1.0)(image)
 
 
-def test_a_fill_goes_by_the_very_class_of_an_image(torchvision, tmp_path):
+def test_a_fill_goes_by_the_very_class_of_an_image(torchvision: ModuleType, tmp_path: Path) -> None:
     image_of("RGB").save(tmp_path / "image.png")
     ours, theirs = both(torchvision, "Pad(2, {PIL.Image: 5, 'others': 7})")
     with Image.open(tmp_path / "image.png") as opened:  # of a subclass of Image
@@ -141,7 +145,7 @@ def test_a_fill_goes_by_the_very_class_of_an_image(torchvision, tmp_path):
         assert ours(opened).getpixel((0, 0)) == (7, 7, 7) and ours(opened.convert("RGB")).getpixel((0, 0)) == (5, 5, 5)
 
 
-def test_sixteen_bits():
+def test_sixteen_bits() -> None:
     image = Image.fromarray(np.array([[0, 40000]], np.uint16))
     assert H.ToTensor()(image).tolist() == [[[0, 40000 - 65536]]] and H.ToTensor()(image).dtype == torch.int16
     assert H.PILToTensor()(image).dtype == H.ToImage()(image).dtype == torch.uint16
@@ -149,6 +153,6 @@ def test_sixteen_bits():
 
 @pytest.mark.parametrize("mode", ["P", "1", "I;16"])
 @pytest.mark.parametrize("transform", [H.GaussianBlur(3), H.RandomErasing(1.0)])
-def test_a_mode_that_no_tensor_goes_back_to_is_one_sentence(mode, transform):
+def test_a_mode_that_no_tensor_goes_back_to_is_one_sentence(mode: str, transform: Any) -> None:
     with pytest.raises(ValueError, match=rf"^Incorrect mode \({mode}\) .*; convert the image to RGB or L first"):
         transform(image_of(mode))

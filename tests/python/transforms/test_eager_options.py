@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import warnings
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -51,13 +52,13 @@ def attributes(transform: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("call", [*CALLS, *MORE])
-def test_attributes_and_repr(torchvision, call):
+def test_attributes_and_repr(torchvision: ModuleType, call: str) -> None:
     ours, theirs = both(torchvision, call)
     assert attributes(ours) == attributes(theirs)
     assert repr(ours) == repr(theirs)
 
 
-STATIC = {
+STATIC: dict[str, list[Any]] = {
     "RandomCrop": [((9, 8),), ((17, 23),), ((17, 9),), ((18, 9),)],
     "RandomResizedCrop": [((0.08, 1.0), (0.75, 1.5)), ((4.0, 5.0), (2.0, 3.0))],
     "RandomErasing": [((0.1, 0.4), (0.5, 2.0)), ((0.1, 0.4), (0.5, 2.0), [1.0]), ((0.9, 0.9), (9.0, 9.0), [1.0])],
@@ -74,11 +75,11 @@ STATIC = {
 
 
 @pytest.mark.parametrize(("name", "arguments"), [(name, one) for name, those in STATIC.items() for one in those])
-def test_get_params_is_v1s(torchvision, name, arguments):
+def test_get_params_is_v1s(torchvision: ModuleType, name: str, arguments: tuple[Any, ...]) -> None:
     no_image = ("ColorJitter", "GaussianBlur", "RandomRotation", "RandomAffine", "RandomPerspective")
     images: dict[str, list[Any]] = {"RandomErasing": [torch.zeros(3, 17, 23)], **{one: [] for one in no_image}}
     given = (*images.get(name, [image_of("RGB")]), *arguments)
-    made = []
+    made: list[Any] = []
     for home in (H, torchvision.transforms.v2):
         torch.manual_seed(3)
         try:
@@ -120,7 +121,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("call", REFUSED)
-def test_refusals_are_torchvisions(torchvision, call):
+def test_refusals_are_torchvisions(torchvision: ModuleType, call: str) -> None:
     raised = []
     for home in (H, torchvision.transforms.v2):
         with pytest.raises((TypeError, ValueError)) as info:
@@ -129,7 +130,7 @@ def test_refusals_are_torchvisions(torchvision, call):
     assert raised[0] == raised[1]
 
 
-def test_a_dict_of_dtypes_warns_as_torchvisions(torchvision):
+def test_a_dict_of_dtypes_warns_as_torchvisions(torchvision: ModuleType) -> None:
     tv = torchvision.tv_tensors
     with pytest.warns(UserWarning, match="Got `dtype` values for `torch.Tensor` and either `tv_tensors.Image`"):
         H.ToDtype({torch.Tensor: torch.float32, tv.Image: torch.float32})
@@ -142,7 +143,7 @@ def test_a_dict_of_dtypes_warns_as_torchvisions(torchvision):
 # With uncommon options a loader delivers the pixels of the transform itself, native or not.
 
 
-def batches(torchvision, call: str) -> tuple[torch.Tensor, torch.Tensor, bool]:
+def batches(torchvision: ModuleType, call: str) -> tuple[torch.Tensor, torch.Tensor, bool]:
     """(a batch of the loader, the stacked samples of torchvision's transform, whether all steps are native)."""
     ours, theirs = both(torchvision, f"Compose([CenterCrop(40), {call}])")
     loader = DataLoader(EncodedImages(pictures(6), None, ours), 6, num_workers=1)
@@ -174,13 +175,13 @@ IN_PYTHON = [
 
 @pytest.mark.filterwarnings("ignore:Got `dtype` values for")
 @pytest.mark.parametrize("call", NATIVE)
-def test_lowered_exactly(torchvision, call):
+def test_lowered_exactly(torchvision: ModuleType, call: str) -> None:
     made, expected, native = batches(torchvision, call)
     assert native and torch.equal(made, expected) and made.dtype == expected.dtype
 
 
 @pytest.mark.parametrize("call", IN_PYTHON)
-def test_left_to_python(torchvision, call):
+def test_left_to_python(torchvision: ModuleType, call: str) -> None:
     ours, _ = both(torchvision, f"Compose([CenterCrop(40), {call}])")
     with pytest.raises(LoweringError):
         lower(ours, native_only=True)
@@ -188,7 +189,7 @@ def test_left_to_python(torchvision, call):
     assert not native and torch.equal(made, expected)
 
 
-def test_what_is_erased_is_an_image_too(torchvision):
+def test_what_is_erased_is_an_image_too(torchvision: ModuleType) -> None:
     """The values that RandomErasing writes pass through a ToDtype that depends on the class of the tensor."""
     tv = torchvision.tv_tensors
     dtypes = {tv.Image: torch.float32, "others": None}
@@ -209,7 +210,7 @@ class Kinds:
         return image + 100.0 * isinstance(image, self.kind)
 
 
-def test_a_step_of_ones_own_sees_the_tensor_that_it_would_have_seen(torchvision):
+def test_a_step_of_ones_own_sees_the_tensor_that_it_would_have_seen(torchvision: ModuleType) -> None:
     v2, tv = torchvision.transforms.v2, torchvision.tv_tensors
     to_float = v2.ToDtype(torch.float32, scale=True)
     for convert, most in ((v2.ToImage(), 101.0), (v2.PILToTensor(), 1.0)):
@@ -221,7 +222,7 @@ def test_a_step_of_ones_own_sees_the_tensor_that_it_would_have_seen(torchvision)
         assert_same(loader, list(loader.reference()))
 
 
-def test_a_headrace_image_stays_one_on_the_native_path(torchvision):
+def test_a_headrace_image_stays_one_on_the_native_path(torchvision: ModuleType) -> None:
     tv = torchvision.tv_tensors
 
     class Touched:
@@ -232,7 +233,7 @@ def test_a_headrace_image_stays_one_on_the_native_path(torchvision):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         last = H.ToDtype(dtypes)
-    steps = [H.CenterCrop(20), H.ToImage(), H.ToDtype(torch.float32, scale=True), Touched(), last]
+    steps: list[Any] = [H.CenterCrop(20), H.ToImage(), H.ToDtype(torch.float32, scale=True), Touched(), last]
     loader = DataLoader(EncodedImages(pictures(6), None, H.Compose(steps)), 6, num_workers=1)
     assert loader.native and next(iter(loader)).dtype == torch.float16
     assert_same(loader, list(loader.reference()))

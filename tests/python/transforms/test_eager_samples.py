@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,7 @@ def doubled(*sample: Any) -> Any:
     return keep(*[2 * part if isinstance(part, torch.Tensor) else part for part in sample])
 
 
-def assert_alike(torchvision, call: str, samples: dict[str, Callable[[], tuple[Any, ...]]]) -> None:
+def assert_alike(torchvision: ModuleType, call: str, samples: dict[str, Callable[[], tuple[Any, ...]]]) -> None:
     ours, theirs = both(torchvision, call, keep=keep, doubled=doubled)
     for name, sample in samples.items():
         for seed in range(3):
@@ -128,17 +129,17 @@ def assert_alike(torchvision, call: str, samples: dict[str, Callable[[], tuple[A
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", [*ON_PICTURES, *ON_BOTH])
-def test_pictures(torchvision, call):
+def test_pictures(torchvision: ModuleType, call: str) -> None:
     assert_alike(torchvision, call, PICTURES)
 
 
 @pytest.mark.parametrize("call", ON_BOTH)
-def test_tensors(torchvision, call):
+def test_tensors(torchvision: ModuleType, call: str) -> None:
     assert_alike(torchvision, call, TENSORS)
 
 
 @pytest.mark.parametrize("call", ON_BOTH)
-def test_tv_tensors(torchvision, call):
+def test_tv_tensors(torchvision: ModuleType, call: str) -> None:
     tv = torchvision.tv_tensors
     mask = floats(17, 23) > 0.5
     samples = {
@@ -151,7 +152,7 @@ def test_tv_tensors(torchvision, call):
 
 
 @pytest.mark.parametrize("call", [call for call in ON_BOTH if "Flip" not in call])
-def test_boxes_and_points_stay_where_no_pixel_moves(torchvision, call):
+def test_boxes_and_points_stay_where_no_pixel_moves(torchvision: ModuleType, call: str) -> None:
     tv = torchvision.tv_tensors
     samples = {
         "boxes": lambda: (pil(), tv.BoundingBoxes([[1, 2, 3, 4]], format="XYXY", canvas_size=(17, 23))),
@@ -161,7 +162,7 @@ def test_boxes_and_points_stay_where_no_pixel_moves(torchvision, call):
 
 
 @pytest.mark.parametrize("call", [call for call in ON_PICTURES if call.startswith(("Gray", "Color", "Gauss"))])
-def test_colours_pass_masks_and_boxes(torchvision, call):
+def test_colours_pass_masks_and_boxes(torchvision: ModuleType, call: str) -> None:
     tv = torchvision.tv_tensors
     boxes = tv.BoundingBoxes([[1, 2, 3, 4]], format="XYXY", canvas_size=(17, 23))
     assert_alike(torchvision, call, {"all": lambda: (pil(), tv.Mask(floats(17, 23) > 0.5), boxes)})
@@ -183,7 +184,7 @@ MOVES = [
     ]
     + [(call, "Video") for call in ("ColorJitter(0.1)", "GaussianBlur(3)", "RandomInvert(0.0)")],
 )
-def test_what_would_be_left_behind_is_refused_in_one_sentence(torchvision, call, part):
+def test_what_would_be_left_behind_is_refused_in_one_sentence(torchvision: ModuleType, call: str, part: str) -> None:
     tv = torchvision.tv_tensors
     parts = {
         "Mask": tv.Mask(floats(17, 23) > 0.5),
@@ -203,13 +204,13 @@ def test_what_would_be_left_behind_is_refused_in_one_sentence(torchvision, call,
 
 
 @pytest.mark.parametrize("call", [*MOVES, "ColorJitter(0.1)", "GaussianBlur(3)", "RandomInvert(0.0)", "Grayscale()"])
-def test_tv_images_are_refused_where_tensors_are(torchvision, call):
+def test_tv_images_are_refused_where_tensors_are(torchvision: ModuleType, call: str) -> None:
     name = call.split("(")[0]
     with pytest.raises(TypeError, match=rf"Got .*tv_tensors.*put {name} before .*, or use torchvision.transforms.v2"):
         eval(call, vars(H))(torchvision.tv_tensors.Image(floats(3, 17, 23)), 3)
 
 
-def test_by_aspect_ratio_takes_samples():
+def test_by_aspect_ratio_takes_samples() -> None:
     by_ratio = H.ByAspectRatio({(8, 16): H.ResizedCenterCrop((8, 16)), (16, 8): H.ResizedCenterCrop((16, 8))})
     image, label = by_ratio(pil(), 3)
     assert image.size == (16, 8) and label == 3
@@ -220,7 +221,7 @@ def test_by_aspect_ratio_takes_samples():
         H.ResizedCenterCrop(8)(floats(3, 9, 9))
 
 
-def test_an_image_of_to_image_is_a_plain_tensor_of_the_same_memory():
+def test_an_image_of_to_image_is_a_plain_tensor_of_the_same_memory() -> None:
     tensor = floats(3, 4, 5)
     image = H.ToImage()(tensor)
     assert type(image) is torch.Tensor and image is not tensor and image.data_ptr() == tensor.data_ptr()
@@ -229,13 +230,13 @@ def test_an_image_of_to_image_is_a_plain_tensor_of_the_same_memory():
     assert torch.equal(H.RandomHorizontalFlip(1.0)(tensor, tensor)[1], tensor)  # only the first pure tensor is flipped
 
 
-def test_a_transform_of_ones_own_is_written_as_for_torchvision(torchvision):
+def test_a_transform_of_ones_own_is_written_as_for_torchvision(torchvision: ModuleType) -> None:
     def brighter(base: type) -> Any:
         class Brighter(base):
-            def make_params(self, flat_inputs):
+            def make_params(self, flat_inputs: Any) -> Any:
                 return {"by": int(torch.randint(0, 50, ()))}
 
-            def transform(self, inpt, params):
+            def transform(self, inpt: Any, params: Any) -> Any:
                 return inpt.point(lambda value: value + params["by"])
 
         return Brighter()

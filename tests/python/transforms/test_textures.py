@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -27,12 +30,12 @@ ROUNDING = 2**-24  # half a unit in the last place of values below 1: everything
 LAB_BOUND = 0.001
 
 
-def channels(image: np.ndarray, **options) -> np.ndarray:
+def channels(image: np.ndarray, **options: Any) -> np.ndarray:
     return T.TextureChannels(**options)(Image.fromarray(image)).numpy()
 
 
 @pytest.mark.parametrize("image", IMAGES.values(), ids=IMAGES)
-def test_channels_equal_independent_implementations(image):
+def test_channels_equal_independent_implementations(image: np.ndarray) -> None:
     made = channels(image)
     height, width = image.shape[:2]
     assert made.dtype == np.float32 and made.shape == (13, height, width)
@@ -58,7 +61,7 @@ def test_channels_equal_independent_implementations(image):
         assert np.abs(made[channel] - truth).max() <= ROUNDING + 1e-12
 
 
-def test_lab_of_every_byte_follows_its_definition():
+def test_lab_of_every_byte_follows_its_definition() -> None:
     """Closer than scikit-image's constants allow: float64 numbers from the formulas in the docstring."""
     image = np.concatenate([IMAGES["noise"].reshape(-1, 3), IMAGES["grays"].reshape(-1, 3)])[None]
     value = image / 255
@@ -70,7 +73,7 @@ def test_lab_of_every_byte_follows_its_definition():
     assert np.abs(channels(image)[3:6] - truth).max() <= ROUNDING
 
 
-def test_layouts_and_inputs():
+def test_layouts_and_inputs() -> None:
     image = IMAGES["noise"]
     planes = T.TextureChannels()(Image.fromarray(image))
     last = T.TextureChannels("HWC")(Image.fromarray(image))
@@ -94,17 +97,17 @@ def test_layouts_and_inputs():
     [
         (lambda: T.TextureChannels("NHWC"), ValueError, "^layout must be one of CHW, HWC, not 'NHWC'$"),
         (lambda: T.TextureChannels(bands=((0.5, 0.1), (0, 1))), ValueError, "^bands must be two pairs"),
-        (lambda: T.TextureChannels(bands=((0.5, 1),)), ValueError, "^bands must be two pairs"),
+        (lambda: T.TextureChannels(bands=((0.5, 1),)), ValueError, "^bands must be two pairs"),  # type: ignore[arg-type]
         (lambda: T.TextureChannels()(torch.zeros(3, 4, 4)), TypeError, "takes bytes, .* put it before ToTensor$"),
         (lambda: T.TextureChannels()(Image.new("CMYK", (4, 4))), TypeError, "of mode RGB or L, not CMYK"),
     ],
 )
-def test_wrong_arguments_and_images(make, error, words):
+def test_wrong_arguments_and_images(make: Callable[..., Any], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         make()
 
 
-def test_threads_of_torch_change_nothing():
+def test_threads_of_torch_change_nothing() -> None:
     """Neither the definition in torch, nor what the transform makes."""
     image = torch.from_numpy(RNG.integers(0, 256, (3, 96, 112), dtype=np.uint8))
     transform = T.TextureChannels()

@@ -7,6 +7,8 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,17 +90,17 @@ CALLS = [
 ]
 
 
-def both(torchvision, call: str):
+def both(torchvision: ModuleType, call: str) -> list[Any]:
     v2 = torchvision.transforms.v2
     return [eval(call, {**vars(home), "torch": torch, "PIL": Image}) for home in (H, v2)]
 
 
-def as_array(image) -> np.ndarray:
+def as_array(image: Any) -> np.ndarray:
     return np.asarray(image)
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_equals_torchvision_under_the_same_seed(torchvision, images, call):
+def test_equals_torchvision_under_the_same_seed(torchvision: ModuleType, images: list[Image.Image], call: str) -> None:
     ours, theirs = both(torchvision, call)
     for image in images:
         if "Resize" in call and max(image.size) / min(image.size) > 30:
@@ -106,6 +108,7 @@ def test_equals_torchvision_under_the_same_seed(torchvision, images, call):
         outcomes = []
         for transform in (ours, theirs):
             torch.manual_seed(1)
+            made: list[Any]
             try:
                 made = [as_array(transform(image)) for _ in range(24 if "Augment" in call else 3)]
             except ValueError as error:
@@ -118,7 +121,7 @@ def test_equals_torchvision_under_the_same_seed(torchvision, images, call):
         assert torch.equal(our_state, their_state)  # the same count of random numbers was drawn
 
 
-def test_to_tensor_is_v1s(torchvision, images):
+def test_to_tensor_is_v1s(torchvision: ModuleType, images: list[Image.Image]) -> None:
     v1 = torchvision.transforms.ToTensor()
     for image in [*images, images[0].convert("L"), images[0].convert("1"), images[0].convert("F")]:
         assert torch.equal(H.ToTensor()(image), v1(image))
@@ -132,7 +135,9 @@ DTYPES = (*INTEGERS, torch.float16, torch.bfloat16, torch.float32, torch.float64
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", DTYPES)
-def test_to_dtype_equals_torchvision(torchvision, source, target, scale):
+def test_to_dtype_equals_torchvision(
+    torchvision: ModuleType, source: torch.dtype, target: torch.dtype, scale: bool
+) -> None:
     ours, theirs = H.ToDtype(target, scale), torchvision.transforms.v2.ToDtype(target, scale)
     values = torch.arange(256).reshape(1, 1, 256)
     tensor = (values / 255).to(source) if source.is_floating_point else (values % 128).to(source)
@@ -149,7 +154,7 @@ def test_to_dtype_equals_torchvision(torchvision, source, target, scale):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("inplace", [False, True])
-def test_normalize_equals_torchvision(torchvision, dtype, inplace):
+def test_normalize_equals_torchvision(torchvision: ModuleType, dtype: torch.dtype, inplace: bool) -> None:
     arguments = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225), inplace)
     ours, theirs = H.Normalize(*arguments), torchvision.transforms.v2.Normalize(*arguments)
     tensor = torch.rand(2, 3, 5, 7, generator=torch.Generator().manual_seed(0)).to(dtype)
@@ -250,7 +255,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "on"), REFUSED)
-def test_refusals_are_torchvisions(torchvision, images, call, on):
+def test_refusals_are_torchvisions(
+    torchvision: ModuleType, images: list[Image.Image], call: str, on: str | None
+) -> None:
     inputs = {
         "image": images[0],
         "bytes": torch.zeros(3, 2, 2, dtype=torch.uint8),
@@ -264,12 +271,13 @@ def test_refusals_are_torchvisions(torchvision, images, call, on):
         with pytest.raises((IndexError, RuntimeError, TypeError, ValueError)) as info:
             transform = eval(call, {**vars(home), "torch": torch})
             torch.manual_seed(5)
+            assert on is not None, "the constructor raises nothing"
             transform(inputs[on])
         raised.append((info.type, str(info.value)))
     assert raised[0] == raised[1]
 
 
-def test_warnings_are_torchvisions(images):
+def test_warnings_are_torchvisions(images: list[Image.Image]) -> None:
     with pytest.warns(UserWarning, match="Anti-alias option is always applied for PIL Image input"):
         H.Resize(20, antialias=False)(images[0])
     with pytest.warns(UserWarning, match="Anti-alias option is always applied for PIL Image input"):
@@ -285,7 +293,7 @@ COLOURS = ["ColorJitter(0.1)", "RandomGrayscale()", "RandomInvert()", "RandomPos
 
 
 @pytest.mark.parametrize("call", [*GEOMETRY, *COLOURS, "RandomAutocontrast()", "RandomEqualize()", "RandAugment()"])
-def test_images_only_refuses_tensors_with_a_remedy(call):
+def test_images_only_refuses_tensors_with_a_remedy(call: str) -> None:
     transform = eval(call, vars(H))
     with pytest.raises(
         TypeError, match=rf"img should be PIL Image. Got <class 'torch.Tensor'>; put {call.split('(')[0]} "
@@ -296,7 +304,7 @@ def test_images_only_refuses_tensors_with_a_remedy(call):
 @pytest.mark.parametrize(
     "call", [call for call in CALLS if call.startswith(("ColorJitter", "Random")) and "Crop" not in call]
 )
-def test_gray_images_too(torchvision, images, call):
+def test_gray_images_too(torchvision: ModuleType, images: list[Image.Image], call: str) -> None:
     ours, theirs = both(torchvision, call)
     for image in images[:4]:
         made = []
@@ -306,18 +314,24 @@ def test_gray_images_too(torchvision, images, call):
         assert all(np.array_equal(a, b) for a, b in zip(*made, strict=True))
 
 
-def test_erasing_in_place_or_not():
+def test_erasing_in_place_or_not() -> None:
     for inplace in (False, True):
         tensor = torch.zeros(3, 9, 9)
         made = H.RandomErasing(1, (0.2, 0.3), value=1, inplace=inplace)(tensor)
         assert made.any() and (made is tensor) == inplace == bool(tensor.any())
 
 
-OWN = ("ByAspectRatio", "ResizedCenterCrop", "TextureChannels", "Views", "aspect_ratio_sizes")  # not torchvision's
+OWN: tuple[str, ...] = (
+    "ByAspectRatio",
+    "ResizedCenterCrop",
+    "TextureChannels",
+    "Views",
+    "aspect_ratio_sizes",
+)  # not torchvision's
 OWN += ("ProcessorTransform", "from_processor")
 
 
-def test_names_and_signatures_are_torchvisions(torchvision):
+def test_names_and_signatures_are_torchvisions(torchvision: ModuleType) -> None:
     home = torchvision.transforms.v2
     for name in H.__all__:
         if name not in ("Transform", "InterpolationMode", "filter_name", *OWN):
@@ -336,26 +350,26 @@ def test_names_and_signatures_are_torchvisions(torchvision):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_pickles(call):
+def test_pickles(call: str) -> None:
     transform = eval(call, {**vars(H), "torch": torch, "PIL": Image})
     assert repr(pickle.loads(pickle.dumps(transform))) == repr(transform)
 
 
 @pytest.mark.parametrize("said", [2, "bilinear", H.InterpolationMode.BILINEAR, Image.Resampling.BILINEAR])
-def test_filter_names(torchvision, said):
+def test_filter_names(torchvision: ModuleType, said: Any) -> None:
     assert H.filter_name(said) == "bilinear"
     assert H.filter_name(torchvision.transforms.InterpolationMode.LANCZOS) == "lanczos"
     assert H.filter_name("nearest-exact") == "nearest"
 
 
 @pytest.mark.parametrize("said", [9, True, None, 1.0])
-def test_filter_refusal(said):
+def test_filter_refusal(said: bool | float | None) -> None:
     with pytest.raises(ValueError, match=f"corresponding Pillow integer constant, but got {said}"):
-        H.filter_name(said)
+        H.filter_name(said)  # type: ignore[arg-type]
 
 
 @pytest.mark.processes
-def test_torchvision_is_not_imported():
+def test_torchvision_is_not_imported() -> None:
     script = (
         "import sys; sys.modules['torchvision'] = None\n"
         "import headrace.transforms as H; from headrace._lowering import lower\n"

@@ -17,7 +17,7 @@ def contenders() -> dict[str, Make]:
     """Returns the installed loaders by name. All read the same dataset, and take torch's arguments."""
     found: dict[str, Make] = {BASELINE: TorchDataLoader}
     try:
-        from torchdata.stateful_dataloader import StatefulDataLoader  # type: ignore[import-untyped]
+        from torchdata.stateful_dataloader import StatefulDataLoader
     except ImportError:
         pass
     else:

@@ -115,7 +115,7 @@ def test_a_loop_that_is_left_calls_nothing(name: str, at: str) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize("size", [8, 1 << 17], ids=["small", "in shared blocks"])
 def test_a_batch_of_torchs_workers_calls_nothing(size: int) -> None:
-    loader = DataLoader(torch.zeros(12, size), 4, num_workers=1)
+    loader = DataLoader(torch.zeros(12, size), 4, num_workers=1)  # type: ignore[arg-type, var-annotated]
     assert not loader.native
     iterator = iter(loader)
     batch = next(iterator)

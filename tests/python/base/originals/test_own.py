@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -92,23 +93,23 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     sys.modules.pop("some_library", None)
 
 
-def value_of(library: ModuleType, path: str):
+def value_of(library: ModuleType, path: str) -> Any:
     holder, _, name = path.rpartition(".")
     return vars(getattr(library, holder) if holder else library)[name]
 
 
 @pytest.mark.parametrize("path", NAMES.split())
-def test_what_the_file_makes_is_own(library, path):
+def test_what_the_file_makes_is_own(library: ModuleType, path: str) -> None:
     assert is_own(value_of(library, path), library, path)
 
 
 @pytest.mark.parametrize("path", [one for one in NAMES.split() if one not in ("functools", "math")])
 @pytest.mark.parametrize("way", ["function", "wraps", "mock", "partial", "cached", "other"])
-def test_what_others_put_there_is_not(library, path, way):
+def test_what_others_put_there_is_not(library: ModuleType, path: str, way: str) -> None:
     value = value_of(library, path)
     inner = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
 
-    def mine(*args, **options):
+    def mine(*args: Any, **options: Any) -> Any:
         return inner(*args, **options)
 
     put = {
@@ -122,7 +123,7 @@ def test_what_others_put_there_is_not(library, path, way):
     assert not is_own(staticmethod(put) if isinstance(value, staticmethod) else put, library, path)
 
 
-def test_replaced_code_is_not_own(library):
+def test_replaced_code_is_not_own(library: ModuleType) -> None:
     before = library.plain.__code__
     library.plain.__code__ = (lambda image, size=3: 7).__code__
     assert not is_own(library.plain, library, "plain")
@@ -132,11 +133,11 @@ def test_replaced_code_is_not_own(library):
     assert is_own(library.plain, library, "plain")
 
 
-def test_another_function_of_the_file_is_not_own(library):
+def test_another_function_of_the_file_is_not_own(library: ModuleType) -> None:
     assert not is_own(library.other, library, "plain")
     assert not is_own(library.Transform.forward, library, "Other.forward")
 
 
-def test_a_module_that_was_loaded_again_is_own(library):
+def test_a_module_that_was_loaded_again_is_own(library: ModuleType) -> None:
     importlib.reload(library)
     assert all(is_own(value_of(library, path), library, path) for path in NAMES.split())

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import random
 import sys
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -55,7 +56,7 @@ LIBRARIES = [
 
 @pytest.mark.parametrize("modules", LIBRARIES, ids=" ".join)
 @pytest.mark.parametrize("installed", [False, True], ids=["plain", "opened deferred"])
-def test_nothing_is_replaced(torchvision, modules, installed):
+def test_nothing_is_replaced(torchvision: ModuleType, modules: tuple[Any, ...], installed: bool) -> None:
     if installed:
         headrace.pillow.install()
     try:
@@ -65,14 +66,14 @@ def test_nothing_is_replaced(torchvision, modules, installed):
 
 
 @pytest.mark.parametrize("module", [torch, numpy, random], ids=lambda one: one.__name__)
-def test_no_function_of_a_module_is_replaced(module):
+def test_no_function_of_a_module_is_replaced(module: ModuleType) -> None:
     functions = {name: one for name, one in vars(module).items() if inspect.isroutine(one) and name[0] != "_"}
     others = {name for name, one in functions.items() if not is_own(one, module, name)}
     assert others <= {"sym_sqrt", "to_dlpack"}  # made under other names; no sample's code calls them
     assert not is_own(lambda tensors: None, module, next(iter(functions)))
 
 
-def test_no_method_of_tensors_is_replaced():
+def test_no_method_of_tensors_is_replaced() -> None:
     methods = {name: one for name, one in vars(torch.Tensor).items() if inspect.isroutine(one) and name[:2] != "__"}
     assert len(methods) > 20
     home = sys.modules["torch._tensor"]
@@ -80,7 +81,7 @@ def test_no_method_of_tensors_is_replaced():
     assert not is_own(lambda tensor: None, home, "Tensor.backward")
 
 
-def test_nothing_of_timm_is_replaced(timm):
+def test_nothing_of_timm_is_replaced(timm: ModuleType) -> None:
     assert (
         replaced(
             classes("timm.data.transforms", "timm.data.auto_augment", "timm.data.random_erasing", "timm.data.mixup")
@@ -89,6 +90,6 @@ def test_nothing_of_timm_is_replaced(timm):
     )
 
 
-def test_nothing_of_transformers_is_replaced(torchvision):
+def test_nothing_of_transformers_is_replaced(torchvision: ModuleType) -> None:
     transformers = pytest.importorskip("transformers")
     assert replaced([transformers.ViTImageProcessor, transformers.CLIPImageProcessor]) == []

@@ -43,7 +43,9 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     return err
 
 
-def test_the_table_and_the_files_say_the_same(folder, tmp_path, capsys, torch_alone):
+def test_the_table_and_the_files_say_the_same(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], torch_alone: None
+) -> None:
     files = [tmp_path / name for name in ("b.json", "b.md", "b.png")]
     options = [
         part for name, path in zip(("json", "markdown", "png"), files, strict=True) for part in (f"--{name}", str(path))
@@ -70,7 +72,7 @@ def test_the_table_and_the_files_say_the_same(folder, tmp_path, capsys, torch_al
     assert files[2].read_bytes()[:4] == b"\x89PNG"
 
 
-def test_all_installed_loaders_are_compared():
+def test_all_installed_loaders_are_compared() -> None:
     found = loaders.contenders()
     first, *_, last = found
     assert (first, last) == ("torch", "headrace")
@@ -78,7 +80,9 @@ def test_all_installed_loaders_are_compared():
     assert "torchdata" in found
 
 
-def test_broken_samples_are_left_out_and_named(folder, capsys, torch_alone):
+def test_broken_samples_are_left_out_and_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], torch_alone: None
+) -> None:
     (folder / "class_0" / "zz.jpg").write_bytes(truncated(pictures()[0]))
     assert main(["bench", str(folder), *QUICK, "--samples", "25", "--workers", "1"]) == 0
     out = " ".join(capsys.readouterr().out.split())
@@ -86,7 +90,7 @@ def test_broken_samples_are_left_out_and_named(folder, capsys, torch_alone):
     assert "1 sample that cannot be decoded is left out: " in out and "zz.jpg: image file is truncated" in out
 
 
-def test_a_dataset_of_broken_files_alone(tmp_path, capsys):
+def test_a_dataset_of_broken_files_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "class").mkdir()
     for i in range(3):
         (tmp_path / "class" / f"{i}.jpg").write_bytes(truncated(pictures()[0]))
@@ -94,7 +98,9 @@ def test_a_dataset_of_broken_files_alone(tmp_path, capsys):
     assert "none of the 3 samples can be decoded; the first: " in said(capsys)
 
 
-def test_unusable_arguments_are_one_sentence_each(folder, tmp_path, capsys, monkeypatch):
+def test_unusable_arguments_are_one_sentence_each(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for arguments, message in (
         (["--json", str(tmp_path / "no" / "file.json")], "file.json cannot be written: No such file or directory"),
         (["--json", str(tmp_path)], "cannot be written: Is a directory"),
@@ -115,7 +121,9 @@ def test_unusable_arguments_are_one_sentence_each(folder, tmp_path, capsys, monk
     assert not (tmp_path / "a.png").exists()
 
 
-def test_what_differs_is_not_timed(folder, capsys, monkeypatch):
+def test_what_differs_is_not_timed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         comparison, "check", lambda *_: (_ for _ in ()).throw(DifferentError("batch 0: 5 values differ"))
     )
@@ -133,7 +141,7 @@ class Wrong(DataLoader):
             yield [images, labels]
 
 
-def test_the_check_finds_what_differs(monkeypatch):
+def test_the_check_finds_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     from headrace._cli.bench import equality
 
     assert "all values of 2 batches" in check(blobs(transform=evaluation(32, 24)), 8, 1, 2)
@@ -156,11 +164,11 @@ class Own(torch.utils.data.Dataset[Any]):
         return self.blobs[index]
 
 
-def test_what_torch_delivers_is_compared_under_the_same_seeds():
+def test_what_torch_delivers_is_compared_under_the_same_seeds() -> None:
     assert check(Own(), 4, 1, 2) == "2 batches of headrace (delivered by torch) equal torch's under the same seeds"
 
 
-def test_differences_name_their_place():
+def test_differences_name_their_place() -> None:
     a = {"x": torch.zeros(2, 3), "y": [1, "a", 0.5]}
     assert difference(a, {"x": torch.zeros(2, 3), "y": [1, "a", 0.5]}, "b") is None
     assert difference(a, {**a, "x": torch.ones(2, 3)}, "b") == "b, 'x': 6 of 6 values differ"
@@ -172,23 +180,26 @@ def test_differences_name_their_place():
     assert difference(torch.zeros(2), torch.zeros(2, dtype=torch.int64), "b") is not None
 
 
-def test_an_interrupt_keeps_what_was_measured(folder, tmp_path, capsys, monkeypatch, torch_alone):
+def test_an_interrupt_keeps_what_was_measured(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, torch_alone: None
+) -> None:
     measured = rounds.Rounds._speed
+    calls = 0
 
     def interrupted(self: rounds.Rounds, loader: Any, seconds: float) -> float:
-        interrupted.calls += 1
-        if interrupted.calls == 5:  # two of the first epochs, and one round
+        nonlocal calls
+        calls += 1
+        if calls == 5:  # two of the first epochs, and one round
             raise KeyboardInterrupt
         return measured(self, loader, seconds)
 
-    interrupted.calls = 0
     monkeypatch.setattr(rounds.Rounds, "_speed", interrupted)
     out = tmp_path / "b.json"
     assert main(["bench", str(folder), *QUICK, "--workers", "1", "--json", str(out)]) == 130
     assert "interrupted: partial results" in " ".join(capsys.readouterr().out.split())
     held = json.loads(out.read_text())
     assert held["interrupted"] and [len(one["samples_per_s"]) for one in held["figures"]] == [1, 1]
-    interrupted.calls = 4
+    calls = 4
     assert main(["bench", str(folder), *QUICK, "--workers", "1"]) == 130
     assert "interrupted before the first round" in said(capsys)
 
@@ -213,7 +224,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_a_terminal(folder, tmp_path):
+def test_ctrl_c_in_a_terminal(folder: Path, tmp_path: Path) -> None:
     """The signal reaches the whole group: this process, and torch's workers."""
     out = tmp_path / "b.json"
     options = ["bench", str(folder), *QUICK, "--rounds", "100", "--workers", "1", "--json", str(out)]
@@ -227,7 +238,9 @@ def test_ctrl_c_in_a_terminal(folder, tmp_path):
     assert json.loads(out.read_text())["interrupted"]
 
 
-def test_a_loader_that_fails_is_left_out_with_its_reason(folder, capsys, monkeypatch):
+def test_a_loader_that_fails_is_left_out_with_its_reason(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_workers(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no processes\nunable to open shared memory")
 
@@ -239,13 +252,15 @@ def test_a_loader_that_fails_is_left_out_with_its_reason(folder, capsys, monkeyp
     assert "headrace's loader failed: unable to open shared memory" in said(capsys)
 
 
-def test_one_core_is_said(folder, capsys, monkeypatch, torch_alone):
+def test_one_core_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, torch_alone: None
+) -> None:
     monkeypatch.setattr(comparison, "usable_cores", lambda: 1)
     assert main(["bench", str(folder), *QUICK]) == 0
     assert "This process may use one core" in capsys.readouterr().out
 
 
-def test_the_samples_of_an_epoch():
+def test_the_samples_of_an_epoch() -> None:
     assert sample_choice.number_of(100.0, 2, 2.0, 32) == 384  # 12 batches, of 400 samples
     assert sample_choice.number_of(1.0, 1, 1.0, 32) == 256  # 8 batches at least
     dataset = blobs(24)
@@ -255,7 +270,7 @@ def test_the_samples_of_an_epoch():
     assert sample_choice.speed_of(dataset) > 0
 
 
-def test_an_empty_dataset(tmp_path, monkeypatch, capsys):
+def test_an_empty_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "nothing_benched.py").write_text("from headrace import EncodedImages\nmade = EncodedImages([])\n")
     assert main(["bench", "nothing_benched:made"]) == 1
@@ -263,7 +278,7 @@ def test_an_empty_dataset(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", ["bench", "report"])
-def test_help(name, capsys):
+def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([name, "--help"])
     assert end.value.code == 0
@@ -271,7 +286,7 @@ def test_help(name, capsys):
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "long"])
-def test_a_number_of_seconds(seconds, capsys):
+def test_a_number_of_seconds(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["bench", "x", f"--seconds={seconds}"])
     assert f"argument --seconds: {seconds} is not a number of seconds above 0" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import resource
 import shutil
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -29,25 +30,25 @@ def tree(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def test_every_check_says_what_it_means_in_one_line():
+def test_every_check_says_what_it_means_in_one_line() -> None:
     for finding in findings():
         assert finding.means and "\n" not in finding.means and len(finding.means) <= 78
         assert finding.subject in str(finding) and finding.means in str(finding)
 
 
-def test_facts_that_may_not_be_read(monkeypatch):
+def test_facts_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sandbox without /proc and /sys: every check and the description of the machine go on without them."""
     real_text, real_open = Path.read_text, io.open
 
-    def forbidden(path):
+    def forbidden(path: Any) -> None:
         if str(path).startswith(("/proc/", "/sys/")):
             raise PermissionError(13, "Permission denied", str(path))
 
-    def read_text(path, *args, **options):
+    def read_text(path: Path, *args: Any, **options: Any) -> str:
         forbidden(path)
         return real_text(path, *args, **options)
 
-    def opened(path, *args, **options):
+    def opened(path: Any, *args: Any, **options: Any) -> Any:
         forbidden(path)
         return real_open(path, *args, **options)
 
@@ -66,7 +67,7 @@ def test_facts_that_may_not_be_read(monkeypatch):
     assert of_threads((threading.get_native_id(),)) == NEVER
 
 
-def test_control_groups_of_version_2(tmp_path):
+def test_control_groups_of_version_2(tmp_path: Path) -> None:
     root = tree(
         tmp_path,
         {
@@ -82,7 +83,7 @@ def test_control_groups_of_version_2(tmp_path):
     assert control_group.cpu_set(root) == "0-3"
 
 
-def test_control_groups_of_version_1(tmp_path):
+def test_control_groups_of_version_1(tmp_path: Path) -> None:
     root = tree(
         tmp_path,
         {
@@ -98,14 +99,14 @@ def test_control_groups_of_version_1(tmp_path):
     assert control_group.memory_limit(root) is None
 
 
-def test_a_system_without_control_groups(tmp_path, monkeypatch):
+def test_a_system_without_control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert control_group.version(tmp_path) == 0
     assert control_group.memory_limit(tmp_path) is None and control_group.cpu_set(tmp_path) == ""
     monkeypatch.setattr(control_group, "version", lambda: 0)
     assert machine.control_groups().text == "none"
 
 
-def test_little_memory_is_noted(monkeypatch):
+def test_little_memory_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_group, "memory_limit", lambda: GIB // 2)
     finding = machine.memory()
     assert finding.level == "note" and finding.text.startswith("0.5 GiB for the control group")
@@ -133,14 +134,14 @@ def test_little_memory_is_noted(monkeypatch):
         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  535.54.03  Release Build",
     ],
 )
-def test_the_gpu_driver(line, tmp_path, monkeypatch):
+def test_the_gpu_driver(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "_DRIVER", tmp_path / "version")
     assert gpu.driver().text == "none of NVIDIA's is loaded"
     (tmp_path / "version").write_text(line)
     assert gpu.driver().text == "NVIDIA 535.54.03"
 
 
-def test_nvjpeg(monkeypatch):
+def test_nvjpeg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "_version", lambda name: "13.3.0" if name == "nvidia-nvjpeg" else None)
     assert gpu.nvjpeg().text == "nvidia-nvjpeg 13.3.0"
     monkeypatch.setattr(gpu, "_version", lambda name: None)

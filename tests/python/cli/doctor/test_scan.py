@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from headrace import EncodedImages, ImageFiles
@@ -28,7 +29,7 @@ def encoded(form: str, size: tuple[int, int] = (40, 30), orientation: int = 1, *
     return out.getvalue()
 
 
-def test_headers():
+def test_headers() -> None:
     jpeg = file_header(encoded("JPEG", (40, 30), 6, progressive=True))
     assert (jpeg.format, jpeg.width, jpeg.height, jpeg.progressive, jpeg.orientation) == ("JPEG", 40, 30, True, 6)
     assert not file_header(encoded("JPEG")).progressive and file_header(encoded("JPEG")).orientation == 1
@@ -45,7 +46,7 @@ def mixed() -> EncodedImages:
     return EncodedImages([*plain, encoded("JPEG", progressive=True), *turned, b"no image", truncated(pictures()[0])])
 
 
-def test_what_is_found():
+def test_what_is_found() -> None:
     found = scan(mixed(), 2)
     assert found.scanned == found.samples == 65
     assert found.formats == {"JPEG": 63, "PNG": 1, "?": 1}
@@ -64,14 +65,14 @@ def test_what_is_found():
     assert lines[-3] == "broken        2:"
 
 
-def test_a_sample_of_a_large_dataset():
+def test_a_sample_of_a_large_dataset() -> None:
     found = scan(mixed(), 1, 20)
     assert (found.scanned, found.samples) == (20, 65)
     (total,) = (line for line in scan_summary.lines(found, None) if line.startswith("total"))
     assert total.endswith("estimated from the sample")
 
 
-def test_a_scan_does_not_touch_the_dataset():
+def test_a_scan_does_not_touch_the_dataset() -> None:
     class Marked(EncodedImages):
         pass
 
@@ -80,9 +81,9 @@ def test_a_scan_does_not_touch_the_dataset():
     assert source.transform is transform and source.has_targets
 
 
-def test_an_interrupt_keeps_what_was_scanned(monkeypatch):
-    read = scanning.file_header
-    seen = []
+def test_an_interrupt_keeps_what_was_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = file_header
+    seen: list[bytes] = []
 
     def header(data: bytes) -> Any:
         if len(seen) == 40:
@@ -96,7 +97,7 @@ def test_an_interrupt_keeps_what_was_scanned(monkeypatch):
     assert "40 of 65 files (interrupted)" in next(iter(scan_summary.lines(found, None)))
 
 
-def test_recommendations_have_numbers():
+def test_recommendations_have_numbers() -> None:
     found = scan(mixed(), 2)
 
     def said(found: Scan, disk: DiskSpeed | None, memory: float) -> str:
@@ -120,7 +121,7 @@ def test_recommendations_have_numbers():
         assert len(line) <= 80
 
 
-def test_the_disk(tmp_path):
+def test_the_disk(tmp_path: Path) -> None:
     root = write_folder(tmp_path, 6)
     paths = sorted(str(path) for path in root.rglob("*.jpg"))
     assert [*files_of(ImageFiles(paths))] == paths
@@ -131,7 +132,7 @@ def test_the_disk(tmp_path):
     assert DiskSpeed(1, 10, 1.0, 1).cold and DiskSpeed(1, 10, 1.0, 2).cold is False
 
 
-def test_a_file_system_that_cannot_tell(tmp_path, monkeypatch):
+def test_a_file_system_that_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*_: Any) -> int:
         raise OSError(95, "Operation not supported")
 
@@ -142,7 +143,7 @@ def test_a_file_system_that_cannot_tell(tmp_path, monkeypatch):
     assert any("perhaps from memory" in line for line in scan_summary.lines(scan(mixed(), 1), speed))
 
 
-def test_the_command(tmp_path, capsys, monkeypatch):
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     root = write_folder(tmp_path / "data", 12)
     assert main(["doctor", str(root)]) == 0
     out = capsys.readouterr().out
@@ -158,7 +159,9 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "broken        1:" in out and "-> " not in out
 
 
-def test_what_cannot_be_scanned_is_one_sentence(tmp_path, capsys, monkeypatch):
+def test_what_cannot_be_scanned_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     Path("mine_scanned.py").write_text(

@@ -49,7 +49,10 @@ def members(folder: Path) -> list[tuple[str, bytes]]:
     found = []
     for path in sorted(folder.glob("*.tar")):
         with tarfile.open(path) as tar:
-            found += [(info.name, tar.extractfile(info).read()) for info in tar]
+            for info in tar:
+                file = tar.extractfile(info)
+                assert file is not None
+                found.append((info.name, file.read()))
     return found
 
 

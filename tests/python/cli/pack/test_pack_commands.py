@@ -10,13 +10,14 @@ import sys
 import time
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packs import content
 
 from headrace._cli.main import main, parser
 from headrace._cli.pack import shard_file
-from headrace._cli.pack.manifest import load
+from headrace._cli.pack.manifest import loaded
 from support import WATCHDOG_S, eventually, write_folder
 
 COUNT = 24
@@ -32,7 +33,7 @@ def run(*arguments: object) -> int:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_pack_and_verify(images, tmp_path, capsys):
+def test_pack_and_verify(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "pack"
     assert run("pack", images, folder, "--shard-size", "25KB", "--workers", 1) == 0
     out = capsys.readouterr().out
@@ -53,7 +54,7 @@ def test_pack_and_verify(images, tmp_path, capsys):
     assert "holds no pack" in capsys.readouterr().err
 
 
-def test_shares_and_index(images, tmp_path, capsys):
+def test_shares_and_index(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "pack"
     options = ("--shard-size", "25KB", "--copy", "--workers", 1)
     assert run("pack", images, folder, *options, "--shard", "1/2") == 0
@@ -67,7 +68,7 @@ def test_shares_and_index(images, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1].startswith("24 samples in ")
 
 
-def test_index_of_shards_without_a_pack(images, tmp_path, capsys):
+def test_index_of_shards_without_a_pack(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("pack", images, tmp_path / "pack", "--copy") == 0
     (tmp_path / "pack" / "pack.json").unlink()
     sidecar = tmp_path / "pack" / "shard-000000.tar.index.npz"
@@ -89,14 +90,14 @@ def test_index_of_shards_without_a_pack(images, tmp_path, capsys):
         (["--copy", "--max-size", "9"], "not allowed with argument"),
     ],
 )
-def test_wrong_options_are_usage_messages(options, message, capsys):
+def test_wrong_options_are_usage_messages(options: list[Any], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["pack", "x", "y", *options])
     assert end.value.code == 2
     assert message in capsys.readouterr().err
 
 
-def test_wrong_sources_are_one_sentence(images, tmp_path, capsys):
+def test_wrong_sources_are_one_sentence(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("pack", tmp_path / "nothing", tmp_path / "pack") == 1
     assert "nothing does not exist" in capsys.readouterr().err
     for inside in (images, images / "class_0", images / "new"):
@@ -115,7 +116,7 @@ def test_wrong_sources_are_one_sentence(images, tmp_path, capsys):
 @pytest.mark.parametrize(
     "text, size", [("1", 1), ("500MB", 500 * 10**6), ("1.5 kb", 1500), ("2GiB", 2 << 30), ("3g", 3 * 10**9)]
 )
-def test_sizes(text, size):
+def test_sizes(text: str, size: int) -> None:
     assert parser().parse_args(["pack", "x", "y", "--shard-size", text]).shard_size == size
 
 
@@ -130,7 +131,7 @@ def packing(arguments: list[str], errors: Path) -> None:
     sys.stderr = os.fdopen(2, "w", buffering=1)
     members = shard_file._members
 
-    def slow(sample):
+    def slow(sample: Any) -> Any:
         time.sleep(0.1)
         return members(sample)
 
@@ -159,18 +160,20 @@ def unfinished(folder: Path) -> list[Path]:
 @pytest.mark.processes
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("how", ["interrupt", "kill the worker", "kill the parent"])
-def test_processes_that_end_early_leave_nothing_and_go_on(how, images, tmp_path):
+def test_processes_that_end_early_leave_nothing_and_go_on(how: str, images: Path, tmp_path: Path) -> None:
     folder, errors = tmp_path / "pack", tmp_path / "errors"
     command = ["pack", str(images), str(folder), "--shard-size", "25KB", "--copy", "--workers", "2"]
     process = get_context("fork").Process(target=packing, args=(command, errors))
     process.start()
+    pid = process.pid
+    assert pid is not None
     try:
-        assert eventually(lambda: bool(list(folder.glob("*.tar.json"))) and len(children(process.pid)) == 2)
-        workers = children(process.pid)
+        assert eventually(lambda: bool(list(folder.glob("*.tar.json"))) and len(children(pid)) == 2)
+        workers = children(pid)
         if how == "interrupt":
-            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            os.killpg(pid, signal.SIGINT)  # as a terminal does
         else:
-            os.kill(workers[0] if how == "kill the worker" else process.pid, signal.SIGKILL)
+            os.kill(workers[0] if how == "kill the worker" else pid, signal.SIGKILL)
         process.join(WATCHDOG_S)
     finally:
         process.kill()
@@ -182,14 +185,14 @@ def test_processes_that_end_early_leave_nothing_and_go_on(how, images, tmp_path)
         assert errors.read_text().startswith("headrace pack: a process ended with status -9: it was killed")
         assert errors.read_text().endswith("the same command goes on with the others.\n")
     assert how == "kill the worker" or not unfinished(folder)  # the others stopped after a sample
-    assert not load(folder).complete
+    assert not loaded(folder).complete
     begun = content(folder)
     assert run(*command[:-1], 1) == 0
-    assert not unfinished(folder) and load(folder).complete
+    assert not unfinished(folder) and loaded(folder).complete
     assert begun.items() <= content(folder).items()
 
 
-def test_a_full_disk_is_one_error(images, tmp_path, capsys):
+def test_a_full_disk_is_one_error(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Files have a limit of 9 KB, as a disk that is full for shards but not for small files."""
     folder, old = tmp_path / "pack", resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (9000, old[1]))

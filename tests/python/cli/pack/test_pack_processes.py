@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*fork:D
 JOBS = list(range(3, 40, 2))
 
 
-def note(folder: Path, job: int, tick) -> None:
+def note(folder: Path, job: int, tick: Callable[[], None]) -> None:
     with (folder / str(job)).open("a") as file:
         file.write(f"{os.getpid()}\n")
     for _ in range(job):
@@ -23,8 +25,8 @@ def note(folder: Path, job: int, tick) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 3, 100])
-def test_each_job_is_done_once(workers, tmp_path):
-    seen = []
+def test_each_job_is_done_once(workers: int, tmp_path: Path) -> None:
+    seen: list[int] = []
     run(partial(note, tmp_path), JOBS, seen.append, workers)
     assert {int(path.name): path.read_text().count("\n") for path in tmp_path.iterdir()} == dict.fromkeys(JOBS, 1)
     assert sum(seen) == sum(JOBS)
@@ -32,7 +34,7 @@ def test_each_job_is_done_once(workers, tmp_path):
     assert ours == (workers == 1)
 
 
-def test_no_jobs_need_no_processes():
+def test_no_jobs_need_no_processes() -> None:
     run(lambda job, tick: None, [], lambda more: None, 4)
 
 
@@ -48,8 +50,8 @@ class Odd(Exception):
         (Odd("odd"), RuntimeError, "Odd: odd"),
     ],
 )
-def test_the_first_error_stops_all(error, kind, message, tmp_path):
-    def work(job, tick):
+def test_the_first_error_stops_all(error: Any, kind: type, message: str, tmp_path: Path) -> None:
+    def work(job: int, tick: Callable[[], None]) -> None:
         if job == JOBS[1]:
             raise error
         while True:  # the others would never end
@@ -59,8 +61,8 @@ def test_the_first_error_stops_all(error, kind, message, tmp_path):
         run(work, JOBS, lambda more: None, 3)
 
 
-def test_a_process_that_dies_is_an_error():
-    def work(job, tick):
+def test_a_process_that_dies_is_an_error() -> None:
+    def work(job: int, tick: Callable[[], None]) -> None:
         if job == JOBS[1]:
             os._exit(7)
         while True:

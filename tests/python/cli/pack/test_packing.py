@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +19,8 @@ from headrace import EncodedImages, ImageArray, ImageFiles, ImageFolder, TarShar
 from headrace import transforms as T
 from headrace._cli.pack import shard_file
 from headrace._cli.pack.completion import join
-from headrace._cli.pack.conversion import COPY, SMALLER, Conversion
-from headrace._cli.pack.manifest import load
+from headrace._cli.pack.conversion import COPY, SMALLER, Conversion, converted
+from headrace._cli.pack.manifest import loaded
 from headrace._cli.pack.packer import Share
 from support import pictures, truncated, write_folder
 
@@ -30,7 +32,7 @@ def source(tmp_path: Path) -> ImageFolder:
     return ImageFolder(write_folder(tmp_path / "images", COUNT))
 
 
-def test_copies_lie_in_order_with_keys_and_labels(source, tmp_path):
+def test_copies_lie_in_order_with_keys_and_labels(source: ImageFolder, tmp_path: Path) -> None:
     done = packed(source, tmp_path / "pack")
     assert done.terms.shards > 2 and not done.missing and done.kept == 0
     wanted = []
@@ -44,7 +46,7 @@ def test_copies_lie_in_order_with_keys_and_labels(source, tmp_path):
     assert names == {"pack.json", *shards, *(f"{name}.index.npz" for name in shards)}
 
 
-def test_extensions_are_those_of_files_or_of_contents(tmp_path):
+def test_extensions_are_those_of_files_or_of_contents(tmp_path: Path) -> None:
     names = ["a.JPEG", "b.png", "c.TIFF", "d.bin", "e"]
     for name in names:
         (tmp_path / name).write_bytes(pictures(4)[3])  # a PNG
@@ -57,13 +59,13 @@ def test_extensions_are_those_of_files_or_of_contents(tmp_path):
     assert len(TarShards(str(tmp_path / "blobs" / "*.tar"), label=None)) == len(encoded)
 
 
-def test_equal_runs_write_equal_bytes(source, tmp_path):
+def test_equal_runs_write_equal_bytes(source: ImageFolder, tmp_path: Path) -> None:
     packed(source, tmp_path / "a")
     packed(source, tmp_path / "b")
     assert content(tmp_path / "a") == content(tmp_path / "b")
 
 
-def test_smaller_images_are_torchvisions_resize(source, tmp_path):
+def test_smaller_images_are_torchvisions_resize(source: ImageFolder, tmp_path: Path) -> None:
     packed(source, tmp_path / "pack", Conversion(SMALLER, 70, 80))
     assert checked(source, tmp_path / "pack") == COUNT
     read = TarShards(str(tmp_path / "pack" / "*.tar"))
@@ -81,7 +83,7 @@ def test_smaller_images_are_torchvisions_resize(source, tmp_path):
 
 
 @pytest.mark.parametrize("how", [COPY, Conversion(SMALLER, 30)])
-def test_orientations_are_kept_for_the_reader(how, tmp_path):
+def test_orientations_are_kept_for_the_reader(how: str | Conversion, tmp_path: Path) -> None:
     source = EncodedImages([turned(orientation) for orientation in range(1, 9)], range(8))
     packed(source, tmp_path / "pack", how)
     images = [data for name, data in members(tmp_path / "pack") if name.endswith("jpg")]
@@ -89,7 +91,7 @@ def test_orientations_are_kept_for_the_reader(how, tmp_path):
     assert kept == list(range(1, 9))
 
 
-def test_broken_images_are_kept_and_counted(tmp_path):
+def test_broken_images_are_kept_and_counted(tmp_path: Path) -> None:
     broken = [truncated(pictures(1)[0]), b"", b"no image"]
     source = EncodedImages([*pictures(3), *broken], range(6))
     done = packed(source, tmp_path / "pack", Conversion(SMALLER, 30), shard_size=1_000_000)
@@ -99,7 +101,7 @@ def test_broken_images_are_kept_and_counted(tmp_path):
     assert checked(source, tmp_path / "pack") == 6
 
 
-def test_labels_of_all_kinds(tmp_path):
+def test_labels_of_all_kinds(tmp_path: Path) -> None:
     labels = [{"a": [1, 2.5, None]}, {"a": "é"}, {"a": True}]
     packed(EncodedImages(pictures(3), labels), tmp_path / "json")
     assert list(TarShards(str(tmp_path / "json" / "*.tar"), label="json")._labels) == labels
@@ -111,7 +113,7 @@ def test_labels_of_all_kinds(tmp_path):
         packed(EncodedImages(pictures(2), [{"a": 1}, {"a": object()}]), tmp_path / "none of these")
 
 
-def test_all_members_of_shards_are_kept(tmp_path):
+def test_all_members_of_shards_are_kept(tmp_path: Path) -> None:
     packed(EncodedImages(pictures(6), range(6)), tmp_path / "a")
     first, parts = tmp_path / "more.tar", []
     for i, (name, data) in enumerate(members(tmp_path / "a")):
@@ -123,7 +125,7 @@ def test_all_members_of_shards_are_kept(tmp_path):
     assert checked(source, tmp_path / "b") == 6
 
 
-def test_smaller_images_of_shards_keep_their_names(tmp_path):
+def test_smaller_images_of_shards_keep_their_names(tmp_path: Path) -> None:
     parts = [("a.jpeg", pictures(1)[0]), ("b.PNG", pictures(4)[3]), ("c.png", pictures(4)[3]), ("c.jpg", b"other")]
     write_tar(tmp_path / "a.tar", parts)
     done = packed(
@@ -134,7 +136,7 @@ def test_smaller_images_of_shards_keep_their_names(tmp_path):
     assert [one.kept for one in done.records.values()] == [{"the sample has a jpg already": 1}]
 
 
-def test_decoded_pixels_are_refused(tmp_path):
+def test_decoded_pixels_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds decoded pixels"):
         packed(ImageArray(np.zeros((2, 4, 4, 3), np.uint8)), tmp_path / "pack")
 
@@ -143,14 +145,14 @@ def test_decoded_pixels_are_refused(tmp_path):
 
 
 @pytest.fixture
-def interrupt(monkeypatch: pytest.MonkeyPatch):
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, BaseException], None]:
     """Makes packing fail at the sample of this number."""
 
     def at(number: int, error: BaseException) -> None:
         seen = [0]
-        original = shard_file.converted
+        original = converted
 
-        def failing(*arguments):
+        def failing(*arguments: Any) -> Any:
             seen[0] += 1
             if seen[0] == number:
                 raise error
@@ -162,7 +164,13 @@ def interrupt(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
-def test_an_interrupted_run_goes_on(error, source, tmp_path, interrupt, monkeypatch):
+def test_an_interrupted_run_goes_on(
+    error: BaseException,
+    source: ImageFolder,
+    tmp_path: Path,
+    interrupt: Callable[[int, BaseException], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     packed(source, tmp_path / "whole")
     interrupt(COUNT + 15, error)  # the first COUNT are tried to estimate their size
     with pytest.raises(type(error)):
@@ -177,7 +185,7 @@ def test_an_interrupted_run_goes_on(error, source, tmp_path, interrupt, monkeypa
     assert stamps == {name: (tmp_path / "pack" / name).stat().st_mtime_ns for name in begun}
 
 
-def test_finished_shards_are_checked(source, tmp_path):
+def test_finished_shards_are_checked(source: ImageFolder, tmp_path: Path) -> None:
     folder = tmp_path / "pack"
     done = packed(source, folder)
     whole = content(folder)
@@ -191,7 +199,7 @@ def test_finished_shards_are_checked(source, tmp_path):
     assert content(folder) == whole
 
 
-def test_other_terms_are_refused(source, tmp_path):
+def test_other_terms_are_refused(source: ImageFolder, tmp_path: Path) -> None:
     folder = tmp_path / "pack"
     packed(source, folder)
     before = content(folder)
@@ -203,10 +211,10 @@ def test_other_terms_are_refused(source, tmp_path):
     (folder / "notes.txt").write_text("mine")
     packed(EncodedImages(pictures(3), range(3)), folder, overwrite=True)
     assert len(members(folder)) == 6 and (folder / "notes.txt").read_text() == "mine"
-    assert load(folder).complete
+    assert loaded(folder).complete
 
 
-def test_folders_of_others_are_left_alone(source, tmp_path):
+def test_folders_of_others_are_left_alone(source: ImageFolder, tmp_path: Path) -> None:
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "shard-000000.tar").write_text("mine")
     for overwrite in (False, True):
@@ -222,11 +230,11 @@ def test_folders_of_others_are_left_alone(source, tmp_path):
 # ---- several machines
 
 
-def test_shares_are_joined(source, tmp_path):
+def test_shares_are_joined(source: ImageFolder, tmp_path: Path) -> None:
     packed(source, tmp_path / "whole")
     folder, other = tmp_path / "pack", tmp_path / "other"
     first = packed(source, folder, share=Share(1, 2))
-    assert first.missing and not load(folder).complete
+    assert first.missing and not loaded(folder).complete
     with pytest.raises(ValueError, match="missing or damaged"):
         checked(source, folder)
     packed(source, other, share=Share(2, 2))
@@ -240,7 +248,7 @@ def test_shares_are_joined(source, tmp_path):
     assert packed(source, folder, share=Share(2, 2)).kept > 0
 
 
-def test_shards_of_another_pack_are_not_joined(source, tmp_path):
+def test_shards_of_another_pack_are_not_joined(source: ImageFolder, tmp_path: Path) -> None:
     packed(source, tmp_path / "pack", share=Share(1, 2))
     packed(source, tmp_path / "other", Conversion(SMALLER, 80), share=Share(2, 2))
     for path in (tmp_path / "other").glob("shard*"):
@@ -249,7 +257,7 @@ def test_shards_of_another_pack_are_not_joined(source, tmp_path):
     assert missing and not manifest.complete
 
 
-def test_the_manifest_is_plain_json(source, tmp_path):
+def test_the_manifest_is_plain_json(source: ImageFolder, tmp_path: Path) -> None:
     packed(source, tmp_path / "pack")
     held = json.loads((tmp_path / "pack" / "pack.json").read_text())
     assert held["terms"]["samples"] == COUNT == sum(one["samples"] for one in held["shards"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,19 +24,19 @@ from support import assert_same, pictures, train, truncated, write_folder
 COUNT, SIDE = 24, 40
 
 
-def source(**options) -> EncodedImages:
+def source(**options: Any) -> EncodedImages:
     return EncodedImages(pictures(COUNT), [7 * i for i in range(COUNT)], **options)
 
 
-def packed(images, folder: Path, side: int = SIDE, **options) -> Packed:
+def packed(images: Any, folder: Path, side: int = SIDE, **options: Any) -> Packed:
     return array_pack.pack_raw(images, folder, side, **{"workers": 1, "overwrite": False, "bar": no_bar, **options})
 
 
-def checked(images, folder: Path, limit: int | None = None) -> int:
+def checked(images: Any, folder: Path, limit: int | None = None) -> int:
     return check_raw(images, loaded(folder), folder, workers=1, limit=limit, bar=no_bar)
 
 
-def read(folder: Path, transform=None) -> ImageArray:
+def read(folder: Path, transform: Any = None) -> ImageArray:
     return ImageArray(np.load(folder / "images.npy", mmap_mode="r"), np.load(folder / "labels.npy"), transform)
 
 
@@ -44,7 +45,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(array_pack, "_SHARD", 5 * SIDE * SIDE * 3)
 
 
-def test_rows_are_torchvisions_resize_and_crop(tmp_path):
+def test_rows_are_torchvisions_resize_and_crop(tmp_path: Path) -> None:
     packed(source(), tmp_path)
     square = T.Compose([T.Resize(SIDE), T.CenterCrop(SIDE)])
     images = np.load(tmp_path / "images.npy")
@@ -56,7 +57,7 @@ def test_rows_are_torchvisions_resize_and_crop(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"images.npy", "labels.npy", "pack.json"}
 
 
-def test_batches_are_those_of_the_resized_source(tmp_path):
+def test_batches_are_those_of_the_resized_source(tmp_path: Path) -> None:
     packed(source(), tmp_path)
     flip = [T.RandomHorizontalFlip(), T.ToTensor()]
     ours = DataLoader(read(tmp_path, T.Compose(flip)), 6, shuffle=True, seed=1)
@@ -64,7 +65,7 @@ def test_batches_are_those_of_the_resized_source(tmp_path):
     assert_same(ours, list(DataLoader(whole, 6, shuffle=True, seed=1)))
 
 
-def test_sources_without_labels_and_of_arrays(tmp_path):
+def test_sources_without_labels_and_of_arrays(tmp_path: Path) -> None:
     packed(EncodedImages(pictures(3)), tmp_path / "a")
     assert not (tmp_path / "a" / "labels.npy").exists()
     pixels = np.random.default_rng(0).integers(0, 256, (3, SIDE, SIDE, 3), dtype=np.uint8)
@@ -73,10 +74,10 @@ def test_sources_without_labels_and_of_arrays(tmp_path):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
-def test_an_interrupted_run_goes_on(error, tmp_path, monkeypatch):
-    original, seen = array_pack.row_of, []
+def test_an_interrupted_run_goes_on(error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, seen = array_pack.row_of, list[int]()
 
-    def failing(images, index, side):
+    def failing(images: Any, index: int, side: int) -> Any:
         if index == 12:
             raise error
         seen.append(index)
@@ -92,7 +93,7 @@ def test_an_interrupted_run_goes_on(error, tmp_path, monkeypatch):
     assert packed(source(), tmp_path).kept == 5  # nothing was to be done
 
 
-def test_rows_that_were_changed_are_written_again(tmp_path, monkeypatch):
+def test_rows_that_were_changed_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(array_pack, "finish", lambda *paths: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         packed(source(), tmp_path)
@@ -104,7 +105,7 @@ def test_rows_that_were_changed_are_written_again(tmp_path, monkeypatch):
     assert checked(source(), tmp_path) == COUNT
 
 
-def test_what_cannot_be_packed_is_refused(tmp_path):
+def test_what_cannot_be_packed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"sample 1, blob 1 in memory, \d+ bytes, cannot be decoded: .*; leave it out"):
         packed(EncodedImages([pictures(1)[0], truncated(pictures(1)[0])]), tmp_path / "a")
     with pytest.raises(ValueError, match="the label of sample 0 is str; raw packs hold whole numbers"):
@@ -118,7 +119,7 @@ def test_what_cannot_be_packed_is_refused(tmp_path):
     assert checked(source(), tmp_path / "d") == COUNT
 
 
-def test_differences_are_named(tmp_path):
+def test_differences_are_named(tmp_path: Path) -> None:
     packed(source(), tmp_path)
     labels = np.load(tmp_path / "labels.npy")
     np.save(tmp_path / "labels.npy", labels + (np.arange(COUNT) == 3))
@@ -128,7 +129,7 @@ def test_differences_are_named(tmp_path):
     other = list(pictures(COUNT))
     other[9] = pictures(1)[0]
     fingerprinted = EncodedImages(other, [7 * i for i in range(COUNT)])
-    fingerprinted.fingerprint = source().fingerprint
+    fingerprinted.fingerprint = source().fingerprint  # type: ignore[method-assign]
     with pytest.raises(Difference, match=r"sample 9, .*, differs from row 9 of"):
         checked(fingerprinted, tmp_path)
     assert checked(fingerprinted, tmp_path, limit=9) == 9
@@ -144,7 +145,7 @@ def test_differences_are_named(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_commands(tmp_path, capsys):
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     images, folder = write_folder(tmp_path / "images", COUNT), tmp_path / "pack"
     assert main(["pack", str(images), str(folder), "--raw", str(SIDE), "--workers", "2"]) == 0
     out = capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packs import SMALL, content, packed
@@ -11,7 +12,7 @@ from packs import SMALL, content, packed
 from headrace import ImageFolder
 from headrace._cli.main import main
 from headrace._cli.pack.conversion import LOSSLESS
-from headrace._cli.pack.manifest import load
+from headrace._cli.pack.manifest import loaded
 from support import output_of, write_folder
 
 COUNT = 24
@@ -63,7 +64,9 @@ ray.shutdown()
 @pytest.mark.slow
 @pytest.mark.trainers
 @pytest.mark.processes
-def test_ray_writes_the_same_shards_though_a_worker_is_killed(tmp_path, tmp_path_factory):
+def test_ray_writes_the_same_shards_though_a_worker_is_killed(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     images, folder, bad = write_folder(tmp_path / "images", COUNT), tmp_path / "pack", tmp_path / "bad"
     packed(ImageFolder(images), tmp_path / "here", LOSSLESS)
@@ -71,14 +74,16 @@ def test_ray_writes_the_same_shards_though_a_worker_is_killed(tmp_path, tmp_path
     out = output_of(PROGRAM.format(arguments=arguments))
     said = [line for line in out.splitlines() if "(raylet)" not in line]
     assert said == ["True", "ValueError sample 13 is odd"]
-    assert load(folder).complete and content(folder) == content(tmp_path / "here")
-    assert not load(bad).complete
+    assert loaded(folder).complete and content(folder) == content(tmp_path / "here")
+    assert not loaded(bad).complete
 
 
-def test_without_ray_it_is_one_sentence(tmp_path, monkeypatch, capsys):
+def test_without_ray_it_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     original = importlib.import_module
 
-    def without(name, *arguments):
+    def without(name: str, *arguments: Any) -> Any:
         if name == "ray":
             raise ImportError("no module")
         return original(name, *arguments)
@@ -91,13 +96,15 @@ def test_without_ray_it_is_one_sentence(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("options", [["--raw", "9"], ["--workers", "2"]])
-def test_options_that_ray_does_not_take(options, capsys):
+def test_options_that_ray_does_not_take(options: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["pack", "x", "y", "--engine", "ray", *options])
     assert "--engine ray takes neither --raw, which is one file, nor --workers" in capsys.readouterr().err
 
 
-def test_folders_are_absolute_for_other_machines(tmp_path, monkeypatch, capsys):
+def test_folders_are_absolute_for_other_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_folder(tmp_path / "images", 3)
     monkeypatch.chdir(tmp_path)
     assert main(["pack", "images", "pack", "--workers", "1"]) == 0

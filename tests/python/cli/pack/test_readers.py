@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
@@ -26,14 +28,14 @@ def jpegs(count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("how", [COPY, LOSSLESS])
-def test_batches_are_those_of_the_source(how, tmp_path):
+def test_batches_are_those_of_the_source(how: str, tmp_path: Path) -> None:
     source = EncodedImages(pictures(COUNT), range(COUNT), train(32))
     packed(source, tmp_path / "pack", how)
     read = TarShards(str(tmp_path / "pack" / "*.tar"), transform=train(32))
     assert_same(DataLoader(read, 6, shuffle=True, seed=1), list(DataLoader(source, 6, shuffle=True, seed=1)))
 
 
-def test_lossless_packs_of_hard_files_have_their_pixels(tmp_path):
+def test_lossless_packs_of_hard_files_have_their_pixels(tmp_path: Path) -> None:
     files = sorted(hard_files(data_folder("hard_dev")))[::6]
     done = packed(ImageFiles(files), tmp_path / "pack", LOSSLESS, shard_size=10**9)
     assert sum(done.records[0].kept.values()) < len(files)  # some were rewritten
@@ -41,7 +43,7 @@ def test_lossless_packs_of_hard_files_have_their_pixels(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # its files
-def test_webdataset_reads_packs(tmp_path):
+def test_webdataset_reads_packs(tmp_path: Path) -> None:
     webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
     source = EncodedImages(pictures(COUNT), range(COUNT))
     done = packed(source, tmp_path / "pack", LOSSLESS)
@@ -55,7 +57,7 @@ def test_webdataset_reads_packs(tmp_path):
         assert image.convert("RGB").tobytes() == source.image(i).tobytes()
 
 
-def test_hugging_faces_datasets_read_packs(tmp_path):
+def test_hugging_faces_datasets_read_packs(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     source = EncodedImages([*jpegs(12), *(turned(orientation) for orientation in (3, 6))], range(14))
     packed(source, tmp_path / "pack", LOSSLESS)
@@ -68,7 +70,7 @@ def test_hugging_faces_datasets_read_packs(tmp_path):
         assert i >= 12 or row["jpg"].convert("RGB").tobytes() == source.image(i).tobytes()
 
 
-def test_upright_shards_load_as_they_open(tmp_path):
+def test_upright_shards_load_as_they_open(tmp_path: Path) -> None:
     packed(
         EncodedImages([turned(orientation, 40) for orientation in range(1, 9)], range(8)), tmp_path / "pack", LOSSLESS
     )
@@ -118,7 +120,7 @@ def images(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", [images, zipped, parquet, saved, mds])
-def test_every_source_packs(form, tmp_path, monkeypatch):
+def test_every_source_packs(form: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     source = opened(str(form(tmp_path)))
     done = packed(source, tmp_path / "pack", LOSSLESS)

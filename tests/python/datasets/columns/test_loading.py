@@ -6,7 +6,9 @@ import gc
 import io
 import itertools
 import pickle
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -46,7 +48,7 @@ def assert_equal(ours: Any, theirs: Any) -> None:
 @pytest.mark.parametrize("batch_size", [4, None])
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("workers", [0, 1, 3])
-def test_batches_and_order_are_torchs(workers, shuffle, batch_size):
+def test_batches_and_order_are_torchs(workers: int, shuffle: bool, batch_size: int | None) -> None:
     data = mixed()
     torch.manual_seed(3)
     theirs = list(TorchDataLoader(data, batch_size, shuffle))
@@ -67,7 +69,7 @@ DTYPES = [
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)
-def test_dtypes_keep_their_bytes(dtype, shape):
+def test_dtypes_keep_their_bytes(dtype: torch.dtype, shape: tuple[Any, ...]) -> None:
     tensor = (torch.rand(9, *shape) * 2).to(torch.complex128 if dtype.is_complex else torch.float32).to(dtype)
     batches = list(DataLoader(Columns({"x": tensor}), 4, num_workers=2))
     made = torch.cat([one["x"].reshape(-1).view(torch.uint8) for one in batches])
@@ -90,7 +92,7 @@ STRIDED = {
 
 
 @pytest.mark.parametrize("array", STRIDED.values(), ids=STRIDED)
-def test_any_strides(array):
+def test_any_strides(array: np.ndarray | torch.Tensor) -> None:
     data = Columns({"x": array})
     loader = DataLoader(data, 4, num_workers=2)
     assert_equal(loader, TorchDataLoader(data, 4))
@@ -101,13 +103,13 @@ def test_any_strides(array):
 
 
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
-def test_mapped_files(tmp_path, mode):
+def test_mapped_files(tmp_path: Path, mode: Literal["r", "r+", "c"]) -> None:
     np.save(tmp_path / "x.npy", FLOATS)
     data = Columns({"x": np.load(tmp_path / "x.npy", mmap_mode=mode)})
     assert_equal(DataLoader(data, 5, num_workers=2), TorchDataLoader(data, 5))
 
 
-def test_large_rows_from_a_file_that_is_not_in_memory(tmp_path):
+def test_large_rows_from_a_file_that_is_not_in_memory(tmp_path: Path) -> None:
     """Rows above the sizes from which pages are requested as a whole and stores pass the caches."""
     random = RNG.integers(0, 256, (12, 1 << 20), dtype=np.uint8)
     np.save(tmp_path / "x.npy", random)
@@ -129,7 +131,7 @@ def combined() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", combined())
-def test_subsets_and_concatenations_are_native(kind):
+def test_subsets_and_concatenations_are_native(kind: str) -> None:
     data = combined()[kind]
     loader = DataLoader(data, 3, num_workers=2)
     assert loader.native and loader.verify(1).batches == 1
@@ -138,7 +140,7 @@ def test_subsets_and_concatenations_are_native(kind):
     loader.load_state_dict(state)
 
 
-def test_a_subset_that_changes_takes_effect_with_the_next_epoch():
+def test_a_subset_that_changes_takes_effect_with_the_next_epoch() -> None:
     data = Subset(mixed(), [1, 2, 3])
     loader = DataLoader(data, 3, num_workers=1)
     assert next(iter(loader))["label"].tolist() == [1, 2, 3]
@@ -149,7 +151,7 @@ def test_a_subset_that_changes_takes_effect_with_the_next_epoch():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_resuming_delivers_the_rest(workers):
+def test_resuming_delivers_the_rest(workers: int) -> None:
     loader = DataLoader(mixed(), 4, True, seed=1, num_workers=workers)
     list(loader)
     batches = iter(loader)
@@ -171,7 +173,7 @@ def _saved(value: Any) -> bytes:
     return out.getvalue()
 
 
-def test_ranks_share_the_order():
+def test_ranks_share_the_order() -> None:
     ranks = [DataLoader(mixed(), 3, True, seed=1, rank=rank, world_size=2, num_workers=1) for rank in (0, 1)]
     whole = DataLoader(mixed(), 6, True, seed=1, drop_last=True)
     for one, *parts in zip(whole, *ranks, strict=False):
@@ -179,34 +181,36 @@ def test_ranks_share_the_order():
         assert torch.equal(one["label"], dealt)
 
 
-def test_samplers_and_batch_samplers():
+def test_samplers_and_batch_samplers() -> None:
     data = mixed()
     order = [[3, 3, 36], [0], [7, 8]]
     assert_equal(DataLoader(data, batch_sampler=order, num_workers=2), TorchDataLoader(data, batch_sampler=order))
     assert_equal(DataLoader(data, 2, sampler=[9, 1, 9]), TorchDataLoader(data, 2, sampler=[9, 1, 9]))
 
 
-def test_memory_belongs_to_its_holder_and_returns():
+def test_memory_belongs_to_its_holder_and_returns() -> None:
     loader = DataLoader(mixed(400), 4, num_workers=2, persistent_workers=True)
     list(loader)
     kept = [batch["label"] for batch in loader]  # one column keeps the slot
-    assert torch.equal(torch.cat(kept), torch.arange(400)) and loader._engine.slots >= 100
+    assert torch.equal(torch.cat(kept), torch.arange(400))
+    engine: Any = loader._engine
+    assert engine.slots >= 100
     list(loader)
     assert torch.equal(torch.cat(kept), torch.arange(400))
     del kept
     gc.collect()
-    assert eventually(lambda: loader._engine.slots <= 8)
+    assert eventually(lambda: engine.slots <= 8)
     batch = next(iter(loader))
     assert all(one.untyped_storage().nbytes() == one.nbytes for one in batch.values())
     assert len(_saved(batch["label"])) < 3000
 
 
-def test_pinned_memory_is_one_block(monkeypatch):
+def test_pinned_memory_is_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an accelerator nothing can be pinned, so plain memory takes its place."""
     empty = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *size, pin_memory=False, **where: empty(*size, **where))
     data = mixed()
-    source = DataLoader(data)._source
+    source: Any = DataLoader(data)._source
     engine = ColumnsEngine(source.layout, threads=2, slots_kept=2, pin=True)
     rows = np.array([5, 0, 36])
     flight = engine.submit(source.blob_table(), rows, np.empty((3, 0)))
@@ -218,7 +222,7 @@ def test_pinned_memory_is_one_block(monkeypatch):
     engine.close()
 
 
-def test_the_arrays_live_as_long_as_batches_need_them():
+def test_the_arrays_live_as_long_as_batches_need_them() -> None:
     def begin() -> Any:
         return iter(DataLoader(mixed(200), 4, num_workers=1))
 
@@ -227,7 +231,7 @@ def test_the_arrays_live_as_long_as_batches_need_them():
     assert torch.equal(torch.cat([one["label"] for one in batches]), torch.arange(200))
 
 
-def test_reports():
+def test_reports() -> None:
     loader = DataLoader(mixed(), 4, True, seed=2, num_workers=2, pin_memory=False)
     report = loader.verify(2)
     assert str(report) == f"2 batches, 8 samples, {report.bytes:,} bytes compared with dataset[i]: 0 differ"
@@ -240,7 +244,7 @@ def test_reports():
         loader.recipe()
 
 
-def test_a_difference_is_found(monkeypatch):
+def test_a_difference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = DataLoader(mixed(), 4)
     right = Column.rows
     wrong = lambda self, indices: right(self, indices) * (self.name != "label")  # noqa: E731
@@ -249,16 +253,16 @@ def test_a_difference_is_found(monkeypatch):
         loader.verify(1)
 
 
-def test_nans_equal_themselves():
+def test_nans_equal_themselves() -> None:
     assert DataLoader(Columns({"x": np.full((4, 2), np.nan)}), 2).verify().batches == 2
 
 
-def test_out_transform_and_unbatched_samples():
+def test_out_transform_and_unbatched_samples() -> None:
     loader = DataLoader(mixed(), 4, num_workers=1, out_transform=lambda batch: batch["label"] * 2)
     assert torch.equal(torch.cat(list(loader)), 2 * torch.arange(COUNT))
 
 
-def test_a_loader_can_be_pickled_and_used_by_many_threads():
+def test_a_loader_can_be_pickled_and_used_by_many_threads() -> None:
     loader = pickle.loads(pickle.dumps(DataLoader(mixed(), 4, seed=1, shuffle=True, num_workers=1)))
     assert_equal(loader, list(loader.reference()) and DataLoader(mixed(), 4, seed=1, shuffle=True))
 
@@ -266,7 +270,7 @@ def test_a_loader_can_be_pickled_and_used_by_many_threads():
 @pytest.mark.parametrize(
     "argument", [{"device": "emulated"}, {"dtype": torch.float16}, {"memory_format": torch.channels_last}]
 )
-def test_arguments_of_images_are_refused_in_a_sentence(argument):
+def test_arguments_of_images_are_refused_in_a_sentence(argument: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=rf"^{next(iter(argument))}=.* applies to images, .*; leave it out$"):
         DataLoader(mixed(), 4, **argument)
     assert DataLoader(mixed(), 4, device="cpu").native
@@ -290,12 +294,12 @@ class Labelled(Columns):
         ),
     ],
 )
-def test_what_torch_delivers(make, reason):
+def test_what_torch_delivers(make: Callable[..., Any], reason: str) -> None:
     loader = make()
     assert not loader.native and reason in str(loader.explain()).partition("\n")[0]
     assert str(loader.explain()).count("handed to torch") == 1
 
 
-def test_an_index_that_is_out_of_range():
+def test_an_index_that_is_out_of_range() -> None:
     with pytest.raises(IndexError):
         list(DataLoader(mixed(), 2, sampler=[0, 37], num_workers=1))

@@ -30,7 +30,7 @@ def rows(tokenizer: Any, texts: list[str] = TEXTS) -> list[list[int]]:
     return tokenizer(texts)["input_ids"]
 
 
-def test_tokens_are_made_once_and_mapped(tmp_path):
+def test_tokens_are_made_once_and_mapped(tmp_path: Path) -> None:
     path = tmp_path / "queries.npy"
     first = Words()
     columns = token_columns(TEXTS, first, path, mask=True, lengths=True, padding=-1)
@@ -48,7 +48,7 @@ def test_tokens_are_made_once_and_mapped(tmp_path):
     assert np.array_equal(np.load(path), columns["tokens"])
 
 
-def test_many_texts_are_tokenized_in_parts(tmp_path):
+def test_many_texts_are_tokenized_in_parts(tmp_path: Path) -> None:
     texts = [f"text {i} " * (i % 3) for i in range(2500)]
     columns = token_columns(texts, Words(), tmp_path / "t.npy", dtype=np.int32, lengths=True)
     assert columns["tokens"].dtype == np.int32
@@ -71,7 +71,7 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_fills_the_cache_again(tmp_path, change):
+def test_a_change_fills_the_cache_again(tmp_path: Path, change: str) -> None:
     texts, tokenizer, options = CHANGES[change]
     path = tmp_path / "t.npy"
     token_columns(TEXTS, Words(), path)
@@ -86,7 +86,7 @@ def test_a_change_fills_the_cache_again(tmp_path, change):
     ]
 
 
-def test_batches_of_tokens(tmp_path):
+def test_batches_of_tokens(tmp_path: Path) -> None:
     columns = token_columns(TEXTS, Words(), tmp_path / "t.npy", mask=True)
     loader = DataLoader(Columns({**columns, "label": np.arange(5)}), 5, num_workers=1)
     batch = next(iter(loader))
@@ -94,7 +94,7 @@ def test_batches_of_tokens(tmp_path):
     assert torch.equal(batch["tokens"], torch.from_numpy(np.array(columns["tokens"]))) and loader.native
 
 
-def test_no_texts(tmp_path):
+def test_no_texts(tmp_path: Path) -> None:
     assert token_columns([], Words(), tmp_path / "t.npy")["tokens"].shape == (0, 0)
     assert token_columns(["", ""], Words(), tmp_path / "t.npy")["tokens"].shape == (2, 0)
 
@@ -115,7 +115,7 @@ DAMAGE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_one_sentence(tmp_path, damage):
+def test_damage_is_one_sentence(tmp_path: Path, damage: str) -> None:
     token_columns(TEXTS, Words(), tmp_path / "t.npy")
     DAMAGE[damage](tmp_path)
     with pytest.raises(ValueError, match=r"^the token cache .*t\..* is damaged \(.*\); delete .*t.json, and") as raised:
@@ -125,7 +125,7 @@ def test_damage_is_one_sentence(tmp_path, damage):
     assert len(token_columns(TEXTS, Words(), tmp_path / "t.npy")["tokens"]) == 5
 
 
-def test_an_interrupted_run_leaves_nothing_that_is_taken_for_whole(tmp_path):
+def test_an_interrupted_run_leaves_nothing_that_is_taken_for_whole(tmp_path: Path) -> None:
     token_columns(TEXTS, Words(), tmp_path / "t.npy")
     calls = iter([rows(Words(), TEXTS)])
 
@@ -150,7 +150,14 @@ def test_an_interrupted_run_leaves_nothing_that_is_taken_for_whole(tmp_path):
         ((TEXTS, lambda texts: texts, "t.npy"), {}, ValueError, "^the tokenizer returned 'a bee on a flower' for"),
     ],
 )
-def test_wrong_arguments(tmp_path, monkeypatch, arguments, options, error, words):
+def test_wrong_arguments(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    error: type,
+    words: str,
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=words):
         token_columns(*arguments, **options)

@@ -64,7 +64,7 @@ def everything(**changed: Any) -> Fields:
         "text": [f"number {i}" for i in range(COUNT)],
         "number": [i / 3 for i in range(COUNT)],
     }
-    options = {"geometry": GEOMETRY, "masks": ["mask", "indices"]}
+    options: dict[str, Any] = {"geometry": GEOMETRY, "masks": ["mask", "indices"]}
     return Fields({**fields, **changed}, **options)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import random
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,9 +21,10 @@ from support import same, write_folder
 UNKNOWN = TensorDataset(torch.arange(COUNT))
 BY_RATIO = T.Compose([T.ByAspectRatio({size: T.Resize(size) for size in ((8, 8), (8, 16))}), T.ToTensor()])
 INT64 = T.Compose([T.Resize((8, 8)), T.PILToTensor(), T.ToDtype(torch.int64)])
+NOUGHTS: Any = [0] * COUNT  # no Dataset by its type
 HANDED_ON = {
     "a dataset": (Fields({"image": UNKNOWN}), "field 'image': headrace does not know .*TensorDataset"),
-    "a stack's dataset": (StackDataset(x=[0] * COUNT, y=UNKNOWN), "field 'y': headrace does not know"),
+    "a stack's dataset": (StackDataset(x=NOUGHTS, y=UNKNOWN), "field 'y': headrace does not know"),
     "no common size": (
         Fields({"image": EncodedImages(encoded().images, transform=T.ToTensor())}),
         "field 'image': the images' sizes vary",
@@ -38,7 +41,7 @@ HANDED_ON = {
 
 
 @pytest.mark.parametrize("case", HANDED_ON)
-def test_what_torch_delivers(case):
+def test_what_torch_delivers(case: str) -> None:
     data, words = HANDED_ON[case]
     loader = DataLoader(data, 1, num_workers=0)
     assert not loader.native
@@ -55,7 +58,7 @@ def a_list(samples: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_torch_delivers_the_same_samples_from_deferred_images(workers):
+def test_torch_delivers_the_same_samples_from_deferred_images(workers: int) -> None:
     def batches(kind: Any) -> list[Any]:
         torch.manual_seed(3)
         random.seed(3)
@@ -79,8 +82,11 @@ class ChangedStack(StackDataset[Any]):
         return [self[index] for index in indices]
 
 
-@pytest.mark.parametrize("data", [Changed({"x": [*range(9)]}), ChangedStack(x=[*range(9)])], ids=["samples", "stack"])
-def test_subclasses_that_override_are_torchs(data):
+NINE: Any = [*range(9)]
+
+
+@pytest.mark.parametrize("data", [Changed({"x": [*range(9)]}), ChangedStack(x=NINE)], ids=["samples", "stack"])
+def test_subclasses_that_override_are_torchs(data: Changed | ChangedStack) -> None:
     loader = DataLoader(data, 4)
     assert not loader.native and "overrides __getitem__" in str(loader.explain())
     assert_equal(loader, TorchDataLoader(data, 4))
@@ -91,21 +97,21 @@ class Odd(list[int]):
         return -super().__getitem__(index)
 
 
-def test_lists_that_override_are_torchs():
+def test_lists_that_override_are_torchs() -> None:
     data = Fields({"x": Odd(range(9))})
     loader = DataLoader(data, 4)
     assert not loader.native and "field 'x': Odd overrides __getitem__" in str(loader.explain())
     assert_equal(loader, TorchDataLoader(data, 4))
 
 
-def test_a_concatenation_is_torchs():
-    data = ConcatDataset([Fields({"x": [1, 2]}), Fields({"x": [3]})])
+def test_a_concatenation_is_torchs() -> None:
+    data: ConcatDataset[Any] = ConcatDataset([Fields({"x": [1, 2]}), Fields({"x": [3]})])
     loader = DataLoader(data, 2)
     assert not loader.native
     assert_equal(loader, TorchDataLoader(data, 2))
 
 
-def test_changes_take_effect_with_the_next_epoch():
+def test_changes_take_effect_with_the_next_epoch() -> None:
     images = EncodedImages(encoded().images, transform=plain())
     values = [*range(COUNT)]
     data = Fields({"image": images, "x": values})
@@ -120,10 +126,10 @@ def test_changes_take_effect_with_the_next_epoch():
     assert_equal(loader, TorchDataLoader(data, 6))
 
 
-def test_persistent_workers_keep_the_dataset_of_the_first_epoch():
+def test_persistent_workers_keep_the_dataset_of_the_first_epoch() -> None:
     images = EncodedImages(encoded().images, transform=plain())
     values = [*range(COUNT)]
-    loaders = [
+    loaders: list[Any] = [
         kind(Fields({"image": images, "x": values}), 6, num_workers=1, persistent_workers=True)
         for kind in (DataLoader, TorchDataLoader)
     ]
@@ -137,7 +143,7 @@ def test_persistent_workers_keep_the_dataset_of_the_first_epoch():
     assert next(iter(loaders[0]))["x"][0] == 50
 
 
-def test_a_field_that_stops_being_native_is_handed_to_torch():
+def test_a_field_that_stops_being_native_is_handed_to_torch() -> None:
     images = EncodedImages(encoded().images, transform=plain())
     loader = DataLoader(Fields({"image": images}), 1)
     assert loader.native
@@ -145,7 +151,7 @@ def test_a_field_that_stops_being_native_is_handed_to_torch():
     assert next(iter(loader))["image"].shape[0] == 1 and not loader.native
 
 
-def test_torchvisions_datasets_are_fields(torchvision, tmp_path):
+def test_torchvisions_datasets_are_fields(torchvision: ModuleType, tmp_path: Path) -> None:
     data = torchvision.datasets.ImageFolder(write_folder(tmp_path), plain())
     samples = Fields({"image": data, "again": Subset(data, range(len(data)))}, T.CenterCrop(40))
     loader = DataLoader(samples, 5, num_workers=1)
@@ -158,7 +164,7 @@ def test_torchvisions_datasets_are_fields(torchvision, tmp_path):
     assert loader.native
 
 
-def test_copies_of_a_loader():
+def test_copies_of_a_loader() -> None:
     loader = DataLoader(everything(), 5, True, seed=2, num_workers=1)
     twin = pickle.loads(pickle.dumps(loader))
     assert twin.native

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def assert_equal(loader: DataLoader[Any], expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_error_names_the_field_and_the_sample(workers):
+def test_an_error_names_the_field_and_the_sample(workers: int) -> None:
     loader = DataLoader(damaged(), 1, seed=1, num_workers=workers)
     iterator = iter(loader)
     for index in range(COUNT):
@@ -58,8 +59,14 @@ def test_an_error_names_the_field_and_the_sample(workers):
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
-def test_a_sample_fails_if_any_field_does(on_error, workers, device):
-    options = {"on_error": on_error, "num_workers": workers, "device": device, "seed": 1, "shuffle": True}
+def test_a_sample_fails_if_any_field_does(on_error: str, workers: int, device: str | None) -> None:
+    options: dict[str, Any] = {
+        "on_error": on_error,
+        "num_workers": workers,
+        "device": device,
+        "seed": 1,
+        "shuffle": True,
+    }
     for batch_size in (5, 1):
         loader = DataLoader(damaged(), batch_size, **options)
         expected = list(loader.reference())
@@ -72,7 +79,7 @@ def test_a_sample_fails_if_any_field_does(on_error, workers, device):
             assert "text 5" in [text for one in expected for text in one["text"]]
 
 
-def test_pinned_rows_are_replaced(monkeypatch):
+def test_pinned_rows_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine with an accelerator, where gathered rows are in one block of memory."""
     real = torch.empty
     monkeypatch.setattr(torch, "empty", lambda *size, pin_memory=False, **options: real(*size, **options))
@@ -85,12 +92,12 @@ def test_pinned_rows_are_replaced(monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_images_of_different_sizes_do_not_share_a_geometry(workers):
+def test_images_of_different_sizes_do_not_share_a_geometry(workers: int) -> None:
     files, odd = encoded(), (3, 8)
     turned = [
         png(Image.open(BytesIO(one)).rotate(90, expand=True)) if i in odd else one for i, one in enumerate(files.gray)
     ]
-    fields = {
+    fields: dict[str, Any] = {
         "image": EncodedImages(files.images, transform=T.ToTensor()),
         "mask": EncodedImages(turned, transform=MASK, mode="L"),
         "x": [*range(COUNT)],
@@ -121,7 +128,7 @@ def rotated(image: Image.Image) -> Image.Image:
 
 @pytest.mark.parametrize("step", [[], [rotated]], ids=["native", "a step in Python"])
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_sizes_are_known_of_every_kind_of_image(step, device):
+def test_sizes_are_known_of_every_kind_of_image(step: list[Any], device: str | None) -> None:
     rng = np.random.default_rng(0)
     end = T.Compose([*step, T.Resize((8, 8)), T.ToTensor()])
     with Image.open(BytesIO(encoded().images[0])) as first:
@@ -139,7 +146,7 @@ def test_sizes_are_known_of_every_kind_of_image(step, device):
                     next(iter(loader))
 
 
-def test_without_a_geometry_sizes_may_differ():
+def test_without_a_geometry_sizes_may_differ() -> None:
     pixels = ImageArray(np.zeros((COUNT, 9, 7), np.uint8), transform=plain())
     loader = DataLoader(
         Fields({"a": EncodedImages(encoded().images, transform=plain()), "b": pixels}), 6, num_workers=1
@@ -148,7 +155,7 @@ def test_without_a_geometry_sizes_may_differ():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_mask_without_indices_fails(workers):
+def test_a_mask_without_indices_fails(workers: int) -> None:
     loader = DataLoader(
         Fields({"mask": EncodedImages(encoded().images, transform=plain(), mode="P")}), 1, num_workers=workers
     )
@@ -157,13 +164,13 @@ def test_a_mask_without_indices_fails(workers):
         next(iter(loader))
 
 
-def test_too_many_errors_end_the_epoch():
+def test_too_many_errors_end_the_epoch() -> None:
     with pytest.raises(RuntimeError, match=r"more than max_errors=2.*mask: blob"):
         list(DataLoader(damaged(), 5, on_error="skip", max_errors=2, num_workers=1))
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "P"])
-def test_odd_files_in_every_mode(hard_dev, mode):
+def test_odd_files_in_every_mode(hard_dev: Path, mode: str) -> None:
     """The same pixels and the same verdicts as Pillow's, whatever the file."""
     paths = [path for path in hard_files(hard_dev) if path.stat().st_size < 300_000]
     good = {*judge(paths)[0]}

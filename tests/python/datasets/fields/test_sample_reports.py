@@ -14,7 +14,7 @@ from headrace._engine.columns_engine import ColumnsEngine
 from support import eventually, same, threads_without_ours
 
 
-def test_memory_that_is_short_for_one_part_costs_no_batch(monkeypatch):
+def test_memory_that_is_short_for_one_part_costs_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = DataLoader(everything(), 5, seed=1, num_workers=1)
     expected = list(loader)
     loader.set_epoch(0)
@@ -27,7 +27,7 @@ def test_memory_that_is_short_for_one_part_costs_no_batch(monkeypatch):
     assert_equal(iterator, expected)
 
 
-def test_reports():
+def test_reports() -> None:
     loader = DataLoader(everything(), 6, True, seed=1, num_workers=2)
     text = str(loader.explain())
     for words in (
@@ -51,7 +51,7 @@ def test_reports():
         DataLoader(everything(), dtype=torch.float16)
 
 
-def test_verify_finds_a_difference(monkeypatch):
+def test_verify_finds_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = DataLoader(Fields({"image": EncodedImages(encoded().images, transform=plain())}), 6)
     loader.recipe()["image"].lut[0, 7:] += 1
     with pytest.raises(VerificationError, match="batch 0: field 'image' differs in"):
@@ -64,7 +64,7 @@ def test_verify_finds_a_difference(monkeypatch):
         loader.verify()
 
 
-def test_threads_end_and_tensors_stay():
+def test_threads_end_and_tensors_stay() -> None:
     before = threads_without_ours()
     loader = DataLoader(everything(), 6, num_workers=2)
     iterator = iter(loader)
@@ -77,14 +77,14 @@ def test_threads_end_and_tensors_stay():
     assert_equal(loader, list(loader.reference()))
 
 
-def test_statistics_count_images_alone():
+def test_statistics_count_images_alone() -> None:
     data = Fields({"image": EncodedImages(encoded().images, transform=plain()), "x": np.arange(COUNT)})
     loader = DataLoader(data, 6, num_workers=1)
     list(loader)
     assert {one.name: one.items for one in loader.stats().stages}["read"] == COUNT
 
 
-def test_values_that_do_not_stack_name_the_field():
+def test_values_that_do_not_stack_name_the_field() -> None:
     data = Fields({"x": [[1, 2], [3]]})
     with pytest.raises(RuntimeError, match="field 'x'"):
         list(DataLoader(data, 2))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,7 +35,7 @@ STILL = T.Compose(
 
 @pytest.mark.parametrize("batch_size", [5, None])
 @pytest.mark.parametrize("workers", [0, 1, 3])
-def test_batches_equal_the_oracles_in_two_epochs(workers, batch_size):
+def test_batches_equal_the_oracles_in_two_epochs(workers: int, batch_size: int | None) -> None:
     loader = DataLoader(everything(), batch_size, shuffle=True, seed=3, num_workers=workers)
     assert loader.native and loader.route == "native"
     first = list(loader.reference())
@@ -44,13 +47,13 @@ def test_batches_equal_the_oracles_in_two_epochs(workers, batch_size):
         assert all(torch.equal(one["mask"], one["indices"]) for one in second)
 
 
-def test_batches_do_not_depend_on_the_number_of_threads():
+def test_batches_do_not_depend_on_the_number_of_threads() -> None:
     batches = [list(DataLoader(everything(), 5, True, seed=3, num_workers=n, persistent_workers=n > 0)) for n in (0, 2)]
     assert same(*batches)
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_on_a_device(layout):
+def test_on_a_device(layout: torch.memory_format) -> None:
     loader = DataLoader(everything(), 5, True, seed=3, num_workers=2, device="emulated", memory_format=layout)
     for batch in loader:
         assert batch["image"][0].is_contiguous(memory_format=layout)
@@ -86,13 +89,17 @@ def positional(fields: dict[str, Any]) -> StackDataset[Any]:
     return StackDataset(*fields.values())
 
 
-KINDS = {"samples": Fields, "stack of names": lambda fields: StackDataset(**fields), "stack": positional}
+KINDS: dict[str, Callable[..., Any]] = {
+    "samples": Fields,
+    "stack of names": lambda fields: StackDataset(**fields),
+    "stack": positional,
+}
 
 
 @pytest.mark.parametrize("batch_size", [5, None])
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_random_numbers_batches_are_torchs(kind, workers, batch_size):
+def test_without_random_numbers_batches_are_torchs(kind: str, workers: int, batch_size: int | None) -> None:
     data = KINDS[kind](fields_of_all_kinds())
     loader = DataLoader(data, batch_size, num_workers=workers)
     assert loader.native
@@ -101,7 +108,7 @@ def test_without_random_numbers_batches_are_torchs(kind, workers, batch_size):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_still_geometry_makes_torchs_batches(workers):
+def test_a_still_geometry_makes_torchs_batches(workers: int) -> None:
     files = encoded()
     data = Fields(
         {
@@ -121,17 +128,17 @@ def test_a_still_geometry_makes_torchs_batches(workers):
     assert {5} <= {*next(iter(loader))["gray"].mul(255).round().int().unique().tolist()}
 
 
-def test_torchvisions_geometry_is_native(T):
+def test_torchvisions_geometry_is_native(T: ModuleType) -> None:
     data = everything()
     same_steps = T.Compose([T.RandomResizedCrop(32, antialias=True), T.RandomHorizontalFlip()])
     theirs = Fields(data.fields, same_steps, ["mask", "indices"])
-    options = {"batch_size": 6, "shuffle": True, "seed": 9, "num_workers": 2}
+    options: dict[str, Any] = {"batch_size": 6, "shuffle": True, "seed": 9, "num_workers": 2}
     loader = DataLoader(theirs, **options)
     assert loader.native
     assert_equal(loader, DataLoader(data, **options))
 
 
-def test_random_choices_are_shared():
+def test_random_choices_are_shared() -> None:
     files = encoded()
     flips = T.RandomChoice([T.RandomHorizontalFlip(1.0), T.RandomVerticalFlip(1.0)])
     geometry = T.Compose([T.RandomApply([T.RandomCrop(40, pad_if_needed=True)], 0.5), T.Resize((24, 24)), flips])
@@ -147,7 +154,7 @@ def test_random_choices_are_shared():
     assert_equal(batches, loader.reference())
 
 
-def test_files_resume_in_the_middle(tmp_path):
+def test_files_resume_in_the_middle(tmp_path: Path) -> None:
     paths = sorted(write_folder(tmp_path).rglob("*.jpg"))
     masks = []
     for path in paths:
@@ -160,7 +167,7 @@ def test_files_resume_in_the_middle(tmp_path):
         "label": [*range(len(paths))],
     }
     data = Fields(fields, GEOMETRY, ["mask"])
-    options = {"batch_size": 5, "shuffle": True, "seed": 4}
+    options: dict[str, Any] = {"batch_size": 5, "shuffle": True, "seed": 4}
     whole = list(DataLoader(data, **options, num_workers=2))
     loader = DataLoader(data, **options, num_workers=1)
     iterator = iter(loader)
@@ -177,16 +184,16 @@ def test_files_resume_in_the_middle(tmp_path):
         DataLoader(Fields(fields, GEOMETRY, ["mask"]), **options).load_state_dict(state)
 
 
-def test_plain_values_are_part_of_the_state():
-    data, options = [*range(COUNT)], {"batch_size": 4}
-    state = DataLoader(Fields({"x": data}), **options).state_dict()
-    DataLoader(Fields({"x": data}), **options).load_state_dict(state)
+def test_plain_values_are_part_of_the_state() -> None:
+    data: Any = [*range(COUNT)]
+    state = DataLoader(Fields({"x": data}), 4).state_dict()
+    DataLoader(Fields({"x": data}), 4).load_state_dict(state)
     for other in (Fields({"x": data[::-1]}), Fields({"y": data}), StackDataset(data)):
         with pytest.raises(ValueError, match="dataset"):
-            DataLoader(other, **options).load_state_dict(state)
+            DataLoader(other, 4).load_state_dict(state)
 
 
-def test_subsets_are_native():
+def test_subsets_are_native() -> None:
     data = everything()
     first, second = random_split(data, [15, COUNT - 15], torch.Generator().manual_seed(0))
     for part in (first, second, Subset(Subset(data, range(5, 20)), [3, 0, -1, 3]), Subset(data, [])):
@@ -198,13 +205,13 @@ def test_subsets_are_native():
     assert_equal(DataLoader(still, 2, num_workers=1), TorchDataLoader(still, 2))
 
 
-def test_ranks_share_the_samples():
+def test_ranks_share_the_samples() -> None:
     ranks = [list(DataLoader(everything(), 4, True, seed=5, rank=r, world_size=2, num_workers=1)) for r in (0, 1)]
     whole = torch.cat([one["image"][1] for rank in ranks for one in rank])
     assert sorted(whole.tolist()) == [*range(COUNT)]
 
 
-def test_values_alone_need_no_threads():
+def test_values_alone_need_no_threads() -> None:
     data = Fields({"x": [*range(COUNT)], "y": ["a"] * COUNT})
     loader = DataLoader(data, 7, num_workers=2)
     assert loader.native and "nothing yet" in str(loader.stats())
@@ -216,7 +223,7 @@ def square(image: Image.Image) -> Image.Image:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_steps_in_python(workers):
+def test_steps_in_python(workers: int) -> None:
     files = encoded()
     fields = {
         "image": EncodedImages(files.images, transform=T.Compose([square, *TENSOR])),
@@ -227,7 +234,7 @@ def test_steps_in_python(workers):
     assert_equal(loader, list(loader.reference()))
 
 
-def test_masks_of_jpegs_in_gray():
+def test_masks_of_jpegs_in_gray() -> None:
     files = [data for data in encoded().images if Image.open(BytesIO(data)).mode == "L"]
     data = Fields(
         {"a": EncodedImages(files, transform=plain(), mode="L"), "b": EncodedImages(files, transform=plain(), mode="P")}

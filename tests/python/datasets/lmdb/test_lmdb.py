@@ -51,9 +51,9 @@ def datum(data: bytes, label: int, encoded: bool = True) -> bytes:
 
 
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_batches_equal_the_oracle(tmp_path, device):
+def test_batches_equal_the_oracle(tmp_path: Path, device: str | None) -> None:
     data = LMDB(write(tmp_path / "a", images()), label=lambda key: int(key) % 5, transform=train(24))
-    options = {"batch_size": 5, "shuffle": True, "seed": 1, "num_workers": 2, "device": device}
+    options: dict[str, Any] = {"batch_size": 5, "shuffle": True, "seed": 1, "num_workers": 2, "device": device}
     loader = DataLoader(data, **options)
     assert loader.native
     blobs = EncodedImages(pictures(24), [i % 5 for i in range(24)], train(24))
@@ -65,7 +65,7 @@ def test_batches_equal_the_oracle(tmp_path, device):
 
 
 @pytest.mark.parametrize("protocol", [3, 4, 5])
-def test_pickled_pairs_are_read_without_unpickling(tmp_path, protocol):
+def test_pickled_pairs_are_read_without_unpickling(tmp_path: Path, protocol: int) -> None:
     long = pictures(1, 700)[0]  # over 64 KiB, which pickle writes outside its frames
     values = [*pictures(12), long.ljust(70_000, b"\0")]
     order = random.Random(0).sample(range(13), 13)
@@ -95,7 +95,7 @@ class Runs:
     [Runs(), (b"a", Runs()), (Runs(), 1), (b"a",), (b"a", 1, 2), (1, b"a"), (b"a", b"b"), [b"a", 1], {"a": 1}, 7],
     ids=str,
 )
-def test_other_pickles_are_refused_and_never_run(tmp_path, monkeypatch, value):
+def test_other_pickles_are_refused_and_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "a", {b"k": pickle.dumps(value)})
     with pytest.raises(ValueError, match=r"the value of the key 'k' in .* is not read: it "):
@@ -104,7 +104,9 @@ def test_other_pickles_are_refused_and_never_run(tmp_path, monkeypatch, value):
 
 
 @pytest.mark.parametrize("listed", [Runs(), [b"k", Runs()], [1], {"a": 1}, 7], ids=str)
-def test_other_lists_of_keys_are_refused_and_never_run(tmp_path, monkeypatch, listed):
+def test_other_lists_of_keys_are_refused_and_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "a", {b"k": pickle.dumps((b"image", 1)), b"__keys__": pickle.dumps(listed)})
     with pytest.raises(ValueError, match="the pickled list of keys"):
@@ -112,7 +114,7 @@ def test_other_lists_of_keys_are_refused_and_never_run(tmp_path, monkeypatch, li
     assert not Path("ran").exists()
 
 
-def test_caffes_datum(tmp_path):
+def test_caffes_datum(tmp_path: Path) -> None:
     labels = [0, 1, 300, -1, *range(4, 24)]
     items = {key(i): datum(data, labels[i]) for i, data in enumerate(pictures(24))}
     data = LMDB(write(tmp_path / "a", items), "datum", transform=train(24))
@@ -127,7 +129,7 @@ def test_caffes_datum(tmp_path):
             LMDB(write(tmp_path / "b", {b"k": damaged}), "datum")
 
 
-def test_keys_and_labels(tmp_path):
+def test_keys_and_labels(tmp_path: Path) -> None:
     items = {b"image-%09d" % i: data for i, data in enumerate(pictures(6), 1)}
     items |= {b"label-%09d" % i: f"text é {i}".encode() for i in range(1, 7)} | {b"num-samples": b"6"}
     path = write(tmp_path / "a", items)
@@ -163,7 +165,7 @@ def values_of(path: Path, database: bytes | None = None) -> dict[bytes, bytes]:
     return {found.key(i): data[begin : begin + size] for i, (begin, size) in enumerate(places)}
 
 
-def test_trees_of_every_shape_are_lmdbs(tmp_path):
+def test_trees_of_every_shape_are_lmdbs(tmp_path: Path) -> None:
     path = tmp_path / "a.lmdb"
     draw = random.Random(1)
     with lmdb.open(str(path), map_size=1 << 28, subdir=False) as env:
@@ -179,7 +181,7 @@ def test_trees_of_every_shape_are_lmdbs(tmp_path):
             assert list(values_of(path).items()) == expected, count
 
 
-def test_named_databases(tmp_path):
+def test_named_databases(tmp_path: Path) -> None:
     path = write(tmp_path / "a.lmdb", {b"k": b"v" * 5000, b"l": b""}, b"train")
     assert values_of(path, b"train") == {b"k": b"v" * 5000, b"l": b""}
     with pytest.raises(ValueError, match="give database= one of 'train'"):
@@ -194,7 +196,7 @@ def test_named_databases(tmp_path):
         LMDB(tmp_path / "c", database="twice")
 
 
-def test_a_change_is_noticed(tmp_path):
+def test_a_change_is_noticed(tmp_path: Path) -> None:
     path = write(tmp_path / "a", images())
     data = LMDB(path, transform=train(8))
     write(path, {key(0): b"other"})
@@ -209,7 +211,7 @@ def test_a_change_is_noticed(tmp_path):
         list(DataLoader(data, num_workers=1))
 
 
-def test_damage_is_an_error(tmp_path):
+def test_damage_is_an_error(tmp_path: Path) -> None:
     """Every cut, and random bytes anywhere in the pages: an error, or the entries that lmdb gave."""
     path = write(tmp_path / "a.lmdb", {key(i): b"v" * (10 if i % 3 else 5000) for i in range(400)})
     whole = path.read_bytes()

@@ -7,6 +7,7 @@ import json
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
@@ -39,7 +40,7 @@ def write_tar(path: Path, members: list[tuple[str, bytes]]) -> None:
             tar.addfile(info, io.BytesIO(data))
 
 
-def test_folders(tmp_path):
+def test_folders(tmp_path: Path) -> None:
     root = write_folder(tmp_path / "classes", COUNT)
     dataset = opened(str(root))
     assert isinstance(dataset, ImageFolder) and dataset.classes == ["class_0", "class_1", "class_2"]
@@ -54,7 +55,7 @@ def test_folders(tmp_path):
     assert len(opened(str(root))) == COUNT
 
 
-def test_tar_shards(tmp_path):
+def test_tar_shards(tmp_path: Path) -> None:
     samples = [[(f"{i:02}.jpg", data), (f"{i:02}.cls", str(i % 5).encode())] for i, data in enumerate(pictures(COUNT))]
     write_tar(tmp_path / "a-0.tar", [member for one in samples[:7] for member in one])
     write_tar(tmp_path / "a-1.tar", [member for one in samples[7:] for member in one])
@@ -67,14 +68,14 @@ def test_tar_shards(tmp_path):
     assert_opens(str(tmp_path / "bare.tar"), "TarShards", labels=False)
 
 
-def test_zip_archives(tmp_path):
+def test_zip_archives(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "a.zip", "w") as archive:
         for i, data in enumerate(pictures(COUNT)):
             archive.writestr(f"class/{i:02}.jpg", data)
     assert len(opened(str(tmp_path / "a.zip"))) == COUNT
 
 
-def test_tables(tmp_path, monkeypatch):
+def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -100,7 +101,7 @@ def test_tables(tmp_path, monkeypatch):
         opened(str(tmp_path / "bad.parquet"))
 
 
-def test_folders_of_shards(tmp_path):
+def test_folders_of_shards(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     datasets = pytest.importorskip("datasets")
     saved = datasets.Dataset.from_dict(
@@ -113,7 +114,7 @@ def test_folders_of_shards(tmp_path):
         opened(str(tmp_path))
 
 
-def test_shards_of_other_libraries(tmp_path):
+def test_shards_of_other_libraries(tmp_path: Path) -> None:
     def sample(i: int, data: bytes, sizes: list[int]) -> bytes:
         return np.array(sizes, "<u4").tobytes() + data + np.int64(i % 5).tobytes()
 
@@ -130,7 +131,7 @@ def test_shards_of_other_libraries(tmp_path):
     (tmp_path / "mds/0.mds").write_bytes(shard(made, b"{}"))
     assert_opens(str(tmp_path / "mds"), "MDS")
 
-    leaf = {"type": None, "context": None, "children_spec": []}
+    leaf: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
     spec = [1, {"type": "builtins.dict", "context": json.dumps(["image", "label"]), "children_spec": [leaf, leaf]}]
     config = {"compression": None, "data_format": ["image:jpg", "int"], "data_spec": json.dumps(spec)}
     chunks = [{"chunk_size": COUNT, "filename": "0.bin"}]
@@ -140,7 +141,7 @@ def test_shards_of_other_libraries(tmp_path):
     assert_opens(str(tmp_path / "litdata"), "LitData")
 
 
-def test_objects(tmp_path, monkeypatch):
+def test_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])  # the current folder is added to it
     (tmp_path / "mine_opened.py").write_text(
@@ -161,7 +162,7 @@ def test_objects(tmp_path, monkeypatch):
             opened(text)
 
 
-def test_what_is_no_dataset(tmp_path):
+def test_what_is_no_dataset(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no image")
     for text, message in {
         str(tmp_path): "holds no images, and no shards",

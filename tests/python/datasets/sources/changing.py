@@ -98,7 +98,8 @@ def samples(root: Path) -> Fields:
 
 
 def stack(root: Path) -> StackDataset[Any]:
-    return StackDataset(image=folder(root), word=[*range(COUNT)], x=torch.arange(COUNT))
+    plain: dict[str, Any] = {"word": [*range(COUNT)], "x": torch.arange(COUNT)}
+    return StackDataset(image=folder(root), **plain)
 
 
 def subset(root: Path, indices: Any = None) -> Subset[Any]:
@@ -278,7 +279,9 @@ def one_by_one(data: Any) -> Callable[[list[int]], list[Any]]:
 def short(value: Any) -> Any:
     """Batches as an error message shows them: the means of images."""
     if isinstance(value, torch.Tensor):
-        return value.tolist() if value.ndim == 1 else round(float(value.double().mean()), 4)
+        if value.ndim == 1:
+            return value.tolist()
+        return round(float(value.double().mean()), 4)
     if isinstance(value, dict):
         return {key: short(one) for key, one in value.items()}
     return [short(one) for one in value] if isinstance(value, (list, tuple)) else value

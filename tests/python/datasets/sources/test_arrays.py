@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace._base.native import core
+from headrace.datasets.sources.dataset import BlobDataset
 from support import TENSOR, assert_same, evaluation, eventually, resident_mb, train
 
 RNG = np.random.default_rng(7)
@@ -44,7 +46,7 @@ GRAY_RECIPES = {
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("images", [COLOUR, WIDE], ids=["32x32", "47x130"])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_colours_equal_the_oracle(recipe, images, device):
+def test_colours_equal_the_oracle(recipe: str, images: np.ndarray, device: str | None) -> None:
     data = ImageArray(images, range(len(images)), RECIPES[recipe])
     loader = DataLoader(data, 5, True, seed=3, num_workers=2, device=device)
     assert loader.native
@@ -54,16 +56,16 @@ def test_colours_equal_the_oracle(recipe, images, device):
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("recipe", GRAY_RECIPES)
 @pytest.mark.parametrize("axes", [3, 4])
-def test_gray_equals_the_oracle(recipe, axes, device):
+def test_gray_equals_the_oracle(recipe: str, axes: int, device: str | None) -> None:
     images = GRAY if axes == 3 else GRAY[..., None]
     data = ImageArray(images, None, GRAY_RECIPES[recipe])
     loader = DataLoader(data, 5, True, seed=3, num_workers=1, device=device)
-    assert loader.native and loader._source.channels == 1
+    assert loader.native and isinstance(loader._source, BlobDataset) and loader._source.channels == 1
     assert_same(loader, list(loader.reference()))
     assert next(iter(loader)).shape[1] == (3 if recipe == "in colours" else 1)
 
 
-def test_a_gray_recipe_that_makes_colours_by_broadcasting_does_so_in_python():
+def test_a_gray_recipe_that_makes_colours_by_broadcasting_does_so_in_python() -> None:
     data = ImageArray(GRAY, None, T.Compose(TENSOR))
     loader = DataLoader(data, 2)
     assert loader.native and "channels" in str(loader.explain())
@@ -77,8 +79,12 @@ def turned(image: Image.Image) -> Image.Image:
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("images", [COLOUR, GRAY], ids=["colours", "gray"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_steps_that_python_does(images, device, workers):
-    for steps in ([turned, T.Resize((9, 8)), T.ToTensor()], [T.Resize((9, 8)), T.ToTensor(), torch.square]):
+def test_steps_that_python_does(images: np.ndarray, device: str | None, workers: int) -> None:
+    ways: tuple[list[Any], ...] = (
+        [turned, T.Resize((9, 8)), T.ToTensor()],
+        [T.Resize((9, 8)), T.ToTensor(), torch.square],
+    )
+    for steps in ways:
         data = ImageArray(images, range(23), T.Compose(steps))
         loader = DataLoader(data, 5, num_workers=workers, device=device)
         assert loader.native
@@ -103,7 +109,7 @@ STRIDED = {
 
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("images", STRIDED.values(), ids=STRIDED)
-def test_any_strides(images, device):
+def test_any_strides(images: np.ndarray, device: str | None) -> None:
     data = ImageArray(images, None, T.Compose([T.Resize((8, 9)), T.ToImage()]))
     loader = DataLoader(data, 4, device=device)
     assert loader.native
@@ -114,7 +120,7 @@ def test_any_strides(images, device):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_tensors_and_mapped_files(tmp_path, channels):
+def test_tensors_and_mapped_files(tmp_path: Path, channels: int) -> None:
     images = COLOUR[..., :channels]
     np.save(tmp_path / "images.npy", images)
     transform = T.Compose([T.Resize((8, 8)), T.ToImage()])
@@ -123,7 +129,7 @@ def test_tensors_and_mapped_files(tmp_path, channels):
     assert all(torch.equal(one, batches[0]) for one in batches)
 
 
-def test_a_sample_is_torchvisions_pil_image():
+def test_a_sample_is_torchvisions_pil_image() -> None:
     data = ImageArray(COLOUR, range(23))
     image, label = data[-1]
     assert (image.mode, label) == ("RGB", 22) and image.tobytes() == Image.fromarray(COLOUR[22]).tobytes()
@@ -134,13 +140,13 @@ def test_a_sample_is_torchvisions_pil_image():
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_dtypes_and_layouts(dtype, memory_format):
+def test_dtypes_and_layouts(dtype: torch.dtype, memory_format: torch.memory_format) -> None:
     loader = DataLoader(ImageArray(COLOUR, None, CIFAR), 7, seed=1, dtype=dtype, memory_format=memory_format)
     assert_same(loader, list(loader.reference()))
 
 
 @pytest.mark.parametrize("isa", core.isas())
-def test_every_instruction_set(isa, monkeypatch):
+def test_every_instruction_set(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from headrace._engine.image_engine import ImageEngine
     from headrace._recipe.draws.draws import Draws
     from headrace._recipe.images.memory_format import Layout
@@ -156,7 +162,7 @@ def test_every_instruction_set(isa, monkeypatch):
     engine.close()
 
 
-def test_an_image_too_small_is_named():
+def test_an_image_too_small_is_named() -> None:
     loader = DataLoader(ImageArray(COLOUR, None, T.Compose([T.RandomCrop(40), T.ToTensor()])), 4, num_workers=1)
     with pytest.raises(
         ValueError, match=r"^plan: sample 0 \(image 0 of an array \(23, 32, 32, 3\)\): Required crop size"
@@ -164,7 +170,7 @@ def test_an_image_too_small_is_named():
         next(iter(loader))
 
 
-def test_a_table_costs_nothing_an_image():
+def test_a_table_costs_nothing_an_image() -> None:
     many = np.broadcast_to(COLOUR[0], (50_000_000, 32, 32, 3))
     before = resident_mb()
     loader = DataLoader(ImageArray(many, None, CIFAR), batch_sampler=[[49_999_999, 3], [17]])
@@ -172,7 +178,7 @@ def test_a_table_costs_nothing_an_image():
     assert resident_mb() - before < 250  # the counts of a sampler that may repeat: 4 bytes a sample
 
 
-def test_stats_and_explain():
+def test_stats_and_explain() -> None:
     loader = DataLoader(ImageArray(np.repeat(COLOUR, 20, axis=0), None, CIFAR), 64, num_workers=1)
     list(loader)
     stages = {one.name: one for one in loader.stats().stages}
@@ -182,7 +188,7 @@ def test_stats_and_explain():
     assert "460 images of 32 x 32 x 3" in text and "pixels in memory" in text and "libjpeg" not in text
 
 
-def test_the_memory_lives_as_long_as_batches_need_it():
+def test_the_memory_lives_as_long_as_batches_need_it() -> None:
     def loader() -> Any:
         return iter(DataLoader(ImageArray(COLOUR.copy(), None, CIFAR), 4, num_workers=1))
 
@@ -207,19 +213,19 @@ def test_the_memory_lives_as_long_as_batches_need_it():
         (COLOUR[:, :0], ValueError, r"images are \(23, 0, 32, 3\): they have no pixels"),
     ],
 )
-def test_what_is_no_array_of_images_is_refused(images, error, words):
+def test_what_is_no_array_of_images_is_refused(images: Any, error: type, words: str) -> None:
     with pytest.raises(error, match=words) as raised:
         ImageArray(images)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 2**32 + 1), (1, 2**31, 1, 3)])
-def test_an_edge_that_no_int_holds_is_not_cut_to_one_that_it_does(shape):
+def test_an_edge_that_no_int_holds_is_not_cut_to_one_that_it_does(shape: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match="edges are below"):
         core.BlobTable.of_pixels(np.broadcast_to(np.uint8(7), shape))
 
 
-def test_labels_and_lengths():
+def test_labels_and_lengths() -> None:
     with pytest.raises(ValueError, match="there are 23 images but 22 labels"):
         ImageArray(COLOUR, range(22))
     assert list(DataLoader(ImageArray(COLOUR[:0], None, CIFAR))) == []
@@ -227,7 +233,7 @@ def test_labels_and_lengths():
         ImageArray(COLOUR).read(0)
 
 
-def test_an_array_that_changes_its_size_is_noticed():
+def test_an_array_that_changes_its_size_is_noticed() -> None:
     images = COLOUR.copy()
     data = ImageArray(images, None, CIFAR)
     with pytest.raises(ValueError, match="cannot resize"):

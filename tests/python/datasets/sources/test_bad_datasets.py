@@ -37,7 +37,7 @@ IMAGES = np.zeros((4, 4, 4, 3), dtype=np.uint8)
         ([object()] * 4, "the label of sample 0 .* is object <object object .*, which default_collate cannot batch"),
     ],
 )
-def test_labels_that_make_no_batch_are_named(labels, words):
+def test_labels_that_make_no_batch_are_named(labels: list[Any], words: str) -> None:
     data = EncodedImages(pictures(4), labels, FIXED)
     loader = DataLoader(data, 4)
     assert loader.native
@@ -49,14 +49,14 @@ def test_labels_that_make_no_batch_are_named(labels, words):
     assert type(ours.value.__cause__) is type(theirs.value)
 
 
-def test_batches_behind_such_labels_can_be_had():
+def test_batches_behind_such_labels_can_be_had() -> None:
     iterator = iter(DataLoader(EncodedImages(pictures(4), [[1], [1, 2], [3], [4]], FIXED), 2, num_workers=1))
     with pytest.raises(RuntimeError, match="do not stack"):
         next(iterator)
     assert next(iterator)[1][0].tolist() == [3, 4]
 
 
-def test_what_target_transform_raises_is_raised():
+def test_what_target_transform_raises_is_raised() -> None:
     def refuse(label: int) -> int:
         raise LookupError(f"no class {label}")
 
@@ -64,7 +64,7 @@ def test_what_target_transform_raises_is_raised():
         next(iter(DataLoader(EncodedImages(pictures(1), [0], FIXED, refuse))))
 
 
-def test_labels_may_be_unhashable():
+def test_labels_may_be_unhashable() -> None:
     labels = [np.array([1, 2]), np.array([3, 4])]
     assert next(iter(DataLoader(EncodedImages(pictures(2), labels, FIXED), 2)))[1].tolist() == [[1, 2], [3, 4]]
 
@@ -79,7 +79,7 @@ class LongArrays(ImageArray):
         return 30
 
 
-def test_a_dataset_that_says_a_length_it_has_not():
+def test_a_dataset_that_says_a_length_it_has_not() -> None:
     for data, words in (
         (Long(pictures(24), None, FIXED), r"Long says that it has 30 samples, but its blob_table\(\) has 24"),
         (LongArrays(IMAGES, None, FIXED), r"LongArrays says that it has 30 samples, but its blob_table\(\) has 4"),
@@ -90,7 +90,7 @@ def test_a_dataset_that_says_a_length_it_has_not():
                 call(loader)
 
 
-def test_a_foreign_dataset_that_says_a_length_it_has_not():
+def test_a_foreign_dataset_that_says_a_length_it_has_not() -> None:
     class Foreign(torch.utils.data.Dataset[Any]):
         def __len__(self) -> int:
             return 5
@@ -103,14 +103,14 @@ def test_a_foreign_dataset_that_says_a_length_it_has_not():
             list(loader)
 
 
-def test_a_missing_file_is_named_and_the_index_is_the_loaders():
+def test_a_missing_file_is_named_and_the_index_is_the_loaders() -> None:
     data = torch.utils.data.Subset(ImageFiles(["/none/a.jpg", "/none/b.jpg"], None, FIXED), [1])
     with pytest.raises(FileNotFoundError, match=r"^read: sample 0 \(/none/b.jpg\): No such file"):
         next(iter(DataLoader(data)))
 
 
 @pytest.mark.parametrize("dataset", [7, None, object()], ids=lambda one: type(one).__name__)
-def test_what_is_no_dataset_fails_as_in_torch(dataset):
+def test_what_is_no_dataset_fails_as_in_torch(dataset: Any) -> None:
     for kind in (DataLoader, TorchDataLoader):
         with pytest.raises(TypeError, match=r"has no len\(\)"):
             next(iter(kind(dataset)))

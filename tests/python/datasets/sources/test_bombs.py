@@ -7,6 +7,7 @@ import struct
 import warnings
 import zlib
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -42,7 +43,7 @@ def png_bomb() -> bytes:
 BOMBS = {"baseline": jpeg_bomb(), "progressive": jpeg_bomb(progressive=True), "png": png_bomb()}
 
 
-def test_header_bombs_are_refused_before_memory_is_taken(tmp_path):
+def test_header_bombs_are_refused_before_memory_is_taken(tmp_path: Path) -> None:
     """Runs in a separate process, to measure the peak. A row of the claimed image is 180 kB, the whole image 10 GB."""
     for kind, data in BOMBS.items():
         (tmp_path / kind).write_bytes(data)
@@ -78,13 +79,13 @@ LARGE = [data for data, pixels in zip(JPEGS, PIXELS, strict=True) if LIMIT < pix
 
 
 @pytest.fixture
-def low_limit(monkeypatch) -> None:
+def low_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowers Pillow's limit so that some pictures exceed it."""
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", LIMIT)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_pillows_warning_comes_and_the_batch_too(low_limit, workers):
+def test_pillows_warning_comes_and_the_batch_too(low_limit: None, workers: int) -> None:
     loader = DataLoader(EncodedImages(LARGE, None, train(32)), 4, num_workers=workers, seed=1)
     with pytest.warns(Image.DecompressionBombWarning, match="exceeds limit of 7000 pixels"):
         expected = list(loader.reference())
@@ -94,7 +95,7 @@ def test_pillows_warning_comes_and_the_batch_too(low_limit, workers):
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_where_warnings_are_errors_it_is_the_samples_error(low_limit, workers):
+def test_where_warnings_are_errors_it_is_the_samples_error(low_limit: None, workers: int) -> None:
     """As under ``python -W error``, where torch's own loader fails in the same way."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -103,25 +104,25 @@ def test_where_warnings_are_errors_it_is_the_samples_error(low_limit, workers):
     assert isinstance(raised.value, SampleError)
 
 
-def test_at_the_limit_there_is_no_warning(low_limit):
+def test_at_the_limit_there_is_no_warning(low_limit: None) -> None:
     assert SMALL and LARGE
     assert_same(loader := DataLoader(EncodedImages(SMALL, None, train(32)), 4, seed=1), list(loader.reference()))
 
 
-def test_above_twice_the_limit_pillow_refuses(monkeypatch):
+def test_above_twice_the_limit_pillow_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     data = pictures(1)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     with pytest.raises(Image.DecompressionBombError, match=r"sample 0 .*exceeds limit of 200 pixels"):
         next(iter(DataLoader(EncodedImages(data, None, train(32)))))
 
 
-def test_without_a_limit_nothing_is_refused(monkeypatch):
+def test_without_a_limit_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
     assert_same(loader := DataLoader(EncodedImages(pictures(4), None, train(32)), 4, seed=1), list(loader.reference()))
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-def test_the_limit_is_the_one_that_torchs_workers_would_have(monkeypatch, persistent):
+def test_the_limit_is_the_one_that_torchs_workers_would_have(monkeypatch: pytest.MonkeyPatch, persistent: bool) -> None:
     """New workers take over the limit of the moment; persistent ones keep the one that they began with."""
     loader = DataLoader(
         EncodedImages(pictures(1), None, train(32)), num_workers=1, persistent_workers=persistent, seed=1
@@ -136,7 +137,7 @@ def test_the_limit_is_the_one_that_torchs_workers_would_have(monkeypatch, persis
     loader.close()
 
 
-def test_load_truncated_images(monkeypatch):
+def test_load_truncated_images(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pillow's own switch counts too: then a truncated file is no error."""
     files = [pictures(1)[0][:900]]
     monkeypatch.setattr("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", True)

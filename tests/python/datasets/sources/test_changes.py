@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def during(loader: Any, change: Callable[[], None]) -> list[Any]:
 @pytest.mark.parametrize("when", [before, between, during], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("workers", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}], ids=str)
 @pytest.mark.parametrize("name", CHANGES)
-def test_changes_are_torchs(name, workers, when, tmp_path):
+def test_changes_are_torchs(name: str, workers: dict[str, Any], when: Callable[..., Any], tmp_path: Path) -> None:
     case = CHANGES[name]
     if workers and case.seen_live and (when is during or (when is between and len(workers) > 1)):
         pytest.skip("values in an array, or in a mutable label, are read when a batch is made (docs/datasets.md)")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace import DataLoader, EncodedImages, ImageArray, ImageFolder
 from headrace import transforms as T
+from headrace.datasets.sources.dataset import BlobDataset
 from support import TENSOR, assert_same, blobs, pictures, train, write_folder
 
 FIXED = T.Compose([T.Resize((12, 10)), *TENSOR])
@@ -28,14 +31,14 @@ def some() -> dict[str, Any]:
     """Combinations by name, all with a deterministic transform."""
     pictures_, arrays = blobs(10, FIXED), ImageArray(IMAGES, range(100, 109), FIXED)
     doubled = EncodedImages(pictures(4), [7, 8, 9, 10], FIXED, twice)
-    joined = ConcatDataset([pictures_, arrays, doubled])
+    joined: ConcatDataset[Any] = ConcatDataset([pictures_, arrays, doubled])
     split = random_split(pictures_, [7, 3], generator=torch.Generator().manual_seed(1))
     return {
         "a subset": Subset(pictures_, [3, 1, 1, 9]),
         "from the end": Subset(pictures_, [-1, 0, -10]),
         "a range": Subset(arrays, range(2, 9, 3)),
-        "an array": Subset(arrays, np.array([5, 2], dtype=np.uint8)),
-        "a tensor": Subset(arrays, torch.tensor([5, 2])),
+        "an array": Subset(arrays, np.array([5, 2], dtype=np.uint8)),  # type: ignore[arg-type]
+        "a tensor": Subset(arrays, torch.tensor([5, 2])),  # type: ignore[arg-type]
         "nested": Subset(Subset(Subset(pictures_, range(9)), [8, 2, 5]), [2, 0]),
         "a split": split[0],
         "the rest": split[1],
@@ -53,9 +56,9 @@ def some() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", some())
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_are_torchs(name, workers):
+def test_batches_are_torchs(name: str, workers: int) -> None:
     dataset = some()[name]
-    loaders = [
+    loaders: list[Any] = [
         kind(dataset, 3, True, generator=torch.Generator().manual_seed(4), num_workers=count)
         for kind, count in ((DataLoader, workers), (TorchDataLoader, 0))
     ]
@@ -69,7 +72,7 @@ def test_batches_are_torchs(name, workers):
 
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("name", ["nested", "a subset of joined", "joined subsets"])
-def test_random_batches_are_the_oracles(name, device):
+def test_random_batches_are_the_oracles(name: str, device: str | None) -> None:
     dataset = some()[name]
     shared = train(8)
     for one in leaves(dataset):
@@ -88,25 +91,25 @@ def leaves(dataset: Any) -> list[Any]:
     return [dataset]
 
 
-def test_draws_follow_the_subsets_own_index():
+def test_draws_follow_the_subsets_own_index() -> None:
     whole, part = DataLoader(blobs(6, train(8)), 6, seed=2), DataLoader(Subset(blobs(6, train(8)), [5, 0]), 2, seed=2)
     (images, _), (some_images, labels) = next(iter(whole)), next(iter(part))
     assert labels.tolist() == [5, 0]
     assert not torch.equal(some_images[0], images[5]) and not torch.equal(some_images[1], images[0])
 
 
-def test_equal_transforms_need_not_be_one_object():
+def test_equal_transforms_need_not_be_one_object() -> None:
     parts = [blobs(4, train(8)), blobs(4, train(8))]
     assert DataLoader(ConcatDataset(parts)).native
     parts[1].transform = train(9)
-    loader = DataLoader(ConcatDataset(parts))
+    loader: DataLoader = DataLoader(ConcatDataset(parts))
     assert not loader.native
     assert "have transforms with different results; give them the same transform" in str(loader.explain())
 
 
-def test_a_transform_exchanged_in_one_part_is_seen():
+def test_a_transform_exchanged_in_one_part_is_seen() -> None:
     parts = [blobs(4, FIXED), blobs(4, FIXED)]
-    loader = DataLoader(ConcatDataset(parts), 8)
+    loader: DataLoader = DataLoader(ConcatDataset(parts), 8)
     parts[0].transform = parts[1].transform = train(6)
     assert next(iter(loader))[0].shape == (8, 3, 6, 6)
     parts[1].transform = train(7)
@@ -115,7 +118,7 @@ def test_a_transform_exchanged_in_one_part_is_seen():
         list(loader)
 
 
-def test_an_exchanged_list_of_indices_is_seen():
+def test_an_exchanged_list_of_indices_is_seen() -> None:
     subset = Subset(blobs(8, FIXED), [1, 2])
     loader = DataLoader(subset, 2)
     assert next(iter(loader))[1].tolist() == [1, 2]
@@ -125,9 +128,10 @@ def test_an_exchanged_list_of_indices_is_seen():
     assert [labels.tolist() for _, labels in loader] == [[5, 7], [1]] and loader.native
 
 
-def test_locations_are_those_of_the_files(tmp_path):
+def test_locations_are_those_of_the_files(tmp_path: Path) -> None:
     folder = ImageFolder(write_folder(tmp_path), FIXED)
-    loader = DataLoader(ConcatDataset([ImageArray(IMAGES, range(9), FIXED), Subset(folder, [5])]), 10)
+    loader: DataLoader = DataLoader(ConcatDataset([ImageArray(IMAGES, range(9), FIXED), Subset(folder, [5])]), 10)
+    assert isinstance(loader._source, BlobDataset)
     assert loader._source.location(9) == folder.location(5) and "array" in loader._source.location(8)
     (tmp_path / "class_0" / "0015.jpg").unlink()
     subset = Subset(folder, [folder.paths.index(str(tmp_path / "class_0" / "0015.jpg"))])
@@ -135,7 +139,7 @@ def test_locations_are_those_of_the_files(tmp_path):
         next(iter(DataLoader(subset)))
 
 
-def test_policies_hold():
+def test_policies_hold() -> None:
     data = Subset(EncodedImages([pictures(1)[0], b"no image", pictures(2)[1]], [0, 1, 2], FIXED), [2, 1, 0])
     with pytest.warns(UserWarning, match="1 samples could not be made and were skipped"):
         assert [labels.tolist() for _, labels in DataLoader(data, 3, on_error="skip")] == [[2, 0]]
@@ -174,10 +178,10 @@ class Foreign(Dataset[Any]):
             "have labels and others have none",
         ),
         (lambda: Subset(blobs(4, FIXED), [4]), "names index 4 of a dataset of 4 samples"),
-        (lambda: Subset(blobs(4, FIXED), ["0"]), "indices are not whole numbers"),
+        (lambda: Subset(blobs(4, FIXED), ["0"]), "indices are not whole numbers"),  # type: ignore[list-item]
     ],
 )
-def test_anything_else_is_torchs(make, words):
+def test_anything_else_is_torchs(make: Callable[..., Any], words: str) -> None:
     loader, theirs = DataLoader(make(), 1), TorchDataLoader(make(), 1)
     assert not loader.native and words in str(loader.explain())
     for a, b in zip(attempts(loader), attempts(theirs), strict=True):
@@ -196,7 +200,7 @@ def attempts(loader: Any) -> list[Any]:
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 @pytest.mark.parametrize("name", ["a subset of joined", "nested", "an array"])
-def test_copies_of_loaders(name, duplicate):
+def test_copies_of_loaders(name: str, duplicate: Callable[..., Any]) -> None:
     loader = DataLoader(some()[name], 2, True, seed=1, num_workers=1)
     again = duplicate(loader)
     assert again.native and again.source.is_current()
@@ -205,7 +209,7 @@ def test_copies_of_loaders(name, duplicate):
     assert again.recipe() is recipe  # the copy sees no change
 
 
-def test_an_array_is_pickled_once():
+def test_an_array_is_pickled_once() -> None:
     data = ImageArray(np.zeros((4, 500, 500, 3), dtype=np.uint8), None, FIXED)
     assert len(pickle.dumps(data)) < 3_100_000
     assert pickle.loads(pickle.dumps(data))[3].shape == (3, 12, 10)

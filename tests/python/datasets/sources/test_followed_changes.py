@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
 import pytest
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
@@ -13,7 +17,7 @@ from support import assert_same, pictures, write_folder
 
 
 @pytest.mark.parametrize("home", ["ours", "v1", "v2"])
-def test_a_tensor_changed_by_less_than_its_repr_shows(home, torchvision):
+def test_a_tensor_changed_by_less_than_its_repr_shows(home: str, torchvision: ModuleType) -> None:
     M = {"ours": T, "v1": torchvision.transforms, "v2": torchvision.transforms.v2}[home]
     normalize = M.Normalize(torch.full((3,), 0.5), torch.full((3,), 0.25))
     if home != "v1":  # v1 keeps the tensor that it was given
@@ -26,7 +30,7 @@ def test_a_tensor_changed_by_less_than_its_repr_shows(home, torchvision):
     assert loader.native and not torch.equal(before, next(iter(loader)))
 
 
-def test_another_loader_of_files(torchvision, tmp_path):
+def test_another_loader_of_files(torchvision: ModuleType, tmp_path: Path) -> None:
     folder = torchvision.datasets.ImageFolder(write_folder(tmp_path), T.Compose([T.Resize((8, 8)), T.ToTensor()]))
     loader = DataLoader(folder, 4)
     next(iter(loader))
@@ -37,7 +41,7 @@ def test_another_loader_of_files(torchvision, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
-def test_another_default_dtype(dtype, torchvision):
+def test_another_default_dtype(dtype: torch.dtype, torchvision: ModuleType) -> None:
     transforms = torchvision.transforms
     dataset = EncodedImages(pictures(4), None, transforms.Compose([transforms.Resize((8, 8)), transforms.ToTensor()]))
     loader = DataLoader(dataset, 4)
@@ -66,11 +70,11 @@ class Holds:
         ([{"a": Holds(1)}], [{"a": Holds(2)}]),
     ],
 )
-def test_what_is_in_an_object(one, other):
+def test_what_is_in_an_object(one: torch.Tensor | list[Any], other: torch.Tensor | list[Any]) -> None:
     assert attributes(Holds(one)) == attributes(Holds(one)) != attributes(Holds(other))
 
 
-def test_an_object_that_holds_itself():
+def test_an_object_that_holds_itself() -> None:
     ring = Holds(None)
     ring.value = [ring, 3]
     assert "3" in attributes(ring)

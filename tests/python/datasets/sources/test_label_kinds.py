@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections import namedtuple
+from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import changing
@@ -75,7 +77,7 @@ LABELS: dict[str, Any] = {
     "big-endian": np.arange(8).astype(">i8"),
     "a range": range(8),
 }
-MAKES = {
+MAKES: dict[str, Callable[..., Any]] = {
     "folder": changing.folder,
     "cifar": changing.cifar,
     "mnist": changing.mnist,
@@ -109,7 +111,7 @@ def epoch(kind: Any, data: Any, **options: Any) -> list[Any]:
 
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("source", MAKES)
-def test_labels_are_torchs(source, labels, tmp_path):
+def test_labels_are_torchs(source: str, labels: str, tmp_path: Path) -> None:
     try:
         data = MAKES[source](tmp_path, LABELS[labels])
     except (TypeError, ValueError, OverflowError) as error:  # a range as one of the pairs, say
@@ -125,7 +127,7 @@ def test_labels_are_torchs(source, labels, tmp_path):
 @pytest.mark.parametrize("how", TRANSFORMS)
 @pytest.mark.parametrize("labels", ["ints", "array of int16", "array of int64", "bools", "tensors", "floats"])
 @pytest.mark.parametrize("source", ["folder", "cifar", "mnist", "ImageArray", "EncodedImages"])
-def test_a_target_transform_gets_torchs_labels(source, labels, how, tmp_path):
+def test_a_target_transform_gets_torchs_labels(source: str, labels: str, how: str, tmp_path: Path) -> None:
     data = MAKES[source](tmp_path, LABELS[labels])
     data.target_transform = TRANSFORMS[how]
     for batch_size in (3, None):
@@ -134,5 +136,5 @@ def test_a_target_transform_gets_torchs_labels(source, labels, how, tmp_path):
 
 
 @pytest.mark.parametrize("source", ["folder", "cifar", "mnist", "ImageArray", "Fields", "Stack"])
-def test_usual_labels_stay_native(source, tmp_path):
+def test_usual_labels_stay_native(source: str, tmp_path: Path) -> None:
     assert DataLoader(MAKES[source](tmp_path, LABELS["ints"]), 4).native

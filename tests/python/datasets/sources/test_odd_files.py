@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +36,9 @@ def sparse(path: Path, first: bytes, size: int) -> Path:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("step", [None, lambda image: image], ids=["native", "a Python step"])
-def test_what_pillow_does_not_know(tmp_path, files, workers, step):
+def test_what_pillow_does_not_know(
+    tmp_path: Path, files: list[Path], workers: int, step: Callable[..., Any] | None
+) -> None:
     odd = [Path("/dev/zero"), Path("/dev/null"), sparse(tmp_path / "giant", b"not an image", 3 << 30)]
     transform = T.Compose([*([step] if step else []), *TRANSFORM.transforms])
     for path in odd:
@@ -48,13 +52,13 @@ def test_what_pillow_does_not_know(tmp_path, files, workers, step):
         assert_same(skipping, list(DataLoader(ImageFiles(files, None, transform), 3)))
 
 
-def test_a_missing_file_beside_them_is_missing(files):
+def test_a_missing_file_beside_them_is_missing(files: list[Path]) -> None:
     loader = DataLoader(ImageFiles(["/nowhere", *files], None, TRANSFORM), 4)
     with pytest.raises(FileNotFoundError, match="/nowhere"):
         next(iter(loader))
 
 
-def test_large_images(tmp_path, files):
+def test_large_images(tmp_path: Path, files: list[Path]) -> None:
     """An image in a format that Pillow decodes, and JPEGs followed by as many bytes as a film has."""
     noise = np.random.default_rng(0).integers(0, 256, (2600, 2400, 3), dtype=np.uint8)
     Image.fromarray(noise).save(tmp_path / "large.bmp")
@@ -67,7 +71,7 @@ def test_large_images(tmp_path, files):
         assert_same(loader, [next(iter(loader.reference()))])
 
 
-def test_a_pipe(tmp_path, files):
+def test_a_pipe(tmp_path: Path, files: list[Path]) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     png = BytesIO()
@@ -81,7 +85,7 @@ def test_a_pipe(tmp_path, files):
 
 
 @pytest.mark.slow
-def test_memory(tmp_path):
+def test_memory(tmp_path: Path) -> None:
     """Runs in a separate process, to measure the peak."""
     for name in ("a.jpg", "b.jpg"):
         (tmp_path / name).write_bytes(pictures(1)[0])
@@ -112,7 +116,7 @@ print(peak() - before)
     assert float(out) < 60
 
 
-def test_a_link_to_a_device(tmp_path):
+def test_a_link_to_a_device(tmp_path: Path) -> None:
     (tmp_path / "zero.jpg").symlink_to("/dev/zero")
     with pytest.raises(UnidentifiedImageError):
         next(iter(DataLoader(ImageFiles([tmp_path / "zero.jpg"], None, TRANSFORM))))

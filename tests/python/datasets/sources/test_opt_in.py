@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ LABELS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("batch_size", [3, None])
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_batches_are_torchs(labels, batch_size):
+def test_batches_are_torchs(labels: list[Any], batch_size: int | None) -> None:
     ours, theirs = DataLoader(Own(labels), batch_size, num_workers=1), TorchDataLoader(Own(labels), batch_size)
     assert ours.native
     batches = list(zip(ours, theirs, strict=True))
@@ -65,14 +66,14 @@ def test_batches_are_torchs(labels, batch_size):
         assert same(list(a), list(b))
 
 
-def test_it_can_be_a_part_of_others():
-    dataset = ConcatDataset([Subset(Own(), [7, 1]), Own()])
+def test_it_can_be_a_part_of_others() -> None:
+    dataset: ConcatDataset[Any] = ConcatDataset([Subset(Own(), [7, 1]), Own()])
     loader = DataLoader(dataset, 5, seed=1)
     assert loader.native
     assert_same(loader, TorchDataLoader(dataset, 5))
 
 
-def test_draws_order_and_state_are_those_of_its_source():
+def test_draws_order_and_state_are_those_of_its_source() -> None:
     own = Own(transform=train(8))
     ours, source = (DataLoader(one, 3, True, seed=4) for one in (own, own.headrace_source()))
     assert_same(ours, list(source))
@@ -80,7 +81,7 @@ def test_draws_order_and_state_are_those_of_its_source():
     assert "EncodedImages" in str(ours.explain()) and "Own" in str(ours.explain())
 
 
-def test_it_is_asked_once_unless_its_transform_is_another():
+def test_it_is_asked_once_unless_its_transform_is_another() -> None:
     own = Own()
     loader = DataLoader(own, 8)
     assert_same(loader, list(loader))
@@ -89,7 +90,7 @@ def test_it_is_asked_once_unless_its_transform_is_another():
     assert next(iter(loader))[0].shape == (8, 3, 4, 4) and own.asked == 2
 
 
-def test_a_subclass_with_samples_of_its_own_is_torchs_until_it_says_so():
+def test_a_subclass_with_samples_of_its_own_is_torchs_until_it_says_so() -> None:
     class Doubled(Own):
         def __getitem__(self, index: int) -> Any:
             image, label = super().__getitem__(index)
@@ -131,7 +132,7 @@ class Stream(IterableDataset[int]):
 
 
 @pytest.mark.parametrize("dataset", [Wrapper(Own()), Stream()], ids=["a wrapper", "a stream"])
-def test_what_only_looks_like_it_is_torchs(dataset):
+def test_what_only_looks_like_it_is_torchs(dataset: Wrapper | Stream) -> None:
     loader = DataLoader(dataset, 3)
     assert not loader.native
     assert all(same(a, b) for a, b in zip(loader, TorchDataLoader(dataset, 3), strict=True))
@@ -156,7 +157,7 @@ class Odd(Own):
         ),
     ],
 )
-def test_a_wrong_source_is_one_sentence(source, error, words):
+def test_a_wrong_source_is_one_sentence(source: list[Any] | EncodedImages | None, error: type, words: str) -> None:
     own = Odd()
     own.source = source
     with pytest.raises(error, match=words) as raised:
@@ -164,7 +165,7 @@ def test_a_wrong_source_is_one_sentence(source, error, words):
     assert "\n" not in str(raised.value)
 
 
-def test_what_the_method_raises_is_raised():
+def test_what_the_method_raises_is_raised() -> None:
     class Broken(Own):
         def headrace_source(self) -> Any:
             raise KeyError("no such split")
@@ -173,7 +174,7 @@ def test_what_the_method_raises_is_raised():
         DataLoader(Broken())
 
 
-def test_a_file_that_does_not_exist_is_named(tmp_path):
+def test_a_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
     own = Odd()
     (tmp_path / "a.jpg").write_bytes(pictures(1)[0])
     own.source = headrace.ImageFiles([tmp_path / "a.jpg"] * 7 + [tmp_path / "none.jpg"], None, FIXED)
@@ -184,7 +185,7 @@ def test_a_file_that_does_not_exist_is_named(tmp_path):
         list(loader)
 
 
-def test_a_source_that_changes_what_is_not_called_is_torchs():
+def test_a_source_that_changes_what_is_not_called_is_torchs() -> None:
     class Decrypted(EncodedImages):
         def read(self, index: int) -> bytes:
             return super().read(index)[::-1]
@@ -198,13 +199,13 @@ def test_a_source_that_changes_what_is_not_called_is_torchs():
 class ByArray(Dataset):
     """Opens its files in its own way, for example by a library that rotates by EXIF."""
 
-    def __init__(self, turned: int, transform) -> None:
+    def __init__(self, turned: int, transform: Any) -> None:
         self.turned, self.transform = turned, transform
 
     def __len__(self) -> int:
         return 6
 
-    def __getitem__(self, index: int):
+    def __getitem__(self, index: int) -> Any:
         image = open_rgb(pictures(6)[index])
         return self.transform(image.rotate(180) if index == self.turned else image)
 
@@ -212,7 +213,7 @@ class ByArray(Dataset):
         return EncodedImages(pictures(6), None, self.transform)
 
 
-def test_verify_opens_samples_as_the_dataset_does():
+def test_verify_opens_samples_as_the_dataset_does() -> None:
     right = DataLoader(ByArray(-1, train(16)), 3)
     assert "6 images as the dataset's own __getitem__ opens them compared" in str(right.verify(2))
     with pytest.raises(VerificationError, match=r"sample 4 \(blob 4.*own __getitem__ makes another image, uint8 \("):

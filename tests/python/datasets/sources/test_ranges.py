@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,8 +38,8 @@ def ranges(tmp_path: Path) -> Ranges:
 
 
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_batches_are_those_of_the_same_images_in_memory(ranges, device):
-    options = {"batch_size": 5, "shuffle": True, "seed": 3, "num_workers": 2, "device": device}
+def test_batches_are_those_of_the_same_images_in_memory(ranges: Ranges, device: str | None) -> None:
+    options: dict[str, Any] = {"batch_size": 5, "shuffle": True, "seed": 3, "num_workers": 2, "device": device}
     loader = DataLoader(ranges, **options)
     assert loader.native
     assert assert_same(loader, list(DataLoader(blobs(COUNT), **options))) == 5
@@ -46,23 +47,23 @@ def test_batches_are_those_of_the_same_images_in_memory(ranges, device):
     assert [ranges.read(i) for i in range(COUNT)] == list(pictures(COUNT))
 
 
-def test_a_pickled_dataset_reads_the_same(ranges, monkeypatch, tmp_path):
+def test_a_pickled_dataset_reads_the_same(ranges: Ranges, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     copy = pickle.loads(pickle.dumps(ranges))
     assert copy.fingerprint() == ranges.fingerprint()
     assert [copy.read(i) for i in range(COUNT)] == list(pictures(COUNT))
 
 
-def test_relative_paths_survive_a_change_of_the_folder(tmp_path, monkeypatch):
-    paths, *arrays = write(tmp_path)
+def test_relative_paths_survive_a_change_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths, files, offsets, lengths = write(tmp_path)
     monkeypatch.chdir(tmp_path)
-    ranges = Ranges([path.name for path in paths], *arrays, transform=train(32))
+    ranges = Ranges([path.name for path in paths], files, offsets, lengths, transform=train(32))
     monkeypatch.chdir("/")
     loader = DataLoader(ranges, 8, num_workers=1)
     assert assert_same(loader, list(loader.reference())) == 3
 
 
-def test_files_are_closed_with_the_table(ranges):
+def test_files_are_closed_with_the_table(ranges: Ranges) -> None:
     before = descriptors()
     loader = DataLoader(ranges, 4, num_workers=2)
     list(loader)
@@ -71,7 +72,7 @@ def test_files_are_closed_with_the_table(ranges):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed"])
-def test_a_file_that_changed_is_one_clear_error(ranges, damage):
+def test_a_file_that_changed_is_one_clear_error(ranges: Ranges, damage: str) -> None:
     path = Path(ranges.paths[0])
     if damage == "truncated":
         os.truncate(path, int(ranges.offsets[COUNT - 3]) + 1)
@@ -84,17 +85,17 @@ def test_a_file_that_changed_is_one_clear_error(ranges, damage):
         ranges[21]
 
 
-def test_a_file_that_is_missing_is_named(tmp_path):
-    paths, *arrays = write(tmp_path)
-    ranges = Ranges(paths, *arrays, transform=train(32))
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    paths, files, offsets, lengths = write(tmp_path)
+    ranges = Ranges(paths, files, offsets, lengths, transform=train(32))
     paths[1].unlink()
     with pytest.raises(SampleError, match=r"1\.bin:offset 2\): No such file"):
         list(DataLoader(ranges, 1, sampler=[1], num_workers=1))
     with pytest.raises(FileNotFoundError, match=r"1\.bin"):
-        Ranges(paths, *arrays)
+        Ranges(paths, files, offsets, lengths)
 
 
-def test_arrays_that_do_not_fit_are_refused(tmp_path):
+def test_arrays_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     paths, file_of, offsets, lengths = write(tmp_path)
     with pytest.raises(ValueError, match="differ in length"):
         Ranges(paths, file_of, offsets[1:], lengths)

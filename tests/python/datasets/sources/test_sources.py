@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,16 @@ def assert_same_folder(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize("names", TREES.values(), ids=TREES)
-def test_image_folder_is_torchvisions(torchvision, tmp_path, names, monkeypatch):
+def test_image_folder_is_torchvisions(
+    torchvision: ModuleType, tmp_path: Path, names: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = tree(tmp_path, *names)
     monkeypatch.setenv("HOME", str(tmp_path.parent))
     for given in (root, str(root), f"{root}/", os.path.relpath(root), f"~/{tmp_path.name}"):
         assert_same_folder(*both(torchvision, given))
 
 
-def test_links_are_followed(torchvision, tmp_path):
+def test_links_are_followed(torchvision: ModuleType, tmp_path: Path) -> None:
     root = tree(tmp_path / "root", "a/1.jpg", "b/2.jpg")
     other = tree(tmp_path / "other", "x/3.jpg", "4.jpg")
     (root / "linked").symlink_to(other)
@@ -87,7 +90,7 @@ def test_links_are_followed(torchvision, tmp_path):
     assert_same_folder(*both(torchvision, root))
 
 
-def test_a_dangling_file_is_listed_and_raises_when_it_is_read(torchvision, tmp_path):
+def test_a_dangling_file_is_listed_and_raises_when_it_is_read(torchvision: ModuleType, tmp_path: Path) -> None:
     root = tree(tmp_path, "a/1.jpg")
     (root / "a" / "2.jpg").symlink_to(tmp_path / "nowhere")
     ours, theirs = both(torchvision, root)
@@ -97,7 +100,7 @@ def test_a_dangling_file_is_listed_and_raises_when_it_is_read(torchvision, tmp_p
             dataset[1]
 
 
-def test_real_folders(torchvision, imagenet_dev):
+def test_real_folders(torchvision: ModuleType, imagenet_dev: Path) -> None:
     assert_same_folder(*both(torchvision, imagenet_dev))
 
 
@@ -112,19 +115,21 @@ def test_real_folders(torchvision, imagenet_dev):
     ],
     ids=["empty class", "empty classes", "no class", "nothing", "nothing valid"],
 )
-def test_errors_are_torchvisions(torchvision, tmp_path, names, options):
+def test_errors_are_torchvisions(
+    torchvision: ModuleType, tmp_path: Path, names: list[Any], options: dict[str, Any]
+) -> None:
     ours, theirs = both(torchvision, tree(tmp_path, *names), **options)
     assert isinstance(theirs, FileNotFoundError) and type(ours) is type(theirs) and str(ours) == str(theirs)
 
 
-def test_a_root_that_is_not_there(torchvision, tmp_path):
+def test_a_root_that_is_not_there(torchvision: ModuleType, tmp_path: Path) -> None:
     for root in (tmp_path / "nowhere", __file__):
         ours, theirs = both(torchvision, root)
         assert type(ours) is type(theirs) and str(ours) == str(theirs)
     assert isinstance(both(torchvision, 3)[0], TypeError)
 
 
-def test_allow_empty_and_is_valid_file(torchvision, tmp_path):
+def test_allow_empty_and_is_valid_file(torchvision: ModuleType, tmp_path: Path) -> None:
     root = tree(tmp_path, "a/1.jpg", "a/2.jpg", "b/x.txt", "c/3.jpg")
     assert_same_folder(*both(torchvision, root, allow_empty=True))
     assert_same_folder(*both(torchvision, root, allow_empty=True, is_valid_file=lambda path: path.endswith("t")))
@@ -134,7 +139,7 @@ def test_allow_empty_and_is_valid_file(torchvision, tmp_path):
     assert seen[0] == seen[1]
 
 
-def test_names_that_are_no_text(tmp_path):
+def test_names_that_are_no_text(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     folder.mkdir()
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff\xfe.jpg")).write_bytes(PICTURE)
@@ -145,7 +150,7 @@ def test_names_that_are_no_text(tmp_path):
 
 
 @pytest.mark.parametrize("index", [0, 5, -1, np.int64(3)])
-def test_getitem_is_torchvisions(torchvision, tmp_path, index):
+def test_getitem_is_torchvisions(torchvision: ModuleType, tmp_path: Path, index: Any) -> None:
     for i, data in enumerate(pictures(12)):
         tree(tmp_path, f"{i % 3}/{i:02}.png")
         (tmp_path / f"{i % 3}/{i:02}.png").write_bytes(data)
@@ -160,7 +165,7 @@ def test_getitem_is_torchvisions(torchvision, tmp_path, index):
         )
 
 
-def test_indices_out_of_range():
+def test_indices_out_of_range() -> None:
     data = EncodedImages(pictures(2), [3, 4], TINY)
     assert data[-2][1] == data[0][1] == 3
     for index in (2, -3):
@@ -202,7 +207,7 @@ def assert_same_targets(a: Any, b: Any) -> None:
 
 
 @pytest.mark.parametrize(("labels", "expected"), LABELS.values(), ids=LABELS)
-def test_labels_of_every_kind_are_collated_as_torch_does(labels, expected):
+def test_labels_of_every_kind_are_collated_as_torch_does(labels: Any, expected: Any) -> None:
     data = EncodedImages(pictures(len(labels)), labels, TINY)
     made = next(iter(DataLoader(data, 3)))[1]
     assert_same_targets(made, expected)
@@ -211,21 +216,21 @@ def test_labels_of_every_kind_are_collated_as_torch_does(labels, expected):
     assert_same_targets(one, wanted)
 
 
-def test_labels_that_do_not_fit_into_64_bits_are_refused_as_torch_does():
+def test_labels_that_do_not_fit_into_64_bits_are_refused_as_torch_does() -> None:
     for loader in (one := DataLoader(EncodedImages(pictures(1), [2**63], TINY)), one.reference()):
         with pytest.raises((RuntimeError, ValueError), match=r"[Oo]verflow"):
             next(iter(loader))
 
 
-def test_no_labels():
+def test_no_labels() -> None:
     images = next(iter(DataLoader(EncodedImages(pictures(3), None, TINY), 3)))
     assert images.shape == (3, 3, 8, 8)
     assert next(iter(DataLoader(EncodedImages(pictures(3), None, TINY), None))).shape == (3, 8, 8)
 
 
-def test_blobs_of_every_buffer():
+def test_blobs_of_every_buffer() -> None:
     data = pictures(1)[0]
-    kinds = [data, bytearray(data), memoryview(data), memoryview(bytearray(b"xx" + data))[2:]]
+    kinds: list[Any] = [data, bytearray(data), memoryview(data), memoryview(bytearray(b"xx" + data))[2:]]
     batch = next(iter(DataLoader(EncodedImages(kinds, None, TINY), 4, num_workers=1)))
     assert all(torch.equal(image, batch[0]) for image in batch)
 
@@ -233,16 +238,16 @@ def test_blobs_of_every_buffer():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: EncodedImages(PICTURE), TypeError, "a list of bytes-like objects, not one"),
-        (lambda: EncodedImages([PICTURE, "a.jpg"]), TypeError, "blob 1 is str; a bytes-like object is needed"),
+        (lambda: EncodedImages(PICTURE), TypeError, "a list of bytes-like objects, not one"),  # type: ignore[arg-type]
+        (lambda: EncodedImages([PICTURE, "a.jpg"]), TypeError, "blob 1 is str; a bytes-like object is needed"),  # type: ignore[list-item]
         (lambda: EncodedImages([PICTURE], [1, 2]), ValueError, "there are 1 blobs but 2 labels"),
         (lambda: EncodedImages([PICTURE], None, None, lambda label: label), ValueError, "but there are no labels"),
         (lambda: ImageFiles("a.jpg"), TypeError, "a list of paths, not one path: 'a.jpg'"),
-        (lambda: ImageFiles(Path("a.jpg")), TypeError, "a list of paths, not one path"),
+        (lambda: ImageFiles(Path("a.jpg")), TypeError, "a list of paths, not one path"),  # type: ignore[arg-type]
         (lambda: ImageFiles(["a.jpg"], [1, 2]), ValueError, "there are 1 paths but 2 labels"),
-        (lambda: ImageFiles([3]), TypeError, "expected str, bytes or os.PathLike object, not int"),
+        (lambda: ImageFiles([3]), TypeError, "expected str, bytes or os.PathLike object, not int"),  # type: ignore[list-item]
     ],
 )
-def test_wrong_arguments(make, error, words):
+def test_wrong_arguments(make: Callable[..., Any], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         make()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace.datasets.sources import NotNative, as_source
+from headrace.datasets.sources.arrays import ImageArray
 from support import TENSOR, assert_same, pictures, write_folder
 
 RNG = np.random.default_rng(3)
@@ -88,7 +91,9 @@ def pets(torchvision: Any, root: Path, **options: Any) -> Any:
 
 
 @pytest.fixture(params=["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "KMNIST", "food", "flowers", "pets", "folder"])
-def family(request, torchvision, tmp_path, monkeypatch):
+def family(
+    request: pytest.FixtureRequest, torchvision: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
     """A function that makes a dataset of one family."""
     name = request.param
     if name.startswith("CIFAR"):
@@ -106,9 +111,9 @@ def family(request, torchvision, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("target_transform", [None, lambda label: (label, float(label) / 2)])
-def test_batches_are_torchs(family, target_transform):
+def test_batches_are_torchs(family: Callable[..., Any], target_transform: Callable[..., Any] | None) -> None:
     dataset = family(target_transform=target_transform)
-    loaders = [
+    loaders: list[Any] = [
         kind(dataset, 4, True, generator=torch.Generator().manual_seed(2)) for kind in (DataLoader, TorchDataLoader)
     ]
     assert loaders[0].native, loaders[0].explain()
@@ -118,7 +123,7 @@ def test_batches_are_torchs(family, target_transform):
         assert type(labels) is type(targets) and str(labels) == str(targets)
 
 
-def test_random_batches_are_the_oracles(family):
+def test_random_batches_are_the_oracles(family: Callable[..., Any]) -> None:
     dataset = family()
     gray = dataset.transform is GRAY
     dataset.transform = T.Compose(
@@ -131,13 +136,14 @@ def test_random_batches_are_the_oracles(family):
     assert_same(loader, list(loader.reference()))
 
 
-def test_arrays_are_not_copied(torchvision, tmp_path, monkeypatch):
+def test_arrays_are_not_copied(torchvision: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = cifar(torchvision, tmp_path, monkeypatch, "CIFAR10", transform=FIXED)
     assert not dataset.data.flags.c_contiguous  # a transposed view of colour planes
-    assert np.shares_memory(as_source(dataset).images, dataset.data)
+    source = as_source(dataset)
+    assert isinstance(source, ImageArray) and np.shares_memory(source.images, dataset.data)
 
 
-def test_exchanged_contents_are_seen(torchvision, tmp_path, monkeypatch):
+def test_exchanged_contents_are_seen(torchvision: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = cifar(torchvision, tmp_path, monkeypatch, "CIFAR10", transform=FIXED)
     loader = DataLoader(dataset, 35)
     before = next(iter(loader))
@@ -158,51 +164,55 @@ def test_exchanged_contents_are_seen(torchvision, tmp_path, monkeypatch):
         ({"transforms": lambda image, target: (image, target)}, "may look at image and target together"),
     ],
 )
-def test_pets_with_other_targets_are_torchs(torchvision, tmp_path, options, words):
+def test_pets_with_other_targets_are_torchs(
+    torchvision: ModuleType, tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
     dataset = pets(torchvision, tmp_path, **options)
     with pytest.raises(NotNative, match=words):
         as_source(dataset)
     assert not DataLoader(dataset).native
 
 
-def test_binary_categories(torchvision, tmp_path):
+def test_binary_categories(torchvision: ModuleType, tmp_path: Path) -> None:
     dataset = pets(torchvision, tmp_path, target_types="binary-category", transform=FIXED)
     labels = next(iter(DataLoader(dataset, 9)))[1]
     assert labels.tolist() == [dataset[i][1] for i in range(9)] and set(labels.tolist()) == {0, 1}
 
 
-def test_transforms_together_may_be_standard_ones(torchvision, tmp_path):
+def test_transforms_together_may_be_standard_ones(torchvision: ModuleType, tmp_path: Path) -> None:
     standard = torchvision.datasets.vision.StandardTransform(FIXED, lambda label: -label)
     loader = DataLoader(pets(torchvision, tmp_path, transforms=standard), 9)
     assert loader.native and next(iter(loader))[1].max() == 0
 
 
-def test_relatives_with_samples_of_their_own_are_torchs(torchvision, tmp_path, monkeypatch):
-    class Indexed(torchvision.datasets.MNIST):
+def test_relatives_with_samples_of_their_own_are_torchs(
+    torchvision: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Indexed(torchvision.datasets.MNIST):  # type: ignore[name-defined]
         def __getitem__(self, index: int) -> Any:
             return (*super().__getitem__(index), index)
 
     (tmp_path / "Indexed").symlink_to(tmp_path / "MNIST")
     mnist(torchvision, tmp_path, "MNIST")
     dataset = Indexed(tmp_path, transform=GRAY)
-    loader = DataLoader(dataset, 19)
+    loader: DataLoader = DataLoader(dataset, 19)
     assert not loader.native and "Indexed overrides __getitem__" in str(loader.explain())
     assert len(next(iter(loader))) == 3
 
 
-def test_a_shorter_relative(torchvision, tmp_path):
-    class Few(torchvision.datasets.MNIST):
+def test_a_shorter_relative(torchvision: ModuleType, tmp_path: Path) -> None:
+    class Few(torchvision.datasets.MNIST):  # type: ignore[name-defined]
         def __len__(self) -> int:
             return 3
 
     (tmp_path / "Few").symlink_to(tmp_path / "MNIST")
     mnist(torchvision, tmp_path, "MNIST")
-    loader = DataLoader(Few(tmp_path, transform=GRAY), 2)
+    loader: DataLoader = DataLoader(Few(tmp_path, transform=GRAY), 2)
     assert loader.native and [len(labels) for _, labels in loader] == [2, 1]
     assert_same(loader, list(loader.reference()))
 
 
-def test_odd_attributes_are_left_to_torch(torchvision, tmp_path):
+def test_odd_attributes_are_left_to_torch(torchvision: ModuleType, tmp_path: Path) -> None:
     dataset = mnist(torchvision, tmp_path, "MNIST", transform=GRAY)
     dataset.data = list(dataset.data)
     with pytest.raises(NotNative, match=r"MNIST\.data is list, not the type that torchvision uses; leave"):
@@ -210,8 +220,8 @@ def test_odd_attributes_are_left_to_torch(torchvision, tmp_path):
     assert torch.equal(next(iter(DataLoader(dataset, 3)))[0], next(iter(TorchDataLoader(dataset, 3)))[0])
 
 
-def test_lists_that_do_not_fit_are_torchs(torchvision, tmp_path):
-    class Long(torchvision.datasets.MNIST):
+def test_lists_that_do_not_fit_are_torchs(torchvision: ModuleType, tmp_path: Path) -> None:
+    class Long(torchvision.datasets.MNIST):  # type: ignore[name-defined]
         def __len__(self) -> int:
             return 100
 
@@ -231,7 +241,7 @@ def test_lists_that_do_not_fit_are_torchs(torchvision, tmp_path):
 
 
 @pytest.mark.processes
-def test_recognition_imports_nothing():
+def test_recognition_imports_nothing() -> None:
     from support import output_of
 
     code = (
@@ -241,7 +251,7 @@ def test_recognition_imports_nothing():
     assert output_of(code) == "[]\n"
 
 
-def test_imagenet(torchvision, tmp_path):
+def test_imagenet(torchvision: ModuleType, tmp_path: Path) -> None:
     """ImageNet, made without its constructor, which needs the archives."""
     folder = torchvision.datasets.ImageFolder(write_folder(tmp_path), FIXED)
     made = torchvision.datasets.ImageNet.__new__(torchvision.datasets.ImageNet)
@@ -252,7 +262,7 @@ def test_imagenet(torchvision, tmp_path):
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
-def test_copies_of_loaders(family, duplicate):
+def test_copies_of_loaders(family: Callable[..., Any], duplicate: Callable[..., Any]) -> None:
     loader = DataLoader(family(), 4, True, seed=1)
     again = duplicate(loader)
     assert again.native and again.source.is_current()

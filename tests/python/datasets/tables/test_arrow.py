@@ -33,7 +33,7 @@ def table(count: int = 24, begin: int = 0) -> pa.Table:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["file", "stream"])
-def test_batches_equal_the_oracle(tmp_path, stream):
+def test_batches_equal_the_oracle(tmp_path: Path, stream: bool) -> None:
     files = [
         written(tmp_path / "a.arrow", table(20), stream=stream),
         written(tmp_path / "b.arrow", table(24, 20), stream=stream),
@@ -51,7 +51,7 @@ def test_batches_equal_the_oracle(tmp_path, stream):
     assert named[21][1] == {"label": 0, "name": "n0"} == pickle.loads(pickle.dumps(named))[21][1]
 
 
-def test_the_cache_of_a_dataset(tmp_path):
+def test_the_cache_of_a_dataset(tmp_path: Path) -> None:
     """Files that Hugging Face's datasets write, with structs; turned as there, if wanted."""
     data = hugging_face(30)
     data.save_to_disk(tmp_path / "set", num_shards=2)
@@ -68,7 +68,7 @@ def test_the_cache_of_a_dataset(tmp_path):
     assert_decoded(headrace.Arrow(path, label=None, transform=SMALL, upright=True), stored)
 
 
-def test_what_is_refused(tmp_path):
+def test_what_is_refused(tmp_path: Path) -> None:
     good = written(tmp_path / "good.arrow", table())
     compressed = written(tmp_path / "compressed.arrow", table(), compression="zstd")
     with pytest.raises(ValueError, match="compressed"):
@@ -96,7 +96,7 @@ def test_what_is_refused(tmp_path):
         headrace.Arrow(nulls, label=None)
 
 
-def test_a_file_that_has_changed_is_noticed(tmp_path):
+def test_a_file_that_has_changed_is_noticed(tmp_path: Path) -> None:
     path = written(tmp_path / "a.arrow", table())
     sent = pickle.dumps(headrace.Arrow(path, transform=SMALL))
     os.utime(path, ns=(1, 1))

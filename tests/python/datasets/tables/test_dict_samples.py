@@ -22,7 +22,7 @@ def pixel_values(examples: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.processes)])
-def test_a_function_of_the_dataset_gets_deferred_images(workers):
+def test_a_function_of_the_dataset_gets_deferred_images(workers: int) -> None:
     data = hugging_face(12).with_transform(pixel_values)
     loader = DataLoader(data, 5, num_workers=workers)
     assert_same(loader, list(torch.utils.data.DataLoader(data, 5)))
@@ -32,7 +32,7 @@ def test_a_function_of_the_dataset_gets_deferred_images(workers):
     assert "from_hf(dataset, transform=...) makes it native" in str(loader.explain())
 
 
-def test_images_that_are_turned_are_deferred_too():
+def test_images_that_are_turned_are_deferred_too() -> None:
     features = datasets.Features({"image": datasets.Image()})
     files = [{"bytes": turned(orientation), "path": None} for orientation in range(9)]
     data = datasets.Dataset.from_dict({"image": files}, features=features).with_transform(pixel_values)
@@ -41,13 +41,13 @@ def test_images_that_are_turned_are_deferred_too():
     assert "9 of 9 images natively" in str(loader.stats())
 
 
-def test_without_a_function_the_remedy_is_named():
+def test_without_a_function_the_remedy_is_named() -> None:
     loader = DataLoader(hugging_face(), 4)
     assert not loader.native
     assert "dicts of decoded columns; headrace.from_hf" in str(loader.explain())
 
 
-def test_dicts_by_samples():
+def test_dicts_by_samples() -> None:
     data = hugging_face(12).shuffle(seed=1, keep_in_memory=True)
     fields = {"pixel_values": from_hf(data, label=None, transform=SMALL), "label": data["label"][:]}
     loader = DataLoader(Fields(fields), 5, num_workers=1)

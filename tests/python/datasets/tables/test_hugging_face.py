@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from table_samples import FEATURES, SMALL, assert_decoded, hugging_face, turned
 import datasets
 import headrace
 from headrace import DataLoader, from_hf
+from headrace.datasets.tables.image_column import ImageColumn
 from support import PHOTOS, assert_same, hard_files, pictures, silent_pillow, train
 
 
@@ -53,13 +54,14 @@ SELECTIONS = {
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_selections_are_decoded_as_the_dataset_does(mapped, selection):
+def test_selections_are_decoded_as_the_dataset_does(mapped: datasets.Dataset, selection: str) -> None:
     data = SELECTIONS[selection](mapped)
     assert_decoded(from_hf(data, transform=SMALL), data, label)
 
 
-def test_nothing_is_copied_from_the_mapped_files(mapped):
+def test_nothing_is_copied_from_the_mapped_files(mapped: datasets.Dataset) -> None:
     column = from_hf(mapped, transform=SMALL).images
+    assert isinstance(column, ImageColumn)
     of_the_table = {
         chunk.field("bytes").buffers()[2].address for chunk in mapped.data.column("image").chunks if len(chunk)
     }
@@ -67,13 +69,13 @@ def test_nothing_is_copied_from_the_mapped_files(mapped):
 
 
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_batches_equal_the_oracle(mapped, device):
+def test_batches_equal_the_oracle(mapped: datasets.Dataset, device: str | None) -> None:
     loader = DataLoader(from_hf(mapped, transform=train(32)), 8, True, seed=4, num_workers=2, device=device)
     report = loader.verify()  # raises where a batch differs
     assert loader.native and report.samples >= 30
 
 
-def test_photographs(tmp_path):
+def test_photographs(tmp_path: Path) -> None:
     """Real photographs, some with orientation and colour profiles; as bytes and as files."""
     paths = [str(path) for path in sorted(PHOTOS.glob("*.jpg"))[:6]]
     data = datasets.Dataset.from_dict({"image": paths}, features=datasets.Features({"image": datasets.Image()}))
@@ -99,7 +101,7 @@ XMP = "<x:xmpmeta><rdf:Description tiff:Orientation{}/></x:xmpmeta>"
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
-def test_orientations_are_those_of_the_dataset(mode):
+def test_orientations_are_those_of_the_dataset(mode: str) -> None:
     files = [turned(orientation) for orientation in range(10)]
     files += [turned(0, XMP.format(f'="{n}"')) for n in (1, 6)] + [turned(0, XMP.format(">8<"))]
     files += [turned(1, XMP.format('="6"')), turned(6, XMP.format('="1"'))]
@@ -120,13 +122,13 @@ def longer_orientation(file: bytes) -> bytes:
     """The EXIF orientation of a file as a LONG, which Pillow accepts."""
     at = file.index(b"\x01\x12\x00\x03" if b"MM\x00*" in file else b"\x12\x01\x03\x00")
     big = b"MM\x00*" in file
-    order = "big" if big else "little"
+    order: Literal["big", "little"] = "big" if big else "little"
     entry = (0x112).to_bytes(2, order) + (4).to_bytes(2, order) + (1).to_bytes(4, order) + (3).to_bytes(4, order)
     return file[:at] + entry + file[at + 12 :]
 
 
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_random_crops_see_the_turned_image(device):
+def test_random_crops_see_the_turned_image(device: str | None) -> None:
     files = [turned(orientation) for orientation in (6, 1, 8, 3)] * 3
     data = datasets.Dataset.from_dict(
         {"image": [{"bytes": one, "path": None} for one in files]},
@@ -135,7 +137,7 @@ def test_random_crops_see_the_turned_image(device):
     loader = DataLoader(from_hf(data, label=None, transform=train(24)), 4, True, seed=1, num_workers=2, device=device)
     assert loader.native
     assert_same(loader, list(loader.reference()))
-    assert loader.stats()
+    assert loader.stats().samples == len(files)
 
 
 TYPES = {
@@ -147,7 +149,7 @@ TYPES = {
 
 @pytest.mark.parametrize("nested", [False, True], ids=["bytes", "struct"])
 @pytest.mark.parametrize("kind", TYPES)
-def test_kinds_of_binary(kind, nested):
+def test_kinds_of_binary(kind: str, nested: bool) -> None:
     from headrace.datasets.tables.image_column import ImageColumn
 
     values = [*pictures(9), b"short", b"", b"twelve bytes"]
@@ -170,24 +172,25 @@ LABELS = {
 
 
 @pytest.mark.parametrize("name", [*LABELS, "label"])
-def test_labels_are_the_values_of_the_column(name):
+def test_labels_are_the_values_of_the_column(name: str) -> None:
     data = hugging_face(24, **LABELS).shuffle(seed=1, keep_in_memory=True)
     source = from_hf(data, label=name, transform=SMALL)
-    expected = torch.utils.data.DataLoader([(0, data[i][name]) for i in range(24)], 5)
+    rows: Any = [(0, data[i][name]) for i in range(24)]
+    expected: Any = torch.utils.data.DataLoader(rows, 5)
     assert_same((batch[1] for batch in DataLoader(source, 5, num_workers=1)), [batch[1] for batch in expected])
     assert source[3][1] == data[3][name]
 
 
-def test_several_labels_are_dicts():
+def test_several_labels_are_dicts() -> None:
     data = hugging_face(24, **LABELS)
     source = from_hf(data, label=["label", "text"], transform=SMALL)
-    wanted = [{"label": row["label"], "text": row["text"]} for row in data]
+    wanted: Any = [{"label": row["label"], "text": row["text"]} for row in data]
     assert_same((batch[1] for batch in DataLoader(source, 7)), torch.utils.data.DataLoader(wanted, 7))
     doubled = from_hf(data, label="float", transform=SMALL, target_transform=lambda value: 2 * value)
     assert next(iter(DataLoader(doubled, 4)))[1].tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
-def test_features_with_a_mode_and_without_decoding():
+def test_features_with_a_mode_and_without_decoding() -> None:
     data = hugging_face()
     undecoded = data.cast_column("image", datasets.Image(decode=False))
     assert_decoded(from_hf(undecoded, transform=SMALL), data, label)
@@ -227,30 +230,30 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(case):
+def test_what_is_refused(case: str) -> None:
     make, kind, message = REFUSED[case]
     with pytest.raises(kind, match=message):
         from_hf(make(), label=None)
 
 
-def test_columns_that_are_not_there():
+def test_columns_that_are_not_there() -> None:
     with pytest.raises(ValueError, match=r"image='picture' is no column; there are 'image', 'label'"):
         from_hf(hugging_face(), image="picture")
     with pytest.raises(ValueError, match=r"label='class' is no column.*label=None"):
         from_hf(hugging_face(), label="class")
     with pytest.raises(TypeError, match="label must be the name of a column, not 3"):
-        from_hf(hugging_face(), label=["label", 3])
+        from_hf(hugging_face(), label=["label", 3])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="there are no labels"):
         from_hf(hugging_face(), label=None, target_transform=str)
 
 
-def test_a_broken_image_is_named():
+def test_a_broken_image_is_named() -> None:
     data = with_images([{"bytes": pictures()[0], "path": None}, {"bytes": b"no image", "path": "x/odd.jpg"}])
     with pytest.raises(headrace.SampleError, match=r"row 1 of column 'image', x/odd.jpg"):
         list(DataLoader(from_hf(data, label=None, transform=SMALL), 2))
 
 
-def test_state_and_pickle(mapped):
+def test_state_and_pickle(mapped: datasets.Dataset) -> None:
     source = from_hf(mapped.shuffle(seed=1, keep_in_memory=True), transform=train(16))
     loader = DataLoader(source, 8, True, seed=2, num_workers=2)
     batches = list(loader)
@@ -266,7 +269,7 @@ def test_state_and_pickle(mapped):
         other.load_state_dict(state)
 
 
-def test_hard_files_as_the_dataset_decodes_them(hard_dev):
+def test_hard_files_as_the_dataset_decodes_them(hard_dev: Path) -> None:
     """Odd files are decoded as by the dataset, and fail where it fails."""
     files = [path for path in sorted(hard_files(hard_dev)) if path.stat().st_size < 12_000]
     data = with_images([{"bytes": path.read_bytes(), "path": path.name} for path in files])

@@ -19,7 +19,7 @@ from headrace import DataLoader, EncodedImages, LitData
 from support import assert_same, pictures, train
 from torchvision_shim import import_torchvision
 
-LEAF = {"type": None, "context": None, "children_spec": []}
+LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
 FORMATS = {"image": "image:jpg", "label": "int", "text": "str", "even": "bool", "weight": "float"}
 
 
@@ -49,7 +49,7 @@ def write(folder: Path, each: int = 10, **config: Any) -> Path:
     return folder
 
 
-def test_batches_equal_the_oracle(tmp_path):
+def test_batches_equal_the_oracle(tmp_path: Path) -> None:
     data = LitData(write(tmp_path), "image", "label", train(24))
     blobs = EncodedImages(pictures(24), [i % 5 - 1 for i in range(24)], train(24))
     loader = DataLoader(data, 5, True, seed=1, num_workers=2)
@@ -61,7 +61,7 @@ def test_batches_equal_the_oracle(tmp_path):
     assert several[13][1] == {"label": 2, "text": "t13", "even": False, "weight": 3.25}
 
 
-def test_what_litdata_writes(tmp_path):
+def test_what_litdata_writes(tmp_path: Path) -> None:
     try:
         import_torchvision()  # litdata imports it
         from litdata.streaming.writer import BinaryWriter
@@ -75,9 +75,9 @@ def test_what_litdata_writes(tmp_path):
     writer.done()
     writer.merge()
     names = ["label", "text", "even", "weight"]
-    data = LitData(tmp_path, "raw", names, SMALL)
-    assert [data.read(i) for i in range(len(data))] == files
-    assert [data.target(i) for i in range(len(data))] == [
+    ours = LitData(tmp_path, "raw", names, SMALL)
+    assert [ours.read(i) for i in range(len(ours))] == files
+    assert [ours.target(i) for i in range(len(ours))] == [
         {"label": i - 3, "text": f"é{i}", "even": i % 2 == 0, "weight": i / 3} for i in range(len(files))
     ]
     writer = BinaryWriter(str(tmp_path / "rows"), chunk_size=9)  # a table of Arrow, where there is no image of Pillow
@@ -95,7 +95,7 @@ def test_what_litdata_writes(tmp_path):
     assert_same(loader, list(loader.reference()))
 
 
-def test_what_is_refused(tmp_path):
+def test_what_is_refused(tmp_path: Path) -> None:
     for config, message in (
         (
             {"compression": "zstd", "compression_level": "page"},
@@ -150,7 +150,7 @@ def table() -> pa.Table:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_samples_in_tables_of_arrow(tmp_path, stream):
+def test_samples_in_tables_of_arrow(tmp_path: Path, stream: bool) -> None:
     write_rows(tmp_path / "a", table(), stream=stream)
     data = LitData(tmp_path / "a", "image", "label", train(24))
     loader = DataLoader(data, 5, True, seed=1, num_workers=2)
@@ -167,7 +167,7 @@ def test_samples_in_tables_of_arrow(tmp_path, stream):
         len(pickle.loads(sent))
 
 
-def test_tables_of_arrow_that_are_refused(tmp_path):
+def test_tables_of_arrow_that_are_refused(tmp_path: Path) -> None:
     folder = write_rows(tmp_path / "a", table(), options=pa.ipc.IpcWriteOptions(compression="zstd"))
     with pytest.raises(ValueError, match="is compressed, so its images cannot be mapped"):
         LitData(folder, "image")
@@ -195,7 +195,7 @@ def test_tables_of_arrow_that_are_refused(tmp_path):
         LitData(write_rows(folder, nulls), "image")
 
 
-def compress(folder):
+def compress(folder: Path) -> Any:
     """Compresses each chunk as a whole, as litdata does; returns what the index says of them."""
     index = json.loads((folder / "index.json").read_text())
     for chunk in index["chunks"]:
@@ -208,7 +208,7 @@ def compress(folder):
     return index["chunks"]
 
 
-def test_compressed_chunks_are_decompressed_once(tmp_path):
+def test_compressed_chunks_are_decompressed_once(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     folder, cache = write(tmp_path / "a", compression="zstd"), tmp_path / "cache"
     chunks = compress(folder)
@@ -222,7 +222,7 @@ def test_compressed_chunks_are_decompressed_once(tmp_path):
         LitData(folder, "image", "label", cache=cache)
 
 
-def test_a_file_that_changes_is_an_error_of_its_samples(tmp_path):
+def test_a_file_that_changes_is_an_error_of_its_samples(tmp_path: Path) -> None:
     data = LitData(write(tmp_path), "image", "label", SMALL)
     path = Path(data.images.name_of(23) or "")
     assert path.name == "chunk-0-2.bin"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def by_sample(data: bytes) -> bytes:
     return struct.pack("<I", count) + places.tobytes() + b"".join(frames)
 
 
-WAYS = {"batch": in_batches, "sample": by_sample}
+WAYS: dict[str, Callable[[bytes], bytes]] = {"batch": in_batches, "sample": by_sample}
 
 
 def packed(folder: Path, level: str, **config: Any) -> Path:

@@ -76,7 +76,7 @@ ENCODINGS = {"image": "bytes", "label": "int", "weight": "float32", "text": "str
 
 
 @pytest.mark.parametrize("names", [["image", "label"], list(ENCODINGS)], ids=["one varies", "two vary"])
-def test_batches_equal_the_oracle(tmp_path, names):
+def test_batches_equal_the_oracle(tmp_path: Path, names: list[Any]) -> None:
     write(tmp_path, samples(), {name: ENCODINGS[name] for name in names})
     data = MDS(tmp_path, "image", "label", train(24))
     blobs = EncodedImages(pictures(24), [i % 5 - 1 for i in range(24)], train(24))
@@ -89,7 +89,7 @@ def test_batches_equal_the_oracle(tmp_path, names):
     assert data.location(12) == f"sample 12, in {tmp_path}/shard.00001.mds"
 
 
-def test_labels(tmp_path):
+def test_labels(tmp_path: Path) -> None:
     write(tmp_path, samples(), ENCODINGS)
     data = MDS(tmp_path, "image", ["label", "weight", "text", "small"], SMALL)
     assert data[23][1] == {"label": 2, "weight": 5.75, "text": "t23", "small": 23}
@@ -98,7 +98,7 @@ def test_labels(tmp_path):
     assert isinstance(MDS(tmp_path, "image", transform=SMALL)[0], torch.Tensor)
 
 
-def test_what_streaming_writes_and_reads(tmp_path):
+def test_what_streaming_writes_and_reads(tmp_path: Path) -> None:
     try:
         import_torchvision()  # streaming imports it
         from streaming import MDSWriter
@@ -116,13 +116,13 @@ def test_what_streaming_writes_and_reads(tmp_path):
     held = json.loads((tmp_path / "index.json").read_text())["shards"]
     assert len(held) > 2
     theirs = [one for shard in held for one in MDSReader.from_json(str(tmp_path), "", shard)]
-    data = MDS(tmp_path, "image", ["label", "about", "score"], SMALL)
-    loader = DataLoader(data, 4, num_workers=1)
+    ours = MDS(tmp_path, "image", ["label", "about", "score"], SMALL)
+    loader = DataLoader(ours, 4, num_workers=1)
     made = [image for images, _ in loader for image in images]
     assert loader.native and len(made) == len(theirs) == len(files)
     for number, (image, row) in enumerate(zip(made, theirs, strict=True)):
         assert torch.equal(image, SMALL(row["image"].convert("RGB")))
-        assert data[number][1] == {name: row[name] for name in ("label", "about", "score")}
+        assert ours[number][1] == {name: row[name] for name in ("label", "about", "score")}
         assert MDS(tmp_path, "mask", mode="L").image(number).tobytes() == row["mask"].tobytes()
 
 
@@ -147,14 +147,14 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_shards(tmp_path, damage):
+def test_damaged_shards(tmp_path: Path, damage: str) -> None:
     write(tmp_path, samples(), ENCODINGS)
     DAMAGE[damage](tmp_path)
     with pytest.raises(ValueError, match=r"shard.00001.mds is damaged"):
         MDS(tmp_path, "image")
 
 
-def test_a_size_that_lies(tmp_path):
+def test_a_size_that_lies(tmp_path: Path) -> None:
     write(tmp_path, samples(), ENCODINGS)
     path = tmp_path / "shard.00000.mds"
     first = int(np.frombuffer(path.read_bytes(), "<u4", 1, 4)[0])
@@ -165,7 +165,7 @@ def test_a_size_that_lies(tmp_path):
         MDS(tmp_path, "image")
 
 
-def test_what_is_refused(tmp_path):
+def test_what_is_refused(tmp_path: Path) -> None:
     write(tmp_path, samples(), ENCODINGS)
     with pytest.raises(ValueError, match="'text' has the encoding 'str'; encoded images"):
         MDS(tmp_path, "text")
@@ -197,7 +197,7 @@ def test_what_is_refused(tmp_path):
         MDS(tmp_path / "missing", "image")
 
 
-def test_a_shard_that_has_changed_is_noticed(tmp_path):
+def test_a_shard_that_has_changed_is_noticed(tmp_path: Path) -> None:
     write(tmp_path, samples(), ENCODINGS)
     again = pickle.loads(pickle.dumps(MDS(tmp_path, "image", transform=SMALL)))
     overwrite(tmp_path, 0, b"\x0a")
@@ -206,7 +206,7 @@ def test_a_shard_that_has_changed_is_noticed(tmp_path):
 
 
 @pytest.mark.parametrize(("how", "codec"), [("zstd:7", "zstd"), ("gz", "gzip"), ("br:3", "brotli"), ("bz2", "bz2")])
-def test_compressed_shards_are_decompressed_once(tmp_path, how, codec):
+def test_compressed_shards_are_decompressed_once(tmp_path: Path, how: str, codec: str) -> None:
     samples = [{"image": data, "label": i} for i, data in enumerate(pictures(24))]
     folder, cache = write(tmp_path / "a", samples, {"image": "bytes", "label": "int"}), tmp_path / "cache"
     plain = MDS(folder, "image", "label", SMALL)
@@ -241,7 +241,7 @@ def test_compressed_shards_are_decompressed_once(tmp_path, how, codec):
     assert len(list(cache.iterdir())) == 3  # what was made of the old one is gone
 
 
-def test_a_file_that_changes_is_an_error_of_its_samples(tmp_path):
+def test_a_file_that_changes_is_an_error_of_its_samples(tmp_path: Path) -> None:
     data = MDS(
         write(
             tmp_path / "a",

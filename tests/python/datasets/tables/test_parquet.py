@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def table(kind: Any = None) -> pa.Table:
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_batches_equal_the_oracle(tmp_path, options):
+def test_batches_equal_the_oracle(tmp_path: Path, options: str) -> None:
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     pq.write_table(table().slice(0, 20), paths[0], **OPTIONS[options])
     pq.write_table(table().slice(20), paths[1], **OPTIONS[options])
@@ -46,20 +47,20 @@ def test_batches_equal_the_oracle(tmp_path, options):
 
 
 @pytest.mark.parametrize("kind", [pa.large_binary(), pa.binary_view()], ids=str)
-def test_kinds_of_binary(tmp_path, kind):
+def test_kinds_of_binary(tmp_path: Path, kind: Any) -> None:
     pq.write_table(table(kind), tmp_path / "a.parquet")
     data = Parquet(tmp_path / "a.parquet", transform=SMALL, cache=tmp_path / "cache")
     assert [data.read(i) for i in range(24)] == list(pictures(24))
 
 
-def test_what_datasets_write(tmp_path):
+def test_what_datasets_write(tmp_path: Path) -> None:
     data = hugging_face(24)
     data.to_parquet(tmp_path / "a.parquet")
     source = Parquet(tmp_path / "a.parquet", transform=SMALL, upright=True, cache=tmp_path / "cache")
     assert_decoded(source, data, lambda row: row["label"])
 
 
-def test_the_cache_serves_until_the_file_changes(tmp_path, monkeypatch):
+def test_the_cache_serves_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, cache = tmp_path / "a.parquet", tmp_path / "cache"
     pq.write_table(table(), path)
     data = Parquet(path, transform=SMALL, cache=cache)
@@ -95,7 +96,7 @@ def bad_pages(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("damage", [cut, bad_footer, bad_pages, lambda data: b"", lambda data: b"text"])
-def test_damage_is_an_error_and_leaves_no_cache(tmp_path, damage):
+def test_damage_is_an_error_and_leaves_no_cache(tmp_path: Path, damage: Callable[..., Any]) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(table(), path)
     path.write_bytes(damage(path.read_bytes()))
@@ -109,7 +110,7 @@ def stored(path: Path, column: pa.Array) -> Path:
     return path
 
 
-def test_what_is_refused(tmp_path):
+def test_what_is_refused(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     nulls = stored(tmp_path / "nulls", pa.array([b"a", None, b"c"], pa.binary()))
     with pytest.raises(ValueError, match=r"row 1 of column 'image' has no image"):
@@ -142,7 +143,7 @@ NEW = {"use_dictionary": False, "compression": {"image.bytes": "none", "image.pa
 
 @pytest.mark.parametrize("options", [OLD, NEW], ids=["old", "new"])
 @pytest.mark.parametrize("paths", ["name", None])
-def test_layouts_of_the_hub(tmp_path, options, paths):
+def test_layouts_of_the_hub(tmp_path: Path, options: dict[str, Any], paths: str | None) -> None:
     rows = [{"bytes": data, "path": paths and f"{i}.jpg"} for i, data in enumerate(pictures(24))]
     pq.write_table(of_datasets(rows), tmp_path / "train-00000-of-00001.parquet", **options)
     data = Parquet(tmp_path / "train-00000-of-00001.parquet", transform=train(24), cache=tmp_path / "cache")
@@ -152,7 +153,7 @@ def test_layouts_of_the_hub(tmp_path, options, paths):
     assert (paths is None) == ("1.jpg" not in data.location(1))
 
 
-def test_rows_that_name_files(tmp_path):
+def test_rows_that_name_files(tmp_path: Path) -> None:
     for i, held in enumerate(pictures(6)):
         (tmp_path / f"{i}.jpg").write_bytes(held)
     rows = [{"bytes": None, "path": str(tmp_path / f"{i}.jpg")} for i in range(6)]
@@ -172,7 +173,7 @@ def test_rows_that_name_files(tmp_path):
         ([None, None], 0),
     ],
 )
-def test_nulls_of_structs(tmp_path, values, row):
+def test_nulls_of_structs(tmp_path: Path, values: list[Any], row: int) -> None:
     pq.write_table(of_datasets(values), tmp_path / "a.parquet")
     with pytest.raises(ValueError, match=rf"row {row}.* of column 'image' ha(s|ve) no image"):
         Parquet(tmp_path / "a.parquet", cache=tmp_path / "cache")
@@ -196,13 +197,13 @@ def test_nulls_of_structs(tmp_path, values, row):
     ],
     ids=str,
 )
-def test_other_types_are_refused(tmp_path, kind, values):
+def test_other_types_are_refused(tmp_path: Path, kind: Any, values: list[Any]) -> None:
     with pytest.raises(TypeError, match=r"column 'image' is .*(holds no encoded images|one image a row is needed)"):
         Parquet(stored(tmp_path / "a", pa.array(values, kind)), label=None, cache=tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 
 
-def test_any_byte_of_a_footer_may_lie(tmp_path):
+def test_any_byte_of_a_footer_may_lie(tmp_path: Path) -> None:
     """An error of the file, or the rows; never another error, and nothing in the cache that is half."""
     path = tmp_path / "a.parquet"
     pq.write_table(table(), path, compression="NONE", use_dictionary=False)

@@ -26,7 +26,7 @@ def packed(path: Path, folder: Path, *, root: str = "", compression: int = ZIP_S
 
 
 @pytest.mark.parametrize("root", ["", "data/train/"])
-def test_batches_are_those_of_the_folder(tmp_path, root):
+def test_batches_are_those_of_the_folder(tmp_path: Path, root: str) -> None:
     folder = write_folder(tmp_path / "set")
     deeper = folder / "class_1" / "more"
     deeper.mkdir()
@@ -45,14 +45,14 @@ def test_batches_are_those_of_the_folder(tmp_path, root):
     assert_same(DataLoader(again, 5, seed=1), list(DataLoader(data, 5, seed=1)))
 
 
-def test_bytes_before_the_archive(tmp_path):
+def test_bytes_before_the_archive(tmp_path: Path) -> None:
     path = packed(tmp_path / "a.zip", write_folder(tmp_path / "set"))
     path.write_bytes(b"#!/bin/sh\n" * 9 + path.read_bytes())
     data = Zip(path, transform=SMALL)
     assert data.read(0) == (tmp_path / "set" / data.names[0]).read_bytes()
 
 
-def test_what_is_refused(tmp_path):
+def test_what_is_refused(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "set", 6)
     good = packed(tmp_path / "good.zip", folder)
     with pytest.raises(ValueError, match=r"class_0/0000.jpg in .*a.zip is compressed.*zip -0 -r"):
@@ -80,7 +80,7 @@ def test_what_is_refused(tmp_path):
         Zip(tmp_path / "missing.zip")
 
 
-def test_damage(tmp_path):
+def test_damage(tmp_path: Path) -> None:
     data = packed(tmp_path / "a.zip", write_folder(tmp_path / "set", 6)).read_bytes()
     path = tmp_path / "b.zip"
     for damaged in (data[: len(data) // 2], b"", b"text" * 99):
@@ -100,7 +100,7 @@ def test_damage(tmp_path):
         Zip(path)
 
 
-def test_a_broken_image_is_named_and_a_change_noticed(tmp_path):
+def test_a_broken_image_is_named_and_a_change_noticed(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a/b.jpg", "no image")
     data = Zip(tmp_path / "a.zip", transform=SMALL)

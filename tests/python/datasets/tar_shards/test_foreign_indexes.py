@@ -8,6 +8,7 @@ import os
 import sqlite3
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def shard(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_an_index_that_fits_replaces_the_walk(shard, monkeypatch, kind):
+def test_an_index_that_fits_replaces_the_walk(shard: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     own = index_of(str(shard), "")
     expected = TarShards(shard, label=["cls", "txt"], index=False)
     WRITERS[kind](shard, rows(shard))
@@ -60,7 +61,7 @@ def test_an_index_that_fits_replaces_the_walk(shard, monkeypatch, kind):
 
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("name", LIES)
-def test_an_index_that_lies_is_noticed(shard, kind, name):
+def test_an_index_that_lies_is_noticed(shard: Path, kind: str, name: str) -> None:
     own = index_of(str(shard), "")
     samples = rows(shard)
     lie(name, samples)
@@ -74,27 +75,23 @@ def test_an_index_that_lies_is_noticed(shard, kind, name):
 @pytest.mark.parametrize(
     "content", [b"", b"v1.2 1\n", b"v1.2 x\n1\n", b"v1.1 0\n", bytes(range(256)), b"v1.2 1\na b c d\n"]
 )
-def test_a_damaged_index_is_passed_over(shard, kind, content):
+def test_a_damaged_index_is_passed_over(shard: Path, kind: str, content: bytes) -> None:
     index = WRITERS[kind](shard, rows(shard))
     index.write_bytes(content)
     assert len(index_of(str(shard), None).sample) == 24
 
 
-def test_an_older_index_is_passed_over(shard, monkeypatch):
+def test_an_older_index_is_passed_over(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = dali(shard, rows(shard))
     os.utime(index, ns=(1, 1))
-    walked = []
-    real = core.tar_samples
-    monkeypatch.setattr(core, "tar_samples", lambda path: walked.append(path) or real(path))
+    walked = count_walks(monkeypatch)
     index_of(str(shard), None)
     assert len(walked) == 1
 
 
-def test_pax_headers_between_all_members(tmp_path, monkeypatch):
+def test_pax_headers_between_all_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """webdataset's writer makes them. Where only some have one, an index may leave out a member: it is walked."""
-    walked = []
-    real = core.tar_samples
-    monkeypatch.setattr(core, "tar_samples", lambda path: walked.append(path) or real(path))
+    walked = count_walks(monkeypatch)
     for name, times in (("all", (0.5, 0.5, 0.5)), ("some", (0.5, 1, 0.5)), ("none", (1, 1, 1))):
         path = tmp_path / f"{name}.tar"
         with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
@@ -111,13 +108,26 @@ def test_pax_headers_between_all_members(tmp_path, monkeypatch):
         walked.clear()
 
 
+def count_walks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The shards whose members are read from now on, as `index_of` comes to them."""
+    walked: list[bytes] = []
+    real = core.tar_samples
+
+    def walk(path: bytes) -> Any:
+        walked.append(path)
+        return real(path)
+
+    monkeypatch.setattr(core, "tar_samples", walk)
+    return walked
+
+
 def rows_of(path: Path) -> list[list[Row]]:
     with tarfile.open(path) as tar:
         return [[[m.name.partition(".")[2], m.offset_data, m.size, m.name] for m in tar]]
 
 
-def test_lists_of_wids(shard, tmp_path):
-    listed = {"wids_version": 1, "shardlist": [{"url": "shards/part-0.tar", "nsamples": 6}]}
+def test_lists_of_wids(shard: Path, tmp_path: Path) -> None:
+    listed: dict[str, Any] = {"wids_version": 1, "shardlist": [{"url": "shards/part-0.tar", "nsamples": 6}]}
     index = tmp_path / "shards.json"
 
     def read(**changes: object) -> TarShards:
@@ -142,7 +152,7 @@ def test_lists_of_wids(shard, tmp_path):
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_any_bytes_of_an_index_may_lie(shard, kind):
+def test_any_bytes_of_an_index_may_lie(shard: Path, kind: str) -> None:
     """Nothing but the right places of members comes of it, and no error; names may differ, as they are not all read."""
     own = index_of(str(shard), "")
     good = WRITERS[kind](shard, rows(shard)).read_bytes()
@@ -158,7 +168,7 @@ def test_any_bytes_of_an_index_may_lie(shard, kind):
         shard.with_name(shard.name + ".index.npz").unlink()
 
 
-def test_a_database_with_an_endless_view_is_passed_over(shard):
+def test_a_database_with_an_endless_view_is_passed_over(shard: Path) -> None:
     index = energon(shard, rows(shard))
     base = sqlite3.connect(index)
     base.execute("ALTER TABLE sample_parts RENAME TO kept")

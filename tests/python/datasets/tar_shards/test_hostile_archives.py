@@ -8,6 +8,8 @@ import random
 import resource
 import tarfile
 from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -20,7 +22,11 @@ END = bytes(1024)
 
 
 def header(
-    name: str, size: int = 0, kind: bytes = tarfile.REGTYPE, form: int = tarfile.USTAR_FORMAT, **fields: str
+    name: str,
+    size: int = 0,
+    kind: bytes = tarfile.REGTYPE,
+    form: Literal[0, 1, 2] = tarfile.USTAR_FORMAT,
+    **fields: str,
 ) -> bytes:
     info = tarfile.TarInfo(name)
     info.size, info.type = size, kind
@@ -95,7 +101,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(tmp_path, name):
+def test_what_is_refused(tmp_path: Path, name: str) -> None:
     data, message = REFUSED[name]
     path = tmp_path / "bad.tar"
     path.write_bytes(data + END)
@@ -131,13 +137,13 @@ TAKEN: dict[str, tuple[bytes, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_what_is_taken(tmp_path, name):
+def test_what_is_taken(tmp_path: Path, name: str) -> None:
     data, keys = TAKEN[name]
     (tmp_path / "odd.tar").write_bytes(data + END)
     assert TarShards(tmp_path / "odd.tar", label=None).keys[:] == keys
 
 
-def test_names_of_any_bytes(tmp_path):
+def test_names_of_any_bytes(tmp_path: Path) -> None:
     names = [b"\xff\xfe.jpg", b"new\nline.jpg", "é\u202e.jpg".encode(), b" .jpg", b"%s{}.jpg"]
     (tmp_path / "n.tar").write_bytes(b"".join(odd(name) for name in names) + END)
     data = TarShards(tmp_path / "n.tar", label=None, transform=train(8))
@@ -150,7 +156,7 @@ def odd(name: bytes) -> bytes:
     return patched(header("a.jpg", 1), 0, name.ljust(100, b"\0")) + b"x" + bytes(511)
 
 
-def test_missing_members(tmp_path):
+def test_missing_members(tmp_path: Path) -> None:
     parts = {"a": ("jpg", "cls"), "b": ("cls",), "c": ("jpg",), "d": (), "e": ("cls", "jpg")}
     data = b"".join(member(f"{key}.{one}", b"7") for key, some in parts.items() for one in (*some, "txt"))
     (tmp_path / "m.tar").write_bytes(data + END)
@@ -162,7 +168,7 @@ def test_missing_members(tmp_path):
     assert kept.keys[:] == ["a", "e"] and [kept.target(i) for i in (0, 1)] == [7, 7]
 
 
-def test_a_bomb_of_pixels_in_a_shard_is_an_error_of_its_sample(tmp_path):
+def test_a_bomb_of_pixels_in_a_shard_is_an_error_of_its_sample(tmp_path: Path) -> None:
     import struct
     import zlib
 
@@ -181,7 +187,7 @@ def test_a_bomb_of_pixels_in_a_shard_is_an_error_of_its_sample(tmp_path):
     assert len(batch) == 3
 
 
-def test_every_cut_and_any_byte(tmp_path):
+def test_every_cut_and_any_byte(tmp_path: Path) -> None:
     """An error of the archive, or samples that are within it."""
     with tarfile.open(tmp_path / "whole.tar", "w", format=tarfile.PAX_FORMAT) as tar:
         for i in range(4):
@@ -190,7 +196,7 @@ def test_every_cut_and_any_byte(tmp_path):
             tar.addfile(info, io.BytesIO(bytes(300 * i)))
     whole, path = (tmp_path / "whole.tar").read_bytes(), tmp_path / "x.tar"
     draw = random.Random(0)
-    changes: list[Callable[[bytearray], bytes]] = [lambda data: data[: draw.randrange(len(data))]]
+    changes: list[Callable[[bytearray], bytes | bytearray]] = [lambda data: data[: draw.randrange(len(data))]]
     changes += [lambda data: data.replace(b"%d.jpg" % draw.randrange(4), draw.randbytes(5))]
     outcomes = set()
     for trial in range(300):

@@ -6,7 +6,9 @@ import io
 import pickle
 import shutil
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,8 +47,10 @@ def contents(data: TarShards) -> list[tuple]:
     return [(data.keys[i], data.read(i), data.target(i), data.location(i)) for i in range(len(data))]
 
 
-def test_what_is_kept_equals_what_was_joined(shards, tmp_path, monkeypatch):
-    options = {"label": ["cls", "txt", "__key__"], "transform": train(24)}
+def test_what_is_kept_equals_what_was_joined(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"label": ["cls", "txt", "__key__"], "transform": train(24)}
     expected = TarShards(shards, **options)
     assert len(folders(tmp_path)) == 1
     monkeypatch.setattr(tar_dataset, "joined", None)  # not called again
@@ -60,7 +64,7 @@ def test_what_is_kept_equals_what_was_joined(shards, tmp_path, monkeypatch):
     assert contents(pickle.loads(pickle.dumps(data))) == contents(expected)
 
 
-def test_other_wishes_are_other_samples(shards, tmp_path):
+def test_other_wishes_are_other_samples(shards: list[Path], tmp_path: Path) -> None:
     assert TarShards(shards)[3][1] == 3
     assert TarShards(shards[1:])[3][1] == 11
     assert TarShards(shards, label="txt")[3][1] == "text 3"
@@ -70,7 +74,7 @@ def test_other_wishes_are_other_samples(shards, tmp_path):
     assert len(folders(tmp_path)) == 3 and len(folders(tmp_path / "kept")) == 1
 
 
-def test_a_shard_that_changed_is_noticed(shards, tmp_path):
+def test_a_shard_that_changed_is_noticed(shards: list[Path], tmp_path: Path) -> None:
     TarShards(shards)
     with tarfile.open(shards[1], "w") as tar:
         for name in ("b.jpg", "b.cls"):
@@ -108,7 +112,7 @@ OF_OTHERS = {
 
 
 @pytest.mark.parametrize(("name", "change"), [*((f"0.offset: {k}", v) for k, v in LIES.items()), *OF_OTHERS.items()])
-def test_lies_are_noticed(shards, tmp_path, name, change):
+def test_lies_are_noticed(shards: list[Path], tmp_path: Path, name: str, change: Callable[..., Any]) -> None:
     expected = contents(TarShards(shards))
     (folder,) = folders(tmp_path)
     path = folder / f"{name.partition(':')[0].strip()}.npy"
@@ -119,7 +123,7 @@ def test_lies_are_noticed(shards, tmp_path, name, change):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY no array", bytes(300)])
-def test_damage_is_noticed(shards, tmp_path, content):
+def test_damage_is_noticed(shards: list[Path], tmp_path: Path, content: bytes | None) -> None:
     expected = contents(TarShards(shards))
     (folder,) = folders(tmp_path)
     for path in sorted(folder.iterdir()):
@@ -135,7 +139,9 @@ def test_damage_is_noticed(shards, tmp_path, content):
     assert contents(TarShards(shards)) == expected == contents(TarShards(shards))
 
 
-def test_few_samples_and_shards_without_an_end_are_not_kept(shards, tmp_path, monkeypatch):
+def test_few_samples_and_shards_without_an_end_are_not_kept(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = shards[2].read_bytes()
     shards[2].write_bytes(whole.rstrip(b"\0").ljust(-(-len(whole.rstrip(b"\0")) // 512) * 512, b"\0"))
     for _ in range(2):
@@ -147,7 +153,7 @@ def test_few_samples_and_shards_without_an_end_are_not_kept(shards, tmp_path, mo
     assert not folders(tmp_path)
 
 
-def test_samples_that_lack_a_field_are_left_out(shards, tmp_path):
+def test_samples_that_lack_a_field_are_left_out(shards: list[Path], tmp_path: Path) -> None:
     with tarfile.open(shards[0], "a") as tar:
         tar.addfile(tarfile.TarInfo("z.txt"))
     with pytest.raises(ValueError, match=r"0\.tar: 1 of 25 samples have no jpg or jpeg or png or webp, first 'z'"):

@@ -11,6 +11,7 @@ import tarfile
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def samples(path: Path, **options: object) -> list[tuple[str, bytes, int]]:
 EXPECTED = [("a/1", b"0", 1), ("a/2", b"2 ", 3)]
 
 
-def test_a_sidecar_is_written_and_read(tmp_path, monkeypatch):
+def test_a_sidecar_is_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "s.tar")
     assert samples(path) == EXPECTED
     assert sidecar(path).exists()
@@ -55,7 +56,7 @@ def test_a_sidecar_is_written_and_read(tmp_path, monkeypatch):
     assert samples(path) == EXPECTED
 
 
-def test_where_sidecars_lie(tmp_path):
+def test_where_sidecars_lie(tmp_path: Path) -> None:
     path = write(tmp_path / "s.tar")
     assert samples(path, index=False) == EXPECTED
     assert [one.name for one in tmp_path.iterdir()] == ["s.tar"]
@@ -65,7 +66,7 @@ def test_where_sidecars_lie(tmp_path):
     assert samples(path, index=tmp_path / "file") == EXPECTED  # as if it could not be written to
 
 
-def test_a_shard_that_was_replaced_is_indexed_again(tmp_path):
+def test_a_shard_that_was_replaced_is_indexed_again(tmp_path: Path) -> None:
     path = write(tmp_path / "s.tar")
     samples(path)
     write(path, ("b.jpg", "b.cls"))
@@ -97,7 +98,7 @@ KINDS = ("offsets", "beyond", "length", "names", "extension", "samples", "dtype"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sidecar_that_lies_is_made_again(tmp_path, kind):
+def test_a_sidecar_that_lies_is_made_again(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path / "s.tar", tuple(f"a/{i // 2}.{'cls' if i % 2 else 'jpg'}" for i in range(4)))
     good = samples(path)
     with np.load(sidecar(path)) as file:
@@ -110,7 +111,7 @@ def test_a_sidecar_that_lies_is_made_again(tmp_path, kind):
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\3\4 no zip", bytes(range(255, 155, -1))], ids=["empty", "cut", "noise"])
-def test_a_damaged_sidecar_is_made_again(tmp_path, content):
+def test_a_damaged_sidecar_is_made_again(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path / "s.tar")
     sidecar(path).write_bytes(content)
     assert samples(path) == EXPECTED == samples(path)
@@ -118,7 +119,7 @@ def test_a_damaged_sidecar_is_made_again(tmp_path, content):
 
 
 @pytest.mark.processes
-def test_processes_that_index_at_once(tmp_path):
+def test_processes_that_index_at_once(tmp_path: Path) -> None:
     path = write(tmp_path / "s.tar", tuple(f"{i // 2:05}.{'cls' if i % 2 else 'jpg'}" for i in range(4000)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12: a fork beside threads of earlier tests
@@ -146,13 +147,13 @@ def test_processes_that_index_at_once(tmp_path):
         (("../a.jpg",), "has '..' in its name"),
     ],
 )
-def test_names_that_are_refused(tmp_path, names, message):
+def test_names_that_are_refused(tmp_path: Path, names: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         TarShards(write(tmp_path / "bad.tar", names), label=None)
     assert "bad.tar: at byte" in str(caught.value)
 
 
-def test_archives_that_are_refused(tmp_path):
+def test_archives_that_are_refused(tmp_path: Path) -> None:
     whole = write(tmp_path / "s.tar", pad=600).read_bytes()
     for name, data, message in (
         ("cut.tar", whole[:1600], "truncated; copy or write it again"),
@@ -171,14 +172,14 @@ def test_archives_that_are_refused(tmp_path):
         TarShards(tmp_path)
 
 
-def test_a_shard_without_its_end_is_read_with_a_warning(tmp_path):
+def test_a_shard_without_its_end_is_read_with_a_warning(tmp_path: Path) -> None:
     path = write(tmp_path / "s.tar")
     path.write_bytes(path.read_bytes()[: 4 * 1024])
     with pytest.warns(UserWarning, match=r"1 of 1 shards have no end-of-archive marker, first .*s\.tar"):
         assert len(TarShards(path)) == 2
 
 
-def test_links_and_sparse_files(tmp_path):
+def test_links_and_sparse_files(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "l.tar", "w") as tar:
         for name, kind in (("a.jpg", tarfile.SYMTYPE), ("b.jpg", tarfile.LNKTYPE), ("c", tarfile.DIRTYPE)):
             info = tarfile.TarInfo(name)
@@ -196,18 +197,18 @@ def test_links_and_sparse_files(tmp_path):
 @given(st.text("ab./_", max_size=12))
 @example("a/.hidden")
 @example("a.b/.hidden")
-def test_names_are_split_as_webdataset_does(name):
+def test_names_are_split_as_webdataset_does(name: str) -> None:
     match = re.match(r"^((?:.*/|)[^.]+)[.]([^/]*)$", name)
     expected = (match[1], match[2]) if match else ("", "")
     assert tuple(map(os.fsdecode, core.split_tar_name(os.fsencode(name)))) == expected
 
 
-def test_shard_names(tmp_path, monkeypatch):
+def test_shard_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("t-00.tar", "t-01.tar", "v.tar", "odd{x.tar"):
         (tmp_path / name).touch()
 
-    def found(urls):
+    def found(urls: Any) -> list[str]:
         return [path.removeprefix(f"{tmp_path}/") for path in shard_paths(urls)]
 
     assert found("t-{00..02}.tar::v.tar") == ["t-00.tar", "t-01.tar", "t-02.tar", "v.tar"]
@@ -228,7 +229,7 @@ def test_shard_names(tmp_path, monkeypatch):
         found([])
 
 
-def test_an_index_is_small_and_typed(tmp_path):
+def test_an_index_is_small_and_typed(tmp_path: Path) -> None:
     index = index_of(str(write(tmp_path / "s.tar")), "")
     assert index.number.tolist() == [0, 1, 2, 3] and index.offset.tolist() == [512, 1536, 2560, 3584]
     assert index.sample.dtype == np.uint32 and index.key(1) == "a/2"

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ EACH = 10  # samples of a shard
 def members(long: bool = False) -> list[tuple[str, bytes]]:
     made = []
     for i, data in enumerate(pictures(COUNT)):
-        key = f"{'deep folder/' * 12}{'n' * 90 if long else ''}{i:04}" if long and i % 2 else f"a.b/{i:04}"
+        key = f"{'deep folder/' * 12}{'n' * 90}{i:04}" if long and i % 2 else f"a.b/{i:04}"
         made += [(f"{key}.cls", f"{i * 3}\n".encode()), (f"{key}.JPG" if i % 3 else f"{key}.png", data)]
         made += [(f"{key}.json", json.dumps({"number": i}).encode()), (f"{key}.txt", f"text é {i}".encode())]
     return made
@@ -36,7 +37,7 @@ def members(long: bool = False) -> list[tuple[str, bytes]]:
 
 def write(folder: Path, form: int = tarfile.USTAR_FORMAT, long: bool = False) -> list[Path]:
     """Shards of EACH samples."""
-    parts, paths = members(long), []
+    parts, paths = members(long), list[Path]()
     for begin in range(0, len(parts), 4 * EACH):
         paths.append(folder / f"part-{len(paths):03}.tar")
         with tarfile.open(paths[-1], "w", format=form) as tar:
@@ -57,8 +58,8 @@ def labels(batches: list) -> list:
 
 
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_batches_are_those_of_the_same_images_in_memory(shards, device):
-    options = {"batch_size": 5, "shuffle": True, "seed": 3, "num_workers": 2, "device": device}
+def test_batches_are_those_of_the_same_images_in_memory(shards: list[Path], device: str | None) -> None:
+    options: dict[str, Any] = {"batch_size": 5, "shuffle": True, "seed": 3, "num_workers": 2, "device": device}
     loader = DataLoader(TarShards(shards, transform=train(32)), **options)
     assert loader.native
     expected = list(loader.reference())
@@ -71,14 +72,14 @@ def test_batches_are_those_of_the_same_images_in_memory(shards, device):
 
 
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_every_format_of_pythons_tarfile(tmp_path, form):
+def test_every_format_of_pythons_tarfile(tmp_path: Path, form: int) -> None:
     shards = TarShards(write(tmp_path, form, long=form != tarfile.USTAR_FORMAT))
     assert [shards.read(i) for i in range(COUNT)] == list(pictures(COUNT))
     assert max(map(len, shards.keys)) == (8 if form == tarfile.USTAR_FORMAT else 238)
 
 
 @pytest.mark.parametrize("form", ["ustar", "gnu", "pax", "v7", "oldgnu"])
-def test_every_format_of_gnu_tar(tmp_path, form):
+def test_every_format_of_gnu_tar(tmp_path: Path, form: str) -> None:
     if shutil.which("tar") is None:
         pytest.skip("there is no tar program")
     (tmp_path / "files").mkdir()
@@ -96,7 +97,7 @@ def test_every_format_of_gnu_tar(tmp_path, form):
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # its files
-def test_samples_are_those_of_webdataset(shards):
+def test_samples_are_those_of_webdataset(shards: list[Path]) -> None:
     webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
     pattern = str(shards[0].parent / "part-{000..002}.tar")
     theirs = list(webdataset.WebDataset(pattern, shardshuffle=False, empty_check=False))
@@ -113,7 +114,7 @@ def test_samples_are_those_of_webdataset(shards):
         }
 
 
-def test_shards_of_webdatasets_writer(tmp_path):
+def test_shards_of_webdatasets_writer(tmp_path: Path) -> None:
     webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
     with webdataset.TarWriter(str(tmp_path / "w.tar")) as writer:
         for i, data in enumerate(pictures(COUNT)):
@@ -122,8 +123,8 @@ def test_shards_of_webdatasets_writer(tmp_path):
     assert assert_same(loader, list(DataLoader(blobs(COUNT), 6, num_workers=1, seed=1))) == 4
 
 
-def test_labels(shards):
-    def batch(label, **options):
+def test_labels(shards: list[Path]) -> None:
+    def batch(label: Any, **options: Any) -> Any:
         return next(iter(DataLoader(TarShards(shards, label=label, transform=train(8), **options), 3, num_workers=1)))
 
     assert isinstance(batch(None), torch.Tensor)
@@ -136,7 +137,7 @@ def test_labels(shards):
     assert TarShards(shards)[1][1] == 3 and type(TarShards(shards)[1][1]) is int
 
 
-def test_the_first_extension_of_the_list_is_taken(tmp_path):
+def test_the_first_extension_of_the_list_is_taken(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "two.tar", "w") as tar:
         for name in ("a.png", "a.jpg", "b.jpg"):
             tar.addfile(_info(name, len(name)), io.BytesIO(name.encode()))
@@ -152,7 +153,7 @@ def _info(name: str, size: int) -> tarfile.TarInfo:
     return info
 
 
-def test_ranks_and_state_reach_every_sample_once(shards):
+def test_ranks_and_state_reach_every_sample_once(shards: list[Path]) -> None:
     data = TarShards(shards[:1], transform=train(8))  # one shard, four ranks
     seen = [
         value
@@ -171,7 +172,7 @@ def test_ranks_and_state_reach_every_sample_once(shards):
     assert len(whole) == 5 and assert_same(resumed, rest) == 4
 
 
-def test_incomplete_samples(shards):
+def test_incomplete_samples(shards: list[Path]) -> None:
     with pytest.raises(ValueError, match=r"part-000\.tar: 24 of 24 samples have no cls2, first 'a\.b/0000'"):
         TarShards(shards, label="cls2")
     with pytest.raises(ValueError, match="no complete sample in 3 shards"):
@@ -179,7 +180,7 @@ def test_incomplete_samples(shards):
     assert len(TarShards(shards, image="png", missing="skip")) == COUNT // 3
 
 
-def test_nothing_is_unpickled_unasked(tmp_path):
+def test_nothing_is_unpickled_unasked(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "p.tar", "w") as tar:
         for name, data in (("a.jpg", b"x"), ("a.pyd", pickle.dumps([1]))):
             tar.addfile(_info(name, len(data)), io.BytesIO(data))
@@ -188,7 +189,7 @@ def test_nothing_is_unpickled_unasked(tmp_path):
     assert TarShards(tmp_path / "p.tar", label="pyd", allow_pickle=True).target(0) == [1]
 
 
-def test_a_label_that_is_no_number_is_named(tmp_path):
+def test_a_label_that_is_no_number_is_named(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "n.tar", "w") as tar:
         for name, data in (("a.jpg", pictures()[0]), ("a.cls", b"+1"), ("b.jpg", pictures()[1]), ("b.cls", b"cat")):
             tar.addfile(_info(name, len(data)), io.BytesIO(data))
@@ -198,7 +199,7 @@ def test_a_label_that_is_no_number_is_named(tmp_path):
         shards.target(1)
 
 
-def test_a_copy_in_another_process_is_the_same(shards):
+def test_a_copy_in_another_process_is_the_same(shards: list[Path]) -> None:
     data = TarShards(shards, label=["cls", "txt"])
     copy = pickle.loads(pickle.dumps(data))
     assert copy.fingerprint() == data.fingerprint()
@@ -206,14 +207,14 @@ def test_a_copy_in_another_process_is_the_same(shards):
     assert isinstance(copy, Ranges) and np.array_equal(copy.offsets, data.offsets)
 
 
-def test_a_broken_image_is_named_with_its_shard(tmp_path):
+def test_a_broken_image_is_named_with_its_shard(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "b.tar", "w") as tar:
         tar.addfile(_info("x/a.jpg", 9), io.BytesIO(b"not image"))
     with pytest.raises(Exception, match=r"b\.tar:x/a\.jpg\)"):
         list(DataLoader(TarShards(tmp_path / "b.tar", label=None, transform=train(8)), 1, num_workers=1))
 
 
-def test_images_and_masks_of_one_sample(tmp_path):
+def test_images_and_masks_of_one_sample(tmp_path: Path) -> None:
     image, mask = io.BytesIO(), io.BytesIO()
     Image.new("RGB", (8, 8), (9, 9, 9)).save(image, "PNG")
     Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(mask, "PNG")

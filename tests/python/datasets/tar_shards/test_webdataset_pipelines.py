@@ -49,7 +49,7 @@ def seeded(loader: Iterable[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.processes)])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_batches_are_those_of_torchs_loader(pattern, workers, shuffle):
+def test_batches_are_those_of_torchs_loader(pattern: str, workers: int, shuffle: bool) -> None:
     options: dict[str, Any] = {"batch_size": 5, "num_workers": workers}
     if workers:
         options["multiprocessing_context"] = "fork"  # the lambda cannot be sent
@@ -60,7 +60,7 @@ def test_batches_are_those_of_torchs_loader(pattern, workers, shuffle):
     assert "headrace.TarShards(urls) reads the same shards natively" in str(loader.explain())
 
 
-def test_the_replacement_reads_the_same_samples(pattern):
+def test_the_replacement_reads_the_same_samples(pattern: str) -> None:
     theirs = {
         int(label): image for image, label in webdataset.WebDataset(pattern, shardshuffle=False).to_tuple("jpg", "cls")
     }
@@ -68,7 +68,7 @@ def test_the_replacement_reads_the_same_samples(pattern):
     assert {data.target(i) // 2: data.read(i) for i in range(COUNT)} == theirs
 
 
-def test_stages_of_webdataset_over_the_native_loader(pattern):
+def test_stages_of_webdataset_over_the_native_loader(pattern: str) -> None:
     """What WebLoader does with torch's loader: `wds.WebLoader(dataset, ...).unbatched().shuffle(...).batched(...)`."""
     loader = DataLoader(TarShards(pattern, transform=train(24)), 5, num_workers=1, seed=2, shuffle=True)
     expected = torch.cat([images for images, _ in loader])

@@ -38,7 +38,7 @@ def expected(shards: list[list[str]], buffer: int, seed: int, epoch: int) -> lis
     generator = torch.Generator().manual_seed(key)
     coming = [one for shard in torch.randperm(len(shards), generator=generator).tolist() for one in shards[shard]]
     held: list[str] = []
-    order = []
+    order: list[str] = []
     while coming or held:
         while coming and len(held) < min(buffer, 100 + len(order)):
             held.append(coming.pop(0))
@@ -69,6 +69,6 @@ def loader(dataset: TarStream, workers: int = 2, **options: Any) -> headrace.Dat
     return made
 
 
-def keys(batches: Any) -> list[str]:
+def keys(batches: Any) -> list[Any]:
     """The labels of batches of a stream with ``label="__key__"``."""
     return [key for _, labels in batches for key in labels]

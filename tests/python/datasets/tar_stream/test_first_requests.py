@@ -81,7 +81,7 @@ def test_the_first_batch_waits_for_no_other(folder: Path, workers: int) -> None:
 def test_all_batches_are_begun_ahead_after_the_first_ones(folder: Path) -> None:
     with ObjectServer(folder) as server:
         made = loader(stream(server, PATTERN, label="__key__"), 2, prefetch_factor=4)
-        batches = iter(made)
+        batches: Any = iter(made)
         for taken in range(1, 9):
             next(batches)
             begun = len(batches._line._line)  # the one handed out leaves it with the next call

@@ -44,9 +44,9 @@ def pictures_of(server: ObjectServer, **options: Any) -> Any:
 
 
 def test_the_native_reader_has_them(folder: Path, server: ObjectServer) -> None:
-    made = loader(stream(server, PATTERN, label="__key__", shuffle=True, buffer=20))
-    assert keys(made) == expected(keys_of(folder), 20, 0, 0)
-    counts = made.dataset.source.files.fetcher._plain.counts()
+    one = stream(server, PATTERN, label="__key__", shuffle=True, buffer=20)
+    assert keys(loader(one)) == expected(keys_of(folder), 20, 0, 0)
+    counts = one.source.files.fetcher._plain.counts()
     assert counts["requests"] > 5 * SHARDS
     assert counts["bytes"] > 0.7 * sum(path.stat().st_size for path in folder.glob("*.tar"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -33,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=["in order", "shards", "small buffer", "large buffer", "several turns", "counts"],
 )
-def test_it_continues_at_every_batch(folder: Path, options: dict[str, object]) -> None:
+def test_it_continues_at_every_batch(folder: Path, options: dict[str, Any]) -> None:
     with ObjectServer(folder) as server:
         one = stream(server, label="__key__", **options)
         made = loader(one)
@@ -74,7 +75,8 @@ def test_ranks_have_states_of_their_own(folder: Path) -> None:
                 with pytest.raises(ValueError, match=f"rank {rank} of 2"):
                     loader(one, **other).load_state_dict(state)
         for changed in ({"shuffle": False}, {"buffer": 5}, {"length": 48}, {"label": "cls"}):
-            different = stream(server, **{"label": "__key__", "shuffle": True, "length": [EACH] * SHARDS} | changed)
+            options: dict[str, Any] = {"label": "__key__", "shuffle": True, "length": [EACH] * SHARDS} | changed
+            different = stream(server, **options)
             with pytest.raises(ValueError, match="the state does not fit"):
                 loader(different, rank=1, world_size=2).load_state_dict(state)
 

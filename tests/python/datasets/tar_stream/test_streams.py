@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sized
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -91,7 +92,7 @@ def test_without_a_seed_torch_draws_it(folder: Path) -> None:
         assert orders[0][0] != orders[0][1]
         state = torch.get_rng_state()
         keys(loader(stream(server, label="__key__"), seed=None))
-        plain_loader = torch.utils.data.DataLoader(range(4))  # type: ignore[arg-type]
+        plain_loader: Any = torch.utils.data.DataLoader(range(4))  # type: ignore[arg-type]
         after = torch.get_rng_state()
         torch.set_rng_state(state)
         list(plain_loader)
@@ -105,10 +106,11 @@ def test_length(folder: Path) -> None:
             with pytest.raises(TypeError):
                 len(one)  # type: ignore[arg-type]
         for length, batches in ((20, 3), ([EACH] * SHARDS, 6), (100, 13)):
-            made = loader(stream(server, label="__key__", shuffle=True, length=length))
-            found = list(made)
-            assert len(made) == len(iter(made)) == len(found) == batches
-            assert len(keys(found)) == (length if isinstance(length, int) else EACH * SHARDS) == len(made.dataset)
+            one = stream(server, label="__key__", shuffle=True, length=length)
+            made = loader(one)
+            found, iterator = list(made), cast(Sized, iter(made))
+            assert len(made) == len(iterator) == len(found) == batches
+            assert len(keys(found)) == (length if isinstance(length, int) else EACH * SHARDS) == len(one)
         assert set(keys(found)) == {key for shard in keys_of(folder) for key in shard}  # 100 of 48: each twice or more
         assert len(loader(stream(server, length=20), drop_last=True)) == 2
         assert len(loader(stream(server, length=20), batch_size=None)) == 20
@@ -166,7 +168,7 @@ def test_arguments(folder: Path) -> None:
         ({"mode": "X"}, "mode must be"),
     ):
         with pytest.raises(ValueError, match=said):
-            TarStream(url, **options)  # type: ignore[arg-type]
+            TarStream(url, **options)
     one = TarStream(url, transform=plain())
     with pytest.raises(ValueError, match="a stream has not read yet"):
         headrace.DataLoader(one, 8, on_error="replace")

@@ -15,7 +15,7 @@ from headrace._engine.counters.percentiles import BOUNDS, Durations, percentile
 from headrace._engine.counters.thread_times import NEVER, Scheduled, of_processes, of_threads
 
 
-def test_percentiles_are_within_12_percent():
+def test_percentiles_are_within_12_percent() -> None:
     counted = Durations()
     for ns in range(1_000, 101_000, 10):
         counted.add(ns)
@@ -24,7 +24,7 @@ def test_percentiles_are_within_12_percent():
     assert percentile([], 0.5) == percentile(Durations().counts, 0.5) == 0.0
 
 
-def test_the_buckets_are_those_of_the_native_threads():
+def test_the_buckets_are_those_of_the_native_threads() -> None:
     assert sorted(set(BOUNDS)) == BOUNDS and BOUNDS[:9] == list(range(9))
     counted = Durations()
     for ns in (-5, 0, 7, BOUNDS[40], BOUNDS[40] - 1, 2**60):
@@ -32,7 +32,7 @@ def test_the_buckets_are_those_of_the_native_threads():
     assert [number for number, count in enumerate(counted.counts) if count] == [0, 7, 39, 40, len(BOUNDS) - 1]
 
 
-def test_counters_add_up_and_subtract():
+def test_counters_add_up_and_subtract() -> None:
     one = Counters({"read": (2, 10), "idle": (1, 5)}, {"read": np.array([1, 1])}, 7, (11,), (12,))
     two = summed([one, Counters({"read": (3, 20)}, {"read": np.array([0, 3])}, 1, (13,))])
     assert two.stages == {"read": (5, 30), "idle": (1, 5)} and two.bytes_read == 8
@@ -43,7 +43,7 @@ def test_counters_add_up_and_subtract():
     assert summed([]).stages == {}
 
 
-def test_the_kernel_tells_how_long_a_thread_ran():
+def test_the_kernel_tells_how_long_a_thread_ran() -> None:
     before, began = of_threads([threading.get_native_id()]), time.thread_time_ns()
     while time.thread_time_ns() - began < 20_000_000:
         pass
@@ -64,9 +64,14 @@ def run(pace: Pace, batches: int, ms: float, *, steady: bool = True) -> int:
     return now
 
 
-def test_an_epoch_of_any_length_has_few_marks():
-    looked = []
-    pace = Pace(lambda: looked.append(1) or Seen())
+def test_an_epoch_of_any_length_has_few_marks() -> None:
+    looked: list[Seen] = []
+
+    def look() -> Seen:
+        looked.append(Seen())
+        return looked[-1]
+
+    pace = Pace(look)
     run(pace, 100_000, 2.0)
     assert 16 <= len(pace.marks) <= 32 and len(looked) < 400
     assert pace.marks[0].batches == 1 and pace.batches == 100_000 == sum(pace.waits.counts)
@@ -77,7 +82,7 @@ def test_an_epoch_of_any_length_has_few_marks():
     assert pace.stepped_ns == 99_999 * 1_000_000 and pace.waited_ns == 100_000 * 1_000_000
 
 
-def test_marks_are_ten_milliseconds_and_two_batches_apart_and_end_with_the_supply():
+def test_marks_are_ten_milliseconds_and_two_batches_apart_and_end_with_the_supply() -> None:
     pace = Pace(Seen)
     run(pace, 21, 1.0)
     assert [one.batches for one in pace.marks] == [1, 11, 21]
@@ -91,7 +96,7 @@ def test_marks_are_ten_milliseconds_and_two_batches_apart_and_end_with_the_suppl
     assert len(slow.marks) == 3 and slow.batches == 13
 
 
-def test_time_is_counted_by_part_in_any_thread_and_a_pace_can_be_copied():
+def test_time_is_counted_by_part_in_any_thread_and_a_pace_can_be_copied() -> None:
     pace = Pace(Seen)
 
     def spend() -> None:

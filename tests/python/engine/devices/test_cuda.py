@@ -47,7 +47,7 @@ def needs_decoder(decoder: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def files(request) -> list[Path]:
+def files(request: pytest.FixtureRequest) -> list[Path]:
     try:
         folder = request.getfixturevalue("imagenet_dev")
     except pytest.skip.Exception:
@@ -62,11 +62,11 @@ def dataset(files: list[Path], transform: Any) -> ImageFiles:
 # ---- the oracle's bytes ----------------------------------------------------------------------------------------------
 
 
-def test_the_native_path_is_taken():
-    assert on_gpu(blobs())._own.destination.way == "fused", on_gpu(blobs()).explain()
+def test_the_native_path_is_taken() -> None:
+    assert on_gpu(blobs()).destination.way == "fused", on_gpu(blobs()).explain()
 
 
-def test_hard_files(hard_dev):
+def test_hard_files(hard_dev: Path) -> None:
     from support import hard_files, judge
 
     good = [path for path in judge(hard_files(hard_dev))[0] if path.stat().st_size < 300_000]
@@ -76,7 +76,7 @@ def test_hard_files(hard_dev):
 
 
 @pytest.mark.parametrize("decoder", ["hardware", "cuda"])
-def test_gpu_decoders_are_near(files, decoder):
+def test_gpu_decoders_are_near(files: list[Path], decoder: str) -> None:
     needs_decoder(decoder)
     recipe = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *BYTES])
     ours = on_gpu(dataset(files, recipe), decoder=decoder)
@@ -85,6 +85,7 @@ def test_gpu_decoders_are_near(files, decoder):
     for (a, _), (b, _) in zip(to_cpu(ours), exact, strict=True):
         off = (a.int() - b.int()).abs()
         greatest, total, count = max(greatest, int(off.max())), total + float(off.sum()), count + off.numel()
+    assert ours._engine is not None
     stages = {stage: items for stage, items, _ in ours._engine.stages()}
     assert stages["device decode"] > 0 and stages["refused"] == 0
     assert greatest <= GREATEST and total / count <= MEAN_BOUND, (greatest, total / count)
@@ -94,7 +95,7 @@ def test_gpu_decoders_are_near(files, decoder):
 
 
 @pytest.mark.parametrize("decoder", ["hardware", "cuda"])
-def test_a_corrupt_file_costs_only_itself(decoder):
+def test_a_corrupt_file_costs_only_itself(decoder: str) -> None:
     needs_decoder(decoder)
     data = list(pictures(24))
     data[4] = data[4][: len(data[4]) // 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,14 +20,14 @@ from support import WATCHDOG_S, blobs, hard_files
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_no_gpu_is_one_sentence():
+def test_no_gpu_is_one_sentence() -> None:
     with pytest.raises(RuntimeError, match=r"device='cuda': .*; .*, or leave device out"):
         DataLoader(blobs(), device="cuda")
     with pytest.raises(RuntimeError, match=r"device='cuda:3'"):
         DataLoader(blobs(), device=torch.device("cuda", 3))
 
 
-def test_wrong_devices_and_decoders():
+def test_wrong_devices_and_decoders() -> None:
     with pytest.raises(ValueError, match="device must be"):
         DataLoader(blobs(), device="gpu")
     with pytest.raises(ValueError, match="device must be"):
@@ -55,7 +56,7 @@ class _Module:
         return f"nvJPEG of {index}"
 
 
-def test_the_way_to_a_gpu(monkeypatch):
+def test_the_way_to_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_cuda(monkeypatch, (None, "headrace's module _gpu does not load (no such file)"))
     assert destinations.resolve("cuda", "auto").way == "copy"
     assert "no such file" in destinations.resolve("cuda", "auto").why
@@ -85,7 +86,7 @@ def test_the_way_to_a_gpu(monkeypatch):
 
 
 @pytest.mark.processes
-def test_who_has_no_gpu_pays_nothing():
+def test_who_has_no_gpu_pays_nothing() -> None:
     code = (
         "import sys, torch; from headrace import DataLoader, EncodedImages; "
         "assert 'headrace._gpu' not in sys.modules; print(torch.cuda.is_initialized())"
@@ -94,7 +95,7 @@ def test_who_has_no_gpu_pays_nothing():
     assert done.stdout.strip() == "False"
 
 
-def test_routes_of_hard_files(hard_dev):
+def test_routes_of_hard_files(hard_dev: Path) -> None:
     """Each file is routed to the JPEG engines or has a reason why not; the routed files are baseline."""
     module, _ = destinations.native()
     reasons: dict[str | None, int] = {}
@@ -111,7 +112,7 @@ def test_routes_of_hard_files(hard_dev):
     assert reasons[None] > 0 and reasons["progressive"] > 0 and len(reasons) > 5
 
 
-def test_where_nvjpeg_is_looked_for(monkeypatch, tmp_path):
+def test_where_nvjpeg_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for place in ("nvidia/nvjpeg/lib/libnvjpeg.so.12", "nvidia/cu13/lib/libnvjpeg.so.13"):
         (tmp_path / place).parent.mkdir(parents=True)
         (tmp_path / place).touch()
@@ -126,7 +127,7 @@ def test_where_nvjpeg_is_looked_for(monkeypatch, tmp_path):
     assert destinations.nvjpeg_candidates() == ["/my/libnvjpeg.so"]
 
 
-def test_pinning_what_is_on_a_device_is_warned_of():
+def test_pinning_what_is_on_a_device_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="pin_memory has no effect: batches are on cpu"):
         DataLoader(blobs(), device="emulated", pin_memory=True)
 
@@ -134,7 +135,9 @@ def test_pinning_what_is_on_a_device_is_warned_of():
 @pytest.mark.parametrize(
     "usable, wanted, threads", [(16, 16, 14), (16, 8, 8), (4, 4, 2), (2, 2, 1), (1, 4, 1), (8, 0, 0)]
 )
-def test_threads_that_share_files_with_the_engines_leave_them_cores(monkeypatch, usable, wanted, threads):
+def test_threads_that_share_files_with_the_engines_leave_them_cores(
+    monkeypatch: pytest.MonkeyPatch, usable: int, wanted: int, threads: int
+) -> None:
     monkeypatch.setattr(device_engine, "usable_cores", lambda: usable)
     gpu = Destination(torch.device("cuda", 0), "fused", "cuda", "hardware", shared=True)
     assert device_engine.decoding_threads(gpu, wanted) == threads

@@ -29,14 +29,14 @@ def emulated(dataset: Any, **arguments: Any) -> DataLoader:
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
-def test_a_decoder_of_the_device(deterministic):
+def test_a_decoder_of_the_device(deterministic: bool) -> None:
     data = blobs(transform=train(32))
     ours = emulated(data, batch_size=5, decoder="hardware", deterministic=deterministic)
     assert_same(ours, DataLoader(data, 5, seed=3))
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_damaged_file_costs_only_itself_on_the_devices_decoder(num_workers):
+def test_a_damaged_file_costs_only_itself_on_the_devices_decoder(num_workers: int) -> None:
     data = list(pictures(24))
     damaged = bytearray(data[8])
     damaged[len(damaged) // 2 : len(damaged) // 2 + 60] = bytes(60)
@@ -47,14 +47,14 @@ def test_a_damaged_file_costs_only_itself_on_the_devices_decoder(num_workers):
         assert_same(ours, list(DataLoader(broken, 6, seed=3)))  # Pillow conceals the damage, and so does headrace
 
 
-def test_explain_names_the_device():
+def test_explain_names_the_device() -> None:
     text = str(emulated(blobs(transform=train(32))).explain())
     assert "emulated by threads of this machine" in text
     assert "the device's kernel" in text
     assert "device " not in str(DataLoader(blobs(transform=train(32))).explain())
 
 
-def test_grey_levels_are_those_behind_the_elements():
+def test_grey_levels_are_those_behind_the_elements() -> None:
     bytes_ = torch.randint(0, 256, (2, 3, 8, 8), dtype=torch.uint8)
     other = bytes_.clone()
     other[1, 2, 3, 4] = (int(other[1, 2, 3, 4]) + 100) % 256
@@ -78,7 +78,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, lut: torch.Tensor, levels: int) -> No
     monkeypatch.setattr(verification, "moved", spoilt)
 
 
-def test_verify_bounds_what_nvjpeg_may_be_off_by(monkeypatch):
+def test_verify_bounds_what_nvjpeg_may_be_off_by(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = emulated(blobs(transform=train(32)), batch_size=6, decoder="hardware")
     assert loader.verify(2).greatest == 0
     spoil(monkeypatch, loader.recipe().lut, 4)
@@ -115,14 +115,14 @@ for _ in iterator:
 @pytest.mark.processes
 @pytest.mark.parametrize("decoder", ["cpu", "hardware"])
 @pytest.mark.parametrize("rest", ["", FORK], ids=["exit with a live iterator", "fork with a live iterator"])
-def test_ends_of_processes(decoder, rest):
+def test_ends_of_processes(decoder: str, rest: str) -> None:
     # Python 3.12 warns of a fork with live threads, which is intended here.
     assert output_of(PRELUDE.format(decoder=decoder) + rest, "-W", "ignore::DeprecationWarning") == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["cpu", "hardware"])
-def test_loaders_leave_nothing_behind(decoder):
+def test_loaders_leave_nothing_behind(decoder: str) -> None:
     data = blobs(transform=train(32))
     before = threads_without_ours()
     for i in range(30):

@@ -43,7 +43,7 @@ def run(module: str, out: Path, *options: str, **environment: str) -> dict[str, 
 
 
 @pytest.mark.skipif(not DOUBLE.exists(), reason=f"no {DOUBLE}: `make test-cpp` builds it")
-def test_the_questions_are_answered(tmp_path):
+def test_the_questions_are_answered(tmp_path: Path) -> None:
     options = ["--device", "cpu", "--seconds", "0.1", "--batches", "2"]
     answers = run("bench.gpu.questions", tmp_path / "answers.json", *options, HEADRACE_NVJPEG=str(DOUBLE))
     assert answers["1 present"]["nvjpeg"] == "13.3.2" and answers["1 present"]["engines"] == 7
@@ -64,7 +64,7 @@ def test_the_questions_are_answered(tmp_path):
     assert reached["nvJPEG's samples off libjpeg's"] and reached["damaged files that hang or end a decoder"]
 
 
-def test_loaders_are_timed_in_turns(tmp_path):
+def test_loaders_are_timed_in_turns(tmp_path: Path) -> None:
     options = ["--device", "emulated", "--batch", "4", "--files", "16", "--seconds", "0.2", "--rounds", "2"]
     only = ["headrace, auto", "headrace, cpu (exact)"]
     figures = run("bench.gpu.loaders", tmp_path / "loaders.json", *options, "--only", *only)
@@ -72,7 +72,7 @@ def test_loaders_are_timed_in_turns(tmp_path):
     assert all(one["images_per_s"] > 0 for row in figures["rounds"] for one in row.values())
 
 
-def test_a_training_step_is_fed(tmp_path):
+def test_a_training_step_is_fed(tmp_path: Path) -> None:
     options = ["--device", "emulated", "--model", "tiny", "--batch", "4", "--files", "16", "--seconds", "0.2"]
     only = ["headrace, cpu (exact)"]
     figures = run("bench.gpu.training", tmp_path / "training.json", *options, "--rounds", "1", "--only", *only)
@@ -81,7 +81,7 @@ def test_a_training_step_is_fed(tmp_path):
     assert 0 < row[only[0]]["starved"] < 1 and row[only[0]]["of_resident"] > 0
 
 
-def test_parts_are_limited_in_time_and_leave_what_they_said(tmp_path):
+def test_parts_are_limited_in_time_and_leave_what_they_said(tmp_path: Path) -> None:
     slow = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
     ended = check.call("slow", check.Part([sys.executable, "-c", slow], 2), None, tmp_path)
     assert ended["status"] == check.TOO_LONG and ended["seconds"] < 30
@@ -97,11 +97,11 @@ def test_parts_are_limited_in_time_and_leave_what_they_said(tmp_path):
     assert check.failures({"slow": ended, "none": missing, "kept": made}) == ["slow", "kept"]
 
 
-def test_the_parts_of_a_run_end_within_ten_minutes():
+def test_the_parts_of_a_run_end_within_ten_minutes() -> None:
     assert all(sum(part.limit for part in run.values()) <= 600 for run in check.RUNS.values())
 
 
-def test_the_tests_that_are_run_exist():
+def test_the_tests_that_are_run_exist() -> None:
     commands = [part.command for run in check.RUNS.values() for part in run.values()]
     named = {word for command in commands for word in command if word.startswith("tests/")}
     assert "tests/python/engine/devices/test_cuda.py" in named
@@ -118,7 +118,7 @@ def met(parts: verdicts.Parts) -> set[str]:
     return {one.bar.what for one in verdicts.judge(parts) if one.met}
 
 
-def test_bars_are_reached_by_figures_alone():
+def test_bars_are_reached_by_figures_alone() -> None:
     bare, routing = 'decoder="hardware" over nvjpegDecodeBatched alone', 'decoder="auto" over hardware and cpu, added'
     assert met({}) == set()
     assert met(parts(hardware=91, bare=100)) == {bare}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,14 +55,14 @@ def record() -> Record:
 
 
 @pytest.fixture(autouse=True)
-def _double(monkeypatch):
+def _double(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("HEADRACE_NVJPEG_DOUBLE", str(DOUBLE))
     yield
     behave()
 
 
 @pytest.mark.parametrize(("decoder", "lanes"), [("hardware", 2), ("cuda", 4)])
-def test_epochs_are_the_oracles(decoder, lanes):
+def test_epochs_are_the_oracles(decoder: str, lanes: int) -> None:
     data = blobs(transform=train(48))
     before = record()
     loader = DataLoader(
@@ -84,7 +85,7 @@ def test_epochs_are_the_oracles(decoder, lanes):
     assert eventually(lambda: (record().handles, record().states) == (before.handles, before.states), seconds=60)
 
 
-def test_a_decoder_that_refuses_everything_is_told_of_once():
+def test_a_decoder_that_refuses_everything_is_told_of_once() -> None:
     data = blobs(160, train(48))
     loader = DataLoader(data, 8, seed=3, num_workers=2, device="emulated", decoder="hardware", deterministic=True)
     expected = list(loader.reference())
@@ -95,7 +96,7 @@ def test_a_decoder_that_refuses_everything_is_told_of_once():
     assert len(told) == 1
 
 
-def test_a_double_that_is_not_there(monkeypatch):
+def test_a_double_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_NVJPEG_DOUBLE", "/nonexistent/libnvjpeg.so")
     loader = DataLoader(blobs(transform=train(32)), 4, device="emulated", decoder="hardware")
     with pytest.raises(RuntimeError, match=r"/nonexistent/libnvjpeg\.so"):
@@ -121,5 +122,5 @@ for _ in iterator:
 
 
 @pytest.mark.parametrize("rest", ["", FORK], ids=["exit with a live iterator", "fork with a live iterator"])
-def test_ends_of_processes(rest):
+def test_ends_of_processes(rest: str) -> None:
     assert output_of(LIVE + rest, "-W", "ignore::DeprecationWarning") == ""  # about a fork with live threads

@@ -121,7 +121,7 @@ def test_the_number_is_an_int_and_what_was_given_is_kept() -> None:
 def test_a_prefetch_that_is_given_stays() -> None:
     loader = DataLoader(blobs(8), 2, num_workers=AutoWorkers(cores=3), prefetch_factor=5)
     assert (loader.num_workers, loader.prefetch_factor) == (3, 5)
-    assert loader._active_tuner.fixed_depth
+    assert loader._active_tuner is not None and loader._active_tuner.fixed_depth
     with pytest.raises(ValueError, match="num_workers must be a number, 'auto'"):
         DataLoader(blobs(8), num_workers="most")
 
@@ -129,6 +129,7 @@ def test_a_prefetch_that_is_given_stays() -> None:
 @pytest.mark.parametrize("copied", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_a_copy_chooses_for_itself(copied: Any) -> None:
     loader = DataLoader(blobs(20), 2, num_workers=AutoWorkers(cores=2), seed=1)
+    assert loader._active_tuner is not None
     loader._active_tuner.choose(Choice(4, 3))
     other = copied(loader)
     assert (other.num_workers, other.prefetch_factor) == (4, 3)
@@ -171,7 +172,8 @@ def test_torchs_workers_change_between_epochs_and_samples_do_not(monkeypatch: py
     for expected in (1, 3):
         assert batches_of(loader) == batches_of(fixed)
         assert loader.num_workers == expected
-    assert loader.stats().tuned.threads == 3
+    tuned = loader.stats().tuned
+    assert tuned is not None and tuned.threads == 3
 
 
 @pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
@@ -236,7 +238,7 @@ def test_the_reports_say_what_was_chosen_and_why(tmp_path: Path) -> None:
     for _ in loader:
         pass
     tuned = loader.stats().tuned
-    assert tuned.threads == loader.num_workers
+    assert tuned is not None and tuned.threads == loader.num_workers
     assert tuned.first == (2, 2)
     text = str(loader.stats())
     assert "num_workers='auto': " in text
@@ -331,6 +333,6 @@ def test_of_two_iterators_the_newer_one_tunes_and_both_deliver(restless: list[Ch
     expected = [list(DataLoader(blobs(96), 3, seed=3))]
     first, second = iter(loader), iter(loader)
     pairs = list(zip(first, second, strict=True))
-    assert loader._active_tuner.epoch is second._tuning._token  # type: ignore[attr-defined]
+    assert loader._active_tuner is not None and loader._active_tuner.epoch is second._tuning._token  # type: ignore[attr-defined]
     assert_same([one for one, _ in pairs], expected[0])
     assert len(restless) > 10

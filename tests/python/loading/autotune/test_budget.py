@@ -124,4 +124,4 @@ def test_the_argument() -> None:
             AutoWorkers(**wrong)
     for odd in ({"cores": True}, {"memory": 1.5}, {"cores": "2"}):
         with pytest.raises(TypeError, match=r"AutoWorkers: \w+ must be a number"):
-            AutoWorkers(**odd)  # type: ignore[arg-type]
+            AutoWorkers(**odd)

@@ -73,13 +73,13 @@ CONSUMING = Load(TWO, 100, 0.030, 0.0299, 0.0001, {}, cpu=0.010, idle=0.050, sta
         (Load(Setting(0, 2.0, native=False), 100, 0.02, 0.001, 0.019, other_cpu=0.019), "dataset"),
     ],
 )  # fmt: skip
-def test_the_slowest_part_is_the_bottleneck(load, found):
+def test_the_slowest_part_is_the_bottleneck(load: Load, found: str) -> None:
     given = verdict(load)
     assert (given.bottleneck, given.certainty) == (found, "sure"), given
     assert len(str(given).splitlines()) == 3
 
 
-def test_threads_that_starve_the_consumer_are_the_bottleneck_not_the_consumer():
+def test_threads_that_starve_the_consumer_are_the_bottleneck_not_the_consumer() -> None:
     starved = Load(
         Setting(32, 2.0), 100, 0.020, 0.001, 0.001, {"submit": 0.018}, cpu=0.036, delayed=0.500, idle=0.1,
         stages={"decode": 0.03, "resize": 0.006}, own_delayed=0.0185,
@@ -92,7 +92,7 @@ def test_threads_that_starve_the_consumer_are_the_bottleneck_not_the_consumer():
     assert verdict(alone).bottleneck == "submit"
 
 
-def test_more_threads_are_worth_what_cores_and_waits_allow():
+def test_more_threads_are_worth_what_cores_and_waits_allow() -> None:
     alone = dataclasses.replace(DECODING, setting=Setting(1, 2.0), period=0.020, blocked=0.0185)
     best = verdict(alone).change
     assert best is not None and best.advice == "num_workers=2" and best.gain == pytest.approx(2.0)
@@ -104,7 +104,7 @@ def test_more_threads_are_worth_what_cores_and_waits_allow():
     assert gains(inline)["threads"] == pytest.approx(2.15, rel=0.05)
 
 
-def test_a_step_that_holds_the_interpreter_gains_nothing_from_threads():
+def test_a_step_that_holds_the_interpreter_gains_nothing_from_threads() -> None:
     computing = Load(TWO, 100, 0.02, 0.001, 0.019, lanes={"python": 0.04}, python_cpu=0.0199, idle=0.04)
     assert gains(computing).get("threads", 1.0) < 1.05 and gains(computing)["native step"] > 5
     assert "; python takes 100% of the work; 40 ms a batch in Python threads, 50% of it on a core" in str(
@@ -115,14 +115,14 @@ def test_a_step_that_holds_the_interpreter_gains_nothing_from_threads():
 
 
 @pytest.mark.parametrize("part", ["submit", "hand_over"])
-def test_what_the_caller_computes_for_each_batch_is_a_change_if_it_takes_long(part):
+def test_what_the_caller_computes_for_each_batch_is_a_change_if_it_takes_long(part: str) -> None:
     computing = dataclasses.replace(CONSUMING, step=0.005, handed={part: 0.0245}, cpu=0.004, other_cpu=0.0295)
     best = verdict(computing).change
     assert best is not None and best.name == part and best.gain == pytest.approx(0.030 / 0.0055)
     assert part not in gains(dataclasses.replace(computing, step=0.02, handed={part: 0.0095}))
 
 
-def test_a_wait_for_the_interpreter_goes_with_the_step_that_keeps_it():
+def test_a_wait_for_the_interpreter_goes_with_the_step_that_keeps_it() -> None:
     keeping = Load(
         TWO, 100, 0.024, 0.0004, 0.004, {"submit": 0.019, "hand_over": 0.0006}, lanes={"python": 0.047},
         python_cpu=0.023, idle=0.048, other_cpu=0.0005,
@@ -136,7 +136,7 @@ def test_a_wait_for_the_interpreter_goes_with_the_step_that_keeps_it():
     assert gains(decoders)["plain JPEG"] == pytest.approx(0.024 / (0.020 + 0.0005), rel=0.01)
 
 
-def test_who_keeps_the_interpreter_is_the_limit_though_the_consumers_steps_are_long():
+def test_who_keeps_the_interpreter_is_the_limit_though_the_consumers_steps_are_long() -> None:
     """They wait for the interpreter; the shortest step waits least."""
     kept = Load(
         TWO, 100, 0.024, 0.016, 0.008, {}, lanes={"python": 0.046}, python_cpu=0.023, idle=0.048, other_cpu=0.0005
@@ -149,7 +149,7 @@ def test_who_keeps_the_interpreter_is_the_limit_though_the_consumers_steps_are_l
     assert verdict(half, steps).bottleneck == "consumer"
 
 
-def test_smaller_images_have_fewer_pixels_and_bytes():
+def test_smaller_images_have_fewer_pixels_and_bytes() -> None:
     read = dataclasses.replace(DECODING, stages={"read": 0.002, "header": 0.002, "decode": 0.012, "resize": 0.004})
     left = 0.25 * 0.016 + 0.6 * 0.004
     assert gains(read)["smaller images"] == pytest.approx(0.010 / (left / 2), rel=0.02)
@@ -157,7 +157,7 @@ def test_smaller_images_have_fewer_pixels_and_bytes():
     assert gains(enlarging)["smaller images"] < 1.06
 
 
-def test_other_programs_take_cores():
+def test_other_programs_take_cores() -> None:
     slowed = dataclasses.replace(DECODING, period=0.020, blocked=0.0185, delayed=0.020)
     assert free_cores(slowed) == pytest.approx(1.0)
     best = verdict(slowed).change
@@ -170,7 +170,7 @@ def test_other_programs_take_cores():
     assert gains(late)["storage"] > 5
 
 
-def test_a_perfect_loader_is_no_faster_than_the_consumer():
+def test_a_perfect_loader_is_no_faster_than_the_consumer() -> None:
     for load in (DECODING, READING, CONSUMING):
         assert all(one <= load.period / load.own + 1e-9 for one in gains(load).values())
         assert verdict(load).ceiling == pytest.approx(load.period / load.step)
@@ -180,7 +180,7 @@ def test_a_perfect_loader_is_no_faster_than_the_consumer():
     )
 
 
-def test_varying_steps_need_more_batches_in_flight():
+def test_varying_steps_need_more_batches_in_flight() -> None:
     steps = [Step(82_000_000 if i % 10 == 9 else 2_000_000, 0, 0) for i in range(200)]
     making = 0.010
     now = simulated(steps, making, 1)
@@ -196,7 +196,7 @@ def test_varying_steps_need_more_batches_in_flight():
     assert simulated(steps, making, 64) == pytest.approx(0.010, rel=0.05) and now > 0.016
 
 
-def test_a_simulation_without_variation_is_the_slower_of_the_two():
+def test_a_simulation_without_variation_is_the_slower_of_the_two() -> None:
     for own, making in itertools.product((1_000_000, 5_000_000), (0.001, 0.007)):
         slower = max(own / 1e9, making)
         assert simulated([Step(own, 0, 0)] * 500, making, 2) == pytest.approx(slower, rel=0.01)
@@ -216,8 +216,9 @@ def marks(count: int, batches: int = 5) -> list[Mark]:
     return found
 
 
-def test_marks_become_loads():
-    load = between(*marks(2), TWO)
+def test_marks_become_loads() -> None:
+    begin, end = marks(2)
+    load = between(begin, end, TWO)
     assert load.period == pytest.approx(0.010) and load.step == pytest.approx(0.001)
     assert load.handed == pytest.approx({"submit": 0.0005, "hand_over": 0.0005})
     assert load.stages == pytest.approx({"decode": 0.010}) and load.idle == pytest.approx(0.0002)
@@ -226,7 +227,7 @@ def test_marks_become_loads():
     assert terms(load)["cores"] == pytest.approx(0.0104) == period(load)
 
 
-def test_torchs_workers_that_do_not_run_wait_for_data_only_if_the_consumer_waits():
+def test_torchs_workers_that_do_not_run_wait_for_data_only_if_the_consumer_waits() -> None:
     torch_setting = dataclasses.replace(TWO, native=False)
     begin, end = marks(2)
     assert between(begin, end, torch_setting).stuck == 0.0  # they run all the time
@@ -234,10 +235,10 @@ def test_torchs_workers_that_do_not_run_wait_for_data_only_if_the_consumer_waits
     assert between(begin, asleep, torch_setting).stuck == pytest.approx(0.019)
     served = dataclasses.replace(asleep, steps=Step(end.at_ns, 0, 0))
     load = between(begin, served, torch_setting)
-    assert (load.stuck, load.idle) == (0.0, pytest.approx(0.019))
+    assert [load.stuck, load.idle] == [0.0, pytest.approx(0.019)]
 
 
-def test_little_data_gives_no_verdict():
+def test_little_data_gives_no_verdict() -> None:
     for few in ([], marks(1), marks(3, 50), marks(5, (BATCHES - 1) // 4)):
         given = judge(few, [], TWO)
         assert (given.bottleneck, given.certainty, given.change) == ("nothing yet", "not enough data", None)
@@ -245,7 +246,7 @@ def test_little_data_gives_no_verdict():
     assert judge(marks(4), [], TWO).bottleneck == "decode"
 
 
-def test_interrupted_samples_do_not_name_the_stage():
+def test_interrupted_samples_do_not_name_the_stage() -> None:
     typical = {"decode": 1.0, "resize": 3.0}
     assert judge(marks(4), [], TWO, typical).bottleneck == "decode"
     slowed = []
@@ -258,7 +259,7 @@ def test_interrupted_samples_do_not_name_the_stage():
     assert judge(slowed, [], TWO, {"decode": 0.0}).bottleneck == "decode"
 
 
-def test_parts_of_an_epoch_that_disagree_are_not_sure():
+def test_parts_of_an_epoch_that_disagree_are_not_sure() -> None:
     mixed = [DECODING, CONSUMING] * 3
     given = of_load(DECODING, mixed, [])
     assert (given.certainty, given.agreement) == ("unsure", 0.5)
@@ -300,7 +301,7 @@ def stepping(**options: Any) -> Any:
     return DataLoader(blobs(240, T.Compose([T.Resize((8, 8)), Waiting(), *TENSOR])), 4, **options)
 
 
-def test_steps_that_wait_are_found():
+def test_steps_that_wait_are_found() -> None:
     # How much a change gains: bench.verdicts, on a machine with nothing else to do.
     assert eventually(
         lambda: change_of(judged(stepping, num_workers=2), "python") in ("threads", "native step", "free cores")
@@ -308,11 +309,11 @@ def test_steps_that_wait_are_found():
 
 
 @pytest.mark.processes
-def test_torchs_workers_are_judged():
+def test_torchs_workers_are_judged() -> None:
     assert eventually(lambda: bool(change_of(judged(lambda: DataLoader(Own(), 2, num_workers=2)), "waiting workers")))
 
 
-def test_torch_alone_is_judged():
+def test_torch_alone_is_judged() -> None:
     loader = DataLoader(Own(), 2)
     assert loader.stats().bottleneck == "nothing yet"
 

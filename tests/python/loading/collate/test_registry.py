@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from numbers import Number
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ SOURCES = ("folder", "cifar", "mnist", "arrays", "blobs", "columns", "samples", 
 
 
 @pytest.fixture
-def entries():
+def entries() -> Iterator[dict[Any, Any]]:
     before = dict(default_collate_fn_map)
     yield default_collate_fn_map
     default_collate_fn_map.clear()
@@ -49,11 +50,11 @@ def entries():
 @pytest.mark.parametrize(
     "key", [int, float, str, torch.Tensor, np.ndarray, tuple, list, dict, object, Number, np.int64], ids=str
 )
-def test_entries_of_built_in_types(entries, key, workers, tmp_path):
+def test_entries_of_built_in_types(entries: dict[Any, Any], key: type, workers: int, tmp_path: Path) -> None:
     for source in SOURCES:
         (tmp_path / source).mkdir()
         data = getattr(changing, source)(tmp_path / source)
-        loaders = [kind(data, 3, num_workers=workers) for kind in (TorchDataLoader, DataLoader)]
+        loaders: list[Any] = [kind(data, 3, num_workers=workers) for kind in (TorchDataLoader, DataLoader)]
         assert loaders[1].native
         first = [list(loader) for loader in loaders]
         entries[key] = marked
@@ -69,7 +70,7 @@ def test_entries_of_built_in_types(entries, key, workers, tmp_path):
 USUAL = dict(default_collate_fn_map)
 
 
-def test_an_entry_changes_during_an_epoch(entries, tmp_path):
+def test_an_entry_changes_during_an_epoch(entries: dict[Any, Any], tmp_path: Path) -> None:
     data = changing.folder(tmp_path)
     iterators = [iter(kind(data, 3)) for kind in (TorchDataLoader, DataLoader)]
     first = [next(one) for one in iterators]
@@ -79,14 +80,16 @@ def test_an_entry_changes_during_an_epoch(entries, tmp_path):
 
 
 @pytest.mark.parametrize("key", [Label, Sub, (Label, bytearray), complex])
-def test_entries_of_types_that_do_not_occur_keep_the_native_route(entries, key, tmp_path):
+def test_entries_of_types_that_do_not_occur_keep_the_native_route(
+    entries: dict[Any, Any], key: type | tuple[Any, ...], tmp_path: Path
+) -> None:
     entries[key] = marked
     loader = DataLoader(changing.folder(tmp_path), 3)
     assert loader.native
     assert same(list(TorchDataLoader(loader.dataset, 3)), list(loader))
 
 
-def test_an_entry_of_a_label_is_called(entries, tmp_path):
+def test_an_entry_of_a_label_is_called(entries: dict[Any, Any], tmp_path: Path) -> None:
     entries[Label] = marked
     data = changing.folder(tmp_path, [Label() for _ in range(8)])
     loader = DataLoader(data, 4)

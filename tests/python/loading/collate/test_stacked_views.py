@@ -117,7 +117,7 @@ def same(a: Any, b: Any) -> bool:
 
 @pytest.mark.parametrize("kind", [torch.Tensor, Named])
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_as_with_samples_of_their_own(program, kind):
+def test_as_with_samples_of_their_own(program: Callable[..., Any], kind: type) -> None:
     samples = [(image.clone().as_subclass(kind), place) for place, image in enumerate(filled())]
     assert same(called(program, kind)[0], program(samples))
 
@@ -127,13 +127,13 @@ def test_as_with_samples_of_their_own(program, kind):
     [stacked, default_collate, lambda samples: {"images": stacked(samples)}],
     ids=["stack", "collate", "dict"],
 )
-def test_the_batch_itself_is_returned(program):
+def test_the_batch_itself_is_returned(program: Callable[..., Any]) -> None:
     made, batch = called(program)
     images = made[0] if isinstance(made, list) else made["images"] if isinstance(made, dict) else made
     assert images is batch
 
 
-def test_what_is_changed_later_does_not_change_the_other():
+def test_what_is_changed_later_does_not_change_the_other() -> None:
     """A program that returns both the stack and the samples may write to either."""
     (images, samples), batch = called(lambda samples: (stacked(samples), [image for image, _ in samples]))
     assert images is batch
@@ -141,7 +141,7 @@ def test_what_is_changed_later_does_not_change_the_other():
     assert torch.equal(torch.stack(samples), filled())
 
 
-def test_the_same_program_twice_in_a_row():
+def test_the_same_program_twice_in_a_row() -> None:
     mode = StackedViews()
     for _ in range(2):
         batch = filled()

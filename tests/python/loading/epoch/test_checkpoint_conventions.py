@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_every_argument_is_an_attribute(folder: Path) -> None:
     from headrace import ImageFolder, transforms
 
     steps = transforms.Compose([transforms.RandomResizedCrop(16), transforms.ToTensor()])
-    more = {"seed": 1, "device": "emulated", "decoder": "cpu", "deterministic": True}
+    more: dict[str, Any] = {"seed": 1, "device": "emulated", "decoder": "cpu", "deterministic": True}
     loader = DataLoader(ImageFolder(folder, steps), 4, shuffle=True, **more)
     names = set(inspect.signature(DataLoader.__init__).parameters) - {"self", "shuffle", "rank", "world_size"}
     assert [name for name in names if not hasattr(loader, name)] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -39,7 +39,7 @@ def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def weights() -> torch.Tensor:
+def weights() -> Any:
     return torch.arange(1.0, COUNT + 1)
 
 
@@ -68,7 +68,7 @@ ORDERS: dict[str, Callable[[torch.Generator | None], dict[str, Any]]] = {
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("given", [True, False], ids=["generator", "torch.manual_seed"])
 @pytest.mark.parametrize("name", ORDERS)
-def test_the_order_is_torchs_for_several_epochs(name, given, workers):
+def test_the_order_is_torchs_for_several_epochs(name: str, given: bool, workers: int) -> None:
     """The numbers that the generators give afterwards are torch's, too: the same count was drawn."""
 
     def epochs(make: Callable[..., Any], read: Callable[[Any], Any], data: Any, **options: Any) -> list[Any]:
@@ -83,7 +83,7 @@ def test_the_order_is_torchs_for_several_epochs(name, given, workers):
     assert ours == theirs
 
 
-def test_persistent_workers_draw_their_base_seed_once_as_in_torch():
+def test_persistent_workers_draw_their_base_seed_once_as_in_torch() -> None:
     def epochs(make: Callable[..., Any], read: Callable[[Any], Any], data: Any) -> list[Any]:
         own = generator(6)
         loader = make(data, 5, True, generator=own, num_workers=1, persistent_workers=True)
@@ -92,7 +92,7 @@ def test_persistent_workers_draw_their_base_seed_once_as_in_torch():
     assert epochs(DataLoader, labels_of, blobs(COUNT, TINY)) == epochs(TorchDataLoader, torch_labels_of, LABELS)
 
 
-def test_two_iterators_at_once_each_have_their_own_order():
+def test_two_iterators_at_once_each_have_their_own_order() -> None:
     for options in ({"seed": 3}, {"generator": generator(3)}):
         loader = DataLoader(blobs(COUNT, TINY), 5, True, **options)
         first, second = iter(loader), iter(loader)
@@ -104,7 +104,7 @@ def test_two_iterators_at_once_each_have_their_own_order():
     assert list(map(list, zip(*mixed, strict=True))) == [labels_of(alone), labels_of(alone)]
 
 
-def test_a_seed_decides_order_and_pixels_whatever_else_is_drawn():
+def test_a_seed_decides_order_and_pixels_whatever_else_is_drawn() -> None:
     def two_epochs(**options: Any) -> list[Any]:
         torch.rand(7)
         loader = DataLoader(blobs(COUNT), 5, True, **options)
@@ -120,24 +120,24 @@ def test_a_seed_decides_order_and_pixels_whatever_else_is_drawn():
     )
 
 
-def test_set_epoch_names_the_next_one():
+def test_set_epoch_names_the_next_one() -> None:
     loader, other = (DataLoader(blobs(COUNT), 5, True, seed=8) for _ in range(2))
     epochs = [list(loader) for _ in range(4)]
     other.set_epoch(2)
     assert_same(other, epochs[2])
     assert_same(other, epochs[3])
-    other.set_epoch(torch.tensor(0))
+    other.set_epoch(torch.tensor(0))  # type: ignore[arg-type]
     assert_same(other, epochs[0])
 
 
-def test_set_epoch_is_passed_on_to_samplers():
+def test_set_epoch_is_passed_on_to_samplers() -> None:
     class Epochal(torch.utils.data.Sampler):
         epoch = 0
 
         def set_epoch(self, epoch: int) -> None:
             self.epoch = epoch
 
-        def __iter__(self):
+        def __iter__(self) -> Iterator[int]:
             return iter([self.epoch % COUNT, 1])
 
         def __len__(self) -> int:
@@ -150,8 +150,8 @@ def test_set_epoch_is_passed_on_to_samplers():
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 7])
 @pytest.mark.parametrize("prefetch", [1, 2, 9])
-def test_threads_and_prefetch_change_nothing(workers, prefetch):
-    options = {"num_workers": workers, "prefetch_factor": prefetch if workers else None}
+def test_threads_and_prefetch_change_nothing(workers: int, prefetch: int) -> None:
+    options: dict[str, Any] = {"num_workers": workers, "prefetch_factor": prefetch if workers else None}
     made, expected = (
         [*loader, *loader]
         for loader in (DataLoader(blobs(COUNT), 3, True, generator=generator(2), **one) for one in (options, {}))
@@ -159,7 +159,7 @@ def test_threads_and_prefetch_change_nothing(workers, prefetch):
     assert_same(made, expected)
 
 
-def test_a_sample_named_again_is_augmented_anew():
+def test_a_sample_named_again_is_augmented_anew() -> None:
     """The draws depend on the occurrence in the epoch, not on the limits of batches."""
     order = [4, 4, 1, 4, 1, 4]
     images = {}
@@ -177,10 +177,10 @@ def test_a_sample_named_again_is_augmented_anew():
     assert_same(weighted, weighted.reference())
 
 
-def test_a_sampler_is_read_as_far_as_its_batches_are_in_flight():
+def test_a_sampler_is_read_as_far_as_its_batches_are_in_flight() -> None:
     read = []
 
-    def order():
+    def order() -> Iterator[int]:
         for index in range(COUNT):
             read.append(index)
             yield index
@@ -208,7 +208,7 @@ def test_a_sampler_is_read_as_far_as_its_batches_are_in_flight():
         ([[1, [2]]], TypeError, "'list' object cannot"),
     ],
 )
-def test_what_a_sampler_may_not_name(named, error, words):
+def test_what_a_sampler_may_not_name(named: list[Any], error: type, words: str) -> None:
     for kind in (DataLoader, torch.utils.data.DataLoader):
         with pytest.raises(error, match=words if kind is DataLoader else None):
             next(iter(kind(blobs(COUNT, TINY), batch_sampler=named)))
@@ -224,11 +224,11 @@ def test_what_a_sampler_may_not_name(named, error, words):
         ([[1, [2]]], TypeError, "integer index"),
     ],
 )
-def test_what_a_sampler_may_not_name_where_torchs_way_is_not_open(named, error, words):
+def test_what_a_sampler_may_not_name_where_torchs_way_is_not_open(named: list[Any], error: type, words: str) -> None:
     with pytest.raises(error, match=words):
         next(iter(DataLoader(blobs(COUNT, TINY), batch_sampler=named, on_error="skip")))
 
 
-def test_order_does_not_depend_on_the_transform():
+def test_order_does_not_depend_on_the_transform() -> None:
     one, other = (DataLoader(blobs(COUNT, tf), 5, True, seed=3) for tf in (TINY, train(16)))
     assert labels_of(one) == labels_of(other)

@@ -111,7 +111,7 @@ def program(make: Any, data: Any, options: Callable[[list[Any], torch.Generator]
         iterator = asked(lambda: iter(loader))
         log.append(draws(generator))
         for step in range(steps if iterator is not None else 0):
-            log.append(labels(asked(lambda it=iterator: next(it))))
+            log.append(labels(asked(lambda it=iterator: next(it))))  # type: ignore[misc]
             if step % 3 == 1:
                 log.append(draws(generator))
     return [*log, draws(generator)]
@@ -125,12 +125,12 @@ def same(options: Callable[[list[Any], torch.Generator], dict[str, Any]], worker
 @pytest.mark.processes
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_sampler_that_draws_while_the_loop_draws(source, workers):
+def test_a_sampler_that_draws_while_the_loop_draws(source: str, workers: tuple[Any, ...]) -> None:
     draw = SOURCES[source]
     for first in (0, 2):
-        same(lambda log, g, n=first: {"sampler": Noted(log, draw(g), first=n), "batch_size": 4}, workers)
-        same(lambda log, g, n=first: {"sampler": Noted(log, draw(g), first=n), "batch_size": None}, workers, COLUMNS)
-        same(lambda log, g, n=first: {"batch_sampler": Noted(log, draw(g), first=n, batches=True)}, workers)
+        same(lambda log, g, n=first: {"sampler": Noted(log, draw(g), first=n), "batch_size": 4}, workers)  # type: ignore[misc]
+        same(lambda log, g, n=first: {"sampler": Noted(log, draw(g), first=n), "batch_size": None}, workers, COLUMNS)  # type: ignore[misc]
+        same(lambda log, g, n=first: {"batch_sampler": Noted(log, draw(g), first=n, batches=True)}, workers)  # type: ignore[misc]
     last = lambda log, g: {"batch_sampler": BatchSampler(Noted(log, draw(g)), 5, True), "generator": g}  # noqa: E731
     same(last, workers)
 
@@ -138,10 +138,10 @@ def test_a_sampler_that_draws_while_the_loop_draws(source, workers):
 @pytest.mark.processes
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("at", [0, 3, 9, 16])
-def test_an_error_of_the_sampler_comes_where_torch_raises_it(at, workers):
+def test_an_error_of_the_sampler_comes_where_torch_raises_it(at: int, workers: tuple[Any, ...]) -> None:
     draw = SOURCES["torch"]
     for size in (2, None):
-        same(lambda log, g, n=size: {"sampler": Noted(log, draw(g), raises_at=at), "batch_size": n}, workers)
+        same(lambda log, g, n=size: {"sampler": Noted(log, draw(g), raises_at=at), "batch_size": n}, workers)  # type: ignore[misc]
     same(lambda log, g: {"batch_sampler": Noted(log, draw(g), raises_at=at, batches=True)}, workers)
 
 
@@ -160,7 +160,7 @@ TORCHS: dict[str, Callable[[torch.Generator], dict[str, Any]]] = {
 @pytest.mark.processes
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("name", TORCHS)
-def test_generators_are_where_torch_leaves_them(name, workers):
+def test_generators_are_where_torch_leaves_them(name: str, workers: tuple[Any, ...]) -> None:
     if name == "out of order" and workers[0] > 1:
         pytest.skip("torch hands out batches in another order in each run")
     same(lambda log, g: {"batch_size": 4} | TORCHS[name](g), workers)
@@ -168,7 +168,7 @@ def test_generators_are_where_torch_leaves_them(name, workers):
 
 @pytest.mark.processes
 @pytest.mark.parametrize("workers", WORKERS)
-def test_two_iterators_at_once(workers):
+def test_two_iterators_at_once(workers: tuple[Any, ...]) -> None:
     """With persistent workers both are the same one, which goes on with the newer epoch."""
 
     def two(make: Any, data: Any) -> list[Any]:
@@ -188,7 +188,7 @@ def test_two_iterators_at_once(workers):
 
 @pytest.mark.parametrize("between", [False, True], ids=["", "draws in between"])
 @pytest.mark.parametrize("restored", [False, True], ids=["", "restored"])
-def test_a_state_before_the_first_batch(restored, between):
+def test_a_state_before_the_first_batch(restored: bool, between: bool) -> None:
     """Without workers the order is drawn with the first batch: a resumed loader draws it from the same numbers."""
     make = lambda: DataLoader(IMAGES, 4, True)  # noqa: E731
     torch.manual_seed(3)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def generator() -> torch.Generator:
 
 
 def weighted(g: torch.Generator | None = None) -> WeightedRandomSampler:
-    return WeightedRandomSampler(torch.arange(1.0, COUNT + 1), 26, generator=g)
+    return WeightedRandomSampler(torch.arange(1.0, COUNT + 1).tolist(), 26, generator=g)
 
 
 class Backwards:
@@ -42,7 +43,7 @@ class Backwards:
     def __len__(self) -> int:
         return len(self.batch_sampler)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[list[int]]:
         return (batch[::-1] for batch in self.batch_sampler)
 
 
@@ -89,7 +90,7 @@ def run_on(state: dict[str, Any], name: str, **options: Any) -> list[list[Any]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("name", LOADERS)
-def test_every_position_of_an_epoch(name, workers):
+def test_every_position_of_an_epoch(name: str, workers: int) -> None:
     torch.manual_seed(3)
     loader = DataLoader(DATA, **LOADERS[name](), num_workers=workers)
     before = list(loader)
@@ -117,7 +118,7 @@ def first_labels(batches: list[Any]) -> torch.Tensor:
     return torch.as_tensor([batch[1] if isinstance(batch[1], int) else batch[1][0] for batch in batches])
 
 
-def test_the_default_generator_stays_its_users():
+def test_the_default_generator_stays_its_users() -> None:
     """A resume in the middle of an epoch draws nothing from it: the epoch made its draws when it began."""
     loader = DataLoader(DATA, 4, True)
     iterator = iter(loader)
@@ -132,7 +133,7 @@ def test_the_default_generator_stays_its_users():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_at_the_end_of_an_epoch_the_next_one_is_next():
+def test_at_the_end_of_an_epoch_the_next_one_is_next() -> None:
     loader = DataLoader(DATA, 4, True, seed=1)
     list(loader)
     state = loader.state_dict()
@@ -143,7 +144,7 @@ def test_at_the_end_of_an_epoch_the_next_one_is_next():
     assert_same(other, second)
 
 
-def test_state_of_a_loader_that_has_just_taken_one():
+def test_state_of_a_loader_that_has_just_taken_one() -> None:
     loader, other = (DataLoader(DATA, 4, True, generator=generator()) for _ in range(2))
     iterator = iter(loader)
     next(iterator)
@@ -153,8 +154,8 @@ def test_state_of_a_loader_that_has_just_taken_one():
     assert_same(third, iterator)
 
 
-def test_persistent_workers():
-    options = {"batch_size": 4, "shuffle": True, "num_workers": 1, "persistent_workers": True}
+def test_persistent_workers() -> None:
+    options: dict[str, Any] = {"batch_size": 4, "shuffle": True, "num_workers": 1, "persistent_workers": True}
     loader = DataLoader(DATA, **options, generator=generator())
     list(loader)
     iterator = iter(loader)
@@ -165,10 +166,11 @@ def test_persistent_workers():
     other.load_state_dict(state)
     assert_same(other, rest)
     assert_same(other, following)
-    loader.close(), other.close()
+    loader.close()
+    other.close()
 
 
-def test_set_epoch_after_load_state_dict():
+def test_set_epoch_after_load_state_dict() -> None:
     loader = DataLoader(DATA, 4, True, seed=1)
     loader.set_epoch(3)
     iterator = iter(loader)
@@ -186,7 +188,7 @@ def test_set_epoch_after_load_state_dict():
     assert (other.state_dict()["epoch"], other.state_dict()["position"]) == (9, 0)
 
 
-def test_batches_in_flight_do_not_count():
+def test_batches_in_flight_do_not_count() -> None:
     loader = DataLoader(DATA, 4, num_workers=2, prefetch_factor=4)
     iterator = iter(loader)
     for expected in range(3):
@@ -194,7 +196,7 @@ def test_batches_in_flight_do_not_count():
         next(iterator)
 
 
-def test_a_batch_that_raised_is_still_to_come():
+def test_a_batch_that_raised_is_still_to_come() -> None:
     files = list(pictures(8))
     files[5] = truncated(files[4])
     loader = DataLoader(EncodedImages(files, range(8), train(16)), 2, num_workers=1)
@@ -207,7 +209,7 @@ def test_a_batch_that_raised_is_still_to_come():
     assert loader.state_dict()["position"] == 4
 
 
-def test_skipped_batches_are_behind():
+def test_skipped_batches_are_behind() -> None:
     files = [truncated(pictures()[0]), truncated(pictures()[1]), *pictures(4)]
     loader = DataLoader(EncodedImages(files, range(6), train(16)), 2, on_error="skip")
     with pytest.warns(UserWarning, match="2 samples could not be made and were skipped"):
@@ -221,7 +223,7 @@ def test_skipped_batches_are_behind():
     assert_same(other, rest)
 
 
-BASE = {"batch_size": 4, "shuffle": True, "seed": 5}
+BASE: dict[str, Any] = {"batch_size": 4, "shuffle": True, "seed": 5}
 
 
 @pytest.mark.parametrize(
@@ -259,7 +261,9 @@ BASE = {"batch_size": 4, "shuffle": True, "seed": 5}
         (DATA, {**BASE, "dtype": torch.float16}, "the dtype differ"),
     ],
 )
-def test_a_state_of_another_loader_is_refused(data, options, words):
+def test_a_state_of_another_loader_is_refused(
+    data: EncodedImages | Subset, options: dict[str, Any], words: str
+) -> None:
     state = DataLoader(DATA, **BASE).state_dict()
     other = DataLoader(data, **options)
     with pytest.raises(ValueError, match=f"the state does not fit: .*{words}"):
@@ -267,7 +271,7 @@ def test_a_state_of_another_loader_is_refused(data, options, words):
     assert len(list(other)) == len(other)  # the refused state changed nothing
 
 
-def test_the_same_files_elsewhere_are_the_same_dataset(tmp_path):
+def test_the_same_files_elsewhere_are_the_same_dataset(tmp_path: Path) -> None:
     first, moved = (ImageFolder(write_folder(tmp_path / name), train(24)) for name in ("here", "there"))
     state = DataLoader(first, **BASE).state_dict()
     DataLoader(moved, **BASE).load_state_dict(state)
@@ -276,7 +280,7 @@ def test_the_same_files_elsewhere_are_the_same_dataset(tmp_path):
         DataLoader(ImageFolder(tmp_path / "there", train(24)), **BASE).load_state_dict(state)
 
 
-def test_arrays_are_told_apart_by_their_pixels():
+def test_arrays_are_told_apart_by_their_pixels() -> None:
     pixels = torch.zeros(9, 8, 8, 3, dtype=torch.uint8)
     loaders = []
     for number in range(2):
@@ -287,19 +291,19 @@ def test_arrays_are_told_apart_by_their_pixels():
         loaders[1].load_state_dict(loaders[0].state_dict())
 
 
-def test_another_order_of_passes_is_refused():
+def test_another_order_of_passes_is_refused() -> None:
     loader = DataLoader(DATA, **BASE)
     with pytest.raises(ValueError, match=r"Pillow .* resizes in another order of passes"):
         loader.load_state_dict({**loader.state_dict(), "pass_order": "diagonal"})
 
 
 @pytest.mark.parametrize("state", [{}, None, [], {"version": 0}, {"version": 2}, {"version": 2, "epoch": 3}])
-def test_what_is_no_state_is_refused(state):
+def test_what_is_no_state_is_refused(state: Any) -> None:
     with pytest.raises(ValueError, match=r"not a state of headrace's native path|lacks its entry"):
         DataLoader(DATA).load_state_dict(state)
 
 
-def test_a_position_beyond_the_epoch_is_refused():
+def test_a_position_beyond_the_epoch_is_refused() -> None:
     loader = DataLoader(DATA, **BASE)
     iter(loader)
     loader.load_state_dict({**loader.state_dict(), "position": 77})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ class Deck(Sampler[int]):
     """Shuffles with numpy's generator, which no loader knows; its state holds the order and the position."""
 
     def __init__(self, cards: int = COUNT) -> None:
-        self.cards, self.deck, self.dealt, self.resumed = cards, [], 0, False
+        self.cards, self.dealt, self.resumed = cards, 0, False
+        self.deck: list[int] = []
 
     def __len__(self) -> int:
         return self.cards
@@ -82,7 +83,7 @@ class DeckOfBatches(Deck):
     def __len__(self) -> int:
         return self.cards // 3
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[Any]:
         cards = super().__iter__()
         while chosen := [card for _, card in zip(range(3), cards, strict=False)]:
             yield chosen
@@ -125,7 +126,7 @@ def values(batches: Any) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_a_run_goes_on_where_it_was_cut(make, workers):
+def test_a_run_goes_on_where_it_was_cut(make: Callable[..., Any], workers: int) -> None:
     """The state of a loader or of its copy resumes a new loader or the same one, also if samples repeat."""
 
     def loader() -> DataLoader[Any]:
@@ -146,7 +147,7 @@ def test_a_run_goes_on_where_it_was_cut(make, workers):
     assert values(whole) == rest
 
 
-def test_the_next_epoch_is_the_samplers_own():
+def test_the_next_epoch_is_the_samplers_own() -> None:
     loader = DataLoader(DATA, 4, sampler=Deck(), seed=1)
     np.random.seed(3)  # noqa: NPY002
     list(loader)
@@ -159,13 +160,14 @@ def test_the_next_epoch_is_the_samplers_own():
     assert values(other) == following
 
 
-def test_looking_ahead_leaves_a_sampler_as_it_was():
+def test_looking_ahead_leaves_a_sampler_as_it_was() -> None:
     loader = DataLoader(DATA, 4, sampler=Deck(), seed=1)
     batches = iter(loader)
     next(batches)
-    before = copy.deepcopy(loader.sampler.state_dict())
+    sampler: Any = loader.sampler
+    before = copy.deepcopy(sampler.state_dict())
     loader.verify(2)
-    assert loader.sampler.state_dict() == before and loader.sampler.resumed is False
+    assert sampler.state_dict() == before and sampler.resumed is False
     assert loader._peek_epoch(1)[1][0].indices.shape == (4,)
     seen = [label for labels, _ in values(batches) for label in labels]
     assert len(seen) == COUNT - 4
@@ -182,7 +184,7 @@ class Bucketing(Sampler[list[int]]):
         yield from (cards[i : i + 4] for i in range(0, len(cards), 4))
 
 
-def test_what_cannot_be_resumed_is_refused():
+def test_what_cannot_be_resumed_is_refused() -> None:
     loader = DataLoader(DATA, batch_sampler=Bucketing(Deck()))
     next(iter(loader))
     state = loader.state_dict()  # a trainer may request it at any time
@@ -191,7 +193,7 @@ def test_what_cannot_be_resumed_is_refused():
         other.load_state_dict(state)
 
 
-def test_a_state_of_a_sampler_that_lost_its_own():
+def test_a_state_of_a_sampler_that_lost_its_own() -> None:
     state = DataLoader(DATA, 4, sampler=Deck()).state_dict()
 
     class Deck_(Sampler[int]):
@@ -204,14 +206,14 @@ def test_a_state_of_a_sampler_that_lost_its_own():
 
 
 @pytest.mark.parametrize("damage", [3, {"sampler": {}}, []])
-def test_a_damaged_state_of_a_sampler(damage):
+def test_a_damaged_state_of_a_sampler(damage: Any) -> None:
     loader = DataLoader(DATA, 4, sampler=Deck())
     state = loader.state_dict() | {"sampler_state": damage}
     with pytest.raises(ValueError, match="the state is damaged: its sampler_state is"):
         loader.load_state_dict(state)
 
 
-def test_torchdatas_samplers():
+def test_torchdatas_samplers() -> None:
     samplers = pytest.importorskip("torchdata.stateful_dataloader.sampler", reason="torchdata is not installed")
     for make in (
         lambda: samplers.RandomSampler(DATA, generator=torch.Generator().manual_seed(3)),

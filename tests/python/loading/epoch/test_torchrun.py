@@ -102,7 +102,7 @@ def alone(batch_size: int) -> list[list[tuple[int, float]]]:
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_ranks_of_torchrun_share_an_epoch(tmp_path, size):
+def test_ranks_of_torchrun_share_an_epoch(tmp_path: Path, size: int) -> None:
     """The loader gets only `distributed=True`: no seed, sampler or rank."""
     process = torchrun(size, tmp_path / "run", batch_size=12 // size)
     output = finished(process)
@@ -115,7 +115,7 @@ def test_ranks_of_torchrun_share_an_epoch(tmp_path, size):
 
 
 @pytest.mark.parametrize(("then", "now"), [(2, 3), (3, 2)])
-def test_resume_with_another_number_of_ranks(tmp_path, then, now):
+def test_resume_with_another_number_of_ranks(tmp_path: Path, then: int, now: int) -> None:
     process = torchrun(then, tmp_path / "first", batch_size=12 // then, stop=2)
     output = finished(process)
     assert process.returncode == 0, output
@@ -128,7 +128,7 @@ def test_resume_with_another_number_of_ranks(tmp_path, then, now):
     assert [step[: len(known)] for step, known in zip(made, expected, strict=True)] == expected
 
 
-def test_one_rank_that_dies_ends_the_others_with_a_clear_error(tmp_path):
+def test_one_rank_that_dies_ends_the_others_with_a_clear_error(tmp_path: Path) -> None:
     process = torchrun(2, tmp_path / "run", batch_size=6, die=1)
     output = finished(process)
     assert process.returncode != 0
@@ -137,7 +137,7 @@ def test_one_rank_that_dies_ends_the_others_with_a_clear_error(tmp_path):
     assert "headrace" not in "\n".join(line for line in output.splitlines() if "Error" in line)
 
 
-def test_a_world_that_changes_under_a_loader(monkeypatch):
+def test_a_world_that_changes_under_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"TORCHELASTIC_RUN_ID": "x", "RANK": "1", "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
     loader = headrace.DataLoader(blobs(COUNT, train(24)), 4, distributed=True)

@@ -86,7 +86,7 @@ LOADERS: dict[str, Callable[..., DataLoader]] = {
     ),
     "batches of one's own": lambda **more: DataLoader(
         Noise(),
-        batch_sampler=[[1, 2], (3, 1), torch.tensor([4, 5]), np.array([6]), [1]],
+        batch_sampler=list[Any]([[1, 2], (3, 1), torch.tensor([4, 5]), np.array([6]), [1]]),
         seed=5,
         collate_fn=drawing,
         **more,

@@ -237,7 +237,8 @@ def test_two_loops_in_two_threads_do_not_disturb_each_other(files: list[Path]) -
             for (ours, _), (theirs, _) in zip(loader, expected, strict=True):
                 if not np.array_equal(ours, theirs):
                     wrong.append("other pixels")
-            if loader.stats().images.native != 5:
+            counts = loader.stats().images
+            if counts is None or counts.native != 5:
                 wrong.append(str(loader.stats()))
 
     threads = [threading.Thread(target=loop) for _ in range(3)]

@@ -90,7 +90,9 @@ FOREIGN: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("make", "options"), FOREIGN.values(), ids=FOREIGN)
 @pytest.mark.parametrize("generator", [False, True])
-def test_foreign_datasets_are_torchs_to_the_last_random_number(make, options, generator):
+def test_foreign_datasets_are_torchs_to_the_last_random_number(
+    make: Callable[..., Any], options: dict[str, Any], generator: bool
+) -> None:
     seen = []
     for kind in (TorchDataLoader, DataLoader):
         torch.manual_seed(5)
@@ -114,14 +116,14 @@ def custom(image: Any) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("options", [{"collate_fn": drawing}, {"worker_init_fn": print}], ids=list)
-def test_arguments_that_need_python_hand_a_native_dataset_over(options):
+def test_arguments_that_need_python_hand_a_native_dataset_over(options: dict[str, Any]) -> None:
     data = blobs(6, TINY)
     loader = DataLoader(data, 4, **options)
     assert not loader.native and DataLoader(data, 4).native
     assert_same(loader, TorchDataLoader(data, 4, **options))
 
 
-def test_single_samples_are_collated_as_asked():
+def test_single_samples_are_collated_as_asked() -> None:
     data = EncodedImages(pictures(4), None, TINY)
     for batch_size, collate in ((None, default_collate), (2, default_convert)):
         results = []
@@ -133,7 +135,7 @@ def test_single_samples_are_collated_as_asked():
         assert same(*results)
 
 
-def test_a_transform_of_ones_own_is_called_behind_the_native_decoder():
+def test_a_transform_of_ones_own_is_called_behind_the_native_decoder() -> None:
     data = EncodedImages(pictures(6), range(6), custom)
     loader = DataLoader(data, 4, num_workers=1)
     assert loader.native
@@ -148,7 +150,7 @@ def test_a_transform_of_ones_own_is_called_behind_the_native_decoder():
         (T.Compose([T.Resize((4, 4))]), "no step makes a tensor"),
     ],
 )
-def test_transforms_without_a_batch_fail_as_in_torch(transform, words):
+def test_transforms_without_a_batch_fail_as_in_torch(transform: Any, words: str) -> None:
     data = EncodedImages(pictures(), None, transform)
     ours, theirs = DataLoader(data, 9), TorchDataLoader(data, 9)
     assert words in str(ours.explain()).splitlines()[0]
@@ -169,7 +171,7 @@ REFUSED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", REFUSED, ids=repr)
-def test_what_only_the_native_path_can_do_is_refused_with_the_reason(options):
+def test_what_only_the_native_path_can_do_is_refused_with_the_reason(options: dict[str, Any]) -> None:
     with pytest.raises(TypeError) as raised:
         DataLoader(Noise(), 3, **options)
     name, value = next(iter(options.items()))
@@ -180,13 +182,13 @@ def test_what_only_the_native_path_can_do_is_refused_with_the_reason(options):
     assert "\n" not in str(raised.value)
 
 
-def test_the_cpu_is_no_device_to_refuse():
+def test_the_cpu_is_no_device_to_refuse() -> None:
     assert len(list(DataLoader(Noise(), 3, device="cpu", decoder="auto", max_errors=3))) == 4
     for device in ("cpu:0", torch.device("cpu"), torch.device("cpu", 0)):
         assert len(list(DataLoader(Noise(), 3, device=device))) == 4
 
 
-def test_errors_in_torchs_arguments_are_torchs():
+def test_errors_in_torchs_arguments_are_torchs() -> None:
     for options in (
         {"batch_size": 2.5},
         {"num_workers": -1},
@@ -201,7 +203,7 @@ def test_errors_in_torchs_arguments_are_torchs():
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])
-def test_a_seed_decides_order_and_random_numbers(workers):
+def test_a_seed_decides_order_and_random_numbers(workers: int) -> None:
     def run(epochs: int = 3, **options: Any) -> list[list[Any]]:
         loader = DataLoader(Noise(), 4, True, num_workers=workers, seed=3, **options)
         torch.manual_seed(11)
@@ -219,7 +221,7 @@ def test_a_seed_decides_order_and_random_numbers(workers):
     assert orders == [torch.cat([labels for _, labels in native]).tolist() for _ in range(3)]
 
 
-def test_epochs_can_be_set_and_begun_side_by_side():
+def test_epochs_can_be_set_and_begun_side_by_side() -> None:
     loader = DataLoader(Noise(), 4, True, seed=3)
     orders = [[one["index"].tolist() for one in loader] for _ in range(2)]
     loader.set_epoch(0)
@@ -232,7 +234,7 @@ def test_epochs_can_be_set_and_begun_side_by_side():
         loader.set_epoch(-1)
 
 
-def test_samplers_are_told_of_the_epoch():
+def test_samplers_are_told_of_the_epoch() -> None:
     class Told(torch.utils.data.SequentialSampler):
         epoch = -1
 
@@ -244,15 +246,16 @@ def test_samplers_are_told_of_the_epoch():
     assert sampler.epoch == 7
 
 
-def test_a_generator_beside_a_seed_decides_the_order():
+def test_a_generator_beside_a_seed_decides_the_order() -> None:
     orders = []
-    for kind, options in ((TorchDataLoader, {}), (DataLoader, {"seed": 4})):
+    kinds: tuple[tuple[Any, dict[str, Any]], ...] = ((TorchDataLoader, {}), (DataLoader, {"seed": 4}))
+    for kind, options in kinds:
         loader = kind(Noise(), 4, True, generator=torch.Generator().manual_seed(1), **options)
         orders.append([[one["index"].tolist() for one in loader] for _ in range(2)])
     assert orders[0] == orders[1]
 
 
-def test_what_torch_does_not_have_raises_one_sentence():
+def test_what_torch_does_not_have_raises_one_sentence() -> None:
     loader = DataLoader(Noise(), 4)
     calls: dict[str, Callable[[], Any]] = {
         "verify()": loader.verify,
@@ -271,7 +274,7 @@ def test_what_torch_does_not_have_raises_one_sentence():
     assert loader.errors == []
 
 
-def test_explain_says_who_and_why():
+def test_explain_says_who_and_why() -> None:
     loader = DataLoader(Noise(), 4, num_workers=2, collate_fn=drawing, seed=1)
     first, *rest = str(loader.explain()).splitlines()
     assert "torch" in first and "handed to torch's DataLoader: collate_fn draws random numbers" in first
@@ -279,28 +282,30 @@ def test_explain_says_who_and_why():
         assert any(words in line for line in rest), words
 
 
-def test_closing_ends_persistent_workers():
+def test_closing_ends_persistent_workers() -> None:
     loader = DataLoader(Noise(), 4, num_workers=1, persistent_workers=True)
     list(loader)
-    processes = loader._iterator._workers
+    iterator: Any = loader._iterator
+    processes = iterator._workers
+    del iterator
     loader.close()
     assert loader._iterator is None and not any(one.is_alive() for one in processes)
     assert len(list(loader)) == 3
     loader.close()
 
 
-def test_copies():
+def test_copies() -> None:
     loader = DataLoader(Noise(), 4, True, seed=2)
     copies = [copy.copy(loader), copy.deepcopy(loader), pickle.loads(pickle.dumps(loader))]
     orders = [[one["index"].tolist() for one in one_loader] for one_loader in (loader, *copies)]
     assert all(order == orders[0] for order in orders)
 
 
-def test_native_loaders_say_so():
+def test_native_loaders_say_so() -> None:
     assert DataLoader(blobs(6, train(8))).native
 
 
-def test_what_is_set_later_holds_from_the_next_epoch_on():
+def test_what_is_set_later_holds_from_the_next_epoch_on() -> None:
     orders = []
     for late in (False, True):
         loader = DataLoader(blobs(6, TINY), 4, True, seed=3)
@@ -317,7 +322,7 @@ def test_what_is_set_later_holds_from_the_next_epoch_on():
     assert len(list(loader)) == 2 and not loader.native
 
 
-def test_a_transform_exchanged_for_one_that_makes_no_batch_fails_as_in_torch():
+def test_a_transform_exchanged_for_one_that_makes_no_batch_fails_as_in_torch() -> None:
     data = blobs(6, TINY)
     ours, theirs = DataLoader(data, 6), TorchDataLoader(data, 6)
     list(ours)
@@ -327,8 +332,9 @@ def test_a_transform_exchanged_for_one_that_makes_no_batch_fails_as_in_torch():
     with pytest.raises(RuntimeError) as raised:
         next(iter(ours))
     assert str(raised.value) == str(wanted.value) and not ours.native
-    kept = DataLoader(blobs(6, TINY), 6, dtype=torch.float16)
-    kept.dataset.transform = None
+    data = blobs(6, TINY)
+    kept = DataLoader(data, 6, dtype=torch.float16)
+    data.transform = None
     for call in (kept.verify, kept.state_dict, lambda: iter(kept)):
         with pytest.raises(
             TypeError, match=r"dtype=torch.float16 needs headrace's native path, .*: the dataset has no"

@@ -48,7 +48,7 @@ def state_of(position: int, *arguments: Any, **more: Any) -> dict[str, Any]:
         ((Plain(), 3, None, [1] * 20), (Plain(), 3, None, [1] * 6), "says 4 batches were drawn, but .* have only 2"),
     ],
 )
-def test_another_loader(saved, now, words):
+def test_another_loader(saved: tuple[Any, ...], now: tuple[Any, ...], words: str) -> None:
     state = state_of(4, *saved)
     other = DataLoader(*now)
     other.load_state_dict(state)
@@ -62,7 +62,7 @@ def test_another_loader(saved, now, words):
     assert isinstance(raised.value, AssertionError) is ("worker processes" in words)  # as torchdata raises
 
 
-def test_a_sampler_that_hides_one_with_a_state():
+def test_a_sampler_that_hides_one_with_a_state() -> None:
     class Pairs(BatchSampler):
         """A custom batch sampler without a state."""
 
@@ -77,7 +77,7 @@ def test_a_sampler_that_hides_one_with_a_state():
         next(iter(other))
 
 
-def test_another_seed_generator_or_world():
+def test_another_seed_generator_or_world() -> None:
     state = state_of(2, Plain(), 3, True, seed=1)
     generator = torch.Generator()
     for more, words in (
@@ -91,7 +91,7 @@ def test_another_seed_generator_or_world():
             iter(other)
 
 
-def test_what_is_no_state():
+def test_what_is_no_state() -> None:
     native = DataLoader(blobs(6, T.Compose([T.Resize((2, 2)), *TENSOR])), 2)
     good = state_of(2, Plain(), 3)
     loader = DataLoader(Plain(), 3)
@@ -111,13 +111,13 @@ def test_what_is_no_state():
         ({**good, "_num_yielded": None}, "the state is damaged"),
     ):
         with pytest.raises(ValueError, match=words):
-            loader.load_state_dict(state)
+            loader.load_state_dict(state)  # type: ignore[arg-type]
     handed = DataLoader(Plain(), 3)
     handed.load_state_dict(good)
     assert len(list(handed)) == 5  # the refused loads did not change `good`
 
 
-def test_a_native_state_does_not_get_lost_where_torch_takes_over():
+def test_a_native_state_does_not_get_lost_where_torch_takes_over() -> None:
     data = blobs(6, T.Compose([T.Resize((2, 2)), *TENSOR]))
     loader = DataLoader(data, 2)
     next(iter(loader))
@@ -129,14 +129,14 @@ def test_a_native_state_does_not_get_lost_where_torch_takes_over():
     assert list(loader) == [2, 2, 2]
 
 
-def test_the_argument():
+def test_the_argument() -> None:
     with pytest.raises(ValueError, match="snapshot_every_n_steps must be 0 or more"):
         DataLoader(Plain(), snapshot_every_n_steps=-1)
     with pytest.raises(TypeError, match="snapshot_every_n_steps must be a whole number"):
-        DataLoader(Plain(), snapshot_every_n_steps=1.5)
+        DataLoader(Plain(), snapshot_every_n_steps=1.5)  # type: ignore[arg-type]
 
 
-def test_states_are_copies():
+def test_states_are_copies() -> None:
     loader = DataLoader(Counting(), 3, collate_fn=same)
     batches = iter(loader)
     next(batches)
@@ -153,7 +153,7 @@ def test_states_are_copies():
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("every", [1, 4])
-def test_checkpoints_of_torchdata(workers, every):
+def test_checkpoints_of_torchdata(workers: int, every: int) -> None:
     needs("torchdata")
     from torchdata.stateful_dataloader import StatefulDataLoader
 

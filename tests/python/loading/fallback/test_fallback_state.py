@@ -91,29 +91,29 @@ def goes_on(make: Callable[[], DataLoader], positions: Any, epochs: int = 2) -> 
 
 
 @pytest.mark.parametrize("make", INDEXED.values(), ids=INDEXED)
-def test_every_position_of_an_epoch(make):
+def test_every_position_of_an_epoch(make: Callable[..., Any]) -> None:
     goes_on(make, range(8) if len(make()) == 7 else range(0, len(make()), 2))
 
 
 @pytest.mark.parametrize("name", ["shuffled", "both", "batches with a state", "an iterator with a state"])
 @pytest.mark.parametrize("every", [1, 3])
-def test_with_workers(name, every):
+def test_with_workers(name: str, every: int) -> None:
     goes_on(lambda: INDEXED[name](num_workers=2, snapshot_every_n_steps=every), [0, 5, 7], epochs=1)
 
 
 @pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
-def test_streams(make):
+def test_streams(make: Callable[..., Any]) -> None:
     goes_on(make, [0, 1, 4], epochs=1)
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker processes")
 @pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
 @pytest.mark.parametrize("every", [1, 7])
-def test_streams_of_workers_that_end_one_after_the_other(make, every):
+def test_streams_of_workers_that_end_one_after_the_other(make: Callable[..., Any], every: int) -> None:
     goes_on(lambda: make(num_workers=3, snapshot_every_n_steps=every), [2, 9], epochs=1)
 
 
-def test_at_the_end_of_an_epoch_the_next_one_is_next():
+def test_at_the_end_of_an_epoch_the_next_one_is_next() -> None:
     for make in (INDEXED["shuffled"], INDEXED["both"], STREAMS["of the dataset"], STREAMS["of the iterator"]):
         torch.manual_seed(3)
         loader = make()
@@ -128,7 +128,7 @@ def test_at_the_end_of_an_epoch_the_next_one_is_next():
         assert [plain(other) for _ in range(2)] == following
 
 
-def test_the_last_batch_is_not_the_end():
+def test_the_last_batch_is_not_the_end() -> None:
     for make in (INDEXED["shuffled"], INDEXED["both"], STREAMS["of the dataset"]):
         loader = make()
         for _ in loader:
@@ -138,19 +138,20 @@ def test_the_last_batch_is_not_the_end():
         assert list(other) == [] and other.upcoming_epoch == 1
 
 
-def test_no_sample_is_made_that_is_behind():
+def test_no_sample_is_made_that_is_behind() -> None:
     loader = INDEXED["shuffled"]()
     batches = iter(loader)
     for _ in range(4):
         next(batches)
     other = INDEXED["shuffled"]()
     other.load_state_dict(loader.state_dict())
-    again = iter(other)
-    assert other.dataset.fetched == 0 and len(again) == len(other) == 7
-    assert len(list(again)) == 3 and other.dataset.fetched == 8
+    again: Any = iter(other)
+    data: Any = other.dataset
+    assert data.fetched == 0 and len(again) == len(other) == 7
+    assert len(list(again)) == 3 and data.fetched == 8
 
 
-def test_the_default_generator_is_its_users():
+def test_the_default_generator_is_its_users() -> None:
     def run(loader: DataLoader, drawn: int) -> tuple[list[Any], float]:
         batches = iter(loader)
         torch.rand(drawn)
@@ -175,7 +176,7 @@ def test_the_default_generator_is_its_users():
             assert first + rest == whole[0] and (after == whole[1]) is not moved
 
 
-def test_nothing_is_drawn_for_a_state():
+def test_nothing_is_drawn_for_a_state() -> None:
     for make in (INDEXED["shuffled"], INDEXED["a sampler with a state"]):
         torch.manual_seed(2)
         loader = make()
@@ -190,7 +191,7 @@ def test_nothing_is_drawn_for_a_state():
         assert plain(other) == whole
 
 
-def test_a_batch_that_raised_is_behind():
+def test_a_batch_that_raised_is_behind() -> None:
     class Broken(Plain):
         def __getitem__(self, index: int) -> int:
             if index == 4:
@@ -208,7 +209,7 @@ def test_a_batch_that_raised_is_behind():
         assert plain(other)[0] == plain([next(batches)])[0] == [6, 7]
 
 
-def test_without_workers_states_any_number_of_them_goes_on():
+def test_without_workers_states_any_number_of_them_goes_on() -> None:
     torch.manual_seed(4)
     loader = INDEXED["shuffled"](num_workers=1)
     batches = iter(loader)
@@ -221,7 +222,7 @@ def test_without_workers_states_any_number_of_them_goes_on():
         assert plain(other) == rest
 
 
-def test_set_epoch_and_an_empty_state_forget_what_was_loaded():
+def test_set_epoch_and_an_empty_state_forget_what_was_loaded() -> None:
     loader = INDEXED["shuffled by a seed"]()
     orders = [plain(loader) for _ in range(2)]
     next(iter(loader))

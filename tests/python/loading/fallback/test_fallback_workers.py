@@ -24,7 +24,7 @@ pytestmark = pytest.mark.processes
 
 def seen(worker: int) -> None:
     """A worker_init_fn that sets an attribute of the worker's dataset."""
-    info = get_worker_info()
+    info: Any = get_worker_info()
     assert info is not None and info.id == worker
     info.dataset.seen = (worker, type(info.dataset).__name__)
 
@@ -37,6 +37,8 @@ class Seen(Counting):
 
 
 class SeenStream(Resumed):
+    seen: tuple[int, str]
+
     def __iter__(self) -> Any:
         for one, _ in super().__iter__():
             yield one, self.seen, int(torch.randint(1000, ()))
@@ -44,7 +46,7 @@ class SeenStream(Resumed):
 
 @pytest.mark.parametrize("kind", [Seen, SeenStream])
 @pytest.mark.parametrize("more", [{}, {"multiprocessing_context": "spawn"}, {"batch_size": None}], ids=str)
-def test_the_users_code_sees_what_torch_shows(kind, more):
+def test_the_users_code_sees_what_torch_shows(kind: type, more: dict[str, Any]) -> None:
     batches = []
     for loader in (TorchDataLoader, DataLoader):
         torch.manual_seed(4)
@@ -57,7 +59,7 @@ def test_the_users_code_sees_what_torch_shows(kind, more):
 
 @pytest.mark.parametrize("position", [0, 1, 4, None])
 @pytest.mark.parametrize("data", [Counting, Resumed, OfIterator, Stream])
-def test_workers_that_live_on(data, position):
+def test_workers_that_live_on(data: type, position: int | None) -> None:
     def make() -> DataLoader:
         return DataLoader(data(), 2, num_workers=2, persistent_workers=True, collate_fn=drawing)
 
@@ -85,7 +87,7 @@ def test_workers_that_live_on(data, position):
     other.close()
 
 
-def test_a_state_before_the_first_batch_is_that_of_workers_which_are_used():
+def test_a_state_before_the_first_batch_is_that_of_workers_which_are_used() -> None:
     torch.manual_seed(2)
     loader = DataLoader(Resumed(), 2, num_workers=2, collate_fn=same)
     state = loader.state_dict()
@@ -100,9 +102,9 @@ def test_a_state_before_the_first_batch_is_that_of_workers_which_are_used():
     assert other.upcoming_epoch == 0
 
 
-def test_workers_end_with_their_iterator_and_the_state_stays():
+def test_workers_end_with_their_iterator_and_the_state_stays() -> None:
     loader = DataLoader(Resumed((4, 4)), 1, num_workers=2, collate_fn=same)
-    batches = iter(loader)
+    batches: Any = iter(loader)
     first = [next(batches) for _ in range(3)]
     processes = batches._workers
     del batches
@@ -113,14 +115,15 @@ def test_workers_end_with_their_iterator_and_the_state_stays():
     assert first + list(other) == list(DataLoader(Resumed((4, 4)), 1, num_workers=2, collate_fn=same))
 
 
-def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch):
+def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     # Far more than a worker that is asked to end ever needs: whoever waits this long is killed, and has another code.
-    monkeypatch.setattr(observed_iterators.dataloader._utils, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
-    monkeypatch.setattr(observed_iterators.dataloader._utils.worker, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
+    monkeypatch.setattr(torch.utils.data._utils, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
+    monkeypatch.setattr(torch.utils.data._utils.worker, "MP_STATUS_CHECK_INTERVAL", WATCHDOG_S)
     errors: list[Any] = []
     others = set(observed_iterators._to_shut_down)
     monkeypatch.setattr(threading, "excepthook", errors.append)
-    loader = DataLoader([1], num_workers=2)  # the second worker gets nothing, so no thread refers to its queue
+    one: Any = [1]
+    loader = DataLoader(one, num_workers=2)  # the second worker gets nothing, so no thread refers to its queue
     for queues_first in (False, True):
         iterator: Any = iter(loader)
         workers = iterator._workers
@@ -138,7 +141,7 @@ def test_the_garbage_collector_ends_workers_in_any_order(monkeypatch):
     assert set(observed_iterators._to_shut_down) <= others
 
 
-def test_a_state_of_an_iterator_that_is_gone_at_once():
+def test_a_state_of_an_iterator_that_is_gone_at_once() -> None:
     loader = DataLoader(Resumed((4, 4)), 1, num_workers=2, collate_fn=same)
     iter(loader)
     state = loader.state_dict()
@@ -155,7 +158,7 @@ class Silent(Counting):
         raise OSError("no disk")
 
 
-def test_a_state_that_cannot_be_taken_is_no_reason_to_stop():
+def test_a_state_that_cannot_be_taken_is_no_reason_to_stop() -> None:
     loader = DataLoader(Silent(), 4, num_workers=1, collate_fn=same)
     batches = iter(loader)
     assert len(next(batches)) == 4
@@ -168,7 +171,7 @@ def failing(worker: int) -> None:
     raise LookupError(f"worker {worker}")
 
 
-def test_a_worker_that_cannot_begin_says_so_as_in_torch():
+def test_a_worker_that_cannot_begin_says_so_as_in_torch() -> None:
     for data in (Counting(), Resumed()):
         loader = DataLoader(data, 4, num_workers=1, worker_init_fn=failing)
         batches = iter(loader)
@@ -177,7 +180,7 @@ def test_a_worker_that_cannot_begin_says_so_as_in_torch():
             next(batches)
 
 
-def test_batches_are_pinned_as_torch_pins_them(monkeypatch):
+def test_batches_are_pinned_as_torch_pins_them(monkeypatch: pytest.MonkeyPatch) -> None:
     class Batch(list):
         def pin_memory(self) -> str:
             return "pinned"
@@ -197,7 +200,7 @@ class Held(Plain):
         return index
 
 
-def test_out_of_order_nothing_is_lost_and_nothing_comes_twice():
+def test_out_of_order_nothing_is_lost_and_nothing_comes_twice() -> None:
     go_on = torch.multiprocessing.get_context("fork").Event()
 
     def make() -> DataLoader:
@@ -217,7 +220,7 @@ def test_out_of_order_nothing_is_lost_and_nothing_comes_twice():
     assert sorted(first + [int(one) for one in rest]) == list(range(12))
 
 
-def test_a_stream_that_has_become_another_one_is_refused():
+def test_a_stream_that_has_become_another_one_is_refused() -> None:
     loader = DataLoader(Stream((9,)), 2, num_workers=1)
     batches = iter(loader)
     for _ in range(4):
@@ -235,7 +238,7 @@ def test_a_stream_that_has_become_another_one_is_refused():
             next(iter(other))
 
 
-def test_another_torch_may_have_no_state_but_iterates(monkeypatch):
+def test_another_torch_may_have_no_state_but_iterates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(observed_iterators._HOOKS, "_SingleProcessDataLoaderIter", ("_next_datum",))
     loader = DataLoader(Plain(6), 3)
     assert plain(loader) == [[0, 1, 2], [3, 4, 5]]
@@ -245,7 +248,7 @@ def test_another_torch_may_have_no_state_but_iterates(monkeypatch):
         loader.state_dict()
 
 
-def test_only_so_many_states_travel():
+def test_only_so_many_states_travel() -> None:
     for every, known in ((1, [5, 5]), (4, [4, 4]), (0, [0, 0]), (None, [0, 0])):
         loader = DataLoader(Resumed((9, 9)), 1, num_workers=2, collate_fn=same, snapshot_every_n_steps=every)
         batches = iter(loader)
@@ -256,5 +259,5 @@ def test_only_so_many_states_travel():
         assert [one["_num_yielded"] for one in workers] == [5, 5]
 
 
-def test_a_dataset_with_a_state_in_workers():
+def test_a_dataset_with_a_state_in_workers() -> None:
     goes_on(lambda: DataLoader(Counting(), 3, True, num_workers=2, collate_fn=same), [0, 1, 4], epochs=2)

@@ -77,8 +77,8 @@ def values(batch: Any) -> list[list[float]]:
 def test_the_state_is_not_taken_with_each_batch(make: Callable[[], Any]) -> None:
     for every in (None, 1):
         data = make()
-        given = {} if every is None else {"snapshot_every_n_steps": every}
-        assert sum(1 for _ in DataLoader(data, 1, num_workers=2, **given)) == 24
+        given: dict[str, Any] = {} if every is None else {"snapshot_every_n_steps": every}
+        assert len(list(DataLoader(data, 1, num_workers=2, **given))) == 24
         assert (data.asked.value > 8) is (every == 1)
 
 

@@ -62,7 +62,8 @@ def leave(box: Mailbox, content: bytes) -> None:
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_a_process_that_has_ended_has_left_its_message(method: str) -> None:
     box, content = Mailbox(), bytes(range(256)) * 10_000
-    process = multiprocessing.get_context(method).Process(target=leave, args=(box, content))
+    context: Any = multiprocessing.get_context(method)
+    process = context.Process(target=leave, args=(box, content))
     process.start()
     process.join()
     assert process.exitcode == 0

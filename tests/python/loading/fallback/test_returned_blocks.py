@@ -33,7 +33,7 @@ def delivered(blocks: SharedBlocks, returned: BlocksInUse, size: int) -> torch.T
     sent = blocks.finish([batch])
     assert len(sent) == 1
     descriptor = os.dup(batch.untyped_storage()._share_fd_cpu_()[0])
-    received = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared_fd_cpu(descriptor, size))
+    received = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared_fd_cpu(descriptor, size))  # type: ignore[attr-defined]
     os.close(descriptor)
     returned.add(blocks_of([received], 0, sent))
     return received
@@ -41,26 +41,26 @@ def delivered(blocks: SharedBlocks, returned: BlocksInUse, size: int) -> torch.T
 
 def test_memory_is_that_of_the_batches_on_their_way(both_sides: Any) -> None:
     """As many blocks as batches are in flight, of the newest size."""
-    blocks, _ = both_sides
+    blocks, returned = both_sides
     for size in (1 << 18, 1 << 19, 1 << 20):
         for _ in range(40):
-            delivered(*both_sides, size)
+            delivered(blocks, returned, size)
         assert [block.storage.nbytes() for block in blocks._blocks] == [size]
 
 
 def test_blocks_that_the_last_batches_did_not_need_are_given_up(both_sides: Any) -> None:
-    blocks, _ = both_sides
-    on_their_way = [delivered(*both_sides, 1 << 18) for _ in range(5)]
+    blocks, returned = both_sides
+    on_their_way = [delivered(blocks, returned, 1 << 18) for _ in range(5)]
     assert len(blocks._blocks) == 5
     on_their_way.clear()
     for _ in range(20):
-        on_their_way = [*on_their_way[-1:], delivered(*both_sides, 1 << 18)]
+        on_their_way = [*on_their_way[-1:], delivered(blocks, returned, 1 << 18)]
     assert len(blocks._blocks) == 3
 
 
 def test_a_block_is_given_back_when_the_next_batch_is_asked_for(both_sides: Any) -> None:
     blocks, returned = both_sides
-    batch = delivered(*both_sides, 1 << 18)
+    batch = delivered(blocks, returned, 1 << 18)
     assert blocks._flags[blocks._blocks[0].number] == 1
     del batch
     returned.look()
@@ -73,8 +73,8 @@ def test_a_block_is_given_back_when_the_next_batch_is_asked_for(both_sides: Any)
         lambda batch: batch[2:],
         lambda batch: batch.numpy(),
         lambda batch: batch.untyped_storage(),
-        lambda batch: torch.from_dlpack(batch),
-        lambda batch: torch.utils.dlpack.to_dlpack(batch),
+        lambda batch: torch.utils.dlpack.from_dlpack(batch),
+        lambda batch: torch.utils.dlpack.to_dlpack(batch),  # type: ignore[attr-defined]
         lambda batch: batch.detach(),
         lambda batch: memoryview(batch.numpy()),
     ],

@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 
-def test_an_epoch_that_is_set_has_its_numbers():
+def test_an_epoch_that_is_set_has_its_numbers() -> None:
     loader = LOADERS["shuffled"]()
     first, second = comparable(loader), comparable(loader)
     loader.set_epoch(0)
@@ -31,8 +31,8 @@ def test_an_epoch_that_is_set_has_its_numbers():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_ranks_share_the_samples_of_one_process(workers):
-    options = {"seed": 5, "collate_fn": listed, "num_workers": workers}
+def test_ranks_share_the_samples_of_one_process(workers: int) -> None:
+    options: dict[str, Any] = {"seed": 5, "collate_fn": listed, "num_workers": workers}
     whole = samples_of(DataLoader(Noise(), 4, True, **options))
     ranks = [DataLoader(Noise(), 2, True, rank=rank, world_size=2, **options) for rank in range(2)]
     found = samples_of(*ranks)
@@ -41,11 +41,12 @@ def test_ranks_share_the_samples_of_one_process(workers):
     assert found[again][0] != found[again][1]
     for loader in ranks:
         assert comparable(loader) != comparable(loader)  # another epoch
-    torchs = [DataLoader(Noise(), 2, sampler=DistributedSampler(range(COUNT), 2, rank), **options) for rank in range(2)]
+    numbers: Any = range(COUNT)
+    torchs = [DataLoader(Noise(), 2, sampler=DistributedSampler(numbers, 2, rank), **options) for rank in range(2)]
     assert {index: numbers[:1] for index, numbers in samples_of(*torchs).items()} == whole
 
 
-def test_copies_on_other_ranks_are_other_occurrences():
+def test_copies_on_other_ranks_are_other_occurrences() -> None:
     def share(sampler: Any, **more: Any) -> DataLoader:
         return DataLoader(Noise(), sampler=sampler, seed=5, collate_fn=listed, **more)
 
@@ -66,7 +67,7 @@ def test_copies_on_other_ranks_are_other_occurrences():
     assert all(sorted(found[0][index])[:3] == sorted(numbers) for index, numbers in alone.items() if len(numbers) == 3)
 
 
-def test_batches_are_shared_too():
+def test_batches_are_shared_too() -> None:
     def share(rank: int) -> DataLoader:
         batches = BatchSampler(RandomSampler(range(COUNT), True, 20, torch.Generator().manual_seed(1)), 4, False)
         return DataLoader(Noise(), batch_sampler=batches, rank=rank, world_size=2, seed=5, collate_fn=listed)
@@ -77,7 +78,7 @@ def test_batches_are_shared_too():
 
 
 @pytest.mark.parametrize("name", [name for name in LOADERS if name != "from the default generator"])
-def test_a_resumed_loader_delivers_the_rest(name):
+def test_a_resumed_loader_delivers_the_rest(name: str) -> None:
     make = LOADERS[name]
     for before, after in ((0, 2), (2, 0)):
         if ("with a state" in name and "dataset" in name) or name == "one by one with a state":
@@ -95,13 +96,14 @@ def test_a_resumed_loader_delivers_the_rest(name):
         assert comparable(other) == later
 
 
-def test_no_sample_is_made_again_to_resume():
+def test_no_sample_is_made_again_to_resume() -> None:
     class Costly(Counting):
         state_dict = load_state_dict = None  # type: ignore[assignment]
 
     loader = DataLoader(Costly(), 3, True, seed=5, collate_fn=listed)
     batches = iter(loader)
     next(batches), next(batches)
-    other = DataLoader(Costly(), 3, True, seed=5, collate_fn=listed)
+    data = Costly()
+    other = DataLoader(data, 3, True, seed=5, collate_fn=listed)
     other.load_state_dict(loader.state_dict())
-    assert len(list(other)) == 5 and other.dataset.made == 14
+    assert len(list(other)) == 5 and data.made == 14

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,14 +36,14 @@ def epochs(loader: DataLoader, count: int = 2) -> list[Any]:
 
 
 @pytest.mark.parametrize("make", LOADERS.values(), ids=LOADERS)
-def test_batches_do_not_depend_on_the_number_of_workers(make):
+def test_batches_do_not_depend_on_the_number_of_workers(make: Callable[..., Any]) -> None:
     here = epochs(make())
     assert here[0][0] != here[1][0]
     for workers in (1, 3):
         assert epochs(make(num_workers=workers)) == here
 
 
-def test_how_workers_run_does_not_matter():
+def test_how_workers_run_does_not_matter() -> None:
     here = epochs(LOADERS["shuffled"]())
     kept = LOADERS["shuffled"](num_workers=2, persistent_workers=True, prefetch_factor=5)
     # The process's generators are elsewhere: as in torch, persistent workers keep the base seed of their first epoch.
@@ -57,12 +59,12 @@ def test_how_workers_run_does_not_matter():
 
 
 @pytest.mark.slow
-def test_spawned_workers():
+def test_spawned_workers() -> None:
     make = LOADERS["a dataset with a state"]
     assert epochs(make(num_workers=1, multiprocessing_context="spawn"), 1) == epochs(make(), 1)
 
 
-def test_a_sample_has_its_numbers_in_any_batch_and_order():
+def test_a_sample_has_its_numbers_in_any_batch_and_order() -> None:
     def samples(**more: Any) -> dict[Any, list[Any]]:
         return samples_of(DataLoader(Noise(), seed=5, collate_fn=listed, **more))
 
@@ -75,14 +77,14 @@ def test_a_sample_has_its_numbers_in_any_batch_and_order():
     assert samples_of(DataLoader(Noise(), seed=6, collate_fn=listed)) != alone
 
 
-def test_torchs_subset_makes_samples_alone_too():
+def test_torchs_subset_makes_samples_alone_too() -> None:
     def samples(size: int) -> dict[Any, list[Any]]:
         return samples_of(DataLoader(Subset(Noise(), range(2, 9)), size, seed=5, collate_fn=listed))
 
     assert samples(1) == samples(3) == samples(7)
 
 
-def test_what_a_collate_fn_draws_follows_from_the_number_of_the_batch():
+def test_what_a_collate_fn_draws_follows_from_the_number_of_the_batch() -> None:
     def drawn_by_batch(*orders: list[int]) -> list[Any]:
         loader = DataLoader(Noise(), 2, sampler=orders[0], seed=5, collate_fn=drawing)
         return [numbers for _ in orders for _, numbers in loader]
@@ -92,7 +94,7 @@ def test_what_a_collate_fn_draws_follows_from_the_number_of_the_batch():
     assert len(set(drawn_by_batch([0, 1, 2, 3], [0, 1, 2, 3]))) == 4
 
 
-def test_crops_of_real_files(imagenet_dev):
+def test_crops_of_real_files(imagenet_dev: Path) -> None:
     T = import_torchvision().transforms
     train = T.Compose([T.RandomResizedCrop(48), T.RandomHorizontalFlip(), T.ToTensor(), T.RandomErasing(0.5)])
     data = OwnDataset(sorted(imagenet_dev.rglob("*.JPEG"))[:24], train)
@@ -107,7 +109,7 @@ def test_crops_of_real_files(imagenet_dev):
         assert torch.equal(images(num_workers=2, **more), here)
 
 
-def test_each_occurrence_has_numbers_of_its_own():
+def test_each_occurrence_has_numbers_of_its_own() -> None:
     repeated = DataLoader(Noise(), batch_sampler=[[1, 1], [2, 1], [2]], seed=5, collate_fn=listed)
     found = samples_of(repeated)
     assert len(set(found[1])) == 3 and len(set(found[2])) == 2
@@ -126,9 +128,9 @@ class Failing(Noise):
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("size", [3, None])
-def test_a_sample_that_fails_shifts_no_other(workers, size):
+def test_a_sample_that_fails_shifts_no_other(workers: int, size: int | None) -> None:
     good = comparable(DataLoader(Noise(), size, seed=5))
-    batches, met = iter(DataLoader(Failing(), size, seed=5, num_workers=workers)), []
+    batches, met = iter(DataLoader(Failing(), size, seed=5, num_workers=workers)), list[Any]()
     before = drawn_next()
     while len(met) < len(good):
         try:
@@ -167,9 +169,10 @@ class BrokenWhole(Broken):
     "data", [Broken, BrokenWhole, lambda: Subset(Broken(), [1, 2])], ids=["each", "whole", "subset"]
 )
 @pytest.mark.parametrize("size", [2, None])
-def test_tracebacks_are_torchs(data, size):
+def test_tracebacks_are_torchs(data: Callable[..., Any], size: int | None) -> None:
     words = []
-    for kind, more in ((TorchDataLoader, {}), (DataLoader, {"seed": 1})):
+    kinds: tuple[tuple[Any, dict[str, Any]], ...] = ((TorchDataLoader, {}), (DataLoader, {"seed": 1}))
+    for kind, more in kinds:
         with pytest.raises(LookupError) as raised:
             next(iter(kind(data(), size, num_workers=1, **more)))
         words.append(str(let_go(raised.value)))
@@ -183,29 +186,34 @@ class Knowing(Noise):
         return index, drawn()
 
 
-def test_the_users_code_sees_its_dataset():
+def test_the_users_code_sees_its_dataset() -> None:
     assert samples_of(DataLoader(Knowing(), 3, seed=5, num_workers=2, collate_fn=listed)).keys() == set(range(COUNT))
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_the_generators_of_the_process_are_its_users(workers):
+def test_the_generators_of_the_process_are_its_users(workers: int) -> None:
     """Torch draws one number for the workers' seeds at the beginning; nothing else is drawn until the end."""
     states = []
-    for kind, more in ((TorchDataLoader, {"num_workers": 1}), (DataLoader, {"num_workers": workers, "seed": 5})):
+    kinds: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (TorchDataLoader, {"num_workers": 1}),
+        (DataLoader, {"num_workers": workers, "seed": 5}),
+    )
+    for kind, more in kinds:
         states.append([numbers for _, numbers in epochs(kind(Noise(), 3, collate_fn=listed, **more))])
     assert states[0] == states[1]
 
 
-def test_an_index_without_a_key_is_refused():
-    loader = DataLoader({object: 1}, None, sampler=[object], seed=5)
+def test_an_index_without_a_key_is_refused() -> None:
+    data: Any = {object: 1}
+    loader = DataLoader(data, None, sampler=[object], seed=5)
     with pytest.raises(
         TypeError, match=r"the sampler yielded an object of builtins\.type; use numbers, .* leave out seed="
     ):
         next(iter(loader))
-    assert list(DataLoader({object: 1}, None, sampler=[object])) == [1]
+    assert list(DataLoader(data, None, sampler=[object])) == [1]
 
 
-def test_explain_says_what_is_seeded():
+def test_explain_says_what_is_seeded() -> None:
     def randomness(data: Any, **more: Any) -> str:
         lines = DataLoader(data, 3, **more).explain().lines
         return next(line.how for line in lines if line.part == "randomness")

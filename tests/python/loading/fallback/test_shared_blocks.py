@@ -75,7 +75,7 @@ def test_any_reference_keeps_a_batch() -> None:
         elif number % 6 == 1:
             kept.append(batch.numpy()[2:])
         elif number % 6 == 2:
-            kept.append(torch.from_dlpack(batch)[2:])
+            kept.append(torch.utils.dlpack.from_dlpack(batch)[2:])
         elif number % 6 == 3:
             kept.append(batch.untyped_storage())
         elif number % 6 == 4:
@@ -90,7 +90,8 @@ def test_any_reference_keeps_a_batch() -> None:
         elif number % 6 == 4:
             weight.grad = None
             one.backward()
-            assert torch.equal(weight.grad, torch.full((VALUES,), 16.0 * number + 6))
+            grad: Any = weight.grad
+            assert torch.equal(grad, torch.full((VALUES,), 16.0 * number + 6))
         elif one is not None:
             assert bool((torch.as_tensor(one)[0] == 4 * number + 2).all())
 
@@ -351,5 +352,6 @@ def test_a_collate_fn_that_fails_costs_no_other_batch() -> None:
 
 def test_small_tensors_are_torchs(tmp_path: Path) -> None:
     assert VALUES < shm_pool.LEAST
-    inodes = [inode(batch) for batch in headrace.DataLoader(torch.arange(4000).view(-1, 10), 4, num_workers=1)]
+    data: Any = torch.arange(4000).view(-1, 10)
+    inodes = [inode(batch) for batch in headrace.DataLoader(data, 4, num_workers=1)]
     assert len(inodes) == 100

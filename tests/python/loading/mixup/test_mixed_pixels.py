@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,7 +21,9 @@ def is_native(dtype: torch.dtype) -> bool:
     return dtype is not torch.float16 or core.instruction_set() != "scalar"
 
 
-def batch_of(count: int, dtype: torch.dtype, layout: torch.memory_format, size: tuple[int, int] = (9, 11)):
+def batch_of(
+    count: int, dtype: torch.dtype, layout: torch.memory_format, size: tuple[int, int] = (9, 11)
+) -> torch.Tensor:
     made = torch.randn(count, 3, *size, generator=torch.Generator().manual_seed(count))
     return made.to(dtype).contiguous(memory_format=layout)
 
@@ -27,7 +31,7 @@ def batch_of(count: int, dtype: torch.dtype, layout: torch.memory_format, size: 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("count", [1, 2, 3, 256])
-def test_mixed_as_torch_mixes(dtype, layout, count):
+def test_mixed_as_torch_mixes(dtype: torch.dtype, layout: torch.memory_format, count: int) -> None:
     for share in SHARES:
         batch = batch_of(count, dtype, layout)
         assert in_place_mixes.is_mixable(batch) == is_native(dtype)
@@ -45,7 +49,7 @@ def test_mixed_as_torch_mixes(dtype, layout, count):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("count", [1, 2, 3, 256])
-def test_boxes_moved_as_torch_moves_them(dtype, layout, count):
+def test_boxes_moved_as_torch_moves_them(dtype: torch.dtype, layout: torch.memory_format, count: int) -> None:
     if not is_native(dtype):
         return
     batch = batch_of(count, dtype, layout)
@@ -59,7 +63,7 @@ def test_boxes_moved_as_torch_moves_them(dtype, layout, count):
 
 @pytest.mark.parametrize("isa", core.isas())
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_every_value_of_two_bytes(isa, dtype):
+def test_every_value_of_two_bytes(isa: str, dtype: torch.dtype) -> None:
     """All 65,536 bit patterns, mixed with others: infinities, and values below the smallest normal one, included."""
     own = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
     generator = torch.Generator().manual_seed(1)
@@ -73,7 +77,7 @@ def test_every_value_of_two_bytes(isa, dtype):
         assert torch.equal(batch[zeros].signbit(), expected[zeros].signbit())
 
 
-def test_samples_that_lie_apart_keep_what_is_between_them():
+def test_samples_that_lie_apart_keep_what_is_between_them() -> None:
     memory = torch.randn(8, 3, 6, 6)
     batch, between = memory[::2], memory[1::2].clone()
     expected = batch.roll(1, 0).mul_(0.75).add_(batch.mul(0.25))
@@ -97,11 +101,11 @@ def test_samples_that_lie_apart_keep_what_is_between_them():
         None,
     ],
 )
-def test_what_is_left_to_torch(batch):
+def test_what_is_left_to_torch(batch: Any) -> None:
     assert not in_place_mixes.is_mixable(batch)
 
 
-def test_memory_of_another_shape_is_refused():
+def test_memory_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match="samples without gaps and apart"):
         core.mix(torch.zeros(4, 6)[:, ::2].numpy(), "float32", 0.5, 0.5, mirrored=False)
     with pytest.raises(ValueError, match="samples without gaps and apart"):
@@ -116,7 +120,7 @@ def test_memory_of_another_shape_is_refused():
         core.mix(read_only(), "float32", 0.5, 0.5, mirrored=False)
 
 
-def read_only():
+def read_only() -> np.ndarray:
     made = torch.zeros(4, 6).numpy()
     made.flags.writeable = False
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def mixes() -> list[Any]:
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_values(number, dtype, layout):
+def test_values(number: int, dtype: torch.dtype, layout: torch.memory_format) -> None:
     mix = mixes()[number]
     for seed, count in ((0, 1), (1, 2), (2, 7), (3, 7), (4, 7)):
         images = torch.rand(count, 3, 9, 11).to(dtype).contiguous(memory_format=layout)
@@ -61,7 +62,7 @@ def test_values(number, dtype, layout):
 
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_loader(number, workers):
+def test_a_loader(number: int, workers: int) -> None:
     data = EncodedImages(pictures(10), range(10), T.Compose([T.RandomResizedCrop(8), *TENSOR]))
     loader = DataLoader(data, 4, True, collate_fn=collates(mixes()[number])[0], num_workers=workers, seed=4)
     assert loader.native
@@ -76,7 +77,7 @@ def test_a_loader(number, workers):
         )
 
 
-def test_the_batch_is_mixed_where_it_lies():
+def test_the_batch_is_mixed_where_it_lies() -> None:
     data = EncodedImages(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     ((images, _),) = DataLoader(data, 8, collate_fn=collates(mixes()[0])[0], num_workers=1)
     assert images.data_ptr() % 4096 == 0 and images.untyped_storage().nbytes() == images.nbytes  # a slot of the ring
@@ -84,10 +85,17 @@ def test_the_batch_is_mixed_where_it_lies():
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(("target_transform", "apart"), [(None, False), (lambda label: 6 - label, True)])
-def test_samples_are_made_only_where_their_labels_are_not_plain_ints(monkeypatch, target_transform, apart, workers):
-    made = []
-    views_of = StackedViews.views_of
-    monkeypatch.setattr(StackedViews, "views_of", lambda *given: made.append(1) or views_of(*given))
+def test_samples_are_made_only_where_their_labels_are_not_plain_ints(
+    monkeypatch: pytest.MonkeyPatch, target_transform: Callable[..., Any] | None, apart: bool, workers: int
+) -> None:
+    made: list[int] = []
+    real = StackedViews.views_of
+
+    def views_of(*given: Any) -> Any:
+        made.append(1)
+        return real(*given)
+
+    monkeypatch.setattr(StackedViews, "views_of", views_of)
     transform = T.Compose([T.RandomCrop(8), T.ToTensor()])
     data = EncodedImages(pictures(7), range(7), transform, target_transform=target_transform)
     (collate, _) = collates(v2.MixUp(num_classes=CLASSES))
@@ -120,7 +128,7 @@ def other_collate(samples: list[Any]) -> Any:
     return MIX(*list(samples))
 
 
-class Own(v2.MixUp):  # type: ignore[misc]
+class Own(v2.MixUp):
     pass
 
 
@@ -137,12 +145,12 @@ HOOKED.register_forward_hook(lambda module, given, made: None)
         lambda samples: v2.Identity()(*default_collate(samples)),
     ],
 )
-def test_what_may_be_noticed_is_left_to_torchvision(collate):
+def test_what_may_be_noticed_is_left_to_torchvision(collate: Any) -> None:
     assert of_samples(collate) is None
 
 
 @pytest.mark.parametrize("collate", [kept, twice])
-def test_torchvisions_own_arithmetic_on_views(collate):
+def test_torchvisions_own_arithmetic_on_views(collate: Callable[..., Any]) -> None:
     data = EncodedImages(pictures(6), range(6), T.Compose([T.Resize((8, 8)), *TENSOR]))
     loader = DataLoader(data, 3, collate_fn=collate, num_workers=1, seed=2)
     assert loader.native
@@ -156,7 +164,7 @@ def test_torchvisions_own_arithmetic_on_views(collate):
 
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_the_direct_way_has_the_values_of_torchvisions_own_code(number, dtype):
+def test_the_direct_way_has_the_values_of_torchvisions_own_code(number: int, dtype: torch.dtype) -> None:
     mix, seen = mixes()[number], set()
     for seed in range(60):
         images = torch.rand(5, 3, 9, 11).to(dtype)
@@ -171,7 +179,7 @@ def test_the_direct_way_has_the_values_of_torchvisions_own_code(number, dtype):
     assert len(seen) > 12
 
 
-def test_what_is_left_to_torchvisions_own_code(monkeypatch):
+def test_what_is_left_to_torchvisions_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
     up = mixes()[0]
     images, labels = torch.rand(4, 3, 8, 8), torch.tensor([1, 2, 3, 4])
     soft = torch.nn.functional.one_hot(labels, CLASSES).float()
@@ -197,17 +205,24 @@ def test_what_is_left_to_torchvisions_own_code(monkeypatch):
     torchvision_fast_mixes._as_installed.cache_clear()
 
 
-def test_a_loader_mixes_directly(monkeypatch):
-    made = []
-    mixed = torchvision_fast_mixes.mixed
-    monkeypatch.setattr(torchvision_fast_mixes, "mixed", lambda *given: made.append(mixed(*given)) or made[-1])
+def test_a_loader_mixes_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    real = torchvision_fast_mixes.mixed
+
+    def mixed(*given: Any) -> Any:
+        made.append(real(*given))
+        return made[-1]
+
+    monkeypatch.setattr(torchvision_fast_mixes, "mixed", mixed)
     data = EncodedImages(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     assert len(list(DataLoader(data, 4, collate_fn=collates(mixes()[2])[1], num_workers=1))) == len(made) == 2
     assert None not in made
 
 
 @pytest.mark.parametrize(("name", "of"), [("transform", "MixUp"), ("make_params", "MixUp"), ("forward", "Transform")])
-def test_replaced_methods_are_called(torchvision, monkeypatch, name, of):
+def test_replaced_methods_are_called(
+    torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str, of: str
+) -> None:
     v2 = torchvision.transforms.v2
     mix = v2.MixUp(num_classes=3)
     assert of_stacked(lambda samples: mix(*default_collate(samples))) is not None

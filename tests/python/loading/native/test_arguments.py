@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator, Sized
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ TINY = T.Compose([T.Resize((2, 2)), *TENSOR])
 DATA = blobs(COUNT, TINY)
 
 
-def test_the_signature_begins_with_torchs():
+def test_the_signature_begins_with_torchs() -> None:
     theirs = list(inspect.signature(TorchDataLoader).parameters.values())
     ours = list(inspect.signature(DataLoader).parameters.values())
     for a, b in zip(ours[: len(theirs)], theirs, strict=True):
@@ -48,9 +49,9 @@ LENGTHS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", LENGTHS, ids=lambda options: repr(options).partition(" object at")[0])
-def test_lengths_and_attributes_are_torchs(options):
+def test_lengths_and_attributes_are_torchs(options: dict[str, Any]) -> None:
     ours, theirs = DataLoader(DATA, **options), TorchDataLoader(LABELS, **options)
-    assert len(ours) == len(theirs) == len(iter(ours)) == len(list(ours))
+    assert len(ours) == len(theirs) == len(cast(Sized, iter(ours))) == len(list(ours))
     for name in (
         "batch_size",
         "drop_last",
@@ -68,15 +69,15 @@ def test_lengths_and_attributes_are_torchs(options):
     ours.close()
 
 
-def test_a_sampler_without_a_length():
+def test_a_sampler_without_a_length() -> None:
     class Unsized:
-        def __iter__(self):
+        def __iter__(self) -> Iterator[int]:
             return iter([1, 2, 3])
 
     loader = DataLoader(DATA, 2, sampler=Unsized())
     for one in (loader, iter(loader)):
         with pytest.raises(TypeError):
-            len(one)
+            len(cast(Sized, one))
     assert [labels.tolist() for _, labels in loader] == [[1, 2], [3]]
 
 
@@ -105,15 +106,20 @@ def test_a_sampler_without_a_length():
     ],
     ids=repr,
 )
-def test_wrong_arguments_get_one_clear_sentence(options, error, words):
+def test_wrong_arguments_get_one_clear_sentence(options: dict[str, Any], error: type, words: str) -> None:
     with pytest.raises(error, match=words) as raised:
         DataLoader(DATA, **options)
     assert "\n" not in str(raised.value)
 
 
-def test_numbers_of_numpy_are_numbers():
-    options = {"num_workers": np.int32(1), "prefetch_factor": np.uint8(3), "max_errors": np.int8(3)}
-    loader = DataLoader(DATA, 5, seed=np.int64(4), **options)
+def test_numbers_of_numpy_are_numbers() -> None:
+    options: dict[str, Any] = {
+        "num_workers": np.int32(1),
+        "prefetch_factor": np.uint8(3),
+        "max_errors": np.int8(3),
+        "seed": np.int64(4),
+    }
+    loader = DataLoader(DATA, 5, **options)
     assert_same(loader, DataLoader(DATA, 5, seed=4))
     assert type(loader.state_dict()["seed"]) is int
     big = 2**80 + 1
@@ -121,7 +127,7 @@ def test_numbers_of_numpy_are_numbers():
     assert_same(DataLoader(DATA, 5, True, seed=-1), DataLoader(DATA, 5, True, seed=-1))
 
 
-def test_collate_fn_may_be_torchs_default():
+def test_collate_fn_may_be_torchs_default() -> None:
     for batch_size, collate in ((5, torch.utils.data.default_collate), (None, torch.utils.data.default_convert)):
         loader = DataLoader(DATA, batch_size, collate_fn=collate)
         assert loader.native
@@ -129,7 +135,7 @@ def test_collate_fn_may_be_torchs_default():
 
 
 @pytest.mark.parametrize("make", [lambda: EncodedImages([], None, TINY), lambda: Subset(blobs(COUNT, TINY), [])])
-def test_an_empty_dataset_has_no_batch(make):
+def test_an_empty_dataset_has_no_batch(make: Callable[..., Any]) -> None:
     assert DataLoader(make()).native
     for kind in (TorchDataLoader, DataLoader):
         assert len(kind(make(), 2)) == 0 and list(kind(make(), 2)) == []
@@ -137,7 +143,7 @@ def test_an_empty_dataset_has_no_batch(make):
             kind(make(), 2, shuffle=True)
 
 
-def test_a_batch_larger_than_the_dataset():
+def test_a_batch_larger_than_the_dataset() -> None:
     with pytest.warns(UserWarning, match=r"batch_size=23 is larger than the dataset \(22 samples\) and drop_last=True"):
         loader = DataLoader(DATA, 23, drop_last=True)
     assert len(loader) == 0 and list(loader) == [] and list(loader) == []
@@ -151,14 +157,14 @@ def test_a_batch_larger_than_the_dataset():
         ({"pin_memory_device": "cuda"}, "pin_memory_device has no effect"),
     ],
 )
-def test_what_has_no_effect_is_warned_of_where_it_was_written(options, words):
+def test_what_has_no_effect_is_warned_of_where_it_was_written(options: dict[str, Any], words: str) -> None:
     with pytest.warns(UserWarning, match=words) as told:
         DataLoader(DATA, **options)
     assert [one.filename for one in told] == [__file__]
 
 
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="there is something to pin for")
-def test_pin_memory_without_an_accelerator_warns_as_torch_does():
+def test_pin_memory_without_an_accelerator_warns_as_torch_does() -> None:
     ours, theirs = DataLoader(DATA, pin_memory=True), TorchDataLoader(LABELS, pin_memory=True)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -167,17 +173,17 @@ def test_pin_memory_without_an_accelerator_warns_as_torch_does():
     assert told[0].filename == __file__
 
 
-def test_more_threads_than_cores_are_no_warning():
+def test_more_threads_than_cores_are_no_warning() -> None:
     assert len(list(DataLoader(DATA, 5, num_workers=40))) == 5
 
 
 @pytest.mark.parametrize("epoch", [-1, 1.5, "1", None, True])
-def test_set_epoch_takes_whole_numbers(epoch):
+def test_set_epoch_takes_whole_numbers(epoch: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="epoch must be"):
         DataLoader(DATA).set_epoch(epoch)
 
 
-def test_batches_are_lists_as_torchs_are():
+def test_batches_are_lists_as_torchs_are() -> None:
     assert type(next(iter(DataLoader(DATA, 2)))) is list
     assert type(next(iter(DataLoader(DATA, None)))) is list
     assert type(next(iter(DataLoader(EncodedImages(pictures(), None, TINY), 2)))) is torch.Tensor

@@ -17,6 +17,7 @@ import torch
 import headrace
 from headrace import DataLoader, EncodedImages, ImageFiles, ImageFolder, SampleError
 from headrace import transforms as T
+from headrace._loading.native.loader_attributes import OnError
 from support import (
     TENSOR,
     assert_same,
@@ -35,14 +36,16 @@ TINY_CROPS = T.Compose([T.RandomResizedCrop(32, scale=(0.01, 0.1)), T.RandomHori
 
 
 @pytest.fixture(scope="module")
-def broken(request) -> dict[Path, Exception]:
+def broken(request: pytest.FixtureRequest) -> dict[Path, Exception]:
     """Files that Pillow refuses, and what it raises."""
     return judge(hard_files(request.getfixturevalue("hard_dev")))[1]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("transform", [FULL, TINY_CROPS, train(224)], ids=["full", "tiny crops", "crops"])
-def test_each_broken_file_raises_what_pillow_raises(broken, transform, workers):
+def test_each_broken_file_raises_what_pillow_raises(
+    broken: dict[Path, Exception], transform: Any, workers: int
+) -> None:
     files = list(broken)
     with silent_pillow():  # from Python 3.14t on, threads have the filters of the thread that starts them
         iterator = iter(DataLoader(ImageFiles(files, range(len(files)), transform), num_workers=workers, seed=2))
@@ -59,7 +62,7 @@ def test_each_broken_file_raises_what_pillow_raises(broken, transform, workers):
             next(iterator)
 
 
-def test_broken_files_among_good_ones_are_skipped_and_replaced(hard_dev):
+def test_broken_files_among_good_ones_are_skipped_and_replaced(hard_dev: Path) -> None:
     files = sorted(hard_files(hard_dev))[::4]
     with silent_pillow():
         bad = judge(files)[1]
@@ -82,7 +85,7 @@ def faulty(count: int, *bad: int) -> list[bytes]:
     return [truncated(data) if i in bad else data for i, data in enumerate(pictures(count))]
 
 
-def faulty_loader(policy: str, *bad: int, size: int | None = 4, **options: Any) -> DataLoader:
+def faulty_loader(policy: OnError, *bad: int, size: int | None = 4, **options: Any) -> DataLoader:
     data = EncodedImages(faulty(12, *bad), range(100, 112), train(24), target_transform=lambda label: label * 2)
     return DataLoader(data, size, seed=4, on_error=policy, **options)
 
@@ -91,7 +94,7 @@ def faulty_loader(policy: str, *bad: int, size: int | None = 4, **options: Any) 
 @pytest.mark.parametrize("size", [1, 4, 12, None])
 @pytest.mark.parametrize("bad", [(0,), (2, 5), (4, 5, 6, 7), (8, 9, 10, 11), tuple(range(11))], ids=str)
 @pytest.mark.parametrize("policy", ["skip", "replace"])
-def test_policies_equal_the_oracle(policy, bad, size, workers):
+def test_policies_equal_the_oracle(policy: OnError, bad: tuple[Any, ...], size: int | None, workers: int) -> None:
     ours = faulty_loader(policy, *bad, size=size, num_workers=workers)
     expected = list(ours.reference())
     with pytest.warns(UserWarning, match=f"epoch 0: {len(bad)} samples could not be made.* sample {bad[0]} "):
@@ -106,7 +109,7 @@ def test_policies_equal_the_oracle(policy, bad, size, workers):
     assert sorted(error.index for error in ours.errors) == list(bad)
 
 
-def test_where_nothing_can_be_made():
+def test_where_nothing_can_be_made() -> None:
     every = tuple(range(12))
     with pytest.warns(UserWarning, match="12 samples could not be made and were skipped"):
         assert list(faulty_loader("skip", *every)) == []
@@ -115,7 +118,7 @@ def test_where_nothing_can_be_made():
 
 
 @pytest.mark.parametrize("policy", ["skip", "replace"])
-def test_max_errors(policy):
+def test_max_errors(policy: OnError) -> None:
     ours = faulty_loader(policy, 1, 5, 9, max_errors=2, num_workers=1)
     iterator = iter(ours)
     assert len(next(iterator)[1]) == (3 if policy == "skip" else 4)
@@ -132,7 +135,7 @@ def test_max_errors(policy):
         assert len(list(exactly)) == 3
 
 
-def test_the_warning_comes_even_where_the_loop_is_left():
+def test_the_warning_comes_even_where_the_loop_is_left() -> None:
     """With the next epoch of any loader, or when the program ends: where the iterator is dropped, Ctrl-C is lost."""
     for _ in faulty_loader("skip", 1):
         break
@@ -140,7 +143,7 @@ def test_the_warning_comes_even_where_the_loop_is_left():
         iter(faulty_loader("skip"))
 
 
-def test_after_an_error_the_next_batches_can_be_had():
+def test_after_an_error_the_next_batches_can_be_had() -> None:
     iterator = iter(faulty_loader("raise", 5, num_workers=2))
     assert next(iterator)[1].tolist() == [200, 202, 204, 206]
     with pytest.raises(OSError, match=r"decode: sample 5 \(blob 5 in memory, \d+ bytes\): image file is truncated"):
@@ -150,20 +153,21 @@ def test_after_an_error_the_next_batches_can_be_had():
         next(iterator)
 
 
-def test_an_error_is_pillows_and_carries_no_frames():
+def test_an_error_is_pillows_and_carries_no_frames() -> None:
     with pytest.raises(
         PIL.UnidentifiedImageError, match=r"(header|decode): sample 0 .*cannot identify image file; on_error"
     ):
         next(iter(DataLoader(EncodedImages([b"not an image"], None, FULL))))
     with pytest.raises(SampleError) as raised:
         next(iter(faulty_loader("raise", 0, num_workers=1)))
-    assert raised.value.__cause__.__traceback__ is None
+    assert raised.value.__cause__ is not None and raised.value.__cause__.__traceback__ is None
     copy = pickle.loads(pickle.dumps(raised.value))
-    assert isinstance(copy, (SampleError, OSError)) and str(copy) == str(raised.value) and copy.index == 0
+    assert isinstance(copy, SampleError) and isinstance(copy, OSError)
+    assert str(copy) == str(raised.value) and copy.index == 0
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "replace"])
-def test_a_target_transform_that_raises_is_no_bad_image(policy):
+def test_a_target_transform_that_raises_is_no_bad_image(policy: OnError) -> None:
     def target(label: int) -> int:
         if label == 6:
             raise LookupError("no such label")
@@ -177,7 +181,7 @@ def test_a_target_transform_that_raises_is_no_bad_image(policy):
         assert next(iterator)[1].tolist() == [8, 9, 10, 11]
 
 
-def test_an_image_too_small_for_its_crop():
+def test_an_image_too_small_for_its_crop() -> None:
     data = blobs(12, T.Compose([T.RandomCrop(95), *TENSOR]))
     with pytest.raises(ValueError, match=r"plan: sample 0 .*Required crop size"):
         list(DataLoader(data, 4, num_workers=1))
@@ -188,7 +192,7 @@ def files_loader(path: Path, **options: Any) -> DataLoader:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_files_that_cannot_be_read(tmp_path, workers):
+def test_files_that_cannot_be_read(tmp_path: Path, workers: int) -> None:
     (tmp_path / "folder.jpg").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "loop.jpg").symlink_to(tmp_path / "loop.jpg")
@@ -217,7 +221,7 @@ def test_files_that_cannot_be_read(tmp_path, workers):
             )
 
 
-def test_permission_denied():
+def test_permission_denied() -> None:
     """Root may read every file, so the test reads a file of the kernel that fails for root, too."""
     path = Path("/proc/self/mem")  # opens, but a read at address 0 fails
     with pytest.raises(OSError, match=r"read: sample 0 ./proc/self/mem.: Input/output error") as raised:
@@ -229,7 +233,7 @@ def test_permission_denied():
     )
 
 
-def test_an_image_for_which_there_is_no_memory():
+def test_an_image_for_which_there_is_no_memory() -> None:
     no_memory = headrace._base.errors.native_cause("resize", "out of memory", errno.ENOMEM, "a.jpg")
     error = headrace._base.errors.sample_error("resize", 3, "a.jpg", "out of memory", no_memory)
     assert isinstance(error, MemoryError) and isinstance(error, headrace.SampleError)
@@ -238,7 +242,7 @@ def test_an_image_for_which_there_is_no_memory():
     assert (type(copy).__bases__, str(copy)) == (type(error).__bases__, str(error))
 
 
-def test_a_directory_that_vanishes_in_the_middle_of_an_epoch(tmp_path):
+def test_a_directory_that_vanishes_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
     root = write_folder(tmp_path / "data", 24, 1)
     iterator = iter(DataLoader(ImageFolder(root, FULL), 2, num_workers=1, prefetch_factor=1))
     next(iterator)

@@ -21,12 +21,14 @@ from support import same
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
 
+PAIRS: Any = np.arange(16.0).reshape(8, 2)  # no Datasets by their types
+NUMBERS: Any = torch.arange(8)
 SOURCES = {
     name: getattr(changing, name)
     for name in ("folder", "cifar", "mnist", "arrays", "blobs", "columns", "samples", "stack", "subset", "concat")
 } | {
     "arrays of labels": lambda root: changing.cifar(root, np.arange(8, dtype=np.int32)),
-    "stacked arrays": lambda root: StackDataset(np.arange(16.0).reshape(8, 2), torch.arange(8)),
+    "stacked arrays": lambda root: StackDataset(PAIRS, NUMBERS),
     "subset of an array": lambda root: changing.subset(root, np.array([1, 5, 2, 6])),
     "subset of a tensor": lambda root: changing.subset(root, torch.tensor([1, 5, 2, 6])),
     "nested": changing.nested,
@@ -101,7 +103,7 @@ def assert_torchs(make: Any, root: Path, **options: Any) -> None:
 
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_index_means_what_it_means_to_torch(source, index, tmp_path):
+def test_every_index_means_what_it_means_to_torch(source: str, index: str, tmp_path: Path) -> None:
     given = INDICES[index]
     each = given if isinstance(given, list) and given and not isinstance(given[0], list) else [given]
     make, items = SOURCES[source], [0, *each, 1]
@@ -115,20 +117,21 @@ def test_every_index_means_what_it_means_to_torch(source, index, tmp_path):
 @pytest.mark.parametrize(
     "index", ["an array of several", "a tensor of several", "a slice", "a bool", "a list", "nothing"]
 )
-def test_indices_with_workers(source, index, tmp_path):
+def test_indices_with_workers(source: str, index: str, tmp_path: Path) -> None:
     make, given = SOURCES[source], INDICES[index]
     assert_torchs(make, tmp_path, sampler=[0, given, 1], batch_size=None, num_workers=1)
     assert_torchs(make, tmp_path, batch_sampler=[[0, 1], given, [1]], num_workers=1)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_lists_of_indices_with_a_dataset_that_takes_them(workers):
-    data = StackDataset(x=np.arange(24.0).reshape(12, 2), y=torch.arange(12))
+def test_lists_of_indices_with_a_dataset_that_takes_them(workers: int) -> None:
+    fields: dict[str, Any] = {"x": np.arange(24.0).reshape(12, 2), "y": torch.arange(12)}
+    data = StackDataset(**fields)
     sampler = BatchSampler(range(12), 5, False)
     assert_torchs(lambda root: data, Path(), sampler=sampler, batch_size=None, num_workers=workers)
 
 
-def test_batches_that_are_given_once(tmp_path):
+def test_batches_that_are_given_once(tmp_path: Path) -> None:
     data = changing.folder(tmp_path)
     for batch in (lambda: iter([2, 1]), lambda: (i for i in (3, 0)), lambda: {5: 1, 6: 1}, lambda: map(int, "12")):
         theirs, ours = (batches(kind, data, batch_sampler=[batch()]) for kind in (TorchDataLoader, DataLoader))
@@ -137,7 +140,7 @@ def test_batches_that_are_given_once(tmp_path):
 
 @pytest.mark.parametrize("error", [NotImplementedError, RuntimeError, TypeError])
 @pytest.mark.parametrize("source", ["folder", "cifar", "mnist", "blobs", "subset", "concat", "samples", "stack"])
-def test_a_length_that_raises_is_not_needed_with_a_sampler(source, error, tmp_path):
+def test_a_length_that_raises_is_not_needed_with_a_sampler(source: str, error: type, tmp_path: Path) -> None:
     data = SOURCES[source](tmp_path)
 
     def refuse(self: Any) -> int:

@@ -61,7 +61,9 @@ def labels(batches: Any) -> list[int]:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_what_next_did_not_return_is_not_counted(workers, error):
+def test_what_next_did_not_return_is_not_counted(workers: int, error: type) -> None:
+    calls = 0
+
     def out(batch: Any) -> Any:
         nonlocal calls
         calls += 1
@@ -72,7 +74,6 @@ def test_what_next_did_not_return_is_not_counted(workers, error):
         return batch
 
     want = list(loader())
-    calls = 0
     first = loader(num_workers=workers, out_transform=out)
     iterator, seen = iter(first), []
     with default_ctrl_c(), pytest.raises(error):
@@ -88,8 +89,8 @@ def test_what_next_did_not_return_is_not_counted(workers, error):
     assert first.state_dict()["epoch"] == 1
 
 
-def test_a_batch_whose_error_was_told_is_passed_over_with_the_next_one():
-    out = at_call(3, lambda: {}["no such key"], lambda batch: batch)
+def test_a_batch_whose_error_was_told_is_passed_over_with_the_next_one() -> None:
+    out = at_call(3, lambda: dict[str, Any]()["no such key"], lambda batch: batch)
     first = loader(out_transform=out)
     iterator = iter(first)
     next(iterator), next(iterator)
@@ -100,7 +101,7 @@ def test_a_batch_whose_error_was_told_is_passed_over_with_the_next_one():
     assert first.state_dict()["position"] == 4
 
 
-def test_no_memory_in_an_out_transform_costs_no_batch():
+def test_no_memory_in_an_out_transform_costs_no_batch() -> None:
     def out(batch: Any) -> Any:
         batch[0] += 1  # in place: a retry must not see this change
         attempts.append(1)
@@ -110,7 +111,7 @@ def test_no_memory_in_an_out_transform_costs_no_batch():
 
     attempts: list[int] = []
     want = [[images + 1, targets] for images, targets in loader()]
-    iterator, got = iter(loader(num_workers=2, out_transform=out)), []
+    iterator, got = iter(loader(num_workers=2, out_transform=out)), list[Any]()
     while len(got) < len(want):
         try:
             got.append(next(iterator))
@@ -121,7 +122,9 @@ def test_no_memory_in_an_out_transform_costs_no_batch():
 
 @pytest.mark.parametrize("where", ["submit", "wait", "failures", "tensor", "move_targets"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_interrupt_anywhere_leaves_the_batch_the_next_one(monkeypatch, where, workers):
+def test_an_interrupt_anywhere_leaves_the_batch_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, where: str, workers: int
+) -> None:
     want = list(loader())
     monkeypatch.setattr(ImageEngine, where, at_call(4, interrupt, getattr(ImageEngine, where)))
     first = loader(num_workers=workers)
@@ -134,7 +137,7 @@ def test_an_interrupt_anywhere_leaves_the_batch_the_next_one(monkeypatch, where,
 
 
 @pytest.mark.parametrize("process_wide", [False, True])
-def test_a_step_that_is_interrupted_is_done_again(process_wide):
+def test_a_step_that_is_interrupted_is_done_again(process_wide: bool) -> None:
     """In the caller's thread the interrupt occurs in the step itself, perhaps for a batch that is made ahead."""
 
     def step(image: Any) -> Any:
@@ -148,7 +151,7 @@ def test_a_step_that_is_interrupted_is_done_again(process_wide):
         EncodedImages(list(pictures(24)) * 2, list(range(SAMPLES)), steps), BATCH, seed=1, num_workers=2 * process_wide
     )
     want = list(make())
-    iterator, got, interrupts = iter(make()), [], 0
+    iterator, got, interrupts = iter(make()), list[Any](), 0
     again = at_call(14, interrupt, again)
     with default_ctrl_c():
         while len(got) < len(want):
@@ -160,7 +163,7 @@ def test_a_step_that_is_interrupted_is_done_again(process_wide):
     assert_same(got, want)
 
 
-def test_an_interrupt_in_the_samplers_own_code_closes():
+def test_an_interrupt_in_the_samplers_own_code_closes() -> None:
     """The indices that it had yielded are lost, and a silent StopIteration would look like the end of the epoch."""
 
     def order() -> Iterator[int]:
@@ -170,7 +173,7 @@ def test_an_interrupt_in_the_samplers_own_code_closes():
                 str(index)
             yield index
 
-    class Sampler(list):  # type: ignore[type-arg]
+    class Sampler(list):
         __iter__ = lambda self: order()  # noqa: E731
 
     first = DataLoader(DATA, BATCH, sampler=Sampler([0] * SAMPLES), num_workers=0)
@@ -182,7 +185,7 @@ def test_an_interrupt_in_the_samplers_own_code_closes():
         next(iterator)
 
 
-def test_nothing_is_called_between_the_count_and_the_return():
+def test_nothing_is_called_between_the_count_and_the_return() -> None:
     """CPython handles signals when a call returns: without a call, no batch can be counted and then lost."""
     code = list(dis.get_instructions(NativeIterator.__next__))
     count = next(i for i, one in enumerate(code) if one.opname == "STORE_ATTR" and one.argval == "returned")
@@ -193,7 +196,7 @@ def test_nothing_is_called_between_the_count_and_the_return():
 
 @pytest.mark.parametrize("argument", ["out_transform=out", "collate_fn=lambda samples: default_collate(samples)"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_hundreds_of_interrupts(workers, argument):
+def test_hundreds_of_interrupts(workers: int, argument: str) -> None:
     """A timer interrupts the loop at random moments. The batches that the loop received, with those of the same
     iterator or of a resumed loader afterwards, are all batches of the epoch, each once."""
     code = f"""

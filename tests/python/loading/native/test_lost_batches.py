@@ -55,7 +55,9 @@ def all_of(iterator: Any, kind: type[Exception]) -> tuple[list[Any], int]:
 @pytest.mark.parametrize("where", ["submit", "tensor", "move_targets"])
 @pytest.mark.parametrize("options", [{}, {"device": "emulated"}, {"num_workers": 0}], ids=str)
 @pytest.mark.parametrize("calls", [{1}, {3}, {3, 4, 7, 8, 9}], ids=str)
-def test_no_memory_for_a_batch(monkeypatch, options, calls, where):
+def test_no_memory_for_a_batch(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], calls: set[Any], where: str
+) -> None:
     want = list(loader(**options))
     kind = FusedEngine if "device" in options else ImageEngine
     monkeypatch.setattr(kind, where, failing(getattr(kind, where), calls, torch.OutOfMemoryError("no memory left")))
@@ -64,7 +66,7 @@ def test_no_memory_for_a_batch(monkeypatch, options, calls, where):
     assert where == "submit" or errors == len(calls)  # a batch submitted ahead is retried before its error is raised
 
 
-def test_no_memory_for_random_numbers(monkeypatch):
+def test_no_memory_for_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     want = list(loader())
     monkeypatch.setattr(Draws, "batch", failing(Draws.batch, {2, 3, 5}, MemoryError()))
     batches, _ = all_of(iter(loader()), MemoryError)
@@ -72,11 +74,11 @@ def test_no_memory_for_random_numbers(monkeypatch):
 
 
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
-def test_no_memory_for_a_batch_with_bad_samples(monkeypatch, on_error):
+def test_no_memory_for_a_batch_with_bad_samples(monkeypatch: pytest.MonkeyPatch, on_error: str) -> None:
     files = list(pictures(24)) * 2
     files[9] = files[20] = b"no image"
     data = EncodedImages(files, list(range(SAMPLES)), train(32))
-    options = {"batch_size": BATCH, "seed": 5, "num_workers": 2, "on_error": on_error, "max_errors": 2}
+    options: dict[str, Any] = {"batch_size": BATCH, "seed": 5, "num_workers": 2, "on_error": on_error, "max_errors": 2}
     with pytest.warns(UserWarning, match="2 samples"):
         want = list(DataLoader(data, **options))
     monkeypatch.setattr(
@@ -90,7 +92,7 @@ def test_no_memory_for_a_batch_with_bad_samples(monkeypatch, on_error):
     assert errors == 3
 
 
-def test_what_could_not_be_begun_lets_go_of_its_memory(monkeypatch):
+def test_what_could_not_be_begun_lets_go_of_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[weakref.ref[torch.Tensor]] = []
     empty = FusedEngine._empty
 
@@ -107,7 +109,7 @@ def test_what_could_not_be_begun_lets_go_of_its_memory(monkeypatch):
     assert len(alive) > 3 and all(memory() is None for memory in alive)
 
 
-def test_another_error_is_one_batchs(monkeypatch):
+def test_another_error_is_one_batchs(monkeypatch: pytest.MonkeyPatch) -> None:
     want = list(loader())
     monkeypatch.setattr(ImageEngine, "submit", failing(ImageEngine.submit, {3}, OSError("once")))
     batches, errors = all_of(iter(loader()), OSError)
@@ -115,7 +117,7 @@ def test_another_error_is_one_batchs(monkeypatch):
     assert_same(batches, want[:2] + want[3:])
 
 
-def test_a_stream_that_is_captured_now_and_then(monkeypatch):
+def test_a_stream_that_is_captured_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     want = list(loader(device="emulated"))
     iterator = iter(loader(device="emulated"))
     captured = False

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Sized
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -29,13 +31,13 @@ def batches(**options: Any) -> list[torch.Tensor]:
     return [images for images, _ in loader]
 
 
-def test_it_gets_the_batch_and_its_result_is_yielded():
+def test_it_gets_the_batch_and_its_result_is_yielded() -> None:
     plain, doubled = DataLoader(DATA, 5, seed=1), DataLoader(DATA, 5, seed=1, out_transform=lambda batch: batch[0] * 2)
     for (images, _), twice in zip(plain, doubled, strict=True):
         assert torch.equal(images * 2, twice)
 
 
-def test_same_numbers_with_any_number_of_threads_and_after_resume():
+def test_same_numbers_with_any_number_of_threads_and_after_resume() -> None:
     alone = batches()
     for threads in (2, 7):
         random.seed(threads)
@@ -50,28 +52,28 @@ def test_same_numbers_with_any_number_of_threads_and_after_resume():
     assert all(torch.equal(images, expected) for (images, _), expected in zip(second, alone[2:], strict=True))
 
 
-def test_epochs_and_batches_draw_other_numbers():
+def test_epochs_and_batches_draw_other_numbers() -> None:
     drawn: list[float] = []
     loader = DataLoader(DATA, 8, seed=2, out_transform=lambda batch: drawn.append(random.random()))
     list(loader), list(loader)
     assert len(set(drawn)) == 6
 
 
-def test_the_callers_generators_stay_where_they_are():
+def test_the_callers_generators_stay_where_they_are() -> None:
     iterator = iter(DataLoader(DATA, 8, seed=2, out_transform=mixed))
     before = random.getstate(), torch.get_rng_state()
     next(iterator)
     assert random.getstate() == before[0] and torch.equal(torch.get_rng_state(), before[1])
 
 
-def test_the_oracle_has_it_too():
+def test_the_oracle_has_it_too() -> None:
     loader = DataLoader(DATA, 5, shuffle=True, seed=4, out_transform=mixed, num_workers=2)
     for _ in range(2):
         assert assert_same(loader, list(loader.reference())) == 5
     assert loader.verify(2).batches == 2
 
 
-def test_its_exception_is_its_own():
+def test_its_exception_is_its_own() -> None:
     def broken(batch: Any) -> Any:
         raise ZeroDivisionError("mine")
 
@@ -80,7 +82,7 @@ def test_its_exception_is_its_own():
 
 
 @pytest.mark.parametrize("name", ["MixUp", "CutMix"])
-def test_torchvisions_own(torchvision, name):
+def test_torchvisions_own(torchvision: ModuleType, name: str) -> None:
     mix = getattr(torchvision.transforms.v2, name)(num_classes=24)
     loader = DataLoader(DATA, 6, seed=3, out_transform=mix, num_workers=2)
     assert assert_same(loader, list(loader.reference())) == 4
@@ -91,7 +93,9 @@ def test_torchvisions_own(torchvision, name):
 
 
 @pytest.mark.parametrize("threads", [0, 2])
-def test_mixing_overwrites_the_batch_where_nothing_else_refers_to_it(torchvision, threads, monkeypatch):
+def test_mixing_overwrites_the_batch_where_nothing_else_refers_to_it(
+    torchvision: ModuleType, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     v2, native = torchvision.transforms.v2, []
     for name in ("mix", "move_boxes"):
         function = getattr(in_place_mixes, name)
@@ -117,7 +121,7 @@ class Keeping:
         return self.kept[-1]
 
 
-def test_mixing_leaves_what_a_collate_fn_keeps(torchvision):
+def test_mixing_leaves_what_a_collate_fn_keeps(torchvision: ModuleType) -> None:
     plain = [images for images, _ in DataLoader(DATA, 6, seed=3)]
     mix, keeping = torchvision.transforms.v2.MixUp(num_classes=24), Keeping()
     loader = DataLoader(DATA, 6, seed=3, collate_fn=keeping, out_transform=mix)
@@ -128,14 +132,14 @@ def test_mixing_leaves_what_a_collate_fn_keeps(torchvision):
         assert torch.equal(images, expected) and not torch.equal(images, other)
 
 
-def test_where_torch_delivers_it_is_called_as_well():
+def test_where_torch_delivers_it_is_called_as_well() -> None:
     foreign = TensorDataset(torch.arange(10.0))
     loader = DataLoader(foreign, 4, out_transform=lambda batch: batch[0] + 1)
     assert not loader.native
     assert [batch.tolist() for batch in loader] == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
-    assert len(iter(loader)) == 3
+    assert len(cast(Sized, iter(loader))) == 3
 
 
-def test_what_is_not_a_function_is_refused():
+def test_what_is_not_a_function_is_refused() -> None:
     with pytest.raises(TypeError, match="out_transform must be a function of a batch or None, not 3"):
-        DataLoader(DATA, 5, out_transform=3)
+        DataLoader(DATA, 5, out_transform=3)  # type: ignore[arg-type]

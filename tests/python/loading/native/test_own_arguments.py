@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import typing
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -30,7 +32,7 @@ OWN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_an_argument_is_not_set_later(name):
+def test_an_argument_is_not_set_later(name: str) -> None:
     """Otherwise an epoch's seed could differ from that of its state, and an unknown policy would act as a known one."""
     loader = DataLoader(blobs(4), seed=1)
     with pytest.raises(ValueError, match=f"{name} attribute should not be set after DataLoader is initialized"):
@@ -38,7 +40,7 @@ def test_an_argument_is_not_set_later(name):
     assert loader.state_dict()["seed"] == loader.seed == 1
 
 
-def test_a_subclass_may_set_its_own_attributes():
+def test_a_subclass_may_set_its_own_attributes() -> None:
     class Mine(DataLoader):
         def __init__(self, *args: Any, **options: Any) -> None:
             self.tag = "before"
@@ -48,9 +50,9 @@ def test_a_subclass_may_set_its_own_attributes():
     assert Mine(blobs(4), 2).tag == "behind"
 
 
-def test_the_class_is_generic():
+def test_the_class_is_generic() -> None:
     for kind in (TorchDataLoader, DataLoader):
-        alias = kind[tuple[torch.Tensor, torch.Tensor]]
+        alias: Any = kind[tuple[torch.Tensor, torch.Tensor]]
         assert typing.get_origin(alias) is kind
         assert len(alias(blobs(4, TENSOR[0]), batch_size=2)) == 2
 
@@ -60,14 +62,14 @@ def test_the_class_is_generic():
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_a_loader_is_pickled_by_any_protocol(protocol):
+def test_a_loader_is_pickled_by_any_protocol(protocol: int) -> None:
     loader = DataLoader(blobs(8), 4, seed=3, memory_format=torch.channels_last, dtype=torch.float16)
     copied = pickle.loads(pickle.dumps(loader, protocol))
     assert copied.memory_format is torch.channels_last
     assert_same(copied, list(DataLoader(blobs(8), 4, seed=3, memory_format=torch.channels_last, dtype=torch.float16)))
 
 
-def test_a_loader_is_saved_by_torch(tmp_path):
+def test_a_loader_is_saved_by_torch(tmp_path: Path) -> None:
     torch.save(DataLoader(blobs(8), 4, seed=3), tmp_path / "loader.pt")
     copied = torch.load(tmp_path / "loader.pt", weights_only=False)
     assert_same(copied, list(DataLoader(blobs(8), 4, seed=3)))
@@ -75,7 +77,7 @@ def test_a_loader_is_saved_by_torch(tmp_path):
     assert other.memory_format is torch.contiguous_format
 
 
-def test_a_single_sample_is_of_the_class_that_the_transforms_give(torchvision):
+def test_a_single_sample_is_of_the_class_that_the_transforms_give(torchvision: ModuleType) -> None:
     v2 = torchvision.transforms.v2
     for steps in (
         [v2.Resize((8, 8)), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)],

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FunctionType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -51,7 +51,8 @@ def datasets(torchvision: Any, root: Path) -> dict[str, Callable[[], Any]]:
         "subset": lambda: Subset(v1_folder(), [0, 3, 5, 7]),
         "joined": lambda: ConcatDataset([v1_folder(), v1_folder()]),
         "fields": lambda: StackDataset(
-            image=headrace.ImageFiles(v1_folder_paths(root), transform=ours_steps()), label=list(range(8))
+            image=headrace.ImageFiles(v1_folder_paths(root), transform=ours_steps()),
+            label=list(range(8)),  # type: ignore[arg-type]
         ),
         "own fields": lambda: headrace.Fields(
             {"image": headrace.ImageFiles(v1_folder_paths(root), transform=ours_steps()), "label": list(range(8))}
@@ -198,7 +199,7 @@ def equal(a: Any, b: Any) -> bool:
 
 @pytest.mark.parametrize("way", ["assigned", "wrapped", "code"])
 @pytest.mark.parametrize(("kind", "where", "name"), CASES, ids=[" ".join(one) for one in CASES])
-def test_batches_are_torchs(torchvision, folder, kind, where, name, way):
+def test_batches_are_torchs(torchvision: ModuleType, folder: Path, kind: str, where: str, name: str, way: str) -> None:
     holder, make = holder_of(where), datasets(torchvision, folder)[kind]
     function = getattr(holder, name)
     if way == "code" and (not isinstance(function, FunctionType) or function.__closure__):
@@ -230,7 +231,7 @@ def outcome(loader: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["v1", "subset", "joined", "fields", "own fields", "columns", "ours"])
-def test_special_methods_of_datasets(torchvision, folder, kind):
+def test_special_methods_of_datasets(torchvision: ModuleType, folder: Path, kind: str) -> None:
     """Operators and builtins call these, without a name in the code: ``__getitem__`` may ask for ``len(self)``."""
     make = datasets(torchvision, folder)[kind]
     items = [[0, 1], [-1], [2, 3]]
@@ -247,7 +248,7 @@ def test_special_methods_of_datasets(torchvision, folder, kind):
         assert equal(outcome(loader), before)
 
 
-def test_the_reason_names_the_function_and_who_replaced_it(torchvision, folder):
+def test_the_reason_names_the_function_and_who_replaced_it(torchvision: ModuleType, folder: Path) -> None:
     loader = DataLoader(datasets(torchvision, folder)["v1"]())
     with put(holder_of(FOLDER), "pil_loader", red):
         loader.explain()
@@ -256,16 +257,17 @@ def test_the_reason_names_the_function_and_who_replaced_it(torchvision, folder):
     loader.recipe()
 
 
-def test_mocks(torchvision, folder):
+def test_mocks(torchvision: ModuleType, folder: Path) -> None:
     make = datasets(torchvision, folder)["v1"]
-    loader = DataLoader(make(), batch_size=4)
+    data = make()
+    loader = DataLoader(data, batch_size=4)
     with mock.patch(f"{FOLDER}.pil_loader", side_effect=red) as called:
         assert equal(list(loader), list(TorchDataLoader(make(), batch_size=4)))
-    assert called.call_count == 2 * len(loader.dataset)
+    assert called.call_count == 2 * len(data)
     for where in ("builtins.open", f"{FOLDER}.open"):  # the second hides Python's own
         with mock.patch(where, create=True, side_effect=open) as called:
             list(loader)
-        assert called.call_count >= len(loader.dataset)
+        assert called.call_count >= len(data)
     with mock.patch("torch.rand", side_effect=torch.rand):
         assert DataLoader(make()).native
         assert not DataLoader(datasets(torchvision, folder)["flip"]()).native
@@ -274,7 +276,7 @@ def test_mocks(torchvision, folder):
 
 
 @pytest.mark.parametrize(("where", "name"), [(FOLDER, "Image"), (V1, "F")])
-def test_another_module_under_a_librarys_name(torchvision, folder, where, name):
+def test_another_module_under_a_librarys_name(torchvision: ModuleType, folder: Path, where: str, name: str) -> None:
     make = datasets(torchvision, folder)["v1"]
     loader, module = DataLoader(make(), batch_size=4), holder_of(where)
     own = vars(module)[name]
@@ -284,7 +286,7 @@ def test_another_module_under_a_librarys_name(torchvision, folder, where, name):
         assert not loader.native
 
 
-def test_methods_put_on_objects(torchvision, folder):
+def test_methods_put_on_objects(torchvision: ModuleType, folder: Path) -> None:
     v1 = torchvision.transforms
     for change in (
         lambda step: setattr(step, "forward", lambda image: v1.functional.hflip(v1.functional.resize(image, [40, 40]))),
@@ -310,7 +312,7 @@ def test_methods_put_on_objects(torchvision, folder):
         assert not equal(native, list(loader)) and not loader.native
 
 
-def test_a_hook_of_all_modules(torchvision, folder):
+def test_a_hook_of_all_modules(torchvision: ModuleType, folder: Path) -> None:
     make = datasets(torchvision, folder)["v1"]
     loader = DataLoader(make(), batch_size=4)
     hook = torch.nn.modules.module.register_module_forward_hook(lambda module, given, made: changed(made))
@@ -322,7 +324,9 @@ def test_a_hook_of_all_modules(torchvision, folder):
     assert loader.native
 
 
-def test_a_default_of_torch_that_was_replaced(torchvision, folder, monkeypatch):
+def test_a_default_of_torch_that_was_replaced(
+    torchvision: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make = datasets(torchvision, folder)["v1"]
     monkeypatch.setattr(f"{COLLATE}.default_collate", inverted(default_collate))
     assert equal(list(DataLoader(make(), batch_size=4)), list(TorchDataLoader(make(), batch_size=4)))
@@ -330,9 +334,9 @@ def test_a_default_of_torch_that_was_replaced(torchvision, folder, monkeypatch):
     assert collated.native  # its own function is called
 
 
-def test_changed_defaults(torchvision, folder):
+def test_changed_defaults(torchvision: ModuleType, folder: Path) -> None:
     loader = DataLoader(datasets(torchvision, folder)["v1"](), batch_size=4)
-    convert = Image.Image.convert
+    convert: Any = Image.Image.convert
     with mock.patch.object(convert, "__defaults__", ("L", *convert.__defaults__[1:])):
         list(loader)
         assert not loader.native
@@ -340,7 +344,9 @@ def test_changed_defaults(torchvision, folder):
     assert loader.native
 
 
-def test_what_no_sample_calls_may_be_replaced(torchvision, folder, monkeypatch):
+def test_what_no_sample_calls_may_be_replaced(
+    torchvision: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Image.Image, "save", inverted(Image.Image.save))
     monkeypatch.setattr(Image.Image, "show", inverted(Image.Image.show))
     monkeypatch.setattr("torchvision.transforms.functional.to_pil_image", red)
@@ -349,7 +355,9 @@ def test_what_no_sample_calls_may_be_replaced(torchvision, folder, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_function_that_is_replaced_within_an_epoch(torchvision, folder, monkeypatch, workers):
+def test_a_function_that_is_replaced_within_an_epoch(
+    torchvision: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
     normalize, made = torchvision.transforms.Normalize, datasets(torchvision, folder)["v1"]
     plain = normalize.forward
 
@@ -366,7 +374,9 @@ def test_a_function_that_is_replaced_within_an_epoch(torchvision, folder, monkey
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_replaced_iterations_of_samplers(torchvision, folder, monkeypatch, workers):
+def test_replaced_iterations_of_samplers(
+    torchvision: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
     made = datasets(torchvision, folder)["v1"]
     monkeypatch.setattr(BatchSampler, "__iter__", lambda self: iter([[2, 1], [0]]))
     theirs = [labels.tolist() for _, labels in TorchDataLoader(made(), batch_size=4, num_workers=workers)]

@@ -91,6 +91,8 @@ class OfTheClass:
 
 
 class Buffered(torch.nn.Module):
+    mean: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("mean", torch.zeros(()))

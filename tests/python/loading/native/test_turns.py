@@ -50,9 +50,9 @@ def python_step(image: Any) -> Any:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("step", [None, python_step], ids=["native", "a Python step"])
 @pytest.mark.parametrize("own_order", [False, True], ids=["", "a generator names the samples"])
-def test_threads_share_an_iterator(workers, step, own_order):
+def test_threads_share_an_iterator(workers: int, step: Callable[..., Any] | None, own_order: bool) -> None:
     steps = T.Compose([*([step] if step else []), T.RandomResizedCrop(40), T.ToTensor()])
-    order = {"sampler": [(7 * i) % SAMPLES for i in range(SAMPLES)]} if own_order else {}
+    order: dict[str, Any] = {"sampler": [(7 * i) % SAMPLES for i in range(SAMPLES)]} if own_order else {}
     make = lambda: DataLoader(many(steps), 3, seed=1, num_workers=workers, **order)  # noqa: E731
     want = list(make())
     for _ in range(3):
@@ -63,7 +63,7 @@ def test_threads_share_an_iterator(workers, step, own_order):
         assert loader.state_dict()["epoch"] == 1  # all of them are delivered
 
 
-def test_two_iterators_of_one_engine_in_two_threads():
+def test_two_iterators_of_one_engine_in_two_threads() -> None:
     """Iterators over a device share one engine; without worker threads both callers make samples at the same time."""
     make = lambda: DataLoader(many(train(32)), 3, seed=1, device="emulated")  # noqa: E731
     want = list(make())
@@ -104,39 +104,51 @@ class Asking:
 
 
 @pytest.mark.parametrize("nth", [1, 10, 48])
-def test_a_step_asks_the_iterator_that_waits_for_it(nth):
+def test_a_step_asks_the_iterator_that_waits_for_it(nth: int) -> None:
     met = []
     for kind in (TorchDataLoader, DataLoader):
         asking = Asking(nth)
         iterator = iter(kind(many(T.Compose([T.Resize((8, 8)), asking, T.ToTensor()])), 4))
-        asking.ask = lambda iterator=iterator: next(iterator)
+        asking.ask = lambda iterator=iterator: next(iterator)  # type: ignore[misc]
         met.append(([batch[1].tolist() for batch in iterator], asking.answers))
     assert met[0] == met[1]
     assert len(met[0][1]) == 1
 
 
-def test_steps_that_ask_get_the_pixels_that_are_theirs():
+def test_steps_that_ask_get_the_pixels_that_are_theirs() -> None:
     want = list(DataLoader(many(evaluation(24, 16)), 4))
     asking = Asking(30)
     steps = T.Compose([asking, *evaluation(24, 16).transforms])
     loader = DataLoader(many(steps), 4, seed=0)
-    iterator, inner = iter(loader), []
-    asking.ask = lambda: inner.append(next(iterator)) or inner[0]
+    iterator, inner = iter(loader), list[Any]()
+
+    def ask() -> Any:
+        inner.append(next(iterator))
+        return inner[0]
+
+    asking.ask = ask
     outer = list(iterator)
     assert_same(sorted([*outer, *inner], key=lambda batch: int(batch[1][0])), want)
     asking.ask = None  # state_dict() lowers again, and refuses a step that changes an object which its copies share
     assert loader.state_dict()["epoch"] == 1
 
 
-def test_an_out_transform_asks_for_the_next_batch():
+def test_an_out_transform_asks_for_the_next_batch() -> None:
     """For example, to mix two batches."""
 
-    def pairs(batch: Any) -> Any:
-        return batch if inner else inner.append(True) or [batch, next(iterator), inner.clear()]
+    inner = False
 
-    inner: list[bool] = []
+    def pairs(batch: Any) -> Any:
+        nonlocal inner
+        if inner:
+            return batch
+        inner = True
+        pair = [batch, next(iterator)]
+        inner = False
+        return pair
+
     iterator = iter(DataLoader(many(evaluation(24, 16)), 4, num_workers=2, out_transform=pairs))
-    first, second, _ = next(iterator)
+    first, second = next(iterator)
     assert first[1].tolist() == [0, 1, 2, 3]
     assert second[1].tolist() == [4, 5, 6, 7]
 
@@ -156,7 +168,7 @@ class AskingAlways:
         return image
 
 
-def test_a_step_in_a_thread_of_the_loaders_cannot_ask():
+def test_a_step_in_a_thread_of_the_loaders_cannot_ask() -> None:
     asking = AskingAlways()
     steps = T.Compose([T.Resize((8, 8)), asking, T.ToTensor()])
     iterator = iter(DataLoader(many(steps), 4, num_workers=2, timeout=WATCHDOG_S))
@@ -218,7 +230,7 @@ def met_by(loader: Iterable[Any]) -> list[Any]:
 @pytest.mark.parametrize("goes_on", [False, True], ids=["a generator", "a class"])
 @pytest.mark.parametrize("batch_size", [4, None])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_error_of_the_sampler_is_raised_once(goes_on, batch_size, workers):
+def test_an_error_of_the_sampler_is_raised_once(goes_on: bool, batch_size: int | None, workers: int) -> None:
     data = ImageArray(torch.zeros(24, 8, 8, 3, dtype=torch.uint8), torch.arange(24), T.ToTensor())
     loader = DataLoader(data, batch_size, sampler=Sampler(goes_on), num_workers=workers)
     got = met_by(loader)
@@ -235,7 +247,7 @@ def test_an_error_of_the_sampler_is_raised_once(goes_on, batch_size, workers):
 
 
 @pytest.mark.processes
-def test_ctrl_c_reaches_a_thread_that_waits_for_its_turn():
+def test_ctrl_c_reaches_a_thread_that_waits_for_its_turn() -> None:
     code = """
 import signal, threading
 import torch
@@ -269,7 +281,7 @@ print(next(iterator)[1].tolist())
     assert output_of(code) == "interrupted False\n[2, 3]\n"
 
 
-def test_all_batches_of_a_shared_iterator_are_numbered_once():
+def test_all_batches_of_a_shared_iterator_are_numbered_once() -> None:
     """The random numbers of `out_transform` depend on the batch's position, not on the thread that requests it."""
     draws = lambda batch: [batch[1], torch.rand(1)]  # noqa: E731
     make = lambda: DataLoader(many(train(16)), 4, seed=3, num_workers=2, out_transform=draws)  # noqa: E731

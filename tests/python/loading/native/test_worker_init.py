@@ -9,6 +9,7 @@ import logging
 import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,47 +26,47 @@ SEED = 7
 LOG: list[int] = []
 
 
-def of_the_reproducibility_page(worker_id):
+def of_the_reproducibility_page(worker_id: int) -> None:
     worker_seed = torch.initial_seed() % 2**32
     np.random.seed(worker_seed)
     random.seed(worker_seed)
 
 
-def with_ranks(worker_id, num_workers, rank, seed):
+def with_ranks(worker_id: int, num_workers: int, rank: int, seed: Any) -> None:
     worker_seed = num_workers * rank + worker_id + seed
     np.random.seed(worker_seed)
     random.seed(worker_seed)
     torch.manual_seed(worker_seed)
 
 
-def closed_over(seed):
-    def seeds(worker_id):
+def closed_over(seed: Any) -> Callable[[int], None]:
+    def seeds(worker_id: int) -> None:
         np.random.seed(seed + worker_id)
 
     return seeds
 
 
-def sets_a_global(worker_id):
+def sets_a_global(worker_id: int) -> None:
     global SEED
     SEED = worker_id
     random.seed(worker_id)
 
 
-def opens_the_dataset(worker_id):
-    info = torch.utils.data.get_worker_info()
+def opens_the_dataset(worker_id: int) -> None:
+    info: Any = torch.utils.data.get_worker_info()
     info.dataset.open()
 
 
-def uses_generator_state(worker_id):
-    np.random.seed(np.random.get_state()[1][0] + worker_id)
+def uses_generator_state(worker_id: int) -> None:
+    np.random.seed(np.random.get_state()[1][0] + worker_id)  # type: ignore[index]
 
 
-def reads_an_argument(worker_id):
+def reads_an_argument(worker_id: Any) -> None:
     random.seed(worker_id)
     worker_id.seed(1)
 
 
-def logs(worker_id):
+def logs(worker_id: int) -> None:
     LOG.append(worker_id)
 
 
@@ -80,7 +81,7 @@ def seeds_of(base: int, worker: int, count: int) -> list[int]:
     return made
 
 
-def by_a_sequence(worker_id, rank=None):
+def by_a_sequence(worker_id: int, rank: int | None = None) -> None:
     """What Lightning does: numbers of a generator of its own, and a message that nobody reads."""
     rank = rank if rank is not None else 0
     base = torch.initial_seed() - worker_id
@@ -94,9 +95,9 @@ def by_a_sequence(worker_id, rank=None):
         numpy.random.seed(numpy.random.SeedSequence([base, worker_id, rank]).generate_state(4))
 
 
-def of_the_info(worker_id, how="all"):
+def of_the_info(worker_id: int, how: Any = "all") -> None:
     """What timm does."""
-    info = torch.utils.data.get_worker_info()
+    info: Any = torch.utils.data.get_worker_info()
     assert info.id == worker_id
     if callable(how):
         seed = how(info)
@@ -108,7 +109,7 @@ def of_the_info(worker_id, how="all"):
             np.random.seed(info.seed % (2**32 - 1))
 
 
-def of_a_set_seed(worker_id):
+def of_a_set_seed(worker_id: int) -> None:
     """A set_seed of one's own, as in many programs."""
 
     def set_seed(seed: int, deterministic: bool = True) -> None:
@@ -125,12 +126,12 @@ def of_a_set_seed(worker_id):
     set_seed(torch.initial_seed() % 2**32 + worker_id)
 
 
-def limits_threads(worker_id):
+def limits_threads(worker_id: int) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
 
 
-def searches(value, seed):
+def searches(value: Any, seed: int) -> Any:
     """What MONAI does: seeds every object in the dataset that has a method for it."""
     if isinstance(value, (tuple, list)):
         for one in value:
@@ -148,8 +149,8 @@ def searches(value, seed):
     return seed
 
 
-def of_the_dataset(worker_id):
-    info = torch.utils.data.get_worker_info()
+def of_the_dataset(worker_id: int) -> None:
+    info: Any = torch.utils.data.get_worker_info()
     searches(info.dataset, seed=info.seed)
 
 
@@ -169,36 +170,36 @@ class Holder:
         self.seed = worker_id
 
 
-def changes_the_dataset(worker_id):
-    info = torch.utils.data.get_worker_info()
+def changes_the_dataset(worker_id: int) -> None:
+    info: Any = torch.utils.data.get_worker_info()
     info.dataset.rng = np.random.default_rng(info.seed)
 
 
-def sets_another_variable(worker_id):
+def sets_another_variable(worker_id: int) -> None:
     os.environ["MODE"] = "x"
 
 
-def warns(worker_id):
+def warns(worker_id: int) -> None:
     LOGGER.error("seen")
 
 
-def opens_a_file(worker_id):
+def opens_a_file(worker_id: int) -> None:
     seed = int(Path("/proc/self/stat").read_text().split()[0])
     random.seed(seed)
 
 
-def of_another(worker_id):
+def of_another(worker_id: int) -> None:
     logs(worker_id)
     random.seed(worker_id)
 
 
-def changes_a_default(worker_id, made=[]):  # noqa: B006
+def changes_a_default(worker_id: int, made: list[int] = []) -> None:  # noqa: B006
     made.append(worker_id)
     random.seed(len(made))
 
 
 class Seeds:
-    def __call__(self, worker_id):
+    def __call__(self, worker_id: int) -> None:
         random.seed(worker_id)
 
 
@@ -262,7 +263,7 @@ class Random:
 def test_a_search_for_objects_to_seed_finds_none(photographs: list[Any]) -> None:
     files = headrace.ImageFiles(photographs[:2], transform=transforms.ToTensor())
     assert only_seeds(of_the_dataset, files)
-    files.transform = transforms.Compose([transforms.ToTensor(), Random()])
+    files.transform = transforms.Compose([transforms.ToTensor(), Random()])  # type: ignore[list-item]
     assert not only_seeds(of_the_dataset, files)
 
 

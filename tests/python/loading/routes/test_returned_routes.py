@@ -50,14 +50,14 @@ def epochs(cls: Any, data: Any, **options: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("options", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}], ids=str)
-def test_five_epochs_are_torchs(files, options):
+def test_five_epochs_are_torchs(files: list[Path], options: dict[str, Any]) -> None:
     expected, made = (epochs(cls, dataset(files), **options) for cls in (TorchDataLoader, DataLoader))
     for one, other in zip(expected, made, strict=True):
         assert labels(one) == labels(other)
         assert all(torch.equal(a[0], b[0]) for a, b in zip(one, other, strict=True))
 
 
-def test_workers_that_were_forked_keep_what_they_have(files):
+def test_workers_that_were_forked_keep_what_they_have(files: list[Path]) -> None:
     with replaced():
         loader = DataLoader(dataset(files), num_workers=1, persistent_workers=True)
         list(loader)
@@ -68,7 +68,7 @@ def test_workers_that_were_forked_keep_what_they_have(files):
     assert loader.native
 
 
-def test_epochs_are_counted_on(files):
+def test_epochs_are_counted_on(files: list[Path]) -> None:
     with replaced():
         loader = DataLoader(dataset(files), batch_size=2, shuffle=True, seed=3)
         made = [labels(loader)]
@@ -79,7 +79,7 @@ def test_epochs_are_counted_on(files):
     assert made == [labels(native) for _ in range(3)]
 
 
-def test_an_epoch_under_way_ends_with_torch(files):
+def test_an_epoch_under_way_ends_with_torch(files: list[Path]) -> None:
     loader = DataLoader(dataset(files), batch_size=2, seed=3)
     with replaced():
         batches = iter(loader)
@@ -94,14 +94,14 @@ def test_an_epoch_under_way_ends_with_torch(files):
     assert loader.native
 
 
-def test_arguments_of_the_native_path(files):
+def test_arguments_of_the_native_path(files: list[Path]) -> None:
     loader = DataLoader(dataset(files), dtype=torch.float16)
     with replaced(), pytest.raises(TypeError, match=r"dtype=.*PIL.Image.open was replaced by an object of"):
         iter(loader)
     assert next(iter(loader))[0].dtype == torch.float16
 
 
-def test_a_subclass_that_overrides_stays_with_torch(files):
+def test_a_subclass_that_overrides_stays_with_torch(files: list[Path]) -> None:
     class Mine(headrace.ImageFiles):
         def image(self, index: int) -> Any:
             return super().image(index)

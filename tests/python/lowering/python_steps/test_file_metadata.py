@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -70,7 +73,7 @@ STEPS = [by_profile, by_orientation, by_resolution, by_comment, ImageOps.exif_tr
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("step", STEPS)
-def test_equal_to_torch(step, workers):
+def test_equal_to_torch(step: Callable[..., Any], workers: int) -> None:
     dataset = EncodedImages(FILES, range(len(FILES)), T.Compose([step, T.Resize((24, 24)), T.ToTensor()]))
     for data in (dataset, Subset(dataset, [5, 4, 4, 3, 2])):
         loader = DataLoader(data, 4, num_workers=workers)
@@ -81,7 +84,7 @@ def test_equal_to_torch(step, workers):
         loader.verify()
 
 
-def test_files_and_steps_that_make_the_tensor(tmp_path):
+def test_files_and_steps_that_make_the_tensor(tmp_path: Path) -> None:
     paths = []
     for number, data in enumerate(FILES):
         paths.append(tmp_path / str(number))
@@ -100,14 +103,14 @@ def test_files_and_steps_that_make_the_tensor(tmp_path):
         *[("Pad", [3]), ("Grayscale", [3]), ("ColorJitter", [0.5]), ("GaussianBlur", [3])],
     ],
 )
-def test_metadata_goes_through_the_steps_that_keep_it(name, options, torchvision):
+def test_metadata_goes_through_the_steps_that_keep_it(name: str, options: list[Any], torchvision: ModuleType) -> None:
     """Pillow's methods keep the metadata; some transforms make a new image without it."""
     before, theirs = (getattr(home, name)(*options) for home in (T, torchvision.transforms))
     carried = []
     for step in (theirs, before):
         with Image.open(BytesIO(FILES[4])) as image:
             carried.append("dpi" in step(image.convert("RGB")).info)
-    tail = [by_resolution, T.Resize((24, 24)), T.ToTensor()]
+    tail: list[Any] = [by_resolution, T.Resize((24, 24)), T.ToTensor()]
     dataset = EncodedImages(FILES, None, T.Compose([before, *tail]))
     loader = DataLoader(dataset, 4, seed=1)
     assert loader.native
@@ -119,14 +122,14 @@ def test_metadata_goes_through_the_steps_that_keep_it(name, options, torchvision
 @pytest.mark.parametrize(
     "before", [T.CenterCrop(40), T.RandomApply([T.ColorJitter(0.5)], p=0.5), T.RandomGrayscale(0.5), by_comment]
 )
-def test_what_may_or_may_not_carry_metadata_is_left_to_torch(before):
+def test_what_may_or_may_not_carry_metadata_is_left_to_torch(before: Any) -> None:
     dataset = EncodedImages(FILES, None, T.Compose([before, by_resolution, T.Resize((24, 24)), T.ToTensor()]))
     loader = DataLoader(dataset, 4)
     assert not loader.native
     assert "by_resolution" in str(loader.explain()) and "may look at metadata" in str(loader.explain())
 
 
-def test_nothing_is_read_that_is_not_asked_for(monkeypatch):
+def test_nothing_is_read_that_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[tuple[BlobDataset, int]] = []
     original = BlobDataset.metadata
 
@@ -145,7 +148,7 @@ def test_nothing_is_read_that_is_not_asked_for(monkeypatch):
     assert [index for data, index in read if data is asked] == [0, 1, 2]
 
 
-def test_an_image_with_the_metadata_of_its_file_is_an_image_as_any():
+def test_an_image_with_the_metadata_of_its_file_is_an_image_as_any() -> None:
     image = FileImage.of(Image.new("RGB", (8, 6), (1, 2, 3)), lambda: {"dpi": (72, 72)})
     cropped = image.crop((0, 0, 4, 4))
     for one in (image, cropped, cropped.resize((2, 2)), copy.deepcopy(image), pickle.loads(pickle.dumps(image))):

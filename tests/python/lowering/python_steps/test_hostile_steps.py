@@ -12,6 +12,7 @@ import traceback
 import weakref
 from collections.abc import Callable
 from io import BytesIO
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -47,21 +48,21 @@ def quits(image: Image.Image) -> Image.Image:
     return image
 
 
-def test_a_step_that_exits_is_an_error_of_its_sample():
+def test_a_step_that_exits_is_an_error_of_its_sample() -> None:
     with pytest.raises(headrace.SampleError, match=r"sample 2 .*quits: SystemExit\('no more'\)") as raised:
         list(loader_of(quits, T.Resize((20, 20)), T.ToTensor(), num_workers=2))
     assert not isinstance(raised.value, SystemExit)  # which would end the program silently
 
 
-def test_a_step_that_exits_in_the_callers_thread_exits():
+def test_a_step_that_exits_in_the_callers_thread_exits() -> None:
     with pytest.raises(SystemExit, match="no more"):
         list(loader_of(quits, T.Resize((20, 20)), T.ToTensor()))
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 30), (30, 1), (30, 20)])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_axes_of_length_one(size, channels):
-    steps = [T.Resize(size), T.ToTensor(), lambda image: 2 * image[:channels]]
+def test_axes_of_length_one(size: tuple[Any, ...], channels: int) -> None:
+    steps: list[Any] = [T.Resize(size), T.ToTensor(), lambda image: 2 * image[:channels]]
     loader = loader_of(*steps, num_workers=2, memory_format=torch.channels_last)
     assert assert_same(loader, list(loader.reference())) == 2
 
@@ -81,7 +82,7 @@ class Stuck:
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-def test_a_timeout_does_not_wait_for_a_step_that_is_stuck(persistent):
+def test_a_timeout_does_not_wait_for_a_step_that_is_stuck(persistent: bool) -> None:
     Stuck.told.clear()
     loader = loader_of(
         Stuck(), T.Resize((20, 20)), T.ToTensor(), num_workers=2, timeout=0.3, persistent_workers=persistent
@@ -93,7 +94,7 @@ def test_a_timeout_does_not_wait_for_a_step_that_is_stuck(persistent):
     assert len(list(loader)) == 2
 
 
-def test_a_program_ends_though_a_step_is_stuck():
+def test_a_program_ends_though_a_step_is_stuck() -> None:
     code = f"""
 import threading
 import traceback
@@ -133,7 +134,7 @@ def transposed(image: Image.Image) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("steps", [[ImageOps.exif_transpose, T.Resize((20, 20)), T.ToTensor()], [transposed]])
-def test_a_step_that_looks_at_the_orientation_is_shown_it(steps):
+def test_a_step_that_looks_at_the_orientation_is_shown_it(steps: list[Any]) -> None:
     dataset = EncodedImages([_turned_file(6), _turned_file(1)], None, T.Compose(steps))
     loader = DataLoader(dataset, 1)
     assert loader.native
@@ -147,7 +148,7 @@ def resaved(image: Image.Image) -> Image.Image:
     return Image.open(out)
 
 
-def test_what_only_passes_metadata_on_is_native():
+def test_what_only_passes_metadata_on_is_native() -> None:
     assert loader_of(resaved, T.Resize((20, 20)), T.ToTensor()).native
 
 
@@ -167,11 +168,11 @@ def otherwise(image: Image.Image) -> Image.Image:
 
 
 @pytest.mark.parametrize("step", [rarely, otherwise, T.RandomApply([rarely], p=0.02)])
-def test_what_is_rarely_drawn_from_the_process_is_found(step):
+def test_what_is_rarely_drawn_from_the_process_is_found(step: Any) -> None:
     assert [call.process_wide for call in lower(T.Compose([step, T.CenterCrop(9), *TENSOR])).calls] == [True]
 
 
-def test_a_step_that_holds_an_image_has_the_same_fingerprint_everywhere():
+def test_a_step_that_holds_an_image_has_the_same_fingerprint_everywhere() -> None:
     def of(mark: Image.Image) -> str:
         step = functools.partial(marked, mark=mark)
         return lower(T.Compose([step, T.CenterCrop(9), *TENSOR])).fingerprint()
@@ -181,18 +182,19 @@ def test_a_step_that_holds_an_image_has_the_same_fingerprint_everywhere():
     assert of(one) == of(other)
 
 
-def test_a_step_whose_tensors_are_elsewhere_is_left_to_torch():
+def test_a_step_whose_tensors_are_elsewhere_is_left_to_torch() -> None:
     with pytest.raises(LoweringError, match="on meta, not in this machine's memory"):
         lower(T.Compose([T.CenterCrop(9), T.ToTensor(), lambda image: image.to("meta")]))
 
 
 @pytest.mark.parametrize("home", ["ours", "v1", "v2"])
-def test_a_transform_changed_in_place_is_lowered_anew(home, torchvision):
+def test_a_transform_changed_in_place_is_lowered_anew(home: str, torchvision: ModuleType) -> None:
     M = {"ours": T, "v1": torchvision.transforms, "v2": torchvision.transforms.v2}[home]
     resize, flip, normalize = M.Resize((30, 20)), M.RandomHorizontalFlip(1.0), M.Normalize(MEAN, STD)
     dataset = EncodedImages(
         pictures(4), None, M.Compose([resize, M.RandomApply([flip], p=1.0), T.ToTensor(), normalize])
     )
+    chain: Any = dataset.transform
     loader = DataLoader(dataset, 4, num_workers=2, seed=0)
     first = loader.recipe()
     assert list(loader) and loader.recipe() is first
@@ -207,14 +209,14 @@ def test_a_transform_changed_in_place_is_lowered_anew(home, torchvision):
     check()
     normalize.mean = [0.0, 0.0, 0.0]
     check()
-    dataset.transform.transforms[1].p = 0.0
+    chain.transforms[1].p = 0.0
     flip.p = 1.0
     check()
-    dataset.transform.transforms.insert(0, M.CenterCrop(30))
+    chain.transforms.insert(0, M.CenterCrop(30))
     check()
 
 
-def test_a_step_of_python_that_changes_is_tried_on_copies():
+def test_a_step_of_python_that_changes_is_tried_on_copies() -> None:
     class Counts:
         def __init__(self) -> None:
             self.calls = 0
@@ -253,7 +255,7 @@ class Fails:
         return image
 
 
-def test_skipped_samples_do_not_keep_what_the_step_held():
+def test_skipped_samples_do_not_keep_what_the_step_held() -> None:
     loader = loader_of(Fails(), T.Resize((20, 20)), T.ToTensor(), num_workers=2, on_error="skip")
     with pytest.warns(UserWarning, match="1 samples could not be made"):
         list(loader)
@@ -263,7 +265,7 @@ def test_skipped_samples_do_not_keep_what_the_step_held():
     assert error.large() is None
 
 
-def test_loaders_of_several_threads_share_the_process_generators():
+def test_loaders_of_several_threads_share_the_process_generators() -> None:
     dataset = EncodedImages(pictures(), None, T.Compose([T.Resize((20, 20)), rarely, waits, *TENSOR]))
     expected = list(DataLoader(dataset, 6, seed=1))
     before, same = random.getstate(), []
@@ -288,7 +290,7 @@ def waits(image: Image.Image) -> Image.Image:
 
 
 @pytest.mark.parametrize(("step", "caller"), [(waits, True), (resaved, False)])
-def test_explain_says_which_steps_hold_up_the_caller(step, caller):
+def test_explain_says_which_steps_hold_up_the_caller(step: Callable[..., Any], caller: bool) -> None:
     explained = loader_of(step, T.Resize((20, 20)), T.ToTensor(), num_workers=2).explain()
     (line,) = (line for line in explained.lines if line.runs == "Python" and "called" in line.how)
     assert ("in the caller's thread" in line.how) is caller

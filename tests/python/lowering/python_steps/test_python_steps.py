@@ -98,14 +98,14 @@ def data(name: str) -> EncodedImages:
 
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
-def test_equal_to_the_oracle(name, memory_format):
+def test_equal_to_the_oracle(name: str, memory_format: torch.memory_format) -> None:
     loader = DataLoader(data(name), 7, shuffle=True, seed=1, num_workers=2, memory_format=memory_format)
     for _ in range(2):
         assert assert_same(loader, list(loader.reference())) == 4
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_same_batches_with_any_number_of_threads_and_after_resume(name):
+def test_same_batches_with_any_number_of_threads_and_after_resume(name: str) -> None:
     def batches(threads: int) -> list[torch.Tensor]:
         return [images for images, _ in DataLoader(data(name), 5, shuffle=True, seed=3, num_workers=threads)]
 
@@ -121,16 +121,16 @@ def test_same_batches_with_any_number_of_threads_and_after_resume(name):
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_the_emulated_device_delivers_the_same(name):
+def test_the_emulated_device_delivers_the_same(name: str) -> None:
     pytest.importorskip("headrace._gpu")
     loader = DataLoader(data(name), 8, seed=1, num_workers=2, device="emulated")
     assert_same(loader, list(loader.reference()))
 
 
-def test_the_process_keeps_its_generators():
+def test_the_process_keeps_its_generators() -> None:
     def states() -> tuple[Any, ...]:
-        numbers = np.random.get_state()[1]  # noqa: NPY002
-        return random.getstate(), numbers.tolist(), torch.get_rng_state().tolist()
+        numpys: Any = np.random.get_state()  # noqa: NPY002
+        return random.getstate(), numpys[1].tolist(), torch.get_rng_state().tolist()
 
     for name in RECIPES:
         loader = DataLoader(data(name), 8, num_workers=2, seed=0)
@@ -155,7 +155,7 @@ def test_the_process_keeps_its_generators():
         (lambda: 3, False),
     ],
 )
-def test_whose_generator_is_drawn_from(draw, process_wide):
+def test_whose_generator_is_drawn_from(draw: Callable[..., Any], process_wide: bool) -> None:
     assert draws_process_wide(draw) is process_wide
     before = torch.get_rng_state(), random.getstate()
     made = []
@@ -166,14 +166,14 @@ def test_whose_generator_is_drawn_from(draw, process_wide):
     assert torch.equal(torch.get_rng_state(), before[0]) and random.getstate() == before[1]
 
 
-def test_a_generator_of_the_users_own_is_left_to_him():
+def test_a_generator_of_the_users_own_is_left_to_him() -> None:
     mine = torch.Generator().manual_seed(5)
     expected = torch.rand(2, generator=torch.Generator().manual_seed(5))
     with sample_randomness(0.5):
         assert torch.equal(torch.rand(2, generator=mine), expected)
 
 
-def test_other_threads_draw_as_ever():
+def test_other_threads_draw_as_ever() -> None:
     torch.manual_seed(2)
     expected = torch.rand(2)
     torch.manual_seed(2)
@@ -199,7 +199,7 @@ class Stateful:
         return turned
 
 
-def test_each_thread_has_a_copy_of_its_own():
+def test_each_thread_has_a_copy_of_its_own() -> None:
     loader = DataLoader(
         EncodedImages(pictures() * 4, None, T.Compose([CROP, Stateful(), *TENSOR])), 16, num_workers=4, seed=0
     )
@@ -217,7 +217,7 @@ class Picky:
 
 
 @pytest.mark.parametrize("threads", [0, 2])
-def test_a_step_that_raises_shows_its_own_traceback_and_the_sample(threads):
+def test_a_step_that_raises_shows_its_own_traceback_and_the_sample(threads: int) -> None:
     blobs = list(pictures())
     blobs[9] = _png(33)
     loader = DataLoader(EncodedImages(blobs, None, T.Compose([Picky(), CROP, *TENSOR])), 4, num_workers=threads)
@@ -238,7 +238,7 @@ def test_a_step_that_raises_shows_its_own_traceback_and_the_sample(threads):
         assert sum(len(images) for images in skipping) == 23
 
 
-def test_a_step_that_changes_its_mind_about_the_size():
+def test_a_step_that_changes_its_mind_about_the_size() -> None:
     def odd(image: torch.Tensor) -> torch.Tensor:
         return image[:, :-1] if image.float().mean() < 0.2 else image
 
@@ -268,12 +268,12 @@ def test_a_step_that_changes_its_mind_about_the_size():
         ([T.ToTensor(), lambda image: image], "different shapes"),
     ],
 )
-def test_what_no_batch_can_be_made_of_is_not_lowered(steps, words):
+def test_what_no_batch_can_be_made_of_is_not_lowered(steps: list[Any], words: str) -> None:
     with pytest.raises(LoweringError, match=words):
         lower(T.Compose(steps))
 
 
-def test_explain_names_what_python_does_and_why():
+def test_explain_names_what_python_does_and_why() -> None:
     loader = DataLoader(data("on images"), 4)
     line = next(line for line in loader.explain().lines if "Turned" in line.part)
     assert line.runs == "Python"
@@ -281,17 +281,17 @@ def test_explain_names_what_python_does_and_why():
     assert [line.runs for line in loader.explain().lines if "Normalize" in line.part] == ["native"]
 
 
-def test_stats_count_the_calls():
+def test_stats_count_the_calls() -> None:
     loader = DataLoader(data("on images"), 4, num_workers=2)
     list(loader)
     stage = next(stage for stage in loader.stats().stages if stage.name == "python")
     assert stage.items == 24 and stage.busy_s > 0
 
 
-def test_albumentations_draws_alike_in_any_thread():
+def test_albumentations_draws_alike_in_any_thread() -> None:
     albumentations = pytest.importorskip("albumentations")
     augment = albumentations.Compose([albumentations.HorizontalFlip(), albumentations.RandomBrightnessContrast(p=1)])
-    steps = [CROP, lambda image: Image.fromarray(augment(image=np.array(image))["image"]), *TENSOR]
+    steps: list[Any] = [CROP, lambda image: Image.fromarray(augment(image=np.array(image))["image"]), *TENSOR]
     dataset = EncodedImages(pictures(), None, T.Compose(steps))
     alone = list(DataLoader(dataset, 6, seed=2))
     for threads in (2, 7):
@@ -301,13 +301,13 @@ def test_albumentations_draws_alike_in_any_thread():
     assert_same(loader, list(loader.reference()))
 
 
-def test_the_fingerprint_is_the_same_in_every_process():
+def test_the_fingerprint_is_the_same_in_every_process() -> None:
     first, second = (lower(T.Compose([CROP, Turned(), *TENSOR])) for _ in range(2))
     assert first.fingerprint() == second.fingerprint()
     assert first.fingerprint() != lower(T.Compose([CROP, Picky(), *TENSOR])).fingerprint()
 
 
-def test_a_dtype_is_the_last_conversion():
+def test_a_dtype_is_the_last_conversion() -> None:
     loader = DataLoader(data("on floats"), 6, dtype=torch.bfloat16, seed=0)
     wide = DataLoader(data("on floats"), 6, seed=0)
     for (images, _), (expected, _) in zip(loader, wide, strict=True):

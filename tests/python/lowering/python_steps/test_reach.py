@@ -6,7 +6,9 @@ import functools
 import os
 import random
 import threading
+from collections.abc import Callable
 from random import uniform
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -123,11 +125,11 @@ def of_closure() -> Any:
         (np.array, False, False),
     ],
 )
-def test_what_a_step_may_do(step, draws, shares):
+def test_what_a_step_may_do(step: Any, draws: bool, shares: bool) -> None:
     assert (Reach(step).draws, Reach(step).shares) == (draws, shares)
 
 
-def test_policies_of_torchvision_run_in_threads(torchvision):
+def test_policies_of_torchvision_run_in_threads(torchvision: ModuleType) -> None:
     v1, v2 = torchvision.transforms, torchvision.transforms.v2
     for step in (v1.RandAugment(), v2.RandAugment(), v2.TrivialAugmentWide(), v1.AutoAugment(), v2.AugMix()):
         assert not (Reach(step).draws or Reach(step).shares or Reach(step).reads_metadata)
@@ -146,11 +148,11 @@ def test_policies_of_torchvision_run_in_threads(torchvision):
         (lambda image: image.rotate(90), False),
     ],
 )
-def test_who_may_look_at_metadata(step, looks):
+def test_who_may_look_at_metadata(step: Callable[..., Any], looks: bool) -> None:
     assert Reach(step).reads_metadata is looks
 
 
-def test_a_changed_value_outside_shows():
+def test_a_changed_value_outside_shows() -> None:
     size = 64
 
     def step(image: Any) -> Any:
@@ -166,7 +168,7 @@ def test_a_changed_value_outside_shows():
     assert Reach(shifted).values != before
 
 
-def test_what_reaches_itself_or_very_much_ends():
+def test_what_reaches_itself_or_very_much_ends() -> None:
     class Ring:
         def __init__(self) -> None:
             self.ring = self
@@ -180,7 +182,7 @@ def test_what_reaches_itself_or_very_much_ends():
 
 
 @pytest.mark.parametrize("step", [lambda image: KEEPS(image), remembers])
-def test_what_shares_an_object_that_it_changes_is_torchs(step):
+def test_what_shares_an_object_that_it_changes_is_torchs(step: Callable[..., Any]) -> None:
     """A trial would change the object, and threads would see each other's values in it."""
     SEEN.clear()
     dataset = EncodedImages(pictures(4), None, T.Compose([step, T.Resize((4, 4)), T.ToTensor()]))

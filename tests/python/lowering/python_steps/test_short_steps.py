@@ -14,7 +14,7 @@ from headrace._lowering.python_steps.step_cost import is_short
 from torchvision_shim import import_torchvision
 
 transforms = import_torchvision().transforms
-MEAN = np.float32([0.5, 0.4, 0.3])
+MEAN = np.array([0.5, 0.4, 0.3], np.float32)
 STEPS: list[Any] = []
 
 
@@ -91,7 +91,8 @@ def test_long_ones(step: Any) -> None:
 
 
 def test_one_that_calls_a_closed_over_object() -> None:
-    step, several, by_name, size = Step(), [Step()], {"step": Step()}, (32, [16])
+    step, by_name, size = Step(), {"step": Step()}, (32, [16])
+    several: list[Any] = [Step()]
     assert not is_short(lambda image: step(image))
     assert not is_short(lambda image: several[0](image))
     assert not is_short(lambda image: by_name["step"](image))

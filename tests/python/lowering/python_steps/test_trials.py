@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -38,14 +39,14 @@ def strict(image: Image.Image) -> Image.Image:
         [T.Resize(256), strict, T.Pad(2)],
     ],
 )
-def test_a_step_is_tried_at_sizes_that_occur(before):
+def test_a_step_is_tried_at_sizes_that_occur(before: list[Any]) -> None:
     dataset = EncodedImages(pictures(4, edge=300), None, T.Compose([*before, own_crop, *TENSOR]))
     loader = DataLoader(dataset, 2, seed=0, num_workers=2)
     assert loader.native, loader.explain()
     assert_same(loader, list(loader.reference()))
 
 
-def test_a_stack_of_images_is_no_image(torchvision):
+def test_a_stack_of_images_is_no_image(torchvision: ModuleType) -> None:
     v1 = torchvision.transforms
     stack = v1.Lambda(lambda image: torch.stack([TO_TENSOR(image)] * 10))
     with pytest.raises(LoweringError, match=r"return torch.float32 \(10, 3, 224, 224\), not one image \(C, H, W\)"):
@@ -63,7 +64,7 @@ class Counting:
         return torch.full((1, 2, 2), float(self.calls))
 
 
-def test_the_users_own_object_is_not_called_before_the_first_batch():
+def test_the_users_own_object_is_not_called_before_the_first_batch() -> None:
     ours, theirs = Counting(), Counting()
     loader = DataLoader(EncodedImages(pictures(8), None, ours), 4, seed=0)
     assert loader.native and ours.calls == 0 and ours.seen == []
@@ -76,7 +77,7 @@ class Uncopied(Counting):
         raise TypeError("a handle of the system")
 
 
-def test_what_cannot_be_copied_is_left_to_torch():
+def test_what_cannot_be_copied_is_left_to_torch() -> None:
     step = Uncopied()
     loader = DataLoader(EncodedImages(pictures(8), None, step), 4)
     assert not loader.native and step.calls == 0
@@ -99,7 +100,7 @@ def edge_of_a_global(image: Image.Image) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_output_size_that_changes_between_epochs(workers, monkeypatch):
+def test_an_output_size_that_changes_between_epochs(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     step = Progressive()
     for transform, change in (
         (step, lambda: setattr(step, "size", 24)),
@@ -113,7 +114,7 @@ def test_an_output_size_that_changes_between_epochs(workers, monkeypatch):
             change()
 
 
-def test_workers_that_stay_keep_their_copies():
+def test_workers_that_stay_keep_their_copies() -> None:
     step = Progressive()
     loader = DataLoader(EncodedImages(pictures(8), None, step), 4, num_workers=1, persistent_workers=True)
     for _ in range(2):
@@ -135,12 +136,12 @@ class Flaky:
         return image
 
 
-def test_the_constructor_raises_nothing_of_a_step():
+def test_the_constructor_raises_nothing_of_a_step() -> None:
     loader = DataLoader(EncodedImages(pictures(4), None, T.Compose([Flaky(), T.Resize((8, 8)), T.ToTensor()])), 2)
     assert len(list(loader)) == 2
 
 
-def test_the_constructor_raises_nothing_of_a_resize_to_nothing():
+def test_the_constructor_raises_nothing_of_a_resize_to_nothing() -> None:
     steps = [T.CenterCrop((3, 394)), T.Resize(7, max_size=8), T.Resize(1), T.CenterCrop(4), T.ToTensor()]
     dataset = EncodedImages(pictures(4), None, T.Compose(steps))
     errors = []

@@ -69,7 +69,7 @@ def operated(policy: Any, values: torch.Tensor, name: str, magnitude: float) -> 
     return apply(values, name, magnitude, interpolation=policy.interpolation, fill=policy.fill)
 
 
-def _chosen(steps: tuple[S.Step, ...], row: list[float]) -> list[tuple[int, int, int]]:
+def _chosen(steps: tuple[Any, ...], row: list[float]) -> list[tuple[int, int, int]]:
     """The operations of a chain: number, way, and how many ways there are."""
     made = []
     for step in steps:
@@ -87,6 +87,7 @@ def _chosen(steps: tuple[S.Step, ...], row: list[float]) -> list[tuple[int, int,
 def fed(policy: Any, recipe: Recipe, image: Image.Image, row: list[float], monkeypatch: Any, given: Any = None) -> Any:
     """What torchvision's AugMix makes of an image, or of the tensor `given`, if it draws what a row of draws says."""
     (step,) = recipe.steps
+    assert isinstance(step, S.SumChains)
     space = list(space_of(policy, image).values())
     numbers: list[int] = []
     signs: list[bool] = []

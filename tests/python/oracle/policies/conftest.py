@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def policies(torchvision) -> ModuleType:
+def policies(torchvision: ModuleType) -> ModuleType:
     """timm.data.auto_augment, or a skip where timm is not installed."""
     pytest.importorskip("timm", exc_type=ImportError)
     with warnings.catch_warnings():

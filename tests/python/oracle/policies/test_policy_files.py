@@ -31,7 +31,7 @@ def opened(files: list[Path]) -> list[Image.Image]:
     return made
 
 
-def test_trivial_augment_wide(T, torchvision, files):
+def test_trivial_augment_wide(T: ModuleType, torchvision: ModuleType, files: list[Path]) -> None:
     """623 operations with magnitudes and signs, 13 or 14 for each file."""
     policy, each = T.TrivialAugmentWide(), 47
     recipe = lower(T.Compose([policy, T.PILToTensor()]), native_only=True, may_vary=True)
@@ -44,7 +44,7 @@ def test_trivial_augment_wide(T, torchvision, files):
 
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "nearest"])
-def test_aug_mix(T, torchvision: ModuleType, files, interpolation):
+def test_aug_mix(T: ModuleType, torchvision: ModuleType, files: list[Path], interpolation: str) -> None:
     """Each operation of AugMix at several of ten severities; without Contrast where the image is too large for it."""
     mode, each = torchvision.transforms.InterpolationMode(interpolation), 29
     for number, image in enumerate(opened(files)[number_of(interpolation) :: 2]):

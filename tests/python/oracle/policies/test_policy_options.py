@@ -6,6 +6,7 @@ Operations that move no pixels use neither; test_policies.py has them at each ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -50,7 +51,9 @@ def checked(torchvision: Any, T: Any, policy: Any, image: Image.Image, found: An
 
 @each_mode
 @each_fill
-def test_trivial_augment_wide(T, torchvision, drawings, mode, fill):
+def test_trivial_augment_wide(
+    T: ModuleType, torchvision: ModuleType, drawings: list[Image.Image], mode: str, fill: int
+) -> None:
     """Every image with every filter and one fill; v1 takes one half of them, v2 the other."""
     half = drawings[fill + (4 if T.__name__.endswith("v2") else 0) :: 8]
     for image in half:
@@ -59,7 +62,7 @@ def test_trivial_augment_wide(T, torchvision, drawings, mode, fill):
 
 
 @each_mode
-def test_rand_augment(T, torchvision, drawings, mode):
+def test_rand_augment(T: ModuleType, torchvision: ModuleType, drawings: list[Image.Image], mode: str) -> None:
     for magnitude in range(31):
         image = drawings[(7 * magnitude + 3) % len(drawings)]
         policy = T.RandAugment(1, magnitude, 31, T.InterpolationMode(mode), fitting(FILLS[magnitude % 4], image))
@@ -68,7 +71,9 @@ def test_rand_augment(T, torchvision, drawings, mode):
 
 @each_mode
 @pytest.mark.parametrize("data", ["CIFAR10", "SVHN"])
-def test_auto_augment(T, torchvision, drawings, mode, data):
+def test_auto_augment(
+    T: ModuleType, torchvision: ModuleType, drawings: list[Image.Image], mode: str, data: str
+) -> None:
     for number in (6, 11) if data == "SVHN" else (9, 12):
         image = drawings[number]
         policy = T.AutoAugment(T.AutoAugmentPolicy[data], T.InterpolationMode(mode), fitting(FILLS[number % 4], image))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ TINY = ((1, 1), (16, 1), (1, 16), (2, 3), (3, 3), (16, 15), (2, 200))
 
 
 @pytest.fixture(scope="module")
-def drawings(images) -> list[Image.Image]:
+def drawings(images: list[Image.Image]) -> list[Image.Image]:
     """RGB and gray images: squares, usual, of 1 to 16 pixels, of extreme shapes, of few colours."""
     rgb = [images[number % 5].resize(size) for number, size in enumerate(((48, 48), (64, 48), (16, 4), *TINY))]
     gray = [one.convert("L") for one in (rgb[0], rgb[1], images[5], images[7])]
@@ -78,29 +80,30 @@ def options(T: Any, number: int, image: Image.Image) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", range(len(OPTIONS)))
-def test_trivial_augment_wide(T, torchvision, drawings, case):
+def test_trivial_augment_wide(T: ModuleType, torchvision: ModuleType, drawings: list[Image.Image], case: int) -> None:
     """Every operation, magnitude and sign, with every filter and fill; 90 degrees are a turn by moving pixels in v2."""
     for image in drawings:
         policy = without_contrast(T.TrivialAugmentWide(31, **options(T, case, image)), image)
         assert checked(torchvision, T, policy, image, ways(policy, image)) in (623, 623 - 62)
-    assert 90.0 in space_of(policy, 31, image)["Rotate"][0]
+    turns, _ = space_of(policy, 31, image)["Rotate"]
+    assert turns is not None and 90.0 in turns
 
 
 @pytest.mark.parametrize("magnitude", range(31))
-def test_rand_augment(T, torchvision, drawings, magnitude):
+def test_rand_augment(T: ModuleType, torchvision: ModuleType, drawings: list[Image.Image], magnitude: int) -> None:
     for number, image in enumerate(drawings):
         policy = without_contrast(T.RandAugment(1, magnitude, **options(T, magnitude + number, image)), image)
         assert checked(torchvision, T, policy, image, ways(policy, image)) in (23, 21)
 
 
 @pytest.mark.parametrize("data", ["IMAGENET", "CIFAR10", "SVHN"])
-def test_auto_augment(T, torchvision, drawings, data):
+def test_auto_augment(T: ModuleType, torchvision: ModuleType, drawings: list[Image.Image], data: str) -> None:
     for number, image in enumerate(drawings[:3]):  # of a multiple of 16 values, as some pairs have Contrast
         policy = T.AutoAugment(T.AutoAugmentPolicy[data], **options(T, number, image))
         assert checked(torchvision, T, policy, image, learned_ways(policy, image)) == 300
 
 
-def test_aug_mix(T, drawings, monkeypatch):
+def test_aug_mix(T: ModuleType, drawings: list[Image.Image], monkeypatch: pytest.MonkeyPatch) -> None:
     for image in (drawings[0], drawings[5]):
         policy = mix_of(T, image)
         recipe = recipe_of(T, policy, image)
@@ -118,7 +121,7 @@ COLOURS = [
 
 
 @pytest.mark.parametrize("call", COLOURS)
-def test_colours(T, drawings, call):
+def test_colours(T: ModuleType, drawings: list[Image.Image], call: str) -> None:
     """Called directly: with probability 1, which draws nothing that matters."""
     transform = eval(f"T.{call}", {"T": T})
     for image in drawings:
@@ -127,7 +130,7 @@ def test_colours(T, drawings, call):
 
 
 @pytest.mark.parametrize("order", range(6))
-def test_channels(torchvision, drawings, order):
+def test_channels(torchvision: ModuleType, drawings: list[Image.Image], order: int) -> None:
     v2 = torchvision.transforms.v2
     recipe = recipe_of(v2, v2.RandomChannelPermutation(), drawings[0])
     (step,) = recipe.steps
@@ -140,7 +143,7 @@ def test_channels(torchvision, drawings, order):
 @pytest.mark.parametrize("policy", ["RandAugment", "TrivialAugmentWide", "AutoAugment", "AugMix"])
 @pytest.mark.parametrize("device", [None, "emulated"])
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_reference_preset_with_tensors(torchvision, policy, device, version):
+def test_reference_preset_with_tensors(torchvision: ModuleType, policy: str, device: str | None, version: str) -> None:
     """torchvision's reference for classification with its backend for tensors, as references/classification has it."""
     if device:
         pytest.importorskip("headrace._gpu")
@@ -156,16 +159,16 @@ def test_reference_preset_with_tensors(torchvision, policy, device, version):
     )
     loader = DataLoader(dataset, 8, shuffle=True, seed=5, num_workers=2, device=device)
     assert loader.native and "called in" not in str(loader.explain())
-    assert loader.verify(5)
+    assert loader.verify(5).batches == 5
 
 
-def test_a_step_of_ones_own_behind_it(torchvision):
+def test_a_step_of_ones_own_behind_it(torchvision: ModuleType) -> None:
     T = torchvision.transforms.v2
     pixels = np.random.default_rng(1).integers(0, 256, (24, 48, 48, 3), np.uint8)
     steps = T.Compose([T.ToImage(), T.TrivialAugmentWide(), T.RandomGrayscale(0.5), lambda image: image[:, ::2]])
     loader = DataLoader(ImageArray(pixels, range(24), transform=steps), 8, seed=5, num_workers=2)
     assert loader.native and str(loader.explain()).count("called in") == 1
-    assert loader.verify(3)
+    assert loader.verify(3).batches == 3
 
 
 @pytest.mark.parametrize(
@@ -179,19 +182,19 @@ def test_a_step_of_ones_own_behind_it(torchvision):
         (lambda T: type("RandAugment", (T.RandAugment,), {"_apply_op": 1})(), "subclass"),
     ],
 )
-def test_refused(torchvision, make, reason):
+def test_refused(torchvision: ModuleType, make: Callable[..., Any], reason: str) -> None:
     T = torchvision.transforms.v2
     with pytest.raises(TypeError, match=reason):
         lower(T.Compose([T.ToImage(), make(T)]), size=(16, 16), native_only=True)
 
 
-def test_sizes_that_vary_are_refused(T):
+def test_sizes_that_vary_are_refused(T: ModuleType) -> None:
     for transform in (T.TrivialAugmentWide(), T.RandomAutocontrast()):
         with pytest.raises(TypeError, match="the size of the image is not known"):
             lower(T.Compose([T.PILToTensor(), transform]), native_only=True, may_vary=True)
 
 
-def test_version_1_makes_plain_tensors_of_others(torchvision):
+def test_version_1_makes_plain_tensors_of_others(torchvision: ModuleType) -> None:
     v1, v2 = torchvision.transforms, torchvision.transforms.v2
     with pytest.raises(TypeError, match="works on a tensor here"):
         lower(v2.Compose([v2.ToImage(), v1.RandomInvert()]), size=(16, 16), native_only=True)

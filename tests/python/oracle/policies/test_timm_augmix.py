@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from timm_feed import Fed
 
 from headrace import DataLoader, Fields, ImageArray
@@ -38,7 +39,7 @@ SPECS = [
 ]
 
 
-def operations_of(steps: tuple[S.Step, ...], row: list[float]) -> list[S.OneOf]:
+def operations_of(steps: tuple[Any, ...], row: list[float]) -> list[S.OneOf]:
     """The choices that a chain makes, in order."""
     found = []
     for step in steps:
@@ -86,12 +87,15 @@ def fed_timm(policies: ModuleType, policy: Any, step: S.MixChains, row: list[flo
 @pytest.mark.pixels
 @pytest.mark.parametrize("interpolation", ["random", "one"])
 @pytest.mark.parametrize("spec", SPECS)
-def test_images_are_timms(policies, monkeypatch, images, spec, interpolation):
+def test_images_are_timms(
+    policies: ModuleType, monkeypatch: pytest.MonkeyPatch, images: list[Image.Image], spec: str, interpolation: str
+) -> None:
     hparams = dict(HPARAMS, **({} if interpolation == "random" else {"interpolation": 3}))
     policy = policies.augment_and_mix_transform(spec, hparams)
     for image in (images[1], images[5], images[8]):
         recipe = lower(Compose([policy, PILToTensor()]), size=image.size[::-1], native_only=True)
         (step,) = recipe.steps
+        assert isinstance(step, S.MixChains)
         rows = Draws(recipe.columns, 3).batch(0, np.arange(12), np.zeros(12, np.int64)).tolist()
         expected = []
         for row in rows:
@@ -103,22 +107,22 @@ def test_images_are_timms(policies, monkeypatch, images, spec, interpolation):
 
 
 @pytest.mark.pixels
-def test_gray_images_and_half_turns(policies, images):
+def test_gray_images_and_half_turns(policies: ModuleType, images: list[Image.Image]) -> None:
     """One channel; and rotations by exactly 180 degrees, which Pillow does as a transposition."""
     policy = policies.augment_and_mix_transform("augmix-m3-w2-mstd0", {"img_mean": 124})
     image = images[5].convert("L")
     recipe = lower(Compose([policy, PILToTensor()]), size=image.size[::-1], channels=1, native_only=True)
     loader = DataLoader(ImageArray(np.asarray(image)[None], [0], transform=Compose([policy, PILToTensor()])), 1)
-    assert loader.native and loader.verify(1) and recipe.channels == 1
+    assert loader.native and loader.verify(1).batches == 1 and recipe.channels == 1
     turn = policies.AugmentOp("Rotate", 1.0, 60, {"magnitude_max": 60, "interpolation": 2})
     policy = policies.AugMixAugment([turn], depth=1, width=2)
     pixels = np.asarray(images[5])[None]
     loader = DataLoader(ImageArray(pixels, [0], transform=Compose([policy, PILToTensor()])), 1, seed=3)
-    assert loader.native and loader.verify(1)
+    assert loader.native and loader.verify(1).batches == 1
 
 
 @pytest.mark.pixels
-def test_in_a_recipe(policies):
+def test_in_a_recipe(policies: ModuleType) -> None:
     """create_transform's, with the steps around it; two fields, whose columns are adjacent."""
     timm = pytest.importorskip("timm.data")
     pixels = np.random.default_rng(1).integers(0, 256, (48, 60, 72, 3), np.uint8)
@@ -130,7 +134,7 @@ def test_in_a_recipe(policies):
     for dataset in (*fields.values(), Fields(fields)):
         loader = DataLoader(dataset, 16, shuffle=True, seed=5, num_workers=2)
         assert loader.native and "called in" not in str(loader.explain())
-        assert loader.verify(3)
+        assert loader.verify(3).batches == 3
 
 
 @pytest.mark.parametrize(
@@ -143,7 +147,7 @@ def test_in_a_recipe(policies):
         ({"ops": [print]}, "not timm's AugmentOp"),
     ],
 )
-def test_refused(policies, change, reason):
+def test_refused(policies: ModuleType, change: dict[str, Any], reason: str) -> None:
     policy = policies.augment_and_mix_transform("augmix-m3", dict(HPARAMS))
     vars(policy).update(change)
     with pytest.raises(TypeError, match=reason):
@@ -157,11 +161,11 @@ def distance(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.4])
-def test_weights_are_distributed_as_timms(policies, alpha):
+def test_weights_are_distributed_as_timms(policies: ModuleType, alpha: float) -> None:
     drawn = np.random.Generator(np.random.Philox(7)).random(COUNT)
     ours = chain_weights(ChainWeights(0, 1, 3, alpha, False), drawn)
-    theirs = np.float32(np.random.RandomState(8).dirichlet([alpha] * 3, COUNT))
-    factors = np.float32(np.random.RandomState(9).beta(alpha, alpha, COUNT))
+    theirs = np.random.RandomState(8).dirichlet([alpha] * 3, COUNT).astype(np.float32)
+    factors = np.random.RandomState(9).beta(alpha, alpha, COUNT).astype(np.float32)
     wrong = chain_weights(ChainWeights(0, 1, 3, alpha * 1.3, False), drawn)
     for chain in range(3):
         assert distance(ours[:, chain], theirs[:, chain]) < MOST < distance(wrong[:, chain], theirs[:, chain])
@@ -173,10 +177,11 @@ def test_weights_are_distributed_as_timms(policies, alpha):
     assert np.array_equal(blends[:, :3], np.nan_to_num(expected))
 
 
-def test_depths_are_timms(policies):
+def test_depths_are_timms(policies: ModuleType) -> None:
     policy = policies.augment_and_mix_transform("augmix-m3-w2", dict(HPARAMS))
     recipe = lower(Compose([policy, PILToTensor()]), size=(9, 9), native_only=True)
     (step,) = recipe.steps
+    assert isinstance(step, S.MixChains)
     rows = Draws(recipe.columns, 1).batch(0, np.arange(3000), np.zeros(3000, np.int64)).tolist()
     depths = [len(operations_of(chain, row)) for row in rows for chain in step.chains]
     assert all(abs(depths.count(depth) / len(depths) - 1 / 3) < 0.02 for depth in (1, 2, 3))

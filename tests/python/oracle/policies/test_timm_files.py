@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ EACH = 29  # of the ways, one file has every 29th
 
 
 @pytest.mark.parametrize("spec", ["rand-m9-mstd0.5-p1-n1-inc1", "rand-m6-mstd1-p1-n1"])
-def test_rand_augment(policies, monkeypatch, files: list[Path], spec):
+def test_rand_augment(policies: ModuleType, monkeypatch: pytest.MonkeyPatch, files: list[Path], spec: str) -> None:
     """Each of 15 operations at four deviates, both signs and both filters: 8 or 9 of these for each file."""
     policy = policies.rand_augment_transform(spec, dict(HPARAMS))
     ways = [

@@ -44,7 +44,9 @@ def ways_of(policies: ModuleType, monkeypatch: Any, policy: Any, drawn: list[flo
                 for filter in range(len(filters)):
                     way = (filter + 0.5) / len(filters) / 2 + (0 if negative else 0.5)
 
-                    def theirs(image, operation=operation, fed=(one, negative, filter)):
+                    def theirs(
+                        image: Any, operation: Any = operation, fed: tuple[float, bool, int] = (one, negative, filter)
+                    ) -> Any:
                         monkeypatch.setattr(policies, "random", Fed(*fed))
                         return operation(image)
 
@@ -66,7 +68,14 @@ SPECS = [
 @pytest.mark.pixels
 @pytest.mark.parametrize("filter", ["random", "one"])
 @pytest.mark.parametrize(("spec", "drawn"), SPECS, ids=[spec for spec, _ in SPECS])
-def test_each_operation_is_timms(policies, monkeypatch, images, spec, drawn, filter):
+def test_each_operation_is_timms(
+    policies: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    images: list[Image.Image],
+    spec: str,
+    drawn: list[Any],
+    filter: str,
+) -> None:
     policy = policies.rand_augment_transform(
         spec, dict(HPARAMS, **({} if filter == "random" else {"interpolation": 3}))
     )
@@ -92,7 +101,7 @@ def test_each_operation_is_timms(policies, monkeypatch, images, spec, drawn, fil
 
 
 @pytest.mark.pixels
-def test_posterize_to_no_bits_is_pillows_error(policies):
+def test_posterize_to_no_bits_is_pillows_error(policies: ModuleType) -> None:
     """Where timm's own operation raises, the sample fails with Pillow's words."""
     policy = policies.rand_augment_transform("rand-m10-mstd0.01-p1-n1-inc1")
     policy.ops = [one for one in policy.ops if one.name == "PosterizeIncreasing"]
@@ -104,12 +113,12 @@ def test_posterize_to_no_bits_is_pillows_error(policies):
         with pytest.raises(Exception, match=str(error)):
             list(loader)
     else:
-        assert loader.verify(8)
+        assert loader.verify(8).batches == 8
 
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("spec", ["original-mstd0.5", "originalr-mstd1.5", "v0r-mstd0.5", "v0-mstd101"])
-def test_auto_augment(policies, spec):
+def test_auto_augment(policies: ModuleType, spec: str) -> None:
     """Through a loader, with the draws of the oracle; posterizing cannot fail."""
     policy = policies.auto_augment_transform(spec, {"magnitude_std": float("inf")} if "101" in spec else None)
     for some in policy.policy:
@@ -120,7 +129,7 @@ def test_auto_augment(policies, spec):
     loader = DataLoader(dataset, 16, seed=3)
     assert loader.native
     assert not any(line.runs == "Python" for line in loader.explain().lines if "AutoAugment" in line.part)
-    assert loader.verify(6)
+    assert loader.verify(6).batches == 6
 
 
 def distance(a: np.ndarray, b: np.ndarray) -> float:
@@ -146,8 +155,8 @@ def ours_of(policies: ModuleType, operation: Any) -> np.ndarray:
     """COUNT arguments that headrace draws for the operation, from the column that its step reads."""
     policy = policies.RandAugment([operation], 1)
     recipe = lower(Compose([policy, PILToTensor()]), size=(30, 40), native_only=True)
-    (step,) = recipe.steps
-    inner = step.branches[0][0].steps[0]
+    step: Any = recipe.steps[0]
+    inner: Any = step.branches[0][0].steps[0]
     inner = inner.branches[0][0] if isinstance(inner, S.OneOf) else inner
     places = [one for one in vars(inner).values() if isinstance(one, S.Drawn)]
     places += [one for one in getattr(inner, "matrix", ()) if isinstance(one, S.Drawn)]
@@ -161,7 +170,7 @@ NAMES = ["Rotate", "ShearX", "TranslateXRel", "Color", "SharpnessIncreasing", "S
 
 @pytest.mark.parametrize("mstd", [0.5, 4.0, float("inf")])
 @pytest.mark.parametrize("name", NAMES)
-def test_arguments_are_distributed_as_timms(policies, name, mstd):
+def test_arguments_are_distributed_as_timms(policies: ModuleType, name: str, mstd: float) -> None:
     def operation(std: float, magnitude: float = 9, most: int | None = None) -> Any:
         return policies.AugmentOp(name, 1.0, magnitude, {"magnitude_std": std, "magnitude_max": most})
 
@@ -171,7 +180,7 @@ def test_arguments_are_distributed_as_timms(policies, name, mstd):
     assert distance(ours_of(policies, wrong), theirs) > MOST
 
 
-def test_signs_and_bits(policies):
+def test_signs_and_bits(policies: ModuleType) -> None:
     def operation(name: str) -> Any:
         return policies.AugmentOp(name, 1.0, 8, {"magnitude_std": 2.0})
 
@@ -183,7 +192,7 @@ def test_signs_and_bits(policies):
     assert set(bits) - {-1.0} <= set(expected)
 
 
-def test_normals_are_torchs(policies):
+def test_normals_are_torchs(policies: ModuleType) -> None:
     recipe = lower(
         Compose([policies.rand_augment_transform("rand-m5-mstd1-n1", dict(HPARAMS)), PILToTensor()]),
         size=(30, 40),

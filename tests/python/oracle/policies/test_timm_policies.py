@@ -59,7 +59,9 @@ SPECS = [
 @pytest.mark.pixels
 @pytest.mark.parametrize("filter", ["random", "one"])
 @pytest.mark.parametrize("spec", SPECS)
-def test_rand_augment(policies, monkeypatch, images, spec, filter):
+def test_rand_augment(
+    policies: ModuleType, monkeypatch: pytest.MonkeyPatch, images: list[Image.Image], spec: str, filter: str
+) -> None:
     given = {"translate_const": 20, "img_mean": (124, 116, 104)}
     policy = policies.rand_augment_transform(spec, given if filter == "random" else {**given, "interpolation": 3})
     # Pillow 13 refuses to posterize to 0 bits.
@@ -67,6 +69,7 @@ def test_rand_augment(policies, monkeypatch, images, spec, filter):
     for image in (images[1], images[4], images[5], images[6], images[8]):
         recipe = lower(Compose([policy, PILToTensor()]), size=image.size[::-1], native_only=True)
         (step,) = recipe.steps
+        assert isinstance(step, S.OneOf)
         rows, expected = [], []
         for number, (operation, branch) in enumerate(zip(policy.ops, step.branches, strict=True)):
             (when,) = branch
@@ -85,7 +88,7 @@ def keeps_bits(policies: ModuleType, operation: Any) -> bool:
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("spec", ["original", "originalr", "v0r"])
-def test_auto_augment(policies, spec):
+def test_auto_augment(policies: ModuleType, spec: str) -> None:
     """Through a loader; the draws of each part are those of the oracle."""
     policy = policies.auto_augment_transform(spec)
     if any(not keeps_bits(policies, one) for some in policy.policy for one in some if one.name.startswith("Poster")):
@@ -96,18 +99,21 @@ def test_auto_augment(policies, spec):
     loader = DataLoader(EncodedImages(pictures(96), range(96), Compose([crop, policy, PILToTensor()])), 16, seed=3)
     assert "native" in str(loader.explain()) and loader.native
     assert not any(line.runs == "Python" for line in loader.explain().lines if "AutoAugment" in line.part)
-    assert loader.verify(6)
+    assert loader.verify(6).batches == 6
 
 
-def test_how_often_each_operation_is_done(policies):
+def test_how_often_each_operation_is_done(policies: ModuleType) -> None:
     policy = policies.rand_augment_transform("rand-m9-p0.3-n1-inc1")
     recipe = lower(Compose([policy, PILToTensor()]), size=(30, 40), native_only=True)
     count, (step,) = 60_000, recipe.steps
+    assert isinstance(step, S.OneOf)
+    when = step.branches[0][0]
+    assert isinstance(when, S.When)
     draws = Draws(recipe.columns, 8).batch(0, np.arange(count), np.zeros(count, np.int64))
     chosen = np.searchsorted(np.array(step.bounds), draws[:, step.draw], side="right")
-    done = draws[:, step.branches[0][0].draw] < step.branches[0][0].p
+    done = draws[:, when.draw] < when.p
     ours = np.array([(done & (chosen == number)).mean() for number in range(15)])
-    theirs, seen = np.zeros(15), {}
+    theirs, seen = np.zeros(15), dict[Any, int]()
     for number, operation in enumerate(policy.ops):
         operation.aug_fn = lambda image, *arguments, number=number, **options: seen.__setitem__("number", number)
     state = random.getstate(), np.random.get_state()  # noqa: NPY002  # timm draws from both
@@ -124,8 +130,8 @@ def test_how_often_each_operation_is_done(policies):
     assert theirs == pytest.approx(np.full(15, 0.02), abs=0.012)
 
 
-def test_refusals(policies):
-    class Mine(policies.AugmentOp):
+def test_refusals(policies: ModuleType) -> None:
+    class Mine(policies.AugmentOp):  # type: ignore[name-defined]
         pass
 
     rand = policies.rand_augment_transform

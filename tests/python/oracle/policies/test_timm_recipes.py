@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def without_pillows_error(transform: object) -> None:
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("name", RECIPES)
-def test_recipe(timm, name):
+def test_recipe(timm: ModuleType, name: str) -> None:
     transform = timm.create_transform(input_size=48, is_training=True, **RECIPES[name])
     without_pillows_error(transform)
     lower(transform, native_only=True)
@@ -53,13 +54,13 @@ def test_recipe(timm, name):
     dataset = ImageArray(pixels, list(range(64)), transform=transform)
     loader = DataLoader(dataset, 16, shuffle=True, seed=5)
     assert loader.native and not any("called" in line.part for line in loader.explain().lines)
-    assert loader.verify(4)
+    assert loader.verify(4).batches == 4
 
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("size", [(1, 1), (2, 5), (40, 1), (33, 47)], ids=str)
-def test_blurs_are_pillows(mode, size):
+def test_blurs_are_pillows(mode: str, size: tuple[Any, ...]) -> None:
     """The native blur, at many radii, and the oracle's."""
     recipe = lower(Compose([PILToTensor()]), size=size, channels=3 if mode == "RGB" else 1, native_only=True)
     shape = (*size, 3) if mode == "RGB" else size
@@ -73,7 +74,7 @@ def test_blurs_are_pillows(mode, size):
         )
 
 
-def test_blur_of_timm(timm, monkeypatch):
+def test_blur_of_timm(timm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """GaussianBlur and GaussianBlurRand through their columns: radii are timm's."""
     policies = importlib.import_module("timm.data.auto_augment")
     for name, most in (("GaussianBlur", None), ("GaussianBlurRand", None), ("GaussianBlurRand", 20)):
@@ -81,13 +82,14 @@ def test_blur_of_timm(timm, monkeypatch):
             hparams = {"magnitude_std": std, "magnitude_max": most}
             policy = policies.RandAugment([policies.AugmentOp(name, 1.0, 8, hparams)], 1)
             recipe = lower(Compose([policy, PILToTensor()]), size=(9, 9), native_only=True)
-            (step,) = recipe.steps[0].branches[0][0].steps
+            choice: Any = recipe.steps[0]
+            (step,) = choice.branches[0][0].steps
             if not isinstance(step.radius, S.Drawn):
                 assert step.radius == policy.ops[0].level_fn(8, {})[0]
                 continue
             count = 20_000
             draws = Draws(recipe.columns, 1).batch(0, np.arange(count), np.zeros(count, np.int64))
-            ours, theirs = draws[:, step.radius.column], []
+            ours, theirs = draws[:, step.radius.column], list[float]()
             monkeypatch.setattr(policies.ImageFilter, "GaussianBlur", lambda radius, to=theirs: to.append(radius))
             image = type("Image", (), {"filter": lambda self, given: self})()
             for _ in range(count):
@@ -98,18 +100,20 @@ def test_blur_of_timm(timm, monkeypatch):
             assert np.abs(below[0] - below[1]).max() < 2.23 * (2 / count) ** 0.5
 
 
-def test_choices_by_weight_are_numpys(timm):
+def test_choices_by_weight_are_numpys(timm: ModuleType) -> None:
     """Ordered pairs of different operations: their frequencies, and those of a choice with repetition differ."""
     policies = importlib.import_module("timm.data.auto_augment")
     policy = policies.rand_augment_transform("rand-m9-p1-inc1-t3aw-n2")
     recipe = lower(Compose([policy, PILToTensor()]), size=(9, 9), native_only=True)
     (step,) = recipe.steps
+    assert isinstance(step, S.OneOf)
     count, kinds = 60_000, len(policy.ops)
     draws = Draws(recipe.columns, 1).batch(0, np.arange(count), np.zeros(count, np.int64))
     first = np.searchsorted(step.bounds, draws[:, step.draw], side="right")
     ours = np.zeros((kinds, kinds))
     for one, row in zip(first, draws, strict=True):
         inner = step.branches[one][1]
+        assert isinstance(inner, S.OneOf)
         place = np.searchsorted(inner.bounds, row[inner.draw], side="right")
         ours[one, [other for other in range(kinds) if other != one][place]] += 1 / count
     theirs = np.zeros((kinds, kinds))
@@ -122,11 +126,11 @@ def test_choices_by_weight_are_numpys(timm):
     assert ours.diagonal().sum() == 0
     names = [one.name for one in policy.ops]
     assert all(step.bounds[i] < step.bounds[i + 1] for i in range(kinds - 1)) and len(names) == len(set(names))
-    assert sum(1 for _ in itertools.chain(*step.branches)) == 2 * kinds
+    assert sum(len(branch) for branch in step.branches) == 2 * kinds
 
 
 @pytest.mark.pixels
-def test_fields_draw_their_own_magnitudes(timm):
+def test_fields_draw_their_own_magnitudes(timm: ModuleType) -> None:
     """Two image fields of a sample: the columns of the second are moved after those of the first."""
     policies = importlib.import_module("timm.data.auto_augment")
     pixels = np.random.default_rng(4).integers(0, 256, (32, 20, 24, 3), np.uint8)
@@ -138,4 +142,4 @@ def test_fields_draw_their_own_magnitudes(timm):
         fields[name] = ImageArray(pixels, list(range(32)), transform=transform)
     loader = DataLoader(Fields(fields), 8, seed=2)
     assert loader.native
-    assert loader.verify(4)
+    assert loader.verify(4).batches == 4

@@ -45,7 +45,7 @@ def alpha_over_white(material: Material) -> dict[str, Any]:
     def look(path: Path) -> Any:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            image = Image.open(io.BytesIO(path.read_bytes()))
+            image: Image.Image = Image.open(io.BytesIO(path.read_bytes()))
             if image.mode in ("P", "LA", "RGBA"):
                 image = image.convert("RGBA")
                 white = Image.new("RGBA", image.size, "white")

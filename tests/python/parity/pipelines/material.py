@@ -10,6 +10,7 @@ import tarfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -84,7 +85,8 @@ class Material:
     @cached_property
     def boxes(self) -> Path:
         """A JSON file in COCO's layout; the third photograph has no box."""
-        images, annotations = [], []
+        images: list[dict[str, Any]] = []
+        annotations: list[dict[str, Any]] = []
         for number, photo in enumerate(self.photos):
             with Image.open(photo) as image:
                 width, height = image.size

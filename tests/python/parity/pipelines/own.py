@@ -100,8 +100,8 @@ class CsvImages(Dataset[Any]):
         if torch.is_tensor(index):
             index = index.tolist()
         row = self.rows[index]
-        with Image.open(self.folder / row["image"]) as image:
-            image = image.convert("RGB")
+        with Image.open(self.folder / row["image"]) as file:
+            image = file.convert("RGB")
         label = torch.tensor(CLASSES.index(row["class"]), dtype=torch.long)
         return (self.transform(image) if self.transform else image), label
 

@@ -216,10 +216,10 @@ def two_halves_of_one_image(material: Material) -> dict[str, Any]:
         a, b = both.crop((0, 0, half, height)), both.crop((half, 0, width, height))
         a, b = (one.resize((72, 72), Image.Resampling.BICUBIC) for one in (a, b))
         x, y = (random.randint(0, 8) for _ in range(2))
-        a, b = (F.to_tensor(one.crop((x, y, x + 64, y + 64))) for one in (a, b))
+        left, right = (F.to_tensor(one.crop((x, y, x + 64, y + 64))) for one in (a, b))
         if random.random() > 0.5:
-            a, b = torch.flip(a, [2]), torch.flip(b, [2])
-        return {"A": a, "B": b}
+            left, right = torch.flip(left, [2]), torch.flip(right, [2])
+        return {"A": left, "B": right}
 
     return {"dataset": Indexed(len(material.photos), sample), "batch_size": 4, "shuffle": True}
 

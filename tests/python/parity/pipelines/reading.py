@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL
 import torch
 from PIL import ExifTags, Image, ImageChops, ImageDraw, ImageEnhance, ImageFilter, ImageOps, ImageStat
 from PIL.JpegImagePlugin import JpegImageFile
@@ -68,7 +69,7 @@ def single_pixels_and_statistics(material: Material) -> dict[str, Any]:
     def look(path: Path) -> Any:
         image = Image.open(path)
         small = image.resize((20, 15))
-        access = image.load()
+        access: Any = image.load()
         return [
             image.getpixel((3, 4)),
             access[5, 6],
@@ -98,7 +99,8 @@ def changes_in_place(material: Material) -> dict[str, Any]:
         ImageDraw.Draw(image).rectangle((2, 2, 20, 20), fill="red")
         image.paste(half.resize((10, 10)), (30, 5))
         image.putpixel((0, 0), (1, 2, 3))
-        image.load()[1, 1] = (4, 5, 6)
+        access: Any = image.load()
+        access[1, 1] = (4, 5, 6)
         alpha = before.copy()
         alpha.putalpha(half.convert("L").resize(alpha.size))
         thumb = Image.open(path)
@@ -234,7 +236,7 @@ def boxes_outside_and_odd_arguments(material: Material) -> dict[str, Any]:
     def look(path: Path) -> Any:
         image = Image.open(path).convert("RGB")
         width, height = image.size
-        size = np.array([7, 8]) if Image.__version__ >= "11" else (7, 8)  # Pillow 10 takes no array
+        size = np.array([7, 8]) if PIL.__version__ >= "11" else (7, 8)  # Pillow 10 takes no array
         return [
             image.crop((-5, -6, 30, 20)),
             image.crop((width - 10, height - 10, width + 10, height + 10)).resize((9, 9)),

@@ -23,7 +23,7 @@ def observe(pipeline: Pipeline, kind: Any, material: Material, workers: int) -> 
     np.random.seed(12)  # noqa: NPY002 - people's programs use it
     random.seed(13)
     delivered: list[Any] = []
-    error: Exception | None = None
+    error: BaseException | None = None
     length = native = generator = None
     once = not torch.is_warn_always_enabled()
     torch.set_warn_always(True)  # else the first loader gets the warnings that come once per process
@@ -68,7 +68,7 @@ def _length(loader: Any) -> int | None:
         return None
 
 
-def _message(error: Exception | None) -> str:
+def _message(error: BaseException | None) -> str:
     """The message of an error. Of one that a worker process sends, without the lines of the traceback in it."""
     lines = str(error).splitlines()
     return "\n".join(line for line in lines if not line.startswith("  "))

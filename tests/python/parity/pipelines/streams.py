@@ -86,7 +86,7 @@ def tar_shards(material: Material) -> dict[str, Any]:
             mine = material.shards[info.id if info else 0 :: info.num_workers if info else 1]
             for sample in shuffled((one for shard in mine for one in samples_of(shard)), 5):
                 with io.BytesIO(sample["jpg"]) as stream:
-                    image = Image.open(stream)
+                    image: Image.Image = Image.open(stream)
                     image.load()
                     image = image.convert("RGB")
                 yield TRAIN(image), int(sample["cls"]), json.loads(sample["json"]), sample["key"].decode()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +18,7 @@ from headrace._lowering import LoweringError, lower
 from headrace._recipe.arithmetic import blur_rule
 from headrace._recipe.draws.weights_from_draws import gaussian_weights
 from support import TENSOR, assert_same, pictures
+from torchvision_feed import Feeder
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +32,7 @@ KERNELS = ((3, 3), (5, 5), (7, 3), (1, 9), (23, 23))
 @ordered_alike
 @pytest.mark.parametrize("isa", core.isas())
 @pytest.mark.parametrize(("width", "height"), KERNELS)
-def test_every_sum_is_torchs(isa, width, height):
+def test_every_sum_is_torchs(isa: str, width: int, height: int) -> None:
     random = np.random.default_rng(width)
     for _ in range(12):
         size = tuple(int(edge) for edge in random.integers((height // 2 + 1, width // 2 + 1), 120))
@@ -43,7 +47,7 @@ def test_every_sum_is_torchs(isa, width, height):
 
 
 @pytest.mark.parametrize("size", [1, 3, 9, 23])
-def test_weights_are_torchvisions(torchvision, size):
+def test_weights_are_torchvisions(torchvision: ModuleType, size: int) -> None:
     from torchvision.transforms import _functional_tensor as v1
     from torchvision.transforms.v2.functional import _misc as v2
 
@@ -57,7 +61,9 @@ def test_weights_are_torchvisions(torchvision, size):
 @ordered_alike
 @pytest.mark.parametrize("home", ["v1", "v2"])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_lowered_and_equal_to_torchvision(torchvision, feeder, images, home, kernel):
+def test_lowered_and_equal_to_torchvision(
+    torchvision: ModuleType, feeder: Feeder, images: list[Image.Image], home: str, kernel: tuple[Any, ...]
+) -> None:
     modules = torchvision.transforms if home == "v1" else torchvision.transforms.v2
     blur = modules.GaussianBlur(kernel, (0.1, 3.0))
     large = [image for image in images if min(image.size) > 12]
@@ -75,7 +81,7 @@ def simclr(size: int) -> T.Compose:
 
 
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_batches_equal_the_oracle(device):
+def test_batches_equal_the_oracle(device: str | None) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     loader = DataLoader(EncodedImages(pictures(48), None, simclr(64)), 12, True, seed=5, num_workers=2, device=device)
@@ -84,13 +90,13 @@ def test_batches_equal_the_oracle(device):
 
 
 @pytest.mark.parametrize("isa", core.isas())
-def test_instruction_sets_agree(isa, monkeypatch):
+def test_instruction_sets_agree(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = np.random.default_rng(3).integers(0, 256, (50, 70, 4), dtype=np.uint8)
     row, column = (np.random.default_rng(4).random(size, dtype=np.float32) for size in (9, 5))
     assert np.array_equal(core.blur(pixels, row, column, isa=isa), core.blur(pixels, row, column, isa="scalar"))
 
 
-def test_where_torch_adds_up_otherwise_python_blurs(monkeypatch):
+def test_where_torch_adds_up_otherwise_python_blurs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blur_rule, "native", lambda: False)
     with pytest.raises(LoweringError, match="in another order on this processor"):
         lower(simclr(64), native_only=True)
@@ -99,7 +105,7 @@ def test_where_torch_adds_up_otherwise_python_blurs(monkeypatch):
     assert_same(loader, list(loader.reference()))
 
 
-def test_gray_images_are_blurred_by_python():
+def test_gray_images_are_blurred_by_python() -> None:
     images = np.random.default_rng(0).integers(0, 256, (9, 28, 28), dtype=np.uint8)
     loader = DataLoader(ImageArray(images, None, T.Compose([T.GaussianBlur(3), T.ToTensor()])), 4)
     assert loader.native and loader.recipe().calls
@@ -107,7 +113,7 @@ def test_gray_images_are_blurred_by_python():
 
 
 @ordered_alike
-def test_an_image_with_fewer_pixels_than_are_mirrored_is_one_sentence():
+def test_an_image_with_fewer_pixels_than_are_mirrored_is_one_sentence() -> None:
     transform = T.Compose([T.Resize((9, 4)), T.GaussianBlur(9), T.ToTensor()])
     loader = DataLoader(EncodedImages(pictures(2), None, transform), 2)
     with pytest.raises(ValueError, match=r"plan: sample 0 .*GaussianBlur mirrors \(4, 4\) pixels .*image of \(9, 4\)"):
@@ -117,7 +123,7 @@ def test_an_image_with_fewer_pixels_than_are_mirrored_is_one_sentence():
 
 
 @pytest.mark.parametrize("arguments", [(3,), ((5, 9), 0.7), ([7], (0.4, 2.5))])
-def test_the_transform_is_v2s(torchvision, images, arguments):
+def test_the_transform_is_v2s(torchvision: ModuleType, images: list[Image.Image], arguments: tuple[Any, ...]) -> None:
     theirs, ours = torchvision.transforms.v2.GaussianBlur(*arguments), T.GaussianBlur(*arguments)
     assert repr(ours) == repr(theirs)
     for image in [image for image in images if min(image.size) > 5]:
@@ -129,7 +135,7 @@ def test_the_transform_is_v2s(torchvision, images, arguments):
 
 
 @pytest.mark.parametrize("arguments", [(4,), (0,), ((3, 2),), ((1, 3, 5),), (3, 0.0), (3, (2.0, 1.0)), (3, (1, 2, 3))])
-def test_refusals_are_v2s(torchvision, arguments):
+def test_refusals_are_v2s(torchvision: ModuleType, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError) as theirs:
         torchvision.transforms.v2.GaussianBlur(*arguments)
     with pytest.raises(ValueError) as ours:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +38,7 @@ class Sized(Image.Image):
 
 
 @pytest.fixture
-def fed(torchvision, monkeypatch) -> FedTorch:
+def fed(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> FedTorch:
     return Feeder(monkeypatch).torch
 
 
@@ -52,7 +55,15 @@ def fed(torchvision, monkeypatch) -> FedTorch:
 )
 @repeated
 @given(height=edges, width=edges, index=st.integers(0, 2**40))
-def test_random_resized_crop_box_is_torchvisions(torchvision, fed, scale, ratio, height, width, index):
+def test_random_resized_crop_box_is_torchvisions(
+    torchvision: ModuleType,
+    fed: FedTorch,
+    scale: tuple[Any, ...],
+    ratio: tuple[Any, ...],
+    height: int,
+    width: int,
+    index: int,
+) -> None:
     recipe = lower(Compose([RandomResizedCrop(8, scale, ratio), ToTensor()]))
     row = Draws(recipe.columns, 0).batch(0, [index], [0])[0]
     ours = boxes.random_resized_crop(
@@ -81,7 +92,17 @@ def test_random_resized_crop_box_is_torchvisions(torchvision, fed, scale, ratio,
     top=uniforms,
     left=uniforms,
 )
-def test_random_crop_box_is_torchvisions(torchvision, fed, height, width, crop, padding, needed, top, left):
+def test_random_crop_box_is_torchvisions(
+    torchvision: ModuleType,
+    fed: FedTorch,
+    height: int,
+    width: int,
+    crop: tuple[int, int],
+    padding: tuple[int, int, int, int] | None,
+    needed: bool,
+    top: float,
+    left: float,
+) -> None:
     v2 = torchvision.transforms.v2.RandomCrop(crop, padding and list(padding), needed)
     borders = padding or (0, 0, 0, 0)
     full_height = height + borders[1] + borders[3]
@@ -90,7 +111,7 @@ def test_random_crop_box_is_torchvisions(torchvision, fed, height, width, crop, 
     # torchvision draws no number for an edge with only one position.
     fed._places = [top, left] if full_height > crop[0] else [left]
 
-    def ours():
+    def ours() -> Any:
         return boxes.random_crop(height, width, *crop, borders, needed, boxes.place_at(top), boxes.place_at(left))
 
     try:
@@ -113,7 +134,15 @@ def test_random_crop_box_is_torchvisions(torchvision, fed, height, width, crop, 
 )
 @repeated
 @given(height=edges, width=edges, index=st.integers(0, 2**40))
-def test_random_erase_box_is_torchvisions(torchvision, fed, scale, ratio, height, width, index):
+def test_random_erase_box_is_torchvisions(
+    torchvision: ModuleType,
+    fed: FedTorch,
+    scale: tuple[Any, ...],
+    ratio: tuple[Any, ...],
+    height: int,
+    width: int,
+    index: int,
+) -> None:
     erasing = torchvision.transforms.v2.RandomErasing(1.0, scale, ratio)
     recipe = lower(Compose([CenterCrop(8), ToTensor(), erasing]))
     row = Draws(recipe.columns, 0).batch(0, [index], [0])[0].tolist()
@@ -139,7 +168,9 @@ def test_random_erase_box_is_torchvisions(torchvision, fed, scale, ratio, height
 
 @repeated
 @given(height=edges, width=edges, size=st.none() | edges, max_size=st.none() | edges)
-def test_resized_size_is_torchvisions(torchvision, height, width, size, max_size):
+def test_resized_size_is_torchvisions(
+    torchvision: ModuleType, height: int, width: int, size: int | None, max_size: int | None
+) -> None:
     compute = torchvision.transforms.v2.functional._geometry._compute_resized_output_size
     try:
         expected = compute((height, width), None if size is None else [size], max_size)
@@ -153,7 +184,9 @@ def test_resized_size_is_torchvisions(torchvision, height, width, size, max_size
 
 @repeated
 @given(height=edges, width=edges, crop=st.tuples(edges, edges))
-def test_center_crop_box_is_torchvisions(torchvision, height, width, crop):
+def test_center_crop_box_is_torchvisions(
+    torchvision: ModuleType, height: int, width: int, crop: tuple[int, int]
+) -> None:
     geometry = torchvision.transforms.v2.functional._geometry
     padding, box = boxes.center_crop(height, width, *crop)
     if crop[0] > height or crop[1] > width:
@@ -163,7 +196,7 @@ def test_center_crop_box_is_torchvisions(torchvision, height, width, crop):
 
 
 @given(n=st.integers(1, 2**31), u=st.integers(0, 2**53 - 1))
-def test_place_is_below_n(n, u):
+def test_place_is_below_n(n: int, u: float) -> None:
     assert 0 <= boxes.place_at(u * 2.0**-53)(n) < n
 
 
@@ -181,7 +214,7 @@ def kolmogorov_smirnov(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.fixture(scope="module")
-def drawn_boxes(torchvision) -> tuple[np.ndarray, np.ndarray]:
+def drawn_boxes(torchvision: ModuleType) -> tuple[np.ndarray, np.ndarray]:
     """(top, left, height, width) of 100,000 default crops: torchvision's, and headrace's."""
     image, v1 = Sized(HEIGHT, WIDTH), torchvision.transforms.RandomResizedCrop
     with torch.random.fork_rng():
@@ -217,7 +250,9 @@ def drawn_boxes(torchvision) -> tuple[np.ndarray, np.ndarray]:
         pytest.param(lambda box: box[1] / np.maximum(WIDTH - box[3], 1), id="relative left"),
     ],
 )
-def test_boxes_are_distributed_as_torchvisions(drawn_boxes, statistic):
+def test_boxes_are_distributed_as_torchvisions(
+    drawn_boxes: tuple[np.ndarray, np.ndarray], statistic: Callable[..., Any]
+) -> None:
     theirs, ours = (statistic(boxes.T) for boxes in drawn_boxes)
     # Smirnov's asymptotic tail, P(D > c sqrt(2 / n)) = 2 exp(-2 c^2); ties only make it smaller.
     threshold = math.sqrt(-math.log(ALPHA / 2) / 2) * math.sqrt(2 / COUNT)
@@ -225,7 +260,7 @@ def test_boxes_are_distributed_as_torchvisions(drawn_boxes, statistic):
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 1.0])
-def test_flips_happen_as_often_as_p_says(p):
+def test_flips_happen_as_often_as_p_says(p: float) -> None:
     recipe = lower(Compose([RandomResizedCrop(4), RandomHorizontalFlip(p), ToTensor()]))
     step = recipe.steps[1]
     assert isinstance(step, S.HorizontalFlip)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,13 +111,15 @@ def pictures(images: list[Image.Image]) -> list[Image.Image]:
 @pytest.mark.parametrize(
     ("effect", "pillow"), CASES, ids=lambda case: "-".join(map(str, case)) if isinstance(case, tuple) else ""
 )
-def test_each_effect(isa, effect, pillow, pictures):
+def test_each_effect(
+    isa: str, effect: tuple[Any, ...], pillow: Callable[..., Any], pictures: list[Image.Image]
+) -> None:
     for image in pictures:
         np.testing.assert_array_equal(native(image, [effect], isa), np.asarray(pillow(image)))
 
 
 @each_isa
-def test_effects_one_after_the_other(isa, pictures):
+def test_effects_one_after_the_other(isa: str, pictures: list[Image.Image]) -> None:
     rng = np.random.default_rng(6)
     for i in range(60):
         image = pictures[i % len(pictures)]
@@ -135,7 +138,7 @@ def every_colour() -> Image.Image:
 
 
 @each_isa
-def test_hue_on_every_colour(isa, every_colour):
+def test_hue_on_every_colour(isa: str, every_colour: Image.Image) -> None:
     """A turn by 0 converts to HSV and back: it covers all colours, and all HSV values that colours have."""
     for turn in (0, 37):
         np.testing.assert_array_equal(
@@ -144,13 +147,13 @@ def test_hue_on_every_colour(isa, every_colour):
 
 
 @each_isa
-def test_saturation_on_every_colour(isa, every_colour):
+def test_saturation_on_every_colour(isa: str, every_colour: Image.Image) -> None:
     for factor in (0.62, 1.38):
         want = ImageEnhance.Color(every_colour).enhance(factor)
         np.testing.assert_array_equal(native(every_colour, [("saturation", factor, 0)], isa), np.asarray(want))
 
 
-def test_blend_of_every_pair_of_bytes():
+def test_blend_of_every_pair_of_bytes() -> None:
     """Contrast of each mean with each value: a ramp of all values above rows that make the mean."""
     ramp = np.arange(256, dtype=np.uint8)
     factors = [*FACTORS, *np.random.default_rng(7).uniform(0, 3, 12)]

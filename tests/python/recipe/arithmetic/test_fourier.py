@@ -17,7 +17,7 @@ LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 16, 25, 49, 77, 97, 121, 224, 384,
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_transforms_equal_numpys(length):
+def test_transforms_equal_numpys(length: int) -> None:
     rng = np.random.default_rng(length)
     values = rng.standard_normal((length, 3)) + 1j * rng.standard_normal((length, 3))
     real, imaginary = fourier.transform(torch.from_numpy(values.real.copy()), torch.from_numpy(values.imag.copy()))
@@ -27,7 +27,7 @@ def test_transforms_equal_numpys(length):
     assert np.abs((back_real.numpy() + 1j * back_imaginary.numpy()) / length - values).max() <= BOUND
 
 
-def test_factors_multiply_to_the_length_and_are_in_order():
+def test_factors_multiply_to_the_length_and_are_in_order() -> None:
     for length in range(1, 3000):
         found = fourier.factors(length)
         assert math.prod(found) == length
@@ -36,7 +36,7 @@ def test_factors_multiply_to_the_length_and_are_in_order():
         assert all(one % divisor for one in odd for divisor in range(3, math.isqrt(one) + 1, 2))
 
 
-def test_turns_are_exact_where_they_can_be():
+def test_turns_are_exact_where_they_can_be() -> None:
     """Quarters of a turn and mirrored angles; all others within two units in the last place below 1."""
     cosine, sine = (table.tolist() for table in fourier.turns(48))
     assert (cosine[0], cosine[12], cosine[24], cosine[36]) == (1, 0, -1, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def native(image: np.ndarray, isa: str | None = None, bands: textures.Bands = BA
 
 @pytest.mark.parametrize("isa", core.isas())
 @pytest.mark.parametrize(("height", "width"), SIZES)
-def test_every_size(isa, height, width):
+def test_every_size(isa: str, height: int, width: int) -> None:
     image = noise(height, width)
     made, expected = native(image, isa), defined(image)
     assert torch.equal(made, expected)
@@ -43,7 +44,7 @@ def test_every_size(isa, height, width):
 
 
 @pytest.mark.parametrize("isa", core.isas())
-def test_every_colour_of_a_coarse_cube_and_every_gray(isa):
+def test_every_colour_of_a_coarse_cube_and_every_gray(isa: str) -> None:
     axis = np.concatenate([np.arange(0, 256, 15), [1, 2, 10, 11, 254]]).astype(np.uint8)  # both sides of sRGB's bend
     cube = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(len(axis), -1, 3)
     grays = np.arange(256, dtype=np.uint8).reshape(16, 16, 1)
@@ -55,7 +56,7 @@ def test_every_colour_of_a_coarse_cube_and_every_gray(isa):
 @pytest.mark.parametrize(
     "bands", [((0, 0.1), (0.05, 1)), ((0, 1), (0, 1)), ((0.6, 0.7), (0.9, 2))], ids=["overlap", "all", "few and none"]
 )
-def test_other_bands(isa, bands):
+def test_other_bands(isa: str, bands: tuple[Any, ...]) -> None:
     image = noise(45, 32)
     made = native(image, isa, bands)
     assert torch.equal(made, defined(image, bands))
@@ -65,7 +66,7 @@ def test_other_bands(isa, bands):
 
 
 @pytest.mark.parametrize("isa", core.isas())
-def test_every_order_in_memory(isa):
+def test_every_order_in_memory(isa: str) -> None:
     """Rows, pixels or channels next to each other; nothing beside the elements is written."""
     image, expected = noise(14, 11), defined(noise(14, 11))
     for order in ((0, 1, 2), (1, 2, 0), (2, 1, 0), (1, 0, 2)):
@@ -78,7 +79,7 @@ def test_every_order_in_memory(isa):
     assert torch.equal(native(flipped, isa), defined(flipped.copy()))
 
 
-def test_threads_share_one_texture():
+def test_threads_share_one_texture() -> None:
     images = [np.roll(noise(40, 33), shift, axis=0) for shift in range(24)]
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(native, images))
@@ -94,7 +95,7 @@ def test_threads_share_one_texture():
         (noise(4, 5), np.zeros((13, 4, 5), np.float32), "sse", "^isa: this processor or build lacks sse$"),
     ],
 )
-def test_wrong_arrays_are_refused(image, out, isa, words):
+def test_wrong_arrays_are_refused(image: np.ndarray, out: np.ndarray, isa: str | None, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         textures.native(4, 5, BANDS).make(image, out, isa)
     with pytest.raises(ValueError, match=r"^the tables do not fit the size of the texture$"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import PIL
 import pytest
@@ -17,7 +19,7 @@ tall = st.tuples(st.integers(101, 400), st.integers(1, 3))
 
 
 @pytest.fixture(autouse=True)
-def forget():
+def forget() -> Iterator[None]:
     """Each test calls pass_order() with an empty cache."""
     pillow_rule.pass_order.cache_clear()
     yield
@@ -35,7 +37,9 @@ def forget():
 @example(size=(101, 1), out=(100, 2), filter="bilinear", seed=0, extreme=False)
 @example(size=(100, 1), out=(50, 2), filter="bicubic", seed=0, extreme=True)
 @example(size=(1, 1), out=(7, 9), filter="lanczos", seed=0, extreme=False)
-def test_numpy_resize_is_pillows(size, out, filter, seed, extreme):
+def test_numpy_resize_is_pillows(
+    size: tuple[int, int], out: tuple[int, int], filter: str, seed: int, extreme: bool
+) -> None:
     pixels = np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
     if extreme:  # overshoot, where negative weights leave the range of a byte
         pixels = np.where(pixels < 128, 0, 255).astype(np.uint8)
@@ -44,11 +48,11 @@ def test_numpy_resize_is_pillows(size, out, filter, seed, extreme):
     assert np.array_equal(pillow_rule.modelled_resize(pixels, *out, filter, first), made)
 
 
-def test_the_version_says_the_order():
+def test_the_version_says_the_order() -> None:
     assert pillow_rule.pass_order() == pillow_rule.expected_order(PIL.__version__)
 
 
-def test_probe_tells_the_orders_apart():
+def test_probe_tells_the_orders_apart() -> None:
     """Exactly one order explains the pixels of the probe."""
     report = pillow_rule.probe()
     assert report.fitting == (report.expected,) and report.pillow == PIL.__version__
@@ -67,11 +71,11 @@ def test_probe_tells_the_orders_apart():
         ("14.1.0rc1", "by_reduction"),
     ],
 )
-def test_order_by_version(version, order):
+def test_order_by_version(version: str, order: str) -> None:
     assert pillow_rule.expected_order(version) == order
 
 
-def test_pixels_overrule_the_version(monkeypatch):
+def test_pixels_overrule_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     true = pillow_rule.pass_order()
     pillow_rule.pass_order.cache_clear()
     other = next(order for order in pillow_rule.ORDERS if order != true)
@@ -81,7 +85,7 @@ def test_pixels_overrule_the_version(monkeypatch):
     assert pillow_rule.pass_order() == true  # warns once
 
 
-def test_an_unknown_pillow_is_said_aloud(monkeypatch):
+def test_an_unknown_pillow_is_said_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = pillow_rule.expected_order(PIL.__version__)
     resize = Image.Image.resize
     monkeypatch.setattr(Image.Image, "resize", lambda self, size, resample: resize(self, size, Image.Resampling.BOX))

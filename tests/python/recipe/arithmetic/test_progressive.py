@@ -6,6 +6,7 @@ import io
 import random
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from headrace import DataLoader, EncodedImages
 from headrace._base.native import core
 from support import assert_same, train
 
-KINDS: dict[str, dict[str, int]] = {
+KINDS: dict[str, dict[str, Any]] = {
     "4:2:0": {"subsampling": 2},
     "4:4:4": {"subsampling": 0, "quality": 95},
     "4:2:2, restarts": {"subsampling": 1, "restart_marker_rows": 1},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import PIL
 import pytest
@@ -45,7 +47,7 @@ def vertical_first(size: tuple[int, int], out: tuple[int, int]) -> bool:
     return False
 
 
-def whole(size: tuple[int, int], **rest) -> dict:
+def whole(size: tuple[int, int], **rest: Any) -> dict:
     return {"box": (0, 0, *size), **rest}
 
 
@@ -53,7 +55,14 @@ def stage(take: dict, out: tuple[int, int], filter: int) -> dict:
     return {**take, "resize": out, "filter": filter, "vertical_first": vertical_first(take["box"][2:], out)}
 
 
-def fuse(image, stages, last, lut=IDENTITY, layout="planar", isa=None) -> np.ndarray:
+def fuse(
+    image: np.ndarray,
+    stages: list[dict],
+    last: dict,
+    lut: np.ndarray = IDENTITY,
+    layout: str = "planar",
+    isa: str | None = None,
+) -> np.ndarray:
     """The output as H x W x C. Also asserts that no byte around the output is written."""
     width, height = last["box"][2:]
     channels, guard = len(lut), 64
@@ -76,7 +85,7 @@ def pillow_resize(image: np.ndarray, out: tuple[int, int], filter: int) -> np.nd
 @each_isa
 @exact
 @given(seed=seeds, size=sizes, out=sizes, filter=filters)
-def test_resize_equals_pillow(isa, seed, size, out, filter):
+def test_resize_equals_pillow(isa: str, seed: int, size: tuple[int, int], out: tuple[int, int], filter: int) -> None:
     image = pixels(seed, size[1], size[0])
     got = fuse(image, [stage(whole(size), out, filter)], whole(out), isa=isa)
     np.testing.assert_array_equal(got, pillow_resize(image, out, filter))
@@ -110,7 +119,7 @@ def test_resize_equals_pillow(isa, seed, size, out, filter):
     ],
     ids=str,
 )
-def test_resize_of_extreme_shapes(isa, filter, size, out):
+def test_resize_of_extreme_shapes(isa: str, filter: int, size: tuple[Any, ...], out: tuple[Any, ...]) -> None:
     image = pixels(sum(size), size[1], size[0])
     got = fuse(image, [stage(whole(size), out, filter)], whole(out), isa=isa)
     np.testing.assert_array_equal(got, pillow_resize(image, out, filter))
@@ -119,8 +128,10 @@ def test_resize_of_extreme_shapes(isa, filter, size, out):
 @each_isa
 @exact
 @given(data=st.data(), seed=seeds, size=sizes, out=sizes, filter=filters)
-def test_crop_before_and_window_after(isa, data, seed, size, out, filter):
-    def box_in(width, height):
+def test_crop_before_and_window_after(
+    isa: str, data: st.DataObject, seed: int, size: tuple[int, int], out: tuple[int, int], filter: int
+) -> None:
+    def box_in(width: int, height: int) -> tuple[int, int, int, int]:
         w, h = data.draw(st.integers(1, width)), data.draw(st.integers(1, height))
         return (data.draw(st.integers(0, width - w)), data.draw(st.integers(0, height - h)), w, h)
 
@@ -133,7 +144,7 @@ def test_crop_before_and_window_after(isa, data, seed, size, out, filter):
     np.testing.assert_array_equal(got, taken(want, last))
 
 
-def cut(image, box):
+def cut(image: np.ndarray, box: tuple[int, int, int, int]) -> np.ndarray:
     x, y, w, h = box
     return image[y : y + h, x : x + w]
 
@@ -157,7 +168,7 @@ def taken(image: np.ndarray, take: dict) -> np.ndarray:
     return image
 
 
-def takes(width: int, height: int, mode: int):
+def takes(width: int, height: int, mode: int) -> st.SearchStrategy[dict]:
     out = 40  # often more than the width of the image, which is then mirrored several times
     return st.builds(
         lambda left, top, r, b, h, v, g, fill: {
@@ -182,7 +193,7 @@ def takes(width: int, height: int, mode: int):
 @pytest.mark.parametrize("mode", PAD_MODES.values(), ids=PAD_MODES)
 @exact
 @given(data=st.data(), seed=seeds, size=sizes)
-def test_take_alone(mode, data, seed, size):
+def test_take_alone(mode: int, data: st.DataObject, seed: int, size: tuple[int, int]) -> None:
     image, take = pixels(seed, size[1], size[0]), data.draw(takes(*size, mode))
     np.testing.assert_array_equal(fuse(image, [], take), taken(image, take))
 
@@ -190,7 +201,15 @@ def test_take_alone(mode, data, seed, size):
 @pytest.mark.parametrize("mode", PAD_MODES.values(), ids=PAD_MODES)
 @exact
 @given(data=st.data(), seed=seeds, size=sizes, out=sizes, again=sizes, filter=filters)
-def test_takes_between_two_resizes(mode, data, seed, size, out, again, filter):
+def test_takes_between_two_resizes(
+    mode: int,
+    data: st.DataObject,
+    seed: int,
+    size: tuple[int, int],
+    out: tuple[int, int],
+    again: tuple[int, int],
+    filter: int,
+) -> None:
     image = pixels(seed, size[1], size[0])
     first, second, last = (data.draw(takes(*s, mode)) for s in (size, out, again))
     got = fuse(image, [stage(first, out, filter), stage(second, again, 2)], last)
@@ -212,7 +231,16 @@ def table_of(dtype: torch.dtype, channels: int) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.uint8], ids=str)
 @exact
 @given(seed=seeds, size=sizes, out=st.tuples(st.integers(1, 300), st.integers(1, 9)), mirror=st.booleans())
-def test_store_equals_torch(isa, layout, channels, dtype, seed, size, out, mirror):
+def test_store_equals_torch(
+    isa: str,
+    layout: str,
+    channels: int,
+    dtype: torch.dtype,
+    seed: int,
+    size: tuple[int, int],
+    out: tuple[int, int],
+    mirror: bool,
+) -> None:
     image, table = pixels(seed, size[1], size[0]), table_of(dtype, channels)
     bits = table.view({1: torch.uint8, 2: torch.int16, 4: torch.int32}[table.element_size()]).numpy()
     last = whole(out, flip_horizontal=mirror)
@@ -224,7 +252,7 @@ def test_store_equals_torch(isa, layout, channels, dtype, seed, size, out, mirro
 
 @exact
 @given(data=st.data(), in_size=st.integers(1, 3000), out_size=st.integers(1, 600), filter=filters)
-def test_part_of_a_table_is_the_table(data, in_size, out_size, filter):
+def test_part_of_a_table_is_the_table(data: st.DataObject, in_size: int, out_size: int, filter: int) -> None:
     first = data.draw(st.integers(0, out_size - 1))
     count = data.draw(st.integers(1, out_size - first))
     start, taps, weights = _core.resample_table(in_size, out_size, filter, 0, out_size)

@@ -8,7 +8,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,12 +25,13 @@ from headrace._base.native import core
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.arithmetic import tensor_ops, tensor_rule
 from support import MEAN, PHOTOS, STD, WATCHDOG_S, assert_same, pictures
+from torchvision_feed import Feeder
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def v2(torchvision) -> ModuleType:
+def v2(torchvision: ModuleType) -> ModuleType:
     return torchvision.transforms.v2
 
 
@@ -82,7 +86,7 @@ def skip_without_twin(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_lowered_and_equal_to_torchvision(v2, feeder, images, name):
+def test_lowered_and_equal_to_torchvision(v2: ModuleType, feeder: Feeder, images: list[Image.Image], name: str) -> None:
     skip_without_twin(name)
     if name == "longer edge" and not tensor_ops.has_kernel_for_bytes():
         pytest.skip("a width of 1, which torch makes in another way on this processor, is Python's")
@@ -94,7 +98,7 @@ def test_lowered_and_equal_to_torchvision(v2, feeder, images, name):
 
 @pytest.mark.parametrize("name", [*(name for name in NAMES if name != "longer edge"), "v1, with a policy"])
 @pytest.mark.parametrize("device", [None, "emulated"])
-def test_batches_equal_the_oracle(v2, files, name, device):
+def test_batches_equal_the_oracle(v2: ModuleType, files: list[Path], name: str, device: str | None) -> None:
     if device:
         pytest.importorskip("headrace._gpu")
     # Some files are slivers, which a limit to the longer edge makes empty.
@@ -107,7 +111,7 @@ def test_batches_equal_the_oracle(v2, files, name, device):
 
 @pytest.mark.parametrize("isa", core.isas())
 @pytest.mark.parametrize("kind", ["bytes", "floats"])
-def test_every_size_equals_torchs_kernel(isa, kind):
+def test_every_size_equals_torchs_kernel(isa: str, kind: str) -> None:
     random = np.random.default_rng(2)
     lut = np.arange(256, dtype=np.uint8)[None].repeat(3, 0).copy()
     for number in range(400):
@@ -137,7 +141,7 @@ def test_every_size_equals_torchs_kernel(isa, kind):
 
 
 @pytest.mark.parametrize("capability", ["default", "avx2"])
-def test_every_capability_of_torch(capability):
+def test_every_capability_of_torch(capability: str) -> None:
     """The tests above, with torch's kernels of another instruction set; one that the processor lacks is lowered."""
     skip_without_twin("v1")
     chosen = "test_lowered_and_equal or test_every_size"
@@ -170,7 +174,7 @@ def test_every_capability_of_torch(capability):
         ),
     ],
 )
-def test_what_torch_does_otherwise_is_left_to_python(v2, steps, words):
+def test_what_torch_does_otherwise_is_left_to_python(v2: ModuleType, steps: Callable[..., Any], words: str) -> None:
     transform = v2.Compose([v2.CenterCrop(40), *steps(v2)])
     with pytest.raises(LoweringError, match=words):
         lower(transform, native_only=True)
@@ -184,7 +188,7 @@ def test_what_torch_does_otherwise_is_left_to_python(v2, steps, words):
         assert torch.equal(next(iter(loader))[0], expected)
 
 
-def test_what_v1_does_otherwise_is_left_to_python(torchvision):
+def test_what_v1_does_otherwise_is_left_to_python(torchvision: ModuleType) -> None:
     v1 = torchvision.transforms
     for steps in (
         [v1.Resize((20, 20), antialias=False)],
@@ -198,7 +202,7 @@ def test_what_v1_does_otherwise_is_left_to_python(torchvision):
         assert_same(loader, list(loader.reference()))
 
 
-def test_a_width_of_one(torchvision):
+def test_a_width_of_one(torchvision: ModuleType) -> None:
     v1 = torchvision.transforms
     for resize in (v1.Resize((20, 1)), v1.Resize(1), v1.Resize(20, max_size=90), v1.RandomResizedCrop((9, 1))):
         with pytest.raises(LoweringError, match="a width of 1, where torch's kernel repeats the first row"):
@@ -206,7 +210,7 @@ def test_a_width_of_one(torchvision):
     lower(v1.Compose([v1.PILToTensor(), v1.Resize((1, 20))]), native_only=True)
 
 
-def test_another_arithmetic_is_pythons(torchvision, monkeypatch):
+def test_another_arithmetic_is_pythons(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     v1 = torchvision.transforms
     monkeypatch.setattr(tensor_rule, "kind_of_resize", lambda mode, in_bytes: None)
     with pytest.raises(LoweringError, match="by another arithmetic than the native code's"):

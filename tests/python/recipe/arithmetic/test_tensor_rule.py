@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -26,7 +28,7 @@ MATRIX = (0.95, 0.31, 1.3, -0.31, 0.95, -2.6)
 
 
 @pytest.fixture
-def forgotten():
+def forgotten() -> Iterator[None]:
     """The rule is found again, before and after."""
     found = (tensor_rule.rounding, tensor_rule._sums, tensor_rule._samples, tensor_rule._places)
     for one in found:
@@ -44,7 +46,7 @@ def rounding() -> Rounding:
     return found
 
 
-def test_both_ways_are_told_apart(rounding):
+def test_both_ways_are_told_apart(rounding: Rounding) -> None:
     pixels = np.random.default_rng(5).integers(0, 256, (41, 57, 4), np.uint8)
     values = torch.from_numpy(pixels[..., :3].copy()).permute(2, 0, 1)[None].float()
     grid = tensor_augment.grid(MATRIX, 41, 57)
@@ -57,7 +59,7 @@ def test_both_ways_are_told_apart(rounding):
     assert (core.tensor_warp(pixels, MATRIX, not rounding.places, False)[0] != made[0]).mean() > 0.05
 
 
-def test_the_rule_belongs_to_the_machine(rounding):
+def test_the_rule_belongs_to_the_machine(rounding: Rounding) -> None:
     """Steps of other machines are equal, and so are the fingerprints in saved states."""
     other = replace(rounding, samples=not rounding.samples)
     one, two = (TensorWarp(1, each, MATRIX, "bilinear", None) for each in (rounding, other))
@@ -65,7 +67,9 @@ def test_the_rule_belongs_to_the_machine(rounding):
 
 
 @pytest.mark.parametrize("changed", ["sample", "grid"])
-def test_another_arithmetic_is_pythons(torchvision, monkeypatch, forgotten, changed):
+def test_another_arithmetic_is_pythons(
+    torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch, forgotten: None, changed: str
+) -> None:
     v2 = torchvision.transforms.v2
     before = getattr(tensor_augment, changed)
     monkeypatch.setattr(tensor_augment, changed, lambda *given: before(*given) * (1 + 2**-23))
@@ -74,7 +78,7 @@ def test_another_arithmetic_is_pythons(torchvision, monkeypatch, forgotten, chan
     assert "has no native twin" in str(loader.explain()) and len(list(loader)) == 1
 
 
-def test_even_sizes(monkeypatch, forgotten):
+def test_even_sizes(monkeypatch: pytest.MonkeyPatch, forgotten: None) -> None:
     monkeypatch.setattr(tensor_rule, "_sums", lambda: True)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert tensor_rule.even(3 * 32 * 32) and tensor_rule.even(3 * 224 * 224)
@@ -85,7 +89,7 @@ def test_even_sizes(monkeypatch, forgotten):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("capability", CAPABILITIES)
-def test_every_capability_of_torch(rounding, capability):
+def test_every_capability_of_torch(rounding: Rounding, capability: str) -> None:
     """The tests of AugMix, with torch's kernels of another instruction set; one that the processor lacks is lowered."""
     chosen = "test_images_are_torchvisions or test_every_operation"
     ran = subprocess.run(

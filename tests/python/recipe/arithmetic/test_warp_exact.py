@@ -77,7 +77,7 @@ def affine(rng: np.random.Generator, width: int, height: int) -> list[float]:
 
 
 @each_filter
-def test_affine_maps_of_small_images(filter):
+def test_affine_maps_of_small_images(filter: Image.Resampling) -> None:
     rng = np.random.default_rng(int(filter))
     for seed in range(1500):
         width, height = (int(edge) for edge in rng.integers(1, 18, 2))
@@ -87,14 +87,14 @@ def test_affine_maps_of_small_images(filter):
 
 @each_filter
 @pytest.mark.parametrize("size", [(1, 1), (1, 400), (400, 1), (3, 900), (1200, 2), (97, 64)], ids=str)
-def test_affine_maps_of_extreme_shapes(filter, size):
+def test_affine_maps_of_extreme_shapes(filter: Image.Resampling, size: tuple[int, int]) -> None:
     rng = np.random.default_rng(sum(size) + int(filter))
     for seed in range(60):
         check(noise(*size, seed), affine(rng, *size), filter, FILLS[seed % 3])
 
 
 @each_filter
-def test_perspectives(filter):
+def test_perspectives(filter: Image.Resampling) -> None:
     rng = np.random.default_rng(5 + int(filter))
     for seed in range(1000):
         width, height = (int(edge) for edge in rng.integers(1, 40, 2))
@@ -103,7 +103,7 @@ def test_perspectives(filter):
 
 
 @each_filter
-def test_perspectives_through_the_horizon(filter):
+def test_perspectives_through_the_horizon(filter: Image.Resampling) -> None:
     """The divisor is exactly zero at some pixels: they come from infinity, or from no place at all."""
     image = noise(8, 8, 0)
     rng = np.random.default_rng(1)
@@ -116,7 +116,7 @@ def test_perspectives_through_the_horizon(filter):
 
 @each_filter
 @pytest.mark.parametrize("scale", [1e2, 1e4, 32767.0, 32768.0, 65535.9, 1e6, 2.0**31, 1e10, 1e300])
-def test_numbers_beyond_fixed_point_and_beyond_integers(filter, scale):
+def test_numbers_beyond_fixed_point_and_beyond_integers(filter: Image.Resampling, scale: float) -> None:
     rng = np.random.default_rng(8)
     for seed in range(80):
         width, height = (int(edge) for edge in rng.integers(1, 12, 2))
@@ -128,7 +128,7 @@ def test_numbers_beyond_fixed_point_and_beyond_integers(filter, scale):
 
 
 @each_filter
-def test_images_of_another_size(filter):
+def test_images_of_another_size(filter: Image.Resampling) -> None:
     rng = np.random.default_rng(20 + int(filter))
     for seed in range(500):
         width, height, *size = (int(edge) for edge in rng.integers(1, 30, 4))
@@ -137,7 +137,7 @@ def test_images_of_another_size(filter):
 
 
 @each_filter
-def test_matrices_of_no_rank(filter):
+def test_matrices_of_no_rank(filter: Image.Resampling) -> None:
     for numbers in ([0.0] * 6, [0.0, 0.0, 3.5, 0.0, 0.0, 2.5], [1.0, 1.0, 0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0] * 2):
         for size in ((1, 1), (7, 5), (5, 7)):
             check(noise(*size, 3), numbers, filter, (1, 2, 3))
@@ -145,7 +145,7 @@ def test_matrices_of_no_rank(filter):
 
 @pytest.mark.slow
 @each_filter
-def test_an_edge_at_the_limit_of_fixed_point(filter):
+def test_an_edge_at_the_limit_of_fixed_point(filter: Image.Resampling) -> None:
     for width in (32766, 32767, 32768, 32769):
         image = noise(width, 2, width)
         for shear in (0.0, 1e-5, -1e-5):

@@ -38,7 +38,8 @@ class BufferedTorch:
 
     def randint(self, *bounds: Any, size: Any = None, dtype: Any = None) -> torch.Tensor:
         if size is None:
-            *bounds, size = bounds
+            *numbers, size = bounds
+            bounds = tuple(numbers)
         low, high = bounds if len(bounds) == 2 else (0, *bounds)
         drawn = lambda shape: torch.randint(low, high, shape, generator=self._generator)  # noqa: E731
         return self._next(("randint", low, high), size, drawn)

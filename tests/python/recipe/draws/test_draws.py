@@ -26,7 +26,7 @@ def numpy_uniforms(seed: int, epoch: int, index: int, occurrence: int, k: int) -
 
 
 @given(seed=words, epoch=words, samples=samples, k=st.integers(0, 27))
-def test_uniforms_are_numpys_philox(seed, epoch, samples, k):
+def test_uniforms_are_numpys_philox(seed: int, epoch: int, samples: list[tuple[int, int]], k: int) -> None:
     indices, occurrences = np.array(samples, dtype=np.int64).T
     made = Draws([Column()] * k, seed).batch(epoch, indices, occurrences)
     assert made.shape == (len(samples), k) and made.dtype == np.float64 and made.flags.c_contiguous
@@ -34,7 +34,7 @@ def test_uniforms_are_numpys_philox(seed, epoch, samples, k):
         assert np.array_equal(row, numpy_uniforms(seed, epoch, index, occurrence, k))
 
 
-def test_columns_scale_and_exponentiate():
+def test_columns_scale_and_exponentiate() -> None:
     columns = [Column(0.08, 1.0), Column(math.log(0.75), math.log(4 / 3), exp=True), Column()]
     made = Draws(columns, 5).batch(2, [11], [0])[0]
     u = numpy_uniforms(5, 2, 11, 0, 3)
@@ -45,12 +45,12 @@ def test_columns_scale_and_exponentiate():
 
 
 @given(st.floats(-700, 700))
-def test_exp_is_within_two_units_in_the_last_place(x):
+def test_exp_is_within_two_units_in_the_last_place(x: float) -> None:
     made = Draws([Column(x, x, exp=True)], 0).batch(0, [0], [0])[0, 0]
     assert abs(Decimal(float(made)) - Decimal(x).exp()) <= 2 * Decimal(math.ulp(made))
 
 
-def test_a_sample_draws_the_same_in_any_batch():
+def test_a_sample_draws_the_same_in_any_batch() -> None:
     columns = [Column(0.0, 2.0), Column(-1.0, 1.0, exp=True)] * 6
     draws = Draws(columns, 3)
     indices = np.random.Generator(np.random.PCG64(1)).integers(0, 1_300_000, 200)
@@ -61,7 +61,7 @@ def test_a_sample_draws_the_same_in_any_batch():
         assert np.array_equal(draws.batch(7, indices[part], occurrences[part]), together[part])
 
 
-def test_seed_epoch_index_and_occurrence_all_count():
+def test_seed_epoch_index_and_occurrence_all_count() -> None:
     draws = {
         (seed, epoch, index, occurrence): Draws([Column()] * 4, seed).batch(epoch, [index], [occurrence]).tobytes()
         for seed in (0, 1)
@@ -73,13 +73,13 @@ def test_seed_epoch_index_and_occurrence_all_count():
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64 + 5, -(2**70)])
-def test_any_integer_is_a_seed(seed):
+def test_any_integer_is_a_seed(seed: int) -> None:
     low_bits = Draws([Column()], seed % 2**64).batch(0, [0], [0])
     assert np.array_equal(Draws([Column()], seed).batch(0, [0], [0]), low_bits)
 
 
 @given(seed=words, epoch=words, number=words)
-def test_batches_and_epochs_draw_from_counters_of_their_own(seed, epoch, number):
+def test_batches_and_epochs_draw_from_counters_of_their_own(seed: int, epoch: int, number: int) -> None:
     """Both halves of the key count in full, also if one is large and the other is small."""
     key = np.array([seed, epoch], dtype=np.uint64)
     batch, order = (
@@ -90,14 +90,14 @@ def test_batches_and_epochs_draw_from_counters_of_their_own(seed, epoch, number)
     assert np.array_equal(epoch_words(seed - 2**64, epoch, number, 3), epoch_words(seed, epoch, number, 5)[:3])
 
 
-def test_empty_batch_and_no_columns():
+def test_empty_batch_and_no_columns() -> None:
     assert Draws([Column()] * 3, 0).batch(0, [], []).shape == (0, 3)
     assert Draws([], 0).batch(0, [4, 5], [0, 0]).shape == (2, 0)
 
 
 @given(st.lists(st.lists(st.integers(0, 6), max_size=12), max_size=6))
-def test_occurrences_count_earlier_mentions(batches):
-    occurrences, seen = Occurrences(7), Counter()
+def test_occurrences_count_earlier_mentions(batches: list[list[int]]) -> None:
+    occurrences, seen = Occurrences(7), Counter[int]()
     for batch in batches:
         expected = []
         for index in batch:
@@ -106,6 +106,6 @@ def test_occurrences_count_earlier_mentions(batches):
         assert occurrences.take(batch).tolist() == expected
 
 
-def test_occurrences_refuse_an_index_beyond_the_dataset():
+def test_occurrences_refuse_an_index_beyond_the_dataset() -> None:
     with pytest.raises(IndexError):
         Occurrences(3).take([3])

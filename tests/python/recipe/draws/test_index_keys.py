@@ -46,11 +46,11 @@ class Number(enum.IntEnum):
         ([{"a": 1, 2: (None, 1.5)}], "[['a', 1], [2, [None, 1.5]]]"),
     ],
 )
-def test_equal_indices_have_equal_keys(indices, key):
+def test_equal_indices_have_equal_keys(indices: list[Any], key: int | str) -> None:
     assert [index_key(index) for index in indices] == [key] * len(indices)
 
 
-def test_a_key_is_the_same_in_every_process():
+def test_a_key_is_the_same_in_every_process() -> None:
     code = "from headrace._recipe.draws.index_keys import index_key; print(index_key(('a', {'b': 1.25}, None)))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=WATCHDOG_S)
     assert other.stdout.strip() == index_key(("a", {"b": 1.25}, None))
@@ -59,7 +59,7 @@ def test_a_key_is_the_same_in_every_process():
 @pytest.mark.parametrize(
     "index", [object(), (1, object()), {1: int}, {3, 4}], ids=["object", "in a tuple", "class", "set"]
 )
-def test_objects_have_no_key(index):
+def test_objects_have_no_key(index: Any) -> None:
     with pytest.raises(TypeError, match=r"the sampler yielded an object of builtins\.\w+; use numbers, "):
         index_key(index)
 
@@ -68,7 +68,7 @@ keys = st.lists(st.one_of(st.integers(-3, 12), st.sampled_from(["'a'", "[1, 2]"]
 
 
 @given(first=keys, more=keys, later=keys, length=st.integers(0, 8))
-def test_counts_go_on_where_they_were_packed(first, more, later, length):
+def test_counts_go_on_where_they_were_packed(first: list[Any], more: list[Any], later: list[Any], length: int) -> None:
     counts = KeyCounts(length)
     named: list[Any] = []
     for key in first + more:
@@ -82,7 +82,7 @@ def test_counts_go_on_where_they_were_packed(first, more, later, length):
         named.append(key)
 
 
-def test_counts_of_another_dataset_are_refused():
+def test_counts_of_another_dataset_are_refused() -> None:
     counts = KeyCounts(3)
     with pytest.raises(ValueError, match="another number of samples"):
         counts.restore(KeyCounts(4).packed([]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def scattered(n: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("n", [BILLIONS, 2**62, 2**62 - 3, 2**61 + 1, 2**33 + 1])
-def test_no_sample_twice_among_millions_of_billions(n):
+def test_no_sample_twice_among_millions_of_billions(n: int) -> None:
     sampler = PermutationSampler(n, seed=2)
     positions = np.sort(np.concatenate([*scattered(n).values(), np.arange(2**21), np.arange(n - 2**20, n)]))
     positions = positions[np.diff(positions, prepend=-1) > 0]
@@ -49,7 +50,7 @@ def test_no_sample_twice_among_millions_of_billions(n):
     assert values[0] >= 0 and values[-1] < n
 
 
-def deviations(at, n: int, positions: np.ndarray) -> dict[str, float]:
+def deviations(at: Callable[[np.ndarray], np.ndarray], n: int, positions: np.ndarray) -> dict[str, float]:
     """Statistics of the values at positions, in standard deviations."""
     count, values = len(positions), at(positions)
     share = values / n
@@ -73,13 +74,13 @@ def deviations(at, n: int, positions: np.ndarray) -> dict[str, float]:
 
 @pytest.mark.parametrize("where", list(scattered(BILLIONS)))
 @pytest.mark.parametrize("seed", [0, 1])
-def test_values_and_their_steps_are_uniform(where, seed):
+def test_values_and_their_steps_are_uniform(where: str, seed: int) -> None:
     found = deviations(PermutationSampler(BILLIONS, seed).at, BILLIONS, scattered(BILLIONS)[where])
     # Values do not repeat, unlike independent ones, but they are too few of 10**10 for a visible effect.
     assert all(abs(one) < UNLIKELY for one in found.values()), found
 
 
-def test_a_network_of_two_rounds_would_be_found_out(monkeypatch):
+def test_a_network_of_two_rounds_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The statistics above detect a network of two rounds."""
     monkeypatch.setattr(permutation, "ROUNDS", 2)
     sampler = PermutationSampler(BILLIONS, seed=0)
@@ -89,7 +90,7 @@ def test_a_network_of_two_rounds_would_be_found_out(monkeypatch):
 
 @pytest.mark.parametrize("n", [4, 5])
 @pytest.mark.parametrize("vary", ["seed", "epoch"])
-def test_all_orders_of_few_samples_are_equally_likely(n, vary):
+def test_all_orders_of_few_samples_are_equally_likely(n: int, vary: str) -> None:
     orders = list(itertools.permutations(range(n)))
     seen: Counter[tuple[int, ...]] = Counter()
     trials = 100 * len(orders)
@@ -120,25 +121,27 @@ def from_poisson(counts: list[int]) -> float:
 
 def at_home(made: list[np.ndarray]) -> float:
     """The deviation of the number of fixed points, which has Poisson's distribution in random orders."""
-    return from_poisson([np.count_nonzero(one == np.arange(len(one))) for one in made])
+    return from_poisson([int(np.count_nonzero(one == np.arange(len(one)))) for one in made])
 
 
 def agreeing(made: list[np.ndarray]) -> float:
     """The deviation of the number of positions at which an order and the next one agree."""
-    return from_poisson([np.count_nonzero(a == b) for a, b in itertools.pairwise(made)])
+    return from_poisson([int(np.count_nonzero(a == b)) for a, b in itertools.pairwise(made)])
 
 
 @pytest.mark.parametrize(
     ("n", "feistel", "count"), [(1000, False, 4000), (1000, True, 4000), (4096, True, 2000), (66_000, False, 500)]
 )
 @pytest.mark.parametrize("vary", ["seed", "epoch"])
-def test_epochs_and_seeds_are_independent(n, feistel, count, vary):
+def test_epochs_and_seeds_are_independent(n: int, feistel: bool, count: int, vary: str) -> None:
     made = orders(n, count, vary, feistel)
     assert abs(at_home(made)) < UNLIKELY and abs(agreeing(made)) < UNLIKELY
 
 
 @pytest.mark.parametrize(("rounds", "n"), [(2, 1000), (4, 64)])
-def test_networks_of_four_rounds_and_less_would_be_found_out(monkeypatch, rounds, n):
+def test_networks_of_four_rounds_and_less_would_be_found_out(
+    monkeypatch: pytest.MonkeyPatch, rounds: int, n: int
+) -> None:
     """The reason for more than four rounds: the statistic above detects networks with fewer."""
     made = orders(n, 10_000, "seed", True)
     assert abs(at_home(made)) < UNLIKELY
@@ -146,7 +149,7 @@ def test_networks_of_four_rounds_and_less_would_be_found_out(monkeypatch, rounds
     assert at_home(orders(n, 10_000, "seed", True)) > UNLIKELY
 
 
-def test_a_network_over_a_power_of_two_makes_even_orders_only():
+def test_a_network_over_a_power_of_two_makes_even_orders_only() -> None:
     """The reason why few samples get a stored order instead."""
 
     def is_odd(order: np.ndarray) -> bool:

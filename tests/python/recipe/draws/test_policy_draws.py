@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -48,16 +49,16 @@ def operations(space: Any, bin: int | None) -> list[list[tuple[str, str]]]:
     return [[(name, repr(float(way))) for way in ways(entry, bin)] for name, entry in space.items()]
 
 
-def shares_of(every: list[list[tuple[str, str]]]) -> Counter[Done]:
+def shares_of(every: list[list[tuple[str, str]]]) -> dict[Done, float]:
     """Each operation is as probable as the others, and so are its ways."""
-    shares: Counter[Done] = Counter()
+    shares: dict[Done, float] = defaultdict(float)
     for some in every:
         for one in some:
             shares[(one,)] += 1 / len(every) / len(some)
     return shares
 
 
-def distance(counts: Counter[Done], shares: Counter[Done]) -> float:
+def distance(counts: Counter[Done], shares: dict[Done, float]) -> float:
     """Pearson's statistic, in standard deviations above its mean."""
     total = sum(counts.values())
     assert counts.keys() <= shares.keys() and sum(shares.values()) == pytest.approx(1)
@@ -70,6 +71,7 @@ def lowered(T: Any, policy: Any) -> tuple[S.OneOf, np.ndarray]:
     """Its only step, and draws of many samples."""
     recipe = lower(T.Compose([policy, T.PILToTensor()]), size=SIZE, native_only=True)
     (step,) = recipe.steps
+    assert isinstance(step, S.OneOf)
     return step, Draws(recipe.columns, 11).batch(0, np.arange(DRAWS), np.zeros(DRAWS, np.int64))
 
 
@@ -112,7 +114,7 @@ def theirs(T: Any, policy: Any, monkeypatch: pytest.MonkeyPatch) -> Counter[Done
 
 
 @pytest.mark.parametrize("name", ["RandAugment", "TrivialAugmentWide"])
-def test_operations_and_magnitudes(T, monkeypatch, name):
+def test_operations_and_magnitudes(T: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     policy = T.RandAugment(1, 9) if name == "RandAugment" else T.TrivialAugmentWide()
     every = operations(space_of(T, policy), getattr(policy, "magnitude", None))
     shares = shares_of(every)
@@ -131,7 +133,7 @@ def test_operations_and_magnitudes(T, monkeypatch, name):
     assert distance(ours, shares_of(wrong)) > 10 and distance(drawn, shares_of(wrong)) > 10
     tilted = {key: share * (1.3 if key[0][1][0] == "-" else 0.7) for key, share in shares.items()}
     total = sum(tilted.values())
-    assert distance(ours, Counter({key: share / total for key, share in tilted.items()})) > 10
+    assert distance(ours, {key: share / total for key, share in tilted.items()}) > 10
 
 
 def pair_ways(pair: Any, space: Any) -> Iterator[tuple[Done, float]]:
@@ -145,8 +147,8 @@ def pair_ways(pair: Any, space: Any) -> Iterator[tuple[Done, float]]:
         yield (*first, *second), share * other
 
 
-def shares_of_pairs(pairs: Any, space: Any) -> Counter[Done]:
-    shares: Counter[Done] = Counter()
+def shares_of_pairs(pairs: Any, space: Any) -> dict[Done, float]:
+    shares: dict[Done, float] = defaultdict(float)
     for done, share in (one for pair in pairs for one in pair_ways(pair, space)):
         if share:
             shares[done] += share / len(pairs)
@@ -154,7 +156,7 @@ def shares_of_pairs(pairs: Any, space: Any) -> Counter[Done]:
 
 
 @pytest.mark.parametrize("data", ["IMAGENET", "CIFAR10", "SVHN"])
-def test_pairs(T, monkeypatch, data):
+def test_pairs(T: ModuleType, monkeypatch: pytest.MonkeyPatch, data: str) -> None:
     policy = T.AutoAugment(T.AutoAugmentPolicy[data])
     pairs, space = getattr(policy, "_policies", None) or policy.policies, space_of(T, policy)
     shares = shares_of_pairs(pairs, space)
@@ -166,6 +168,7 @@ def test_pairs(T, monkeypatch, data):
         parts = []
         for when, (name, _, bin) in zip(branch, pair, strict=True):
             some = [(name, repr(float(way))) for way in ways(space[name], bin)]
+            assert isinstance(when, S.When)
             inner = when.steps[0] if when.steps and isinstance(when.steps[0], S.OneOf) else None
             assert len(some) == (len(inner.branches) if inner else 1)
             taken = chosen(inner, rows) if inner else np.zeros(len(rows), int)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.overrides import _get_current_function_mode_stack, _pop_torch_function_stack
+from torch.overrides import (  # type: ignore[attr-defined]
+    _get_current_function_mode_stack,
+    _pop_torch_function_stack,
+)
 
 from headrace._recipe.draws.python_randomness import kept_generators, sample_randomness
 from headrace._recipe.draws.sample_seeds import seed_for_batch, seed_for_sample
@@ -27,31 +31,26 @@ def words(seed: Callable[[], None]) -> tuple[Any, ...]:
         )
 
 
-def test_everything_counts():
+def test_everything_counts() -> None:
     seeds: list[Callable[[], None]] = [
-        lambda what=(seed, epoch, key, occurrence): seed_for_sample(*what)  # type: ignore[misc]
+        partial(seed_for_sample, seed, epoch, key, occurrence)
         for seed in (0, 1, 2**70, -3)
         for epoch in (0, 1)
         for key in (0, 1, "0", "1", "[0]", [0], [0, 1], [1, 0])
         for occurrence in (0, 1, [0, 1])
     ]
-    seeds += [
-        lambda what=(seed, epoch, batch): seed_for_batch(*what)
-        for seed in (0, 1)
-        for epoch in (0, 1)
-        for batch in (0, 1)
-    ]  # type: ignore[misc]
+    seeds += [partial(seed_for_batch, seed, epoch, batch) for seed in (0, 1) for epoch in (0, 1) for batch in (0, 1)]
     found = [words(seed) for seed in seeds]
     for generator in zip(*found, strict=True):
         assert len(set(generator)) == len(seeds)
 
 
-def test_the_same_seed_gives_the_same_numbers():
+def test_the_same_seed_gives_the_same_numbers() -> None:
     assert words(lambda: seed_for_sample(1, 2, 3, 0)) == words(lambda: seed_for_sample(1, 2, 3, 0))
     assert words(lambda: seed_for_batch(1, 2, 3)) == words(lambda: seed_for_batch(1, 2, 3))
 
 
-def test_the_generators_do_not_yield_the_same_bits():
+def test_the_generators_do_not_yield_the_same_bits() -> None:
     """Seeded alike, numpy's generator and torch's would: both are a Mersenne Twister."""
     with kept_generators():
         seed_for_sample(1, 2, 3, 0)
@@ -63,14 +62,14 @@ def test_the_generators_do_not_yield_the_same_bits():
         assert set(theirs) & set(torch.randint(0, 2**32, (64,)).tolist())
 
 
-def test_the_generators_of_a_python_step_do_not_either():
+def test_the_generators_of_a_python_step_do_not_either() -> None:
     for uniform in (0.1, 0.5, 0.9):
         with sample_randomness(uniform, process_wide=True):
             theirs = np.random.randint(0, 2**32, 64, dtype=np.uint32).tolist()  # noqa: NPY002
             assert not set(theirs) & set(torch.randint(0, 2**32, (64,)).tolist())
 
 
-def test_cuda_generators_are_not_touched(monkeypatch):
+def test_cuda_generators_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("CUDA's generators belong to the training step")
 
@@ -81,7 +80,7 @@ def test_cuda_generators_are_not_touched(monkeypatch):
         seed_for_sample(1, 2, 3, 0)
 
 
-def test_randomness_that_is_left_late_takes_no_other_mode_off():
+def test_randomness_that_is_left_late_takes_no_other_mode_off() -> None:
     """After an interrupt the garbage collector leaves the block, when other code has restored the modes already."""
     with torch.device("meta"):
         before = _get_current_function_mode_stack()

@@ -6,6 +6,7 @@ import importlib
 import random
 import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ TORCHVISIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 @pytest.mark.parametrize("name", TORCHVISIONS)
-def test_sizes_are_torchvisions(torchvision, name):
+def test_sizes_are_torchvisions(torchvision: ModuleType, name: str) -> None:
     v2 = torchvision.transforms.v2
     right, wrong = TORCHVISIONS[name]
     mine = ours(right(v2))
@@ -78,7 +79,7 @@ TIMMS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TIMMS)
-def test_sizes_are_timms(torchvision, name):
+def test_sizes_are_timms(torchvision: ModuleType, name: str) -> None:
     pytest.importorskip("timm", exc_type=ImportError)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,17 @@ def theirs_erased(erasing: Any) -> np.ndarray:
 
 
 #: What makes another distribution of the boxes.
-WRONG = [{"probability": 0.6}, {"min_area": 0.06}, {"max_area": 0.25}, {"min_aspect": 0.8}, {"max_count": 3}]
+WRONG: list[dict[str, Any]] = [
+    {"probability": 0.6},
+    {"min_area": 0.06},
+    {"max_area": 0.25},
+    {"min_aspect": 0.8},
+    {"max_count": 3},
+]
 
 
 @pytest.mark.parametrize("mode", ["rand", "pixel"])
-def test_erased_boxes_and_values(timm, mode):
+def test_erased_boxes_and_values(timm: ModuleType, mode: str) -> None:
     usual = {"probability": 0.7, "max_count": 2, "mode": mode, "device": "cpu"}
     mine = ours_erased(timm.random_erasing.RandomErasing(**usual))
     assert distance(mine, theirs_erased(timm.random_erasing.RandomErasing(**usual))) < MOST
@@ -62,6 +69,7 @@ def ours_cropped(crop: Any) -> np.ndarray:
     """(top, left, height, width, filter) of each sample."""
     recipe = lower(T.Compose([crop, T.PILToTensor()]), native_only=True)
     (choice,) = recipe.steps
+    assert isinstance(choice, S.OneOf)
     made = []
     for row in rows_of(recipe).tolist():
         ((step,),) = [
@@ -86,7 +94,7 @@ def theirs_cropped(crop: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("wrong", [{"scale": (0.3, 1.0)}, {"scale": (0.2, 0.7)}, {"ratio": (0.6, 1.5)}], ids=str)
-def test_crops_and_filters(timm, wrong):
+def test_crops_and_filters(timm: ModuleType, wrong: dict[str, Any]) -> None:
     usual = {"size": 8, "scale": (0.2, 1.0), "ratio": (0.5, 1.5), "interpolation": "random"}
     of = timm.transforms.RandomResizedCropAndInterpolation
     mine = ours_cropped(of(**usual))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def taken(steps: Sequence[S.Step], row: list[float], series: Sequence[Sequence[i
     for step in steps:
         if isinstance(step, S.OneOf):
             branch = next(k for k, bound in enumerate(step.bounds) if row[step.draw] < bound)
-            inner = step.branches[branch]
+            inner: tuple[Any, ...] = step.branches[branch]
             if len(series) > 1:  # an AutoAugment: a When for each operation of the series
                 parts = zip(inner, series[branch], strict=True)
                 made += [number for when, number in parts if row[when.draw] < when.p]
@@ -85,7 +86,7 @@ def ours_of(policy: Any) -> Counter[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("name", RAND)
-def test_rand_augment(timm, name):
+def test_rand_augment(timm: ModuleType, name: str) -> None:
     right, wrong = RAND[name]
     make = timm.auto_augment.rand_augment_transform
     hparams = {"translate_const": 9, "img_mean": (124, 116, 104)}
@@ -95,7 +96,7 @@ def test_rand_augment(timm, name):
 
 
 @pytest.mark.parametrize("name", LEARNED)
-def test_auto_augment(timm, name):
+def test_auto_augment(timm: ModuleType, name: str) -> None:
     def make() -> Any:
         policy = timm.auto_augment.auto_augment_transform(name, {"translate_const": 9, "img_mean": (124, 116, 104)})
         for some in policy.policy:  # without 0 bits of posterize, which Pillow 13 refuses

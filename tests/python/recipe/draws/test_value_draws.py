@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ SIZE = (40, 60)
 pytestmark = pytest.mark.slow
 
 
-def lowered(transform: Any, *before: Any) -> tuple[tuple[S.Step, ...], np.ndarray]:
+def lowered(transform: Any, *before: Any) -> tuple[tuple[Any, ...], np.ndarray]:
     """The steps of a transform, and draws of many samples."""
     steps = [*before, transform] if before else [transform, T.PILToTensor()]
     recipe = lower(T.Compose(steps), size=SIZE, native_only=True)
@@ -50,7 +51,7 @@ BOUNDS = {"brightness": (0.5, 2.0), "contrast": (0.0, 3.0), "saturation": (0.2, 
 
 def distortions(p: float) -> tuple[Counter[Any], dict[str, np.ndarray]]:
     """What the steps of a RandomPhotometricDistort do, as flags and an order of channels, and their factors."""
-    steps, draws = lowered(T.RandomPhotometricDistort(*BOUNDS.values(), p))
+    steps, draws = lowered(T.RandomPhotometricDistort(**BOUNDS, p=p))
     made: dict[str, np.ndarray] = {}
     flags = []
     for step in steps:
@@ -72,7 +73,7 @@ def distortions(p: float) -> tuple[Counter[Any], dict[str, np.ndarray]]:
     return Counter(zip(*(flag.tolist() for flag in flags), strict=True)), made
 
 
-def test_photometric_distortion(torchvision, monkeypatch):
+def test_photometric_distortion(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which changes are done together, in which order, and by how much."""
     buffer_torchvision(monkeypatch)
     v2 = torchvision.transforms.v2
@@ -110,7 +111,7 @@ def erased(transform: Any) -> np.ndarray:
     return np.array(found)
 
 
-def test_boxes_that_are_erased(torchvision, monkeypatch):
+def test_boxes_that_are_erased(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """With bounds that make some tries fail."""
     buffer_torchvision(monkeypatch)
     scale, ratio, image = (0.05, 0.9), (0.2, 4.0), torch.zeros(3, *SIZE)
@@ -125,7 +126,7 @@ def test_boxes_that_are_erased(torchvision, monkeypatch):
     assert max(distance(other[:, column], theirs[:, column]) for column in range(4)) > MOST
 
 
-def test_how_often_boxes_are_erased():
+def test_how_often_boxes_are_erased() -> None:
     for p in (0.1, 0.5):
         made = len(erased(T.RandomErasing(p, (0.02, 0.33), (0.3, 3.3))))
         assert made == pytest.approx(p * DRAWS, abs=4 * (p * (1 - p) * DRAWS) ** 0.5)

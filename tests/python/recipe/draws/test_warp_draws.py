@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def affine_parameters(draws: np.ndarray, width: int, height: int) -> np.ndarray:
     return np.column_stack([draws[:, 0], np.rint(draws[:, 1] * width), np.rint(draws[:, 2] * height), draws[:, 3:6]])
 
 
-def test_parameters_of_affine_maps_are_torchvisions(torchvision, monkeypatch):
+def test_parameters_of_affine_maps_are_torchvisions(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     buffer_torchvision(monkeypatch)
     arguments = (-30, 45), (0.2, 0.05), (0.5, 1.5), (-10, 10, 3, 30)
     ours = affine_parameters(draws_of(T.RandomAffine(*arguments)), 60, 40)
@@ -46,7 +47,7 @@ def test_parameters_of_affine_maps_are_torchvisions(torchvision, monkeypatch):
     assert set(ours[:, 2]) == set(theirs[:, 2]) == {-2.0, -1.0, 0.0, 1.0, 2.0}
 
 
-def test_other_distributions_would_be_noticed():
+def test_other_distributions_would_be_noticed() -> None:
     ours = affine_parameters(draws_of(T.RandomAffine((-30, 45), (0.2, 0.05))), 60, 40)
     for other in (T.RandomAffine((-25, 45), (0.2, 0.05)), T.RandomAffine((-30, 45), (0.17, 0.05))):
         theirs = affine_parameters(draws_of(other), 60, 40)
@@ -55,14 +56,14 @@ def test_other_distributions_would_be_noticed():
     assert distance(ours[:, 2], truncated) > MOST
 
 
-def test_angles_of_rotations_are_torchvisions(torchvision, monkeypatch):
+def test_angles_of_rotations_are_torchvisions(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     buffer_torchvision(monkeypatch)
     theirs = np.array([torchvision.transforms.RandomRotation.get_params([-20.0, 70.0]) for _ in range(DRAWS)])
     assert distance(draws_of(T.RandomRotation((-20, 70)))[:, 0], theirs) < MOST
     assert distance(draws_of(T.RandomRotation((-20, 66)))[:, 0], theirs) > MOST
 
 
-def test_corners_of_perspectives_are_torchvisions(torchvision, monkeypatch):
+def test_corners_of_perspectives_are_torchvisions(torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each corner's distance from its place is uniform among whole numbers; the solved equations tell the corner."""
     buffer_torchvision(monkeypatch)
     width, height, distortion = 60, 40, 0.3
@@ -87,7 +88,9 @@ def moved_to(coefficients: np.ndarray, width: int, height: int) -> np.ndarray:
 
 @pytest.mark.parametrize("size", [(224, 224), (31, 48), (7, 5), (500, 333)])
 @pytest.mark.parametrize("distortion", [0.0, 0.2, 0.5, 1.0])
-def test_a_batch_solves_its_equations_as_single_ones(torchvision, size, distortion):
+def test_a_batch_solves_its_equations_as_single_ones(
+    torchvision: ModuleType, size: tuple[Any, ...], distortion: float
+) -> None:
     height, width = size
     draws = draws_of(T.RandomPerspective(distortion, 1.0), size, 200)
     x, y = warps.perspective_moves(height, width, distortion)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from headrace import DataLoader
+from headrace.datasets.sources.dataset import BlobDataset
 from torchvision_shim import import_torchvision
 
 #: Name of the processor's class without "ImageProcessor" -> transformers' folder of the model.
@@ -40,6 +42,13 @@ def processor_class(family: str, backend: str, folder: str = "") -> Any:
     except ModuleNotFoundError:
         pytest.skip(f"this version of transformers has no {backend} processor of {family} where version 5 has it")
     return getattr(module, f"{family}ImageProcessor{end}")
+
+
+def opened(loader: DataLoader, index: int) -> Any:
+    """The image that the loader's dataset opens."""
+    source = loader._source
+    assert isinstance(source, BlobDataset)
+    return source.image(index)
 
 
 def called(processor: Any, image: Any) -> Any:

@@ -69,7 +69,7 @@ def assert_native(loader: DataLoader, processor: Any) -> int:
     done = 0
     for images, _ in loader:
         for made in images:
-            expected = hf_processors.called(processor, unmarked(loader._source.image(done)))
+            expected = hf_processors.called(processor, unmarked(hf_processors.opened(loader, done)))
             assert made.dtype == expected.dtype and made.shape == expected.shape
             assert torch.equal(made, expected), f"image {done}"
             done += 1
@@ -83,7 +83,9 @@ def unmarked(image: Image.Image) -> Image.Image:
 
 @pytest.mark.pixels
 @pytest.mark.parametrize(("family", "settings"), CASES, ids=str)
-def test_all_rules_on_many_shapes(backend, images, family, settings):
+def test_all_rules_on_many_shapes(
+    backend: str, images: list[Image.Image], family: str, settings: dict[str, Any]
+) -> None:
     """Photographs, gray and CMYK files among them, and images from 1 x 1 to 200 x 3."""
     processor = make(family, backend, **settings)
     held = [*pictures(12), *map(encoded, images)]
@@ -94,7 +96,7 @@ def test_all_rules_on_many_shapes(backend, images, family, settings):
 
 @pytest.mark.pixels
 @pytest.mark.parametrize("filter", PIL_FILTERS)
-def test_pillows_filters_with_its_backend(filter):
+def test_pillows_filters_with_its_backend(filter: str) -> None:
     processor = make("ViT", "pil", size=SQUARE, resample=Image.Resampling[filter.upper()])
     assert assert_native(DataLoader(blobs(12, T.from_processor(processor)), 5), processor) == 12
 
@@ -102,7 +104,7 @@ def test_pillows_filters_with_its_backend(filter):
 @pytest.mark.pixels
 @pytest.mark.slow
 @pytest.mark.parametrize("family", hf_processors.FAMILIES)
-def test_published_sizes_on_every_file(backend, files, family):
+def test_published_sizes_on_every_file(backend: str, files: list[Path], family: str) -> None:
     """The processors' defaults: 224 pixels, 384 of BLIP and ConvNeXT."""
     processor = make(family, backend)
     small = [path for path in files if path.stat().st_size < 200_000 and "jpegdec" not in path.name]
@@ -112,33 +114,33 @@ def test_published_sizes_on_every_file(backend, files, family):
         assert assert_native(loader, processor) == len(chosen)
 
 
-def test_in_every_place(backend, place: Place):
+def test_in_every_place(backend: str, place: Place) -> None:
     """In memory, and with the device's kernel."""
     processor = make("CLIP", backend, size=EDGE, crop_size={"height": 33, "width": 28})
     loader = place.loader(blobs(12, T.from_processor(processor)))
     assert loader.native
     made = [image for images, _ in place.fetched(loader) for image in images]
-    expected = [hf_processors.called(processor, loader._source.image(k)) for k in range(12)]
+    expected = [hf_processors.called(processor, hf_processors.opened(loader, k)) for k in range(12)]
     assert all(torch.equal(a, b) for a, b in zip(made, expected, strict=True))
 
 
 @pytest.mark.parametrize("family", ["CLIP", "Siglip"])
-def test_gray_images_become_rgb_if_the_processor_converts(backend, family):
+def test_gray_images_become_rgb_if_the_processor_converts(backend: str, family: str) -> None:
     """Files opened in mode L: three equal channels before the processor's means."""
     processor = make(family, backend, size=EDGE if family == "CLIP" else SQUARE)
     loader = DataLoader(blobs(12, T.from_processor(processor), mode="L"), 5)
-    assert loader._source.image(0).mode == "L"
+    assert hf_processors.opened(loader, 0).mode == "L"
     assert assert_native(loader, processor) == 12
 
 
-def test_gray_images_stay_gray_if_it_does_not(backend):
+def test_gray_images_stay_gray_if_it_does_not(backend: str) -> None:
     processor = make("ViT", backend, size=SQUARE, image_mean=[0.3], image_std=[0.2])
     loader = DataLoader(blobs(12, T.from_processor(processor), mode="L"), 5)
     assert assert_native(loader, processor) == 12
     assert next(iter(loader))[0].shape == (5, 1, 32, 47)
 
 
-def test_called_directly(backend, images):
+def test_called_directly(backend: str, images: list[Image.Image]) -> None:
     """On images of any mode, it is the processor; the other parts of a sample pass."""
     processor = make("CLIP", backend, size=EDGE, crop_size={"height": 30, "width": 30})
     transform = T.from_processor(processor)
@@ -148,7 +150,7 @@ def test_called_directly(backend, images):
         assert torch.equal(made, hf_processors.called(processor, image)) and label == 3
 
 
-def test_a_transparent_colour_is_not_composited(backend):
+def test_a_transparent_colour_is_not_composited(backend: str) -> None:
     """What the decoder does not see is not seen in Python either: the dataset and the loader agree."""
     processor = make("CLIP", backend, size=EDGE, crop_size={"height": 30, "width": 30})
     noise = np.random.default_rng(0).integers(0, 2, (50, 50), dtype=np.uint8)
@@ -156,16 +158,17 @@ def test_a_transparent_colour_is_not_composited(backend):
     image.putpalette([200, 10, 10, 10, 10, 200])
     out = BytesIO()
     image.save(out, "GIF", transparency=1)
-    loader = DataLoader(EncodedImages([out.getvalue()], [0], T.from_processor(processor)), 1)
-    opened = loader._source.image(0)
+    data = EncodedImages([out.getvalue()], [0], T.from_processor(processor))
+    loader = DataLoader(data, 1)
+    opened = hf_processors.opened(loader, 0)
     assert "transparency" in opened.info
     made = next(iter(loader))[0][0]
-    assert torch.equal(made, loader._source[0][0])
+    assert torch.equal(made, data[0][0])
     assert not torch.equal(made, hf_processors.called(processor, opened))  # composited on white
     assert torch.equal(made, hf_processors.called(processor, unmarked(opened)))
 
 
-def test_with_steps_before_and_after(backend):
+def test_with_steps_before_and_after(backend: str) -> None:
     """It is one step among others: random ones before it, erasing after it."""
     processor = make("ViT", backend, size=SQUARE)
     steps = [T.RandomHorizontalFlip(), T.from_processor(processor), T.RandomErasing(0.5)]
@@ -178,7 +181,7 @@ def test_with_steps_before_and_after(backend):
     assert_same(loader, list(loader.reference()))
 
 
-def test_settings_are_read_for_each_epoch(backend):
+def test_settings_are_read_for_each_epoch(backend: str) -> None:
     processor = make("ViT", backend, size=SQUARE)
     loader = DataLoader(blobs(6, T.from_processor(processor)), 6)
     assert next(iter(loader))[0].shape == (6, 3, 32, 47)
@@ -188,7 +191,7 @@ def test_settings_are_read_for_each_epoch(backend):
     assert assert_native(loader, processor) == 6
 
 
-def test_pickles_and_shows_its_settings(backend):
+def test_pickles_and_shows_its_settings(backend: str) -> None:
     import pickle
 
     transform = T.from_processor(make("CLIP", backend))
@@ -197,14 +200,14 @@ def test_pickles_and_shows_its_settings(backend):
     assert f"backend={backend}, do_resize=True, do_center_crop=True" in repr(again)
 
 
-def test_the_path_of_the_files_does_not_matter(backend, photographs: list[Path]):
+def test_the_path_of_the_files_does_not_matter(backend: str, photographs: list[Path]) -> None:
     processor = make("Bit", backend, size=EDGE, crop_size={"height": 32, "width": 32})
     loader = DataLoader(ImageFiles(photographs, range(len(photographs)), T.from_processor(processor)), 4, num_workers=1)
     assert assert_native(loader, processor) == len(photographs)
 
 
 @pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
-def test_in_a_dataset_that_opens_its_own_files(backend, photographs: list[Path]):
+def test_in_a_dataset_that_opens_its_own_files(backend: str, photographs: list[Path]) -> None:
     """torch delivers; the transform is the processor, on images with native pixels."""
     processor = make("CLIP", backend, size=EDGE, crop_size={"height": 30, "width": 30})
     loader = DataLoader(OwnDataset(photographs[:4], T.from_processor(processor)), 2)
@@ -215,7 +218,7 @@ def test_in_a_dataset_that_opens_its_own_files(backend, photographs: list[Path])
             assert torch.equal(image, hf_processors.called(processor, opened.convert("RGB")))
 
 
-def test_as_a_field_of_samples(backend, photographs: list[Path]):
+def test_as_a_field_of_samples(backend: str, photographs: list[Path]) -> None:
     processor = make("ViT", backend, size=SQUARE)
     files = ImageFiles(photographs, transform=T.from_processor(processor))
     loader = DataLoader(Fields({"pixel_values": files, "labels": list(range(len(files)))}), 4)

@@ -88,20 +88,20 @@ def test_a_processor_around_timms_transforms() -> None:
     loader = DataLoader(blobs(4, processor.val_transforms), 4)
     assert loader.native
     images = next(iter(loader))[0]
-    assert torch.equal(images[3], hf_processors.called(processor, loader._source.image(3)))
+    assert torch.equal(images[3], hf_processors.called(processor, hf_processors.opened(loader, 3)))
 
 
 def test_subclasses() -> None:
     """Other settings are welcome, other methods are not."""
     ViT = hf_processors.processor_class("ViT", "pil")
 
-    class Small(ViT):
+    class Small(ViT):  # type: ignore[misc, valid-type]
         size = {"height": 20, "width": 20}  # noqa: RUF012 - as transformers writes it
 
         def shown(self) -> str:
             return "a method that transformers does not call"
 
-    class Other(ViT):
+    class Other(ViT):  # type: ignore[misc, valid-type]
         def rescale(self, image: Any, scale: float, **options: Any) -> Any:
             return super().rescale(image, 2 * scale, **options)
 
@@ -150,13 +150,15 @@ def test_where_torchvision_resizes_in_floating_point(monkeypatch: pytest.MonkeyP
         T.from_processor(hf_processors.processor_class("ViT", backend)(size=20)) for backend in hf_processors.BACKENDS
     )
     monkeypatch.setattr(tensor_ops, "resizes_bytes", lambda mode: False)
-    assert lower(by_torch, native_only=True).steps[0].filter in S.FLOAT_FILTERS
-    assert lower(by_pillow, native_only=True).steps[0].filter in S.FILTERS
+    in_floats, in_bytes = (lower(one, native_only=True).steps[0] for one in (by_torch, by_pillow))
+    assert isinstance(in_floats, S.Resize) and in_floats.filter in S.FLOAT_FILTERS
+    assert isinstance(in_bytes, S.Resize) and in_bytes.filter in S.FILTERS
 
 
 def test_a_setting_that_changes_to_one_that_is_refused() -> None:
     processor = hf_processors.processor_class("ViT", "pil")(size=20)
-    loader = DataLoader(blobs(4, T.from_processor(processor)), 4)
+    data = blobs(4, T.from_processor(processor))
+    loader = DataLoader(data, 4)
     assert loader.native
     processor.resample = Image.Resampling.LANCZOS
     processor.size = type(processor.size)(height=24, width=20)
@@ -164,4 +166,4 @@ def test_a_setting_that_changes_to_one_that_is_refused() -> None:
     processor.do_pad, processor.pad_size = True, type(processor.size)(height=30, width=30)
     images = next(iter(loader))[0]
     assert not loader.native or "do_pad=True" in str(loader.explain())
-    assert torch.equal(images[0], hf_processors.called(processor, loader.dataset.image(0)))
+    assert torch.equal(images[0], hf_processors.called(processor, data.image(0)))

@@ -160,8 +160,8 @@ def test_what_is_no_trace_of_torchs_is_refused(recorded: Recorded, tmp_path: Pat
         with pytest.raises(ValueError, match=r"odd\.json is not a trace that torch\.profiler wrote"):
             recorded.ours.export_chrome_trace(out, torch_trace=tmp_path / "odd.json")
     whole = gzip.compress(recorded.path.read_bytes())
-    for content in (whole[: len(whole) // 2], whole[:-1] + b"?", whole[:20] + b"?" * 40 + whole[60:], whole[:2] + b"?"):
-        (tmp_path / "odd.json.gz").write_bytes(content)
+    for damaged in (whole[: len(whole) // 2], whole[:-1] + b"?", whole[:20] + b"?" * 40 + whole[60:], whole[:2] + b"?"):
+        (tmp_path / "odd.json.gz").write_bytes(damaged)
         with pytest.raises(ValueError, match=r"odd\.json\.gz is not a trace that torch\.profiler wrote"):
             recorded.ours.export_chrome_trace(out, torch_trace=tmp_path / "odd.json.gz")
     with pytest.raises(FileNotFoundError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,18 @@ from headrace import transforms as T
 from support import TENSOR, assert_same, blobs, eventually
 
 
+def numbers(count: int) -> Any:
+    """A dataset by what it does: its type is not torch's."""
+    return list(range(count))
+
+
 class Waiting:
-    def __call__(self, image):
+    def __call__(self, image: Any) -> Any:
         time.sleep(0.01)
         return image
 
 
-def test_the_loop_without_the_loader_is_timed():
+def test_the_loop_without_the_loader_is_timed() -> None:
     loader = DataLoader(blobs(48, T.Compose([T.Resize((8, 8)), Waiting(), *TENSOR])), 2, num_workers=1)
 
     def quicker_without_the_loader() -> bool:
@@ -37,21 +43,22 @@ def test_the_loop_without_the_loader_is_timed():
 
 
 @pytest.mark.parametrize("batched", [True, False])
-def test_torchs_loader_and_short_epochs(batched):
-    loader = DataLoader(list(range(12)), 2 if batched else None)
+def test_torchs_loader_and_short_epochs(batched: bool) -> None:
+    loader = DataLoader(numbers(12), 2 if batched else None)
     loop = loader.headroom()
     assert len(list(loop)) == (6 + 3 if batched else 12 + 9)
     assert loop.result.batches == (3 if batched else 9)
 
 
-def test_what_cannot_be_measured_is_said():
-    loader = DataLoader(list(range(3)))
+def test_what_cannot_be_measured_is_said() -> None:
+    loader = DataLoader(numbers(3))
     with pytest.raises(RuntimeError, match="has 3 batches; headroom needs 4"):
         list(loader.headroom(4))
+    wrong: Any
     for wrong in (3, True, 2.5, None):
         with pytest.raises(ValueError, match="from 4 up"):
             loader.headroom(wrong)
-    loop = DataLoader(list(range(30))).headroom(5)
+    loop = DataLoader(numbers(30)).headroom(5)
     next(iter(loop))
     with pytest.raises(RuntimeError, match="has not run to its end"):
         _ = loop.result

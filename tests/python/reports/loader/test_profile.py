@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def test_summary_and_table(recorded: tuple[str, headrace.profile, DataLoader]) -
             shares = sum(one.share for one in rows if one.thread == thread)
             most = sum(one.thread.startswith(thread) for one in prof.threads)
             assert 0 <= shares <= most
-        tids = {one.tid for one in prof.threads} if per_thread else {None}
+        tids: set[Any] = {one.tid for one in prof.threads} if per_thread else {None}
         assert {one.tid for one in rows} == tids
     text = str(prof)
     for stage in spans:

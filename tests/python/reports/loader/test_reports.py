@@ -6,7 +6,8 @@ import dataclasses
 import json
 import threading
 import time
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from headrace.pillow.image_counts import ImageCounts
 from support import PHOTOS, TENSOR, assert_same, blobs, evaluation, eventually, pictures, train, truncated, write_folder
 
 
-def test_explain_names_every_part(tmp_path):
+def test_explain_names_every_part(tmp_path: Path) -> None:
     loader = DataLoader(ImageFolder(write_folder(tmp_path), train(32)), 4, num_workers=3)
     table = loader.explain()
     text = str(table)
@@ -40,7 +41,7 @@ def test_explain_names_every_part(tmp_path):
     assert {line[column : column + 8] for line in text.splitlines()} == {" native ", " Python "}
 
 
-def test_explain_keeps_the_name_of_a_step_whose_first_argument_is_long():
+def test_explain_keeps_the_name_of_a_step_whose_first_argument_is_long() -> None:
     class Conversion(torch.nn.Module):
         def __repr__(self) -> str:
             return "ConversionWithAVeryLongName(interpolation=InterpolationMode.NEAREST,fill=None)"
@@ -54,12 +55,13 @@ def test_explain_keeps_the_name_of_a_step_whose_first_argument_is_long():
     assert len(named) == 60 and named.endswith(" ...")
 
 
-def test_explain_follows_the_loader():
-    loader = DataLoader(blobs(transform=train(32), target_transform=abs), 4, dtype=torch.bfloat16)
+def test_explain_follows_the_loader() -> None:
+    data = blobs(transform=train(32), target_transform=abs)
+    loader = DataLoader(data, 4, dtype=torch.bfloat16)
     text = str(loader.explain())
     assert "the caller's thread (num_workers=0)" in text and "torch.bfloat16" in text
     assert "<built-in function abs> per sample" in text
-    loader.dataset.transform = evaluation(20, 16)
+    data.transform = evaluation(20, 16)
     assert "CenterCrop(size=(16, 16))" in str(loader.explain())
     assert "targets" not in str(DataLoader(EncodedImages(pictures(), None, train(8))).explain())
 
@@ -70,7 +72,7 @@ def stages(loader: DataLoader) -> dict[str, Any]:
 
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_stats_count_the_samples_of_the_newest_epoch(workers, persistent):
+def test_stats_count_the_samples_of_the_newest_epoch(workers: int, persistent: bool) -> None:
     many = EncodedImages(pictures() * 5, None, train(32))  # enough that some samples of each epoch are timed
     loader = DataLoader(many, 5, num_workers=workers, persistent_workers=persistent and workers > 0)
     assert loader.stats().bottleneck == "nothing yet" and loader.stats().stages == ()
@@ -107,7 +109,7 @@ def limited_by(name: str, data: Any, **options: Any) -> bool:
     return loader.stats().bottleneck == name
 
 
-def test_the_bottleneck_is_named():
+def test_the_bottleneck_is_named() -> None:
     odd = EncodedImages([pictures()[3]] * 512, None, T.Compose([T.Resize((8, 8)), *TENSOR]))
     assert eventually(lambda: limited_by("pillow", odd, num_workers=2))
     large = [path.read_bytes() for path in sorted(PHOTOS.glob("*.jpg"))]
@@ -117,7 +119,7 @@ def test_the_bottleneck_is_named():
     assert eventually(lambda: limited_by("resize", enlarged))
 
 
-def test_a_slow_consumer_is_the_bottleneck():
+def test_a_slow_consumer_is_the_bottleneck() -> None:
     pause = threading.Event()
 
     def limited_by_the_consumer() -> bool:
@@ -135,8 +137,8 @@ def test_a_slow_consumer_is_the_bottleneck():
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
-def test_verify_compares_and_changes_nothing(workers, memory_format):
-    options = {"seed": 3, "num_workers": workers, "memory_format": memory_format}
+def test_verify_compares_and_changes_nothing(workers: int, memory_format: torch.memory_format) -> None:
+    options: dict[str, Any] = {"seed": 3, "num_workers": workers, "memory_format": memory_format}
     loader, untouched = (DataLoader(blobs(), 5, True, **options) for _ in range(2))
     report = loader.verify(3)
     assert (report.batches, report.samples, report.bytes) == (3, 15, 15 * 3 * 32 * 32 * 4)
@@ -148,7 +150,7 @@ def test_verify_compares_and_changes_nothing(workers, memory_format):
     assert_same([*iterator, *loader], [*untouched, *untouched][1:])
 
 
-def test_verify_leaves_generators_as_they_were():
+def test_verify_leaves_generators_as_they_were() -> None:
     own = torch.Generator().manual_seed(1)
     loader = DataLoader(blobs(), 5, True, generator=own)
     unseeded = DataLoader(blobs(), 5, True)
@@ -161,13 +163,13 @@ def test_verify_leaves_generators_as_they_were():
 
 
 @pytest.mark.parametrize("options", [{"batch_size": None}, {"batch_size": 3, "dtype": torch.float16}])
-def test_verify_other_loaders(options):
+def test_verify_other_loaders(options: dict[str, Any]) -> None:
     assert DataLoader(blobs(), **options).verify(2).batches == 2
     assert DataLoader(EncodedImages(pictures(), None, train(16)), **options).verify(2).batches == 2
 
 
 @pytest.mark.parametrize("policy", ["skip", "replace"])
-def test_verify_with_faults(policy):
+def test_verify_with_faults(policy: Literal["skip", "replace"]) -> None:
     files = [truncated(data) if i in (1, 4) else data for i, data in enumerate(pictures(8))]
     loader = DataLoader(EncodedImages(files, range(8), train(16)), 4, on_error=policy)
     assert loader.verify(9).samples == (6 if policy == "skip" else 8)
@@ -184,7 +186,7 @@ def planted(loader: DataLoader, place: tuple[int, int], by: float) -> DataLoader
     return loader
 
 
-def test_verify_finds_a_wrong_table():
+def test_verify_finds_a_wrong_table() -> None:
     loader = planted(DataLoader(blobs(), 5, seed=1), (1, 130), 1e-6)
     with pytest.raises(
         VerificationError, match=r"batch 0: sample \d+ \(blob \d+ in memory, \d+ bytes\) differs in \d+ of 3072"
@@ -194,7 +196,7 @@ def test_verify_finds_a_wrong_table():
 
 
 @pytest.mark.parametrize("names", [(), ("whole", "small")])
-def test_verify_names_the_view_with_a_wrong_table(names):
+def test_verify_names_the_view_with_a_wrong_table(names: tuple[Any, ...]) -> None:
     members = [train(16), train(8)]
     views = T.Views(dict(zip(names, members, strict=True)) if names else members)
     loader = DataLoader(blobs(transform=views), 5, seed=1)
@@ -210,7 +212,7 @@ def test_verify_names_the_view_with_a_wrong_table(names):
         loader.verify()
 
 
-def test_verify_finds_one_wrong_sample():
+def test_verify_finds_one_wrong_sample() -> None:
     class Exchanged(EncodedImages):
         def read(self, index: int) -> bytes:
             return super().read(13 if index == 12 else index)
@@ -224,7 +226,7 @@ def test_verify_finds_one_wrong_sample():
         loader.verify(5)
 
 
-def test_verify_finds_wrong_targets():
+def test_verify_finds_wrong_targets() -> None:
     class Relabelled(EncodedImages):
         def target(self, index: int) -> int:
             return super().target(index) + (index == 7)
@@ -237,12 +239,12 @@ def test_verify_finds_wrong_targets():
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, None])
-def test_verify_takes_a_number_of_batches(n):
+def test_verify_takes_a_number_of_batches(n: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="n must be"):
         DataLoader(blobs()).verify(n)
 
 
-def test_the_stats_of_torchs_epochs_fit_into_json():
+def test_the_stats_of_torchs_epochs_fit_into_json() -> None:
     counts = ImageCounts(3)
     for reason in ("mode P", "mode P", "not a JPEG"):
         counts.count(reason)

@@ -38,8 +38,9 @@ def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-def scraped(address: str) -> Values:
+def scraped(address: str | None) -> Values:
     """All values of an endpoint, as Prometheus reads them."""
+    assert address is not None
     with urllib.request.urlopen(address, timeout=WATCHDOG_S) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain")
         text = answer.read().decode()
@@ -55,9 +56,11 @@ def labels(number: int = 0, dataset: str = "EncodedImages", **more: str) -> tupl
 
 
 def test_a_scrape_counts_all_epochs() -> None:
-    loader, torchs = DataLoader(blobs(24), 5, num_workers=1), DataLoader(list(range(9)), 2)
+    nine: Any = list(range(9))
+    loader, torchs = DataLoader(blobs(24), 5, num_workers=1), DataLoader(nine, 2)
     with headrace.publish(top=False, prometheus=0) as published:
-        assert published.path is None and published.address.startswith("http://127.0.0.1:")
+        assert published.path is None and published.address is not None
+        assert published.address.startswith("http://127.0.0.1:")
         assert scraped(published.address) == {}
         for _ in range(3):
             assert len(list(loader)) == 5

@@ -74,8 +74,9 @@ def test_the_file_tells_of_the_loader_and_goes(tmp_path: Path) -> None:
 def test_several_loaders_of_every_kind(tmp_path: Path) -> None:
     bad = headrace.EncodedImages([*pictures(6), truncated(pictures(1)[0])], None, train(8))
     skipping = DataLoader(bad, 4, on_error="skip", shuffle=False)
-    torchs = DataLoader(list(range(10)), 4)
-    unsized = DataLoader(list(range(10)), batch_sampler=[[0, 1], [2]])
+    ten: Any = list(range(10))
+    torchs = DataLoader(ten, 4)
+    unsized = DataLoader(ten, batch_sampler=[[0, 1], [2]])
     single = DataLoader(blobs(3), batch_size=None)
     fields = headrace.Columns({"x": torch.arange(6)})
     columns = DataLoader(fields, 4)
@@ -124,7 +125,7 @@ def test_a_fault_of_the_dataset_is_told_and_nothing_ends(tmp_path: Path) -> None
                 raise OSError("the server is gone")
             return super().__len__()
 
-    numbers = Sizes(range(8))
+    numbers: Any = Sizes(range(8))
     loader = DataLoader(numbers, 4)
     with headrace.publish(folder=tmp_path, every_s=0.1) as published:
         batches = iter(loader)
@@ -239,7 +240,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         ({"top": False, "folder": tmp_path}, "folder is that of the file for headrace top"),
     ):
         with pytest.raises(ValueError, match=said):
-            headrace.publish(**options)  # type: ignore[arg-type]
+            headrace.publish(**options)
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="File exists"):
         headrace.publish(folder=tmp_path / "file")

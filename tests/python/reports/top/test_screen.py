@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -72,14 +73,19 @@ change      num_workers=16: about 1.75x
 
 
 def drawn(
-    *found: Found, width: int = 80, now: float = 1000.5, encoding: str = "utf-8", color: str | None = None
+    *found: Found,
+    width: int = 80,
+    now: float = 1000.5,
+    encoding: str = "utf-8",
+    color: Literal["truecolor"] | None = None,
 ) -> str:
     """What a terminal of this width shows, without spaces at the ends of lines; with a colour system as it is sent."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="")
+    sent = io.BytesIO()
+    out = io.TextIOWrapper(sent, encoding=encoding, newline="")
     console = Console(file=out, width=width, highlight=False, force_terminal=color is not None, color_system=color)
     console.print(Screen(found, now))
     out.flush()
-    text = out.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    text = sent.getvalue().decode(encoding)
     return text if color else "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
@@ -188,7 +194,7 @@ def test_the_mean_of_the_last_seconds() -> None:
     assert recent.mean() == (0, 0, 0) and recent.speeds == []
     for second in range(100):
         recent.add(second, Totals(samples=10 * second, batches=second, worked_s=0.25 * second, waited_s=0.5 * second))
-    assert recent.mean() == (5, 10, pytest.approx(1 / 3)) and recent.speeds == [10] * 60
+    assert [*recent.mean()] == [5, 10, pytest.approx(1 / 3)] and recent.speeds == [10] * 60
     slow = Recent(of_samples=False)
     for second in (0, 20, 40):
         slow.add(second, Totals(batches=second))

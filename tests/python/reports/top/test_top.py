@@ -269,13 +269,14 @@ def test_a_damaged_file_is_one_sentence(text: str, reason: str, tmp_path: Path) 
 
 def test_fields_of_other_types_are_no_figures() -> None:
     good = json.loads(told(3, 1, loaders=[LoaderFigures(0, "Mine", 5, "native", 1)]).as_text())
-    for change in (
+    changes: tuple[dict[str, Any], ...] = (
         {"pid": "3"},
         {"loaders": 3},
         {"loaders": [{}]},
         {"loaders": [{**good["loaders"][0], "speeds": ["x"]}]},
         {"loaders": [{**good["loaders"][0], "stages": [3]}]},
-    ):
+    )
+    for change in changes:
         with pytest.raises(ValueError, match=r"it does not have the fields of|its field .* is no"):
             ProcessFigures.of_text(json.dumps({**good, **change}))
     assert ProcessFigures.of_text(json.dumps(good)).loaders[0].dataset == "Mine"

@@ -103,5 +103,5 @@ def test_what_has_no_jpegs_is_as_before() -> None:
     columns = headrace.DataLoader(headrace.Columns({"a": np.arange(4)}), 2)
     assert torch.equal(next(iter(columns))["a"], torch.tensor([0, 1]))
     assert columns.stats().entry_points is None
-    assert [batch.tolist() for batch in headrace.DataLoader([1, 2], 2)] == [[1, 2]]
+    assert [batch.tolist() for batch in headrace.DataLoader([1, 2], 2)] == [[1, 2]]  # type: ignore[arg-type]
     assert known() == 0

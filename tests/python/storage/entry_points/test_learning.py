@@ -79,7 +79,7 @@ def test_loaders_share_one_table_and_each_other_one_has_its_own() -> None:
     epochs(loader(points), 1)
     assert points.counts().entered - known.entered >= known.images  # the second loader found what the first one learned
     alone = loader("1 MB")
-    assert alone.entry_points.counts().images == 0
+    assert isinstance(alone.entry_points, headrace.EntryPoints) and alone.entry_points.counts().images == 0
     assert copy.deepcopy(alone).entry_points is alone.entry_points
     assert pickle.loads(pickle.dumps(points)).counts().images == 0
 
@@ -88,6 +88,7 @@ def test_the_limit_holds() -> None:
     for limit in (1, 700, 2000):
         ours = loader(limit, num_workers=2)
         assert_same(epochs(ours), epochs(loader(None)))
+        assert isinstance(ours.entry_points, headrace.EntryPoints)
         known = ours.entry_points.counts()
         assert known.bytes <= limit == known.limit and (known.images == 0) == (limit == 1)
 
@@ -118,6 +119,6 @@ def test_arguments() -> None:
     with pytest.raises(TypeError, match="applies to images"):
         headrace.DataLoader(headrace.Columns({"a": np.arange(4)}), 2, entry_points="1 MB")
     with pytest.raises(TypeError, match="needs headrace's native path"):
-        headrace.DataLoader([1, 2], 2, entry_points="1 MB")
+        headrace.DataLoader([1, 2], 2, entry_points="1 MB")  # type: ignore[arg-type]
     assert loader(None).stats().entry_points is None
     assert repr(EntryPoints("1 MB")) == "EntryPoints('1 MB')"

@@ -97,7 +97,7 @@ def test_a_disk_that_is_full_is_said_once(file: Path, monkeypatch: pytest.Monkey
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sidecar.np, "savez", full)
+    monkeypatch.setattr(np, "savez", full)
     before = file.read_bytes()
     points.native.add(*of(1))
     with pytest.warns(UserWarning, match="cannot be written to .*rows.npz .No space left"):
@@ -117,7 +117,7 @@ def rewritten(path: Path, **changes: Any) -> Path:
 
 def test_what_is_refused(file: Path) -> None:
     whole = file.read_bytes()
-    held = sidecar.parsed(whole, str(file))
+    held: dict[str, Any] = sidecar.parsed(whole, str(file))
     backwards = held["bits"].copy()
     backwards[:2] = backwards[1::-1]
     many = np.array([*held["counts"][:-1], 9000], np.uint32)

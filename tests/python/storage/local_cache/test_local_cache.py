@@ -256,7 +256,7 @@ def test_the_limit_is_shared(tmp_path: Path) -> None:
         assert_same(batches(dataset), batches(files(tmp_path / "one")))
         found = kept()
         assert found is not None and found.bytes <= limit
-    assert found.bytes > limit - max(sizes)
+    assert found is not None and found.bytes > limit - max(sizes)
     assert 0 < counts()[1] < 2 * COUNT
 
 

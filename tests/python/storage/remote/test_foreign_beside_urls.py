@@ -71,7 +71,7 @@ def test_an_index_that_fits_replaces_the_read_of_the_shard(
         assert_same(batches(far), batches(expected))
         assert far.fingerprint() == expected.fingerprint()
         some = [torch.utils.data.Subset(one, range(3, 16, 2)) for one in (far, expected)]
-        both = [torch.utils.data.ConcatDataset([one, one]) for one in some]
+        both: list[Any] = [torch.utils.data.ConcatDataset([one, one]) for one in some]
         state = headrace.DataLoader(both[0], 8, num_workers=1).state_dict()
         headrace.DataLoader(both[1], 8, num_workers=1).load_state_dict(state)  # raises for another fingerprint
 

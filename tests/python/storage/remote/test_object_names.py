@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headrace._storage.remote.clients.responses import Stamp, is_strong
@@ -72,7 +74,11 @@ def test_all_of_a_url_counts() -> None:
 def test_options_that_select_objects_count_and_credentials_do_not() -> None:
     url = "s3://bucket/a"
     assert named(url, {"key": "1", "secret": "2", "token": "3"}) == named(url, {}) == named(url)
-    others = [{"endpoint_url": "http://a"}, {"client_kwargs": {"endpoint_url": "http://a"}}, {"profile": "x"}]
+    others: list[dict[str, Any]] = [
+        {"endpoint_url": "http://a"},
+        {"client_kwargs": {"endpoint_url": "http://a"}},
+        {"profile": "x"},
+    ]
     assert len({named(url, one) for one in [{}, *others]}) == 4
     web = "https://host/a"
     assert named(web, {"headers": {"Accept": "image/webp"}}) != named(web)

@@ -39,6 +39,7 @@ def far(server: ObjectServer, **options: Any) -> TarShards:
 
 def requests(dataset: TarShards) -> tuple[int, int]:
     """Requests of the native thread, and of Python."""
+    assert dataset._remote is not None
     fetcher = dataset._remote.fetcher
     native = fetcher._plain.counts().get("requests", 0)
     return native, fetcher.counts()["requests"] - native

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from object_stores import Faults, ObjectServer, batches, first_error, transform
@@ -75,9 +76,10 @@ def test_through_a_file_system_without_coroutines(folder: Path) -> None:
 
 def test_arguments(folder: Path) -> None:
     path = folder / "0.jpg"
-    for options in ({"storage_options": {}}, {"network": headrace.Network()}):
+    given: tuple[dict[str, Any], ...] = ({"storage_options": {}}, {"network": headrace.Network()})
+    for options in given:
         with pytest.raises(ValueError, match="are for URLs"):
-            ImageFiles([path], **options)  # type: ignore[arg-type]
+            ImageFiles([path], **options)
     with pytest.raises(ValueError, match="some of the paths are URLs"):
         ImageFiles([path, "https://host/a.jpg"])
     with pytest.raises(ValueError, match="needs a path, or memory"):

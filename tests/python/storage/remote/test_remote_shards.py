@@ -61,11 +61,12 @@ def test_other_datasets_of_them(folder: Path) -> None:
     local = TarShards(str(folder / PATTERN), transform=transform(), index=False)
     with ObjectServer(folder) as server:
         far = TarShards(f"{server.url}/{PATTERN}", transform=transform())
-        for make in (
+        makes: tuple[Callable[[TarShards], Any], ...] = (
             lambda one: torch.utils.data.Subset(one, range(5, 40, 3)),
             lambda one: torch.utils.data.ConcatDataset([one, torch.utils.data.Subset(one, range(9))]),
             lambda one: headrace.Fields({"image": one, "number": np.arange(len(one))}),
-        ):
+        )
+        for make in makes:
             assert_same(batches(make(far)), batches(make(local)))
         twice = T.Compose([T.Views([transform(), transform()])])
         views = [
@@ -173,7 +174,7 @@ def test_an_index_that_lies_is_an_error(tmp_path: Path, cached: bool) -> None:
     sidecar = folder / "a.tar.index.npz"
     TarShards(str(folder / "a.tar"))
     honest = sidecar.read_bytes()
-    cache = {"cache": Cache(tmp_path / "cache", memory="1 MB")} if cached else {}
+    cache: dict[str, Any] = {"cache": Cache(tmp_path / "cache", memory="1 MB")} if cached else {}
     with ObjectServer(folder) as server:
         url = f"{server.url}/a.tar"
         expected = batches(TarShards(url, transform=transform(), **cache))
@@ -223,6 +224,7 @@ def test_errors_show_no_credentials(folder: Path, tmp_path: Path) -> None:
             TarShards(f"{server.url}/9.tar")
         far = TarShards(secret.replace("001", "000"), transform=transform())
         server.faults.error = 1.0
+        assert far._remote is not None
         far._remote.network = headrace.Network(patience=0.5)
         shown = [str(caught.value), first_error(far), repr(far), far.location(0), far.identity(0)]
         assert "given up after" in shown[1]

@@ -140,7 +140,8 @@ def test_damage_and_arguments(tmp_path: Path) -> None:
             MDS(secret, "image")
         for text in (*shown, str(damaged.value), str(broken.value), str(missing.value)):
             assert not any(word in text for word in ("hunter2", "abc", "Signature")), text
-    for wrong in ({"network": headrace.Network()}, {"storage_options": {}}):
+    given: tuple[dict[str, Any], ...] = ({"network": headrace.Network()}, {"storage_options": {}})
+    for wrong in given:
         with pytest.raises(ValueError, match="are for URLs"):
             MDS(folder, "image", **wrong)
     assert len(pictures(24)) == 24

@@ -132,6 +132,7 @@ def test_ranges_are_read_by_signed_urls(bucket: tuple[Any, dict[str, Any]], tmp_
     url = "s3://images/s/{000..002} +.tar"
     for more, native in (({}, True), ({"requester_pays": True}, False), ({"config_kwargs": {"s3": {}}}, False)):
         far = TarShards(url, transform=transform(), storage_options=options | more, network=Network(hedge=0))
+        assert far._remote is not None
         fetcher = far._remote.fetcher
         before = fetcher.counts()["requests"], fetcher._plain.counts().get("requests", 0)
         assert_same(batches(far), expected)

@@ -93,6 +93,7 @@ def test_stragglers_are_asked_for_twice_but_few(folder: Path) -> None:
         for _ in range(2):
             batches(dataset)
         assert server.counts["stall"] > 0, "no request stalled"
+        assert dataset._remote is not None
         counts = dataset._remote.fetcher.counts()
         assert 0 < counts["hedged"] <= 0.05 * counts["requests"] + 1
 
@@ -113,6 +114,7 @@ def test_closing_ends_requests_that_lose_a_cancellation(folder: Path) -> None:
     with ObjectServer(folder) as server:
         dataset = far(server, Network(timeout=2 * WATCHDOG_S + 1))  # a fetcher of its own
         batches(dataset)
+        assert dataset._remote is not None
         fetcher = dataset._remote.fetcher
         ended, begun = threading.Event(), threading.Event()
 
