@@ -47,24 +47,6 @@ CenterRule to_center_rule(const std::string& rounding) {
   throw py::value_error("unknown rounding " + rounding);
 }
 
-const std::map<std::string, Step::Kind> kEffects = {
-    {"Brightness", Step::Kind::kBrightness},   {"Contrast", Step::Kind::kContrast},
-    {"Saturation", Step::Kind::kSaturation},   {"Hue", Step::Kind::kHue},
-    {"Invert", Step::Kind::kInvert},           {"Posterize", Step::Kind::kPosterize},
-    {"Solarize", Step::Kind::kSolarize},       {"Autocontrast", Step::Kind::kAutocontrast},
-    {"Equalize", Step::Kind::kEqualize},       {"Sharpness", Step::Kind::kSharpness},
-    {"PermuteChannels", Step::Kind::kPermute}, {"SolarizeAdd", Step::Kind::kSolarizeAdd},
-};
-
-const std::map<std::string, Step::Kind> kTensorEffects = {
-    {"TensorSaturation", Step::Kind::kTensorSaturation},
-    {"TensorContrast", Step::Kind::kTensorContrast},
-    {"TensorSharpness", Step::Kind::kTensorSharpness},
-    {"TensorAutocontrast", Step::Kind::kTensorAutocontrast},
-    {"TensorHue", Step::Kind::kTensorHue},
-    {"TensorWarp", Step::Kind::kTensorWarp},
-};
-
 const std::map<std::string, Step::Kind> kWarps = {
     {"RandomRotate", Step::Kind::kRandomRotate},
     {"RandomAffine", Step::Kind::kRandomAffine},
@@ -104,6 +86,23 @@ void read_boxes(StepFields& from, Step& step) {
   }
 }
 
+// Reads the parameter of an effect, a column or a constant: the only field of its step, since `check` refuses another.
+void read_effect(StepFields& from, Step& step) {
+  step.draw = kConstant;
+  const std::vector<std::string> names = from.names();
+  if (names.empty()) return;
+  const std::string& name = names.front();
+  const py::object given = from.attr(name.c_str());
+  if (read_drawn(given, step)) return;
+  if (name == "draw" && !py::hasattr(given, "value")) {
+    step.draw = py::cast<int>(given);
+  } else if (name == "order") {
+    step.parameter = channel_order(py::cast<std::array<uint8_t, 3>>(given));
+  } else {
+    step.parameter = py::cast<double>(name == "draw" ? given.attr("value") : given);
+  }
+}
+
 // Reads the parameters of torchvision's effect on a byte tensor, and how torch rounds.
 void read_tensor_effect(StepFields& from, Step& step) {
   step.draw = kConstant;
@@ -111,7 +110,7 @@ void read_tensor_effect(StepFields& from, Step& step) {
   const py::object rounding = from.attr("rounding");
   step.fused = !step.first_version && py::cast<bool>(rounding.attr("sums"));
   if (from.has("factor") && !read_drawn(from.attr("factor"), step)) {
-    step.factor = py::cast<double>(from.attr("factor"));
+    step.parameter = py::cast<double>(from.attr("factor"));
   }
   if (from.has("channels")) step.one_channel = py::cast<int>(from.attr("channels")) == 1;
   if (step.kind != Step::Kind::kTensorWarp) return;
@@ -222,20 +221,10 @@ Step to_step(const py::handle& given, int& erases) {
   } else if (kind == "Pad") {
     step.kind = Step::Kind::kPad;
     padding();
-  } else if (const auto effect = kEffects.find(kind); effect != kEffects.end()) {
-    step.kind = effect->second;
-    if (from.has("draw") && py::hasattr(from.attr("draw"), "value")) {
-      step.draw = kConstant;
-      step.factor = py::cast<double>(from.attr("draw").attr("value"));
-    } else if (from.has("draw")) {
-      step.draw = integer("draw");
-    }
-    const char* parameter = kind == "Posterize" ? "bits" : kind == "Solarize" ? "threshold" : "add";
-    if (from.has(parameter)) read_drawn(from.attr(parameter), step);
-    if (kind == "Posterize" && !step.drawn) step.bits = integer("bits");
-    if (kind == "Solarize" && !step.drawn) step.threshold = py::cast<double>(from.attr("threshold"));
-    if (kind == "SolarizeAdd" && !step.drawn) step.value = integer("add");
-    if (kind == "PermuteChannels") step.order = py::cast<std::array<uint8_t, 3>>(from.attr("order"));
+  } else if (const Effect::Kind* effect = effect_named(kind); effect != nullptr) {
+    step.kind = Step::Kind::kEffect;
+    step.effect = *effect;
+    is_of_tensors(*effect) ? read_tensor_effect(from, step) : read_effect(from, step);
   } else if (kind == "PillowBlur") {
     step.kind = Step::Kind::kBoxBlur;
     if (!read_drawn(from.attr("radius"), step)) {
@@ -282,8 +271,8 @@ Step to_step(const py::handle& given, int& erases) {
     if (kind == "OneOf" && (step.bounds.empty() || step.bounds.size() != step.branches.size())) {
       throw py::value_error("OneOf: as many bounds as branches, at least one");
     }
-  } else if (const auto tensor = kTensorEffects.find(kind); tensor != kTensorEffects.end()) {
-    step.kind = tensor->second;
+  } else if (kind == "TensorWarp") {
+    step.kind = Step::Kind::kTensorWarp;
     read_tensor_effect(from, step);
   } else if (kind == "MixChains" || kind == "SumChains") {
     step.kind = Step::Kind::kMixChains;

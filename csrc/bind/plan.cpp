@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -37,20 +36,6 @@ Take take_of(const py::dict& from) {
   return take;
 }
 
-const std::map<std::string, Effect::Kind> kEffects = {{"gray", Effect::Kind::kGray},
-                                                      {"brightness", Effect::Kind::kBrightness},
-                                                      {"contrast", Effect::Kind::kContrast},
-                                                      {"saturation", Effect::Kind::kSaturation},
-                                                      {"hue", Effect::Kind::kHue},
-                                                      {"invert", Effect::Kind::kInvert},
-                                                      {"posterize", Effect::Kind::kPosterize},
-                                                      {"solarize", Effect::Kind::kSolarize},
-                                                      {"equalize", Effect::Kind::kEqualize},
-                                                      {"autocontrast", Effect::Kind::kAutocontrast},
-                                                      {"sharpness", Effect::Kind::kSharpness},
-                                                      {"permute", Effect::Kind::kPermute},
-                                                      {"solarize_add", Effect::Kind::kSolarizeAdd}};
-
 // (perspective, filter, eight coefficients, (R, G, B), (width, height))
 Warp warp_of(const py::handle& from) {
   const auto [perspective, filter, a, fill, out] =
@@ -60,12 +45,12 @@ Warp warp_of(const py::handle& from) {
   return warp;
 }
 
-// (name, factor, amount); or ("blur", weights of a row, weights of a column) or ("warp", warp_of's tuple), whose
-// numbers are appended to the plan's.
+// (name of a step, its parameter or 0); or ("Blur", weights of a row, weights of a column) or ("Warp", warp_of's
+// tuple), whose numbers are appended to the plan's.
 Effect effect_of(const py::handle& from, Plan& plan) {
   const auto parts = from.cast<py::tuple>();
   const auto kind = parts[0].cast<std::string>();
-  if (kind == "blur") {
+  if (kind == "Blur") {
     std::vector<float>& weights = plan.weights;
     const auto row = parts[1].cast<std::vector<float>>(), column = parts[2].cast<std::vector<float>>();
     const auto begin = static_cast<int>(weights.size());
@@ -73,14 +58,13 @@ Effect effect_of(const py::handle& from, Plan& plan) {
     weights.insert(weights.end(), column.begin(), column.end());
     return {Effect::Kind::kBlur, 0, 0, static_cast<int>(row.size()), static_cast<int>(column.size()), begin};
   }
-  if (kind == "warp") {
+  if (kind == "Warp") {
     plan.warps.push_back(warp_of(parts[1]));
     return {Effect::Kind::kWarp, 0, static_cast<int>(plan.warps.size()) - 1};
   }
-  const auto [name, factor, amount] = from.cast<std::tuple<std::string, float, int>>();
-  const auto known = kEffects.find(name);
-  if (known == kEffects.end()) throw py::value_error("unknown effect " + name);
-  return {known->second, factor, amount};
+  const Effect::Kind* known = effect_named(kind);
+  if (known == nullptr || is_of_tensors(*known)) throw py::value_error("unknown effect " + kind);
+  return pillow_effect(*known, parts[1].cast<double>());
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Reads the fields of steps: a field of the class that nothing reads is an error.
 #include "bind/step_fields.h"
 
+#include <pybind11/stl.h>
+
 #include <map>
 
 namespace py = pybind11;
@@ -25,11 +27,14 @@ const std::map<std::string, std::set<std::string>> kForPython = {
 StepFields::StepFields(const py::handle& step)
     : step_(step), kind_(py::cast<std::string>(py::type::handle_of(step).attr("__name__"))) {}
 
+std::vector<std::string> StepFields::names() const {
+  return py::cast<std::vector<std::string>>(py::list(step_.attr("__dataclass_fields__")));
+}
+
 void StepFields::check() const {
   const auto known = kForPython.find(kind_);
   std::set<std::string> others = known == kForPython.end() ? std::set<std::string>{} : known->second;
-  for (const auto& [field, _] : py::dict(step_.attr("__dataclass_fields__"))) {
-    const auto name = py::cast<std::string>(field);
+  for (const std::string& name : names()) {
     if (others.erase(name) == 0 && !read_.contains(name)) {
       throw py::type_error("the native core does not read the field " + name + " of the step " + kind_);
     }

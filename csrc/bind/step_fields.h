@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 namespace headrace {
 
@@ -16,6 +17,9 @@ class StepFields {
 
   /// The name of the step's class.
   const std::string& kind() const { return kind_; }
+
+  /// The fields of the class.
+  std::vector<std::string> names() const;
 
   /// Whether the step has this attribute.
   bool has(const char* name) const { return pybind11::hasattr(step_, name); }

@@ -9,13 +9,19 @@
 
 #include "core/base/error.h"
 #include "core/base/pixel_math.h"
-#include "core/plan/plan_effects.h"
 #include "core/plan/plan_erase.h"
 #include "core/plan/plan_geometry.h"
 #include "core/plan/plan_warp.h"
 
 namespace headrace {
 namespace {
+
+// Factors and their complements are doubles that torch rounds to floats.
+Effect tensor_effect(const Step& step, double factor) {
+  const int flags =
+      (step.first_version ? kFirstVersion : 0) | (step.fused ? kFused : 0) | (step.one_channel ? kOneChannel : 0);
+  return {step.effect, static_cast<float>(factor), flags, 0, 0, 0, static_cast<float>(1.0 - factor)};
+}
 
 // Applies the steps in order. `take_` is the part taken so far of the last real image, which has size `source_`.
 class Resolver {
@@ -51,7 +57,7 @@ class Resolver {
   }
 
   void apply(const Step& step) {
-    const double draw = step.draw == kConstant ? step.factor : recipe_.draws > 0 ? draws_[step.draw] : 0;  // if any
+    const double draw = step.draw == kConstant ? step.parameter : recipe_.draws > 0 ? draws_[step.draw] : 0;  // if any
     switch (step.kind) {
       case Step::Kind::kRandomResizedCrop:
         return random_resized_crop(step);
@@ -93,24 +99,8 @@ class Resolver {
         return;
       case Step::Kind::kCall:
         return;  // the end of a segment
-      case Step::Kind::kBrightness:
-      case Step::Kind::kContrast:
-      case Step::Kind::kSaturation:
-      case Step::Kind::kSharpness:
-      case Step::Kind::kSolarizeAdd:
-      case Step::Kind::kPermute:
-      case Step::Kind::kHue:
-      case Step::Kind::kInvert:
-      case Step::Kind::kPosterize:
-      case Step::Kind::kSolarize:
-      case Step::Kind::kAutocontrast:
-      case Step::Kind::kEqualize:
-      case Step::Kind::kTensorSaturation:
-      case Step::Kind::kTensorContrast:
-      case Step::Kind::kTensorAutocontrast:
-      case Step::Kind::kTensorHue:
-      case Step::Kind::kTensorSharpness:
-        return effect(value_effect(step, draw));
+      case Step::Kind::kEffect:
+        return effect(is_of_tensors(step.effect) ? tensor_effect(step, draw) : pillow_effect(step.effect, draw));
       case Step::Kind::kGaussianBlur:
         return blur(step);
       case Step::Kind::kBoxBlur:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/geometry.h"
+#include "core/plan/effect.h"
 #include "core/plan/erased.h"
 
 namespace headrace {
@@ -41,7 +42,7 @@ enum class PassOrder : uint8_t { kHorizontalFirst, kTallSplit, kByReduction };
 /// towards zero if the image is smaller), towards zero, or down.
 enum class CenterRule : uint8_t { kEven, kTowardsZero, kDown };
 
-/// Step::draw of a step whose factor is the same for every sample.
+/// Step::draw of an effect whose parameter is the same for every sample.
 inline constexpr int kConstant = -1;
 
 /// One step of a recipe, as lowered by headrace._lowering. A flat record: a kind uses only the fields that name it.
@@ -57,24 +58,13 @@ struct Step {
     kVerticalFlip,
     kGrayscale,
     kPad,
-    kBrightness,
-    kContrast,
-    kSaturation,
-    kHue,
-    kInvert,
-    kPosterize,
-    kSolarize,
-    kAutocontrast,
-    kEqualize,
+    kEffect,
     kGaussianBlur,
     kWhen,
     kOneOf,
     kShuffled,
     kErase,
     kCall,
-    kSharpness,
-    kPermute,
-    kSolarizeAdd,
     kAffine,
     kRotate,
     kRandomRotate,
@@ -90,14 +80,10 @@ struct Step {
     kRandomKeepRatio,
     kBoxBlur,
     kMixChains,
-    kTensorSaturation,
-    kTensorContrast,
-    kTensorSharpness,
-    kTensorAutocontrast,
-    kTensorHue,
     kTensorWarp
   };
   Kind kind{};
+  Effect::Kind effect{};  // Effect
   // RandomResizedCrop, Resize, CenterCrop, CornerCrop, RandomCrop, RandomCropOrPad: the output size; RandomPad: the
   // smallest one; ResizeKeepRatio, RandomKeepRatio, ScaleJitter: the target's; GaussianBlur: the kernel's
   int height = 0, width = 0;
@@ -113,22 +99,19 @@ struct Step {
   bool pad_if_needed = false;
   std::array<uint8_t, 3> fill{};  // steps that pad
   PadMode pad_mode = PadMode::kConstant;
-  double p = 0;                    // flips, When, Erase: applied if draw < p; RandomKeepRatio: of a scale
-  double aspect_p = 0;             // RandomKeepRatio: of an aspect ratio
-  bool of_area = false;            // RandomKeepRatio: the scale is one of the area that a crop would have
-  int draw = 0;                    // first column of the sample's draws that belongs to this step; kConstant
-  double factor = 0;               // Brightness, Contrast, Saturation, Sharpness: used if draw is kConstant
-  bool blended = false;            // MixChains: each chain is blended with those before, in bytes
-  bool summed = false;             // MixChains: the image has a weight as each chain has
-  bool drawn = false;              // Posterize, Solarize, SolarizeAdd: the parameter is the draw
-  int bits = 0;                    // Posterize: bits to keep
-  double threshold = 0;            // Solarize: values at or above it are inverted
-  int value = 0;                   // Erase: row of the recipe's values to write; SolarizeAdd: what it adds
-  Noise noise = Noise::kNone;      // Erase: draws rows, starting at `value`
-  int values = 0;                  // Erase: columns of each box that give its values
-  std::array<int, 2> boxes{};      // Erase: the fewest and the most, if their number is drawn
-  int call = 0;                    // Call: index among the recipe's Python calls
-  std::array<uint8_t, 3> order{};  // Permute: the channel that becomes red, green, blue
+  double p = 0;                // flips, When, Erase: applied if draw < p; RandomKeepRatio: of a scale
+  double aspect_p = 0;         // RandomKeepRatio: of an aspect ratio
+  bool of_area = false;        // RandomKeepRatio: the scale is one of the area that a crop would have
+  int draw = 0;                // first column of the sample's draws that belongs to this step; kConstant
+  double parameter = 0;        // Effect: used if draw is kConstant
+  bool blended = false;        // MixChains: each chain is blended with those before, in bytes
+  bool summed = false;         // MixChains: the image has a weight as each chain has
+  bool drawn = false;          // BoxBlur: the numbers of the box are draws
+  int value = 0;               // Erase: row of the recipe's values to write
+  Noise noise = Noise::kNone;  // Erase: draws rows, starting at `value`
+  int values = 0;              // Erase: columns of each box that give its values
+  std::array<int, 2> boxes{};  // Erase: the fewest and the most, if their number is drawn
+  int call = 0;                // Call: index among the recipe's Python calls
   // Affine: Pillow's matrix; BoxBlur: the three numbers of the box, unless they are drawn; Rotate: the angle in
   // degrees, in [0, 360), and the cosine and sine of Pillow's matrix
   std::array<double, 6> matrix{};
@@ -178,57 +161,6 @@ struct Take {
   std::array<uint8_t, 3> fill{};
   bool operator==(const Take&) const = default;
 };
-
-/// Larger factors give the same result: each byte that differs from the byte it is blended with becomes 0 or 255.
-inline constexpr float kMostFactor = 1e6f;
-
-/// A change of pixel values. Some effects need the whole image: its mean L (Contrast), its histograms (Autocontrast,
-/// Equalize), pixels other than the one it changes (Blur, Sharpness, Warp), or several changed copies (MixChains).
-struct Effect {
-  enum class Kind : uint8_t {
-    kGray,  // R = G = B = L
-    kBrightness,
-    kContrast,
-    kSaturation,
-    kHue,
-    kInvert,
-    kPosterize,
-    kSolarize,
-    kAutocontrast,
-    kEqualize,
-    kBlur,
-    kSharpness,
-    kPermute,
-    kSolarizeAdd,
-    kWarp,
-    kBoxBlur,
-    kMixChains,
-    kTensorSaturation,  // this and the following: as torchvision changes a byte tensor
-    kTensorContrast,
-    kTensorSharpness,
-    kTensorAutocontrast,
-    kTensorHue,
-    kTensorWarp
-  };
-  Kind kind{};
-  // Brightness, Contrast, Saturation, Sharpness, those of tensors too: within kMostFactor; TensorHue: share of a turn
-  float factor = 0;
-  // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order();
-  // SolarizeAdd: added to values below 128; Warp: index in Plan::warps; BoxBlur: pixels on each side in the box;
-  // MixChains: index in Plan::chain_mixes; TensorWarp: in Plan::tensor_warps; other effects on tensors: TensorFlag
-  int amount = 0;
-  // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
-  // BoxBlur: `width` is the weight of a pixel in the box, `height` of the next pixel on each side, in units of 2^-24.
-  int width = 0, height = 0, weights = 0;
-  float rest = 0;  // effects on tensors: 1 - factor
-  bool operator==(const Effect&) const = default;
-};
-
-/// Effect::amount of effects on tensors: a sum of these.
-enum TensorFlag : int { kFirstVersion = 1, kFused = 2, kOneChannel = 4 };
-
-/// Effect::amount of Permute: two bits for each channel's number in the image before.
-constexpr int channel_order(std::array<uint8_t, 3> order) { return order[0] | order[1] << 2 | order[2] << 4; }
 
 /// A take, a resize, then effects on the whole image. `resize` equal to the take's size: no resize.
 struct PlanStage {

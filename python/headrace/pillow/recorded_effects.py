@@ -12,14 +12,14 @@ from PIL import Image, ImageEnhance, ImageOps
 from headrace._recipe.arithmetic import functional_pil, tensor_ops
 from headrace.pillow.lazy_core import MOST_PIXELS
 
-#: name, factor, amount; of a blur its name and two lists of weights; of a warp its name and what bind/plan.cpp reads.
+#: Name of a step and its parameter; of a blur its name and two lists of weights; of a warp what bind/plan.cpp reads.
 NativeEffect = tuple[object, ...]
 
 T = TypeVar("T")
 
 _WARP_FILTERS = (Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resampling.BICUBIC)
 _NUMBERS: dict[int, int] = {Image.Transform.AFFINE: 6, Image.Transform.PERSPECTIVE: 8}
-_MOST_FACTOR = 1e6  # the kernels' limit, plan.h
+_MOST_FACTOR = 1e6  # the kernels' limit, effect.h
 
 
 @dataclass(frozen=True)
@@ -94,30 +94,22 @@ def _are(values: object, kind: type[T] | tuple[type[T], ...], count: int) -> Typ
 
 
 def _factor(name: str) -> Callable[[float], NativeEffect | None]:
-    return lambda value: (name, value, 0) if abs(value) <= _MOST_FACTOR else None
+    return lambda value: (name, value) if abs(value) <= _MOST_FACTOR else None
 
 
-def _hue(value: float) -> NativeEffect:
-    return "hue", 0.0, int(value * 255) & 255
-
-
-def _posterize(bits: int) -> NativeEffect:
-    return "posterize", 0.0, 256 - (1 << 8 - bits)
-
-
-def _solarize(threshold: float) -> NativeEffect:
-    return "solarize", 0.0, min(max(math.ceil(threshold), 0), 256)
+def _parameter(name: str) -> Callable[[float], NativeEffect]:
+    return lambda value: (name, value or 0)
 
 
 def _blur(value: Blur) -> NativeEffect:
     row, column = (tensor_ops.gaussian_kernel(size, value.sigma, value.softmax) for size in (value.width, value.height))
-    return "blur", row.tolist(), column.tolist()
+    return "Blur", row.tolist(), column.tolist()
 
 
 def _warp(value: Warp) -> NativeEffect:
     padded = (*value.numbers, *[0.0] * (8 - len(value.numbers)))
     fill = value.fill if isinstance(value.fill, tuple) else (value.fill,) * 3
-    return "warp", (value.method == Image.Transform.PERSPECTIVE, value.filter, padded, fill, value.size)
+    return "Warp", (value.method == Image.Transform.PERSPECTIVE, value.filter, padded, fill, value.size)
 
 
 def _warp_by_pillow(image: Image.Image, by: Warp) -> Image.Image:
@@ -127,16 +119,16 @@ def _warp_by_pillow(image: Image.Image, by: Warp) -> Image.Image:
 _blur_by_torch = tensor_ops.gaussian_blur  # the function that deferred images replace
 
 EFFECTS = {
-    "brightness": Effect(False, lambda image, by: ImageEnhance.Brightness(image).enhance(by), _factor("brightness")),
-    "contrast": Effect(False, lambda image, by: ImageEnhance.Contrast(image).enhance(by), _factor("contrast")),
-    "saturation": Effect(True, lambda image, by: ImageEnhance.Color(image).enhance(by), _factor("saturation")),
-    "sharpness": Effect(True, lambda image, by: ImageEnhance.Sharpness(image).enhance(by), _factor("sharpness")),
-    "hue": Effect(False, functional_pil.adjust_hue, _hue),
-    "posterize": Effect(True, ImageOps.posterize, _posterize),
-    "solarize": Effect(True, ImageOps.solarize, _solarize),
-    "invert": Effect(True, lambda image, _: ImageOps.invert(image), lambda _: ("invert", 0.0, 0)),
-    "autocontrast": Effect(True, lambda image, _: ImageOps.autocontrast(image), lambda _: ("autocontrast", 0.0, 0)),
-    "equalize": Effect(True, lambda image, _: ImageOps.equalize(image), lambda _: ("equalize", 0.0, 0)),
+    "brightness": Effect(False, lambda image, by: ImageEnhance.Brightness(image).enhance(by), _factor("Brightness")),
+    "contrast": Effect(False, lambda image, by: ImageEnhance.Contrast(image).enhance(by), _factor("Contrast")),
+    "saturation": Effect(True, lambda image, by: ImageEnhance.Color(image).enhance(by), _factor("Saturation")),
+    "sharpness": Effect(True, lambda image, by: ImageEnhance.Sharpness(image).enhance(by), _factor("Sharpness")),
+    "hue": Effect(False, functional_pil.adjust_hue, _parameter("Hue")),
+    "posterize": Effect(True, ImageOps.posterize, _parameter("Posterize")),
+    "solarize": Effect(True, ImageOps.solarize, _parameter("Solarize")),
+    "invert": Effect(True, lambda image, _: ImageOps.invert(image), _parameter("Invert")),
+    "autocontrast": Effect(True, lambda image, _: ImageOps.autocontrast(image), _parameter("Autocontrast")),
+    "equalize": Effect(True, lambda image, _: ImageOps.equalize(image), _parameter("Equalize")),
     "blur": Effect(
         False,
         lambda image, by: _blur_by_torch(image, by.width, by.height, by.sigma, softmax=by.softmax),

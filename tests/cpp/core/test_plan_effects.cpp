@@ -13,7 +13,11 @@ using Does = Effect::Kind;
 
 namespace {
 
-Step of(Kind kind, int draw = 0) { return {.kind = kind, .draw = draw}; }
+Step of(Does effect, int draw = 0) { return {.kind = Kind::kEffect, .effect = effect, .draw = draw}; }
+Step constant(Does effect, double parameter) {
+  return {.kind = Kind::kEffect, .effect = effect, .draw = kConstant, .parameter = parameter};
+}
+const Step gray{.kind = Kind::kGrayscale};
 Step flip(int draw) { return {.kind = Kind::kHorizontalFlip, .p = 0.5, .draw = draw}; }
 Step resize(int height, int width) { return {.kind = Kind::kResize, .height = height, .width = width}; }
 Step when(double p, int draw, std::vector<Step> steps) {
@@ -47,7 +51,7 @@ std::vector<double> erasing(std::vector<std::pair<double, double>> pairs, double
 
 TEST_CASE("effects belong to the resize before them, and flips stay pending") {
   const Plan plan =
-      plan_of({resize(4, 6), flip(0), of(Kind::kBrightness, 1), of(Kind::kHue, 2)}, {9, 9}, {6, 4}, {0, 1.5, -0.1});
+      plan_of({resize(4, 6), flip(0), of(Does::kBrightness, 1), of(Does::kHue, 2)}, {9, 9}, {6, 4}, {0, 1.5, -0.1});
   REQUIRE(plan.stages.size() == 1);
   CHECK(plan.stages[0].effects == std::vector<Effect>{{Does::kBrightness, 1.5f}, {Does::kHue, 0, 231}});  // -25
   CHECK(plan.last == Take{.box = {0, 0, 6, 4}, .flip_horizontal = true});
@@ -55,7 +59,7 @@ TEST_CASE("effects belong to the resize before them, and flips stay pending") {
 
 TEST_CASE("without a resize the window is made real, its flips stay pending") {
   const Step crop{.kind = Kind::kCenterCrop, .height = 2, .width = 4};
-  const Plan plan = plan_of({crop, flip(0), of(Kind::kInvert)}, {8, 8}, {4, 2}, {0});
+  const Plan plan = plan_of({crop, flip(0), of(Does::kInvert)}, {8, 8}, {4, 2}, {0});
   REQUIRE(plan.stages.size() == 1);
   CHECK(plan.stages[0].take == Take{.box = {2, 3, 4, 2}});
   CHECK(plan.stages[0].resize == Size{4, 2});
@@ -63,7 +67,7 @@ TEST_CASE("without a resize the window is made real, its flips stay pending") {
 }
 
 TEST_CASE("gray is an effect where another follows, and stays with the take where none does") {
-  const Step gray = of(Kind::kGrayscale), invert = of(Kind::kInvert);
+  const Step invert = of(Does::kInvert);
   const Plan between = plan_of({resize(4, 4), invert, when(0.5, 0, {gray}), invert}, {9, 9}, {4, 4}, {0.4});
   CHECK(kinds(between) == std::vector{Does::kInvert, Does::kGray, Does::kInvert});
   CHECK_FALSE(between.last.gray);
@@ -79,7 +83,7 @@ TEST_CASE("gray is an effect where another follows, and stays with the take wher
 
 TEST_CASE("padding after an effect, and a crop before the next one") {
   const Step pad{.kind = Kind::kPad, .padding = {1, 2, 3, 4}, .fill = {9, 8, 7}};
-  const Plan plan = plan_of({of(Kind::kInvert), pad, of(Kind::kInvert)}, {5, 6}, {9, 12}, {});
+  const Plan plan = plan_of({of(Does::kInvert), pad, of(Does::kInvert)}, {5, 6}, {9, 12}, {});
   REQUIRE(plan.stages.size() == 2);
   CHECK(plan.stages[0].take == Take{.box = {0, 0, 5, 6}});
   CHECK(plan.stages[1].take == Take{.box = {-1, -2, 9, 12}, .fill = {9, 8, 7}});
@@ -88,24 +92,21 @@ TEST_CASE("padding after an effect, and a crop before the next one") {
 
 TEST_CASE("posterize keeps the upper bits, solarize begins at the next whole value") {
   const auto amount = [](Step step) { return plan_of({step}, {2, 2}, {2, 2}, {}).stages.at(0).effects.at(0).amount; };
-  CHECK(amount({.kind = Kind::kPosterize, .bits = 0}) == 0);
-  CHECK(amount({.kind = Kind::kPosterize, .bits = 3}) == 0xE0);
-  CHECK(amount({.kind = Kind::kPosterize, .bits = 8}) == 255);
-  CHECK(amount({.kind = Kind::kSolarize, .threshold = 128}) == 128);
-  CHECK(amount({.kind = Kind::kSolarize, .threshold = 127.5}) == 128);
-  CHECK(amount({.kind = Kind::kSolarize, .threshold = -3}) == 0);
-  CHECK(amount({.kind = Kind::kSolarize, .threshold = 1e9}) == 256);
+  CHECK(amount(constant(Does::kPosterize, 0)) == 0);
+  CHECK(amount(constant(Does::kPosterize, 3)) == 0xE0);
+  CHECK(amount(constant(Does::kPosterize, 8)) == 255);
+  CHECK(amount(constant(Does::kSolarize, 128)) == 128);
+  CHECK(amount(constant(Does::kSolarize, 127.5)) == 128);
+  CHECK(amount(constant(Does::kSolarize, -3)) == 0);
+  CHECK(amount(constant(Does::kSolarize, 1e9)) == 256);
 }
 
 TEST_CASE("a factor is drawn, or the same for all samples") {
   const auto effect = [](Step step) { return plan_of({step}, {2, 2}, {2, 2}, {0.5, 1.75}).stages.at(0).effects.at(0); };
-  for (const auto& [kind, does] : {std::pair{Kind::kBrightness, Does::kBrightness},
-                                   {Kind::kContrast, Does::kContrast},
-                                   {Kind::kSaturation, Does::kSaturation},
-                                   {Kind::kSharpness, Does::kSharpness}}) {
-    CHECK(effect({.kind = kind, .draw = 1, .factor = 0.25}) == Effect{does, 1.75f});
-    CHECK(effect({.kind = kind, .draw = kConstant, .factor = 0.25}) == Effect{does, 0.25f});
-    CHECK(effect({.kind = kind, .draw = kConstant, .factor = 1e30}) == Effect{does, kMostFactor});
+  for (const Does does : {Does::kBrightness, Does::kContrast, Does::kSaturation, Does::kSharpness}) {
+    CHECK(effect(of(does, 1)) == Effect{does, 1.75f});
+    CHECK(effect(constant(does, 0.25)) == Effect{does, 0.25f});
+    CHECK(effect(constant(does, 1e30)) == Effect{does, kMostFactor});
   }
 }
 
@@ -113,16 +114,17 @@ TEST_CASE("parameters of tables are drawn, or the same for all samples") {
   const auto amount = [](Step step, double drawn) {
     return plan_of({step}, {2, 2}, {2, 2}, {0.5, drawn}).stages.at(0).effects.at(0).amount;
   };
-  const Step posterize{.kind = Kind::kPosterize, .draw = 1, .drawn = true, .bits = 3};
+  const Step posterize = of(Does::kPosterize, 1);
   CHECK(amount(posterize, 2) == 0xC0);
   CHECK(amount(posterize, 0) == 0);
+  CHECK(amount(posterize, -0.5) == 0);
   CHECK(amount(posterize, 8) == 255);
   CHECK_THROWS_WITH_AS(amount(posterize, -1), "bits must be between or equal to 1 and 8", Error);
-  CHECK(amount({.kind = Kind::kPosterize, .draw = 1, .bits = 3}, 2) == 0xE0);
-  const Step solarize{.kind = Kind::kSolarize, .draw = 1, .drawn = true, .threshold = 9};
-  CHECK(amount(solarize, 127.5) == 128);
-  CHECK(amount(solarize, 300) == 256);
-  CHECK(amount({.kind = Kind::kSolarizeAdd, .draw = 1, .drawn = true, .value = 9}, 110) == 110);
+  CHECK(amount(constant(Does::kPosterize, 3), 2) == 0xE0);
+  CHECK(amount(of(Does::kSolarize, 1), 127.5) == 128);
+  CHECK(amount(of(Does::kSolarize, 1), 300) == 256);
+  CHECK(amount(of(Does::kSolarizeAdd, 1), 110) == 110);
+  CHECK(amount(of(Does::kSolarizeAdd, 1), 300) == 255);
   const Step affine{.kind = Kind::kAffine, .draw = 1, .matrix = {1, 0, 0, 0, 1, 0}, .coefficient = 3};
   CHECK(plan_of({affine}, {2, 2}, {2, 2}, {0, 0.25}).warps.at(0).a[3] == 0.25);
 }
@@ -136,13 +138,13 @@ TEST_CASE("the box of a blur is drawn, or the same for all samples") {
 }
 
 TEST_CASE("channels in another order") {
-  const Plan plan = plan_of({{.kind = Kind::kPermute, .order = {2, 0, 1}}}, {2, 2}, {2, 2}, {});
+  const Plan plan = plan_of({constant(Does::kPermute, channel_order({2, 0, 1}))}, {2, 2}, {2, 2}, {});
   CHECK(plan.stages.at(0).effects == std::vector<Effect>{{Does::kPermute, 0, 2 | 0 << 2 | 1 << 4}});
 }
 
 TEST_CASE("a branch is chosen by the first bound above the draw") {
   const Step one{
-      .kind = Kind::kOneOf, .branches = {{of(Kind::kInvert)}, {}, {of(Kind::kEqualize)}}, .bounds = {0.25, 0.5, 1.0}};
+      .kind = Kind::kOneOf, .branches = {{of(Does::kInvert)}, {}, {of(Does::kEqualize)}}, .bounds = {0.25, 0.5, 1.0}};
   const auto chosen = [&](double u) { return kinds(plan_of({one}, {2, 2}, {2, 2}, {u})); };
   CHECK(chosen(0.0) == std::vector{Does::kInvert});
   CHECK(chosen(0.25).empty());
@@ -151,9 +153,9 @@ TEST_CASE("a branch is chosen by the first bound above the draw") {
 }
 
 TEST_CASE("chains are mixed on one real image, by the draws after the step's first") {
-  const Step invert = of(Kind::kInvert), turn{.kind = Kind::kRotate, .matrix = {180, -1, 0}};
-  const Step mix{.kind = Kind::kMixChains, .draw = 1, .branches = {{invert, of(Kind::kGrayscale)}, {turn}, {}}};
-  const Plan plan = plan_of({flip(0), of(Kind::kEqualize), mix}, {4, 2}, {4, 2}, {0, 0.5, 0.25, 0.125, 0.75});
+  const Step invert = of(Does::kInvert), turn{.kind = Kind::kRotate, .matrix = {180, -1, 0}};
+  const Step mix{.kind = Kind::kMixChains, .draw = 1, .branches = {{invert, gray}, {turn}, {}}};
+  const Plan plan = plan_of({flip(0), of(Does::kEqualize), mix}, {4, 2}, {4, 2}, {0, 0.5, 0.25, 0.125, 0.75});
   CHECK(plan.stages.back().effects == std::vector<Effect>{{Does::kMixChains, 0, 0}});
   const ChainMix& made = plan.chain_mixes.at(0);
   CHECK(made.chains.at(0) == ChainMix::Chain{0.5f, {{Does::kInvert}, {Does::kGray}}});
@@ -176,8 +178,8 @@ TEST_CASE("steps on tensors become effects with torch's roundings of factors, an
                   .fused_places = true,
                   .filled = true,
                   .color = {1, 2, 3.5}};
-  const Step contrast{
-      .kind = Kind::kTensorContrast, .draw = kConstant, .factor = 1.9, .fused = true, .one_channel = true};
+  Step contrast = constant(Does::kTensorContrast, 1.9);
+  contrast.fused = contrast.one_channel = true;
   const Step sum{.kind = Kind::kMixChains, .draw = 1, .summed = true, .branches = {{contrast}, {flip(0)}}};
   CHECK_THROWS_AS(plan_of({sum}, {4, 2}, {4, 2}, {0, 0.5, 0.25, 0.125}), Error);
   const Step mix{.kind = Kind::kMixChains, .draw = 1, .summed = true, .branches = {{contrast}, {warp}}};
@@ -193,7 +195,7 @@ TEST_CASE("steps on tensors become effects with torch's roundings of factors, an
 
 TEST_CASE("permutations come in the order of itertools") {
   const Step all{.kind = Kind::kShuffled,
-                 .branches = {{of(Kind::kInvert)}, {of(Kind::kEqualize)}, {of(Kind::kAutocontrast)}}};
+                 .branches = {{of(Does::kInvert)}, {of(Does::kEqualize)}, {of(Does::kAutocontrast)}}};
   const auto order = [&](double u) { return kinds(plan_of({all}, {2, 2}, {2, 2}, {u})); };
   const Does a = Does::kInvert, b = Does::kEqualize, c = Does::kAutocontrast;
   const std::vector<std::vector<Does>> orders{{a, b, c}, {a, c, b}, {b, a, c}, {b, c, a}, {c, a, b}, {c, b, a}};
@@ -263,6 +265,6 @@ TEST_CASE("what does not fit is tried again, and nothing is erased where no try 
 
 TEST_CASE("only flips may follow an erased box") {
   const std::vector<double> draws = erasing({{0.25, 1.0}}, 0, 0);
-  CHECK_THROWS_WITH_AS(plan_of({erase(0), of(Kind::kInvert)}, {10, 10}, {10, 10}, draws),
+  CHECK_THROWS_WITH_AS(plan_of({erase(0), of(Does::kInvert)}, {10, 10}, {10, 10}, draws),
                        "only flips can follow RandomErasing; move it to the end", Error);
 }

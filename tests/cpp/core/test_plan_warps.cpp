@@ -64,7 +64,8 @@ TEST_CASE("flips that wait are done before a warp, and effects after it join its
   flip.p = 1;
   affine.kind = Step::Kind::kAffine;
   affine.matrix = {1, 0.5, 0, 0, 1, 0};
-  invert.kind = Step::Kind::kInvert;
+  invert.kind = Step::Kind::kEffect;
+  invert.effect = Effect::Kind::kInvert;
   Recipe recipe;
   recipe.steps = {flip, affine, invert, flip};
   recipe.draws = 1;

@@ -5,9 +5,6 @@
 
 namespace headrace::test {
 
-/// Whether slow_tensor knows the effect.
-inline bool is_of_tensors(Effect::Kind kind) { return kind > Effect::Kind::kMixChains; }
-
 /// An effect of `plan` on a tensor. `size`: of the picture.
 void apply_to_tensor(const Effect& effect, const Plan& plan, Size size, Picture& picture);
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "core/base/pixel_math.h"
-#include "core/plan/plan.h"
+#include "core/plan/effect.h"
 
 namespace headrace {
 
@@ -31,15 +31,6 @@ HEADRACE_HD static inline double add_product(double a, double b, double c) {
 #else
   return a + b * c;
 #endif
-}
-
-HEADRACE_HD static inline int least(int a, int b) { return a < b ? a : b; }
-HEADRACE_HD static inline int most(int a, int b) { return a > b ? a : b; }
-
-/// PIL.Image.blend of two bytes. Pillow's shortcuts for factors 0 and 1, and its clipping only outside these, do not
-/// change the result. `factor`: within kMostFactor, so that the sum fits int.
-HEADRACE_HD static inline int blended(int from, int to, float factor) {
-  return clamp_to_byte(static_cast<int>(pillow_sum(static_cast<float>(from), factor, static_cast<float>(to - from))));
 }
 
 HEADRACE_HD static inline int luma_of(uint32_t pixel) { return luma(red(pixel), green(pixel), blue(pixel)); }
@@ -79,7 +70,7 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
                 channel(most(765 - six, six - 1275)));
 }
 
-/// The pixel with its channels in another order: channel_order() of plan.h.
+/// The pixel with its channels in another order: channel_order() of effect.h.
 HEADRACE_HD static inline uint32_t permuted(uint32_t pixel, int order) {
   const auto channel = [pixel](int number) { return static_cast<int>(pixel >> 8 * number & 255); };
   return packed(channel(order & 3), channel(order >> 2 & 3), channel(order >> 4 & 3));
@@ -98,22 +89,6 @@ HEADRACE_HD static inline uint8_t boxed_byte(uint32_t sum, uint32_t ends, uint32
 /// A sum of weighted bytes, 0 or more, converted to a byte as numpy does: truncated, and at most 255.
 HEADRACE_HD static inline int cut_byte(float sum) { return static_cast<int>(sum < 255.0f ? sum : 255.0f); }
 
-/// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
-HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
-  return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
-         kind != Effect::Kind::kBlur && kind != Effect::Kind::kSharpness && kind != Effect::Kind::kPermute &&
-         kind != Effect::Kind::kWarp && kind != Effect::Kind::kBoxBlur && kind != Effect::Kind::kMixChains &&
-         kind != Effect::Kind::kTensorSaturation && kind != Effect::Kind::kTensorSharpness &&
-         kind != Effect::Kind::kTensorHue && kind != Effect::Kind::kTensorWarp;
-}
-
-/// Whether an effect reads pixels other than the one it changes.
-HEADRACE_HD static inline bool reads_other_pixels(Effect::Kind kind) {
-  return kind == Effect::Kind::kBlur || kind == Effect::Kind::kSharpness || kind == Effect::Kind::kWarp ||
-         kind == Effect::Kind::kBoxBlur || kind == Effect::Kind::kMixChains || kind == Effect::Kind::kTensorSharpness ||
-         kind == Effect::Kind::kTensorWarp;
-}
-
 /// a * b + c, rounded once, as torch's convolution adds a term.
 HEADRACE_HD static inline float fused(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
@@ -129,26 +104,6 @@ HEADRACE_HD static inline int blurred_byte(float value) { return clamp_to_byte(s
 /// What Contrast blends with: Python's int(mean + 0.5) of the image's L.
 HEADRACE_HD static inline int rounded_mean(int64_t sum, int64_t count) {
   return static_cast<int>(static_cast<double>(sum) / static_cast<double>(count) + 0.5);
-}
-
-/// An entry of the table of an effect that needs no histogram. `mean`: for Contrast.
-HEADRACE_HD static inline uint8_t mapped(const Effect& effect, int value, int mean) {
-  switch (effect.kind) {
-    case Effect::Kind::kBrightness:
-      return static_cast<uint8_t>(blended(0, value, effect.factor));
-    case Effect::Kind::kContrast:
-      return static_cast<uint8_t>(blended(mean, value, effect.factor));
-    case Effect::Kind::kInvert:
-      return static_cast<uint8_t>(255 - value);
-    case Effect::Kind::kPosterize:
-      return static_cast<uint8_t>(value & effect.amount);
-    case Effect::Kind::kSolarize:
-      return static_cast<uint8_t>(value < effect.amount ? value : 255 - value);
-    case Effect::Kind::kSolarizeAdd:
-      return static_cast<uint8_t>(value < 128 ? least(value + effect.amount, 255) : value);
-    default:
-      return static_cast<uint8_t>(value);
-  }
 }
 
 /// PIL.ImageOps.autocontrast's table of one channel.

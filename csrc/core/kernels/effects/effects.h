@@ -11,7 +11,7 @@ struct EffectLoops {
   void (*gray)(uint8_t* pixels, size_t count);
   void (*saturate)(uint8_t* pixels, size_t count, float factor);
   void (*turn_hue)(uint8_t* pixels, size_t count, int turn);
-  /// `order`: channel_order() of plan.h.
+  /// `order`: channel_order() of effect.h.
   void (*permute)(uint8_t* pixels, size_t count, int order);
   void (*look_up)(uint8_t* pixels, size_t count, const uint8_t* tables);
   int64_t (*sum_of_luma)(const uint8_t* pixels, size_t count);

@@ -107,9 +107,7 @@ def _solarize(builder: Builder, transform: Any, version: int) -> S.Step:
 LOWERS: dict[str, Lower] = {
     "RandomGrayscale": _gray,
     "RandomAdjustSharpness": _when(_sharpness),
-    "RandomInvert": _when(lambda builder, transform, version: S.Invert()),
     "RandomPosterize": _when(lambda builder, transform, version: posterized(operator.index(transform.bits))),
     "RandomSolarize": _when(_solarize),
     "RandomAutocontrast": _when(lambda builder, _, version: S.TensorAutocontrast(version, _rounding(builder))),
-    "RandomEqualize": _when(lambda builder, transform, version: S.Equalize()),
 }

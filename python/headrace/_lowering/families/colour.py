@@ -131,5 +131,5 @@ LOWERS: dict[str, Lower] = {
     "ColorJitter": on_either(color_jitter, color_jitter),
     "RandomChannelPermutation": on_either(random_channel_permutation, random_channel_permutation),
     "RandomPhotometricDistort": on_either(random_photometric_distort, random_photometric_distort),
-    **{name: on_either(lower, of_tensors.LOWERS[name]) for name, lower in _OF_IMAGES.items()},
+    **{name: on_either(lower, of_tensors.LOWERS.get(name, lower)) for name, lower in _OF_IMAGES.items()},
 }

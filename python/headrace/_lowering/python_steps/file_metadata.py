@@ -11,7 +11,6 @@ Carried = bool | None
 
 _KEEP = (
     *(S.RandomResizedCrop, S.Resize, S.ResizeShorter, S.ResizeKeepRatio, S.HorizontalFlip, S.VerticalFlip),
-    *(S.Saturation, S.Sharpness, S.Invert, S.Posterize, S.Solarize, S.SolarizeAdd, S.Autocontrast, S.Equalize),
     *(S.CornerCrop, S.RandomResize, S.ScaleShorter, S.ScaleJitter, S.RandomKeepRatio),
     *(S.Affine, S.Rotate, S.RandomRotate, S.RandomAffine, S.RandomPerspective, S.PillowBlur),
 )
@@ -27,10 +26,12 @@ def carried(steps: Sequence[S.Step]) -> Carried:
 
 
 def _carried_by(step: S.Step) -> Carried:
-    if isinstance(step, _KEEP) or (isinstance(step, S.Pad) and max(step.padding) <= 0):
+    if isinstance(step, S.Pad) and max(step.padding) <= 0:
         return True
     if isinstance(step, _DROP):
         return False
+    if isinstance(step, (*_KEEP, S.EffectStep)):
+        return True
     if isinstance(step, S.Grayscale):
         return step.channels == 1
     if isinstance(step, S.Shuffled):

@@ -63,7 +63,7 @@ def dataset(files: list[Path], transform: Any) -> ImageFiles:
 
 
 def test_the_native_path_is_taken() -> None:
-    assert on_gpu(blobs()).destination.way == "fused", on_gpu(blobs()).explain()
+    assert on_gpu(blobs())._own.destination.way == "fused", on_gpu(blobs()).explain()
 
 
 def test_hard_files(hard_dev: Path) -> None:

@@ -36,7 +36,7 @@ def native(
     rgbx = np.dstack([np.asarray(image), np.full(image.size[::-1], 0x5A, np.uint8)])
     padded = (*numbers, *[0.0] * (8 - len(numbers)))
     warp = (len(numbers) == 8, int(filter), padded, fill, size)
-    stage = {"box": (0, 0, *image.size), "resize": image.size, "effects": [("warp", warp)], "made": size}
+    stage = {"box": (0, 0, *image.size), "resize": image.size, "effects": [("Warp", warp)], "made": size}
     plan = {"stages": [stage], "last": {"box": (0, 0, *size)}}
     out = np.empty((size[1], size[0], 3), np.uint8)
     _core.fuse(np.ascontiguousarray(rgbx), plan, IDENTITY, out, "channels_last", isa)

@@ -14,7 +14,7 @@ from test_learning import epochs, loader
 import headrace
 from headrace import transforms as T
 from headrace._loading.autotune.budget import rank_memory
-from headrace._loading.native import epoch_runner
+from headrace._loading.routes import epoch_runner
 from headrace._storage.entry_points import entry_points
 from headrace._storage.entry_points.entry_points import EntryPoints, shared_by_process
 from support import assert_same
