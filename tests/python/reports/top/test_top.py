@@ -112,7 +112,9 @@ class Terminal:
 
     def lines(self) -> list[str]:
         """What the screen shows now."""
-        while select.select([self._ours], [], [], 0.05)[0]:
+        ready = select.poll()  # select() takes no descriptor above 1,023
+        ready.register(self._ours, select.POLLIN)
+        while ready.poll(50):
             try:
                 sent = os.read(self._ours, 65536)
             except OSError:  # the program has ended
