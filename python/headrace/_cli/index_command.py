@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 def _write(paths: list[str], shards: str, out: Path) -> int:
     """Writes the joined index, whole or not at all."""
     from headrace._storage.remote.clients.responses import Stamp
-    from headrace._storage.remote.files import Access
+    from headrace._storage.remote.remote_files import Access
     from headrace._storage.remote.urls import is_url
     from headrace.datasets.tar_shards.joined_index import packed
     from headrace.datasets.tar_shards.remote_index import remote_indexes, remote_shards

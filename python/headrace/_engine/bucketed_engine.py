@@ -57,9 +57,9 @@ class BucketedEngine(CompositeEngine):
     def work_as(self, workers: WorkerValues) -> None:
         self._workers = self._workers or workers
 
-    def read_metadata(self, metadata: RowMetadata) -> None:
+    def set_metadata_reader(self, metadata: RowMetadata) -> None:
         self._metadata = metadata
-        super().read_metadata(metadata)
+        super().set_metadata_reader(metadata)
 
     def check_stream(self) -> None:
         current_stream(self._destination.device)
@@ -98,7 +98,7 @@ class BucketedEngine(CompositeEngine):
             )
             self.endings += made.endings
             if self._metadata is not None:
-                made.read_metadata(self._metadata)
+                made.set_metadata_reader(self._metadata)
             if self._workers is not None:
                 made.work_as(self._workers)
             if self._cores:

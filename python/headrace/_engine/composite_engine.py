@@ -30,9 +30,9 @@ class CompositeEngine(Engine):
     def members(self) -> list[Engine]:
         """Returns the engines that there are now; another thread may add one."""
 
-    def read_metadata(self, metadata: RowMetadata) -> None:
+    def set_metadata_reader(self, metadata: RowMetadata) -> None:
         for engine in self.members():
-            engine.read_metadata(metadata)
+            engine.set_metadata_reader(metadata)
 
     def work_as(self, workers: WorkerValues) -> None:
         for engine in self.members():

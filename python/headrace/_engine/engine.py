@@ -152,7 +152,7 @@ class Engine(Ending, ABC):
         """Ends the threads; Python threads first finish their current step. Batches already handed out stay valid.
         Idempotent."""
 
-    def read_metadata(self, metadata: RowMetadata) -> None:
+    def set_metadata_reader(self, metadata: RowMetadata) -> None:
         """Sets the function from which Python steps get the metadata (Pillow's ``info``) of the sample of a row."""
 
     def work_as(self, workers: WorkerValues) -> None:

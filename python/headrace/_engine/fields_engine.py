@@ -49,10 +49,10 @@ class FieldsEngine(PartsEngine[str]):
     def _images(self) -> dict[str, Engine]:
         return {name: one for name, one in self._parts.items() if not isinstance(one, ColumnsEngine)}
 
-    def read_metadata(self, metadata: RowMetadata) -> None:
+    def set_metadata_reader(self, metadata: RowMetadata) -> None:
         """Sets the function that returns, for a sample, the function that reads each image's metadata, by part."""
         for name, engine in self._images().items():
-            engine.read_metadata(lambda index, name=name: metadata(index)[name]())  # type: ignore[misc]
+            engine.set_metadata_reader(lambda index, name=name: metadata(index)[name]())  # type: ignore[misc]
 
     def _of_part(
         self, part: str, table: Any, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]

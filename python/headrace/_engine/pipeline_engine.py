@@ -33,7 +33,7 @@ class PipelineEngine(Engine):
         self.endings = [pipeline.close]
         self._served_here = [lane for lane in lanes if lane.threads == 0]
 
-    def read_metadata(self, metadata: RowMetadata) -> None:
+    def set_metadata_reader(self, metadata: RowMetadata) -> None:
         for lane in self._lanes:
             if isinstance(lane, CallLane):
                 lane.metadata = metadata

@@ -11,7 +11,7 @@ from headrace._base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from headrace.datasets.columns.columns_dataset import Columns
-    from headrace.datasets.columns.tokens import token_columns
+    from headrace.datasets.columns.token_cache import token_columns
     from headrace.datasets.fields.fields_dataset import Fields
     from headrace.datasets.lmdb.lmdb_dataset import LMDB
     from headrace.datasets.sources.arrays import ImageArray

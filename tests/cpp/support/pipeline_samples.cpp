@@ -77,14 +77,15 @@ PipelineOptions training(int threads) {
 
 PipelineOptions retouched(int threads) {
   using Kind = Step::Kind;
-  const Step early{.kind = Kind::kWhen, .p = 0.5, .draw = 0, .branches = {{{.kind = Kind::kEqualize}}}};
+  const auto effect = [](Effect::Kind does, int draw) {
+    return std::vector<Step>{{.kind = Kind::kEffect, .effect = does, .draw = draw}};
+  };
+  const Step early{.kind = Kind::kWhen, .p = 0.5, .draw = 0, .branches = {effect(Effect::Kind::kEqualize, 0)}};
   const Step resize{.kind = Kind::kResize, .height = 40, .width = 36};
   const Step colours{.kind = Kind::kShuffled,
                      .draw = 1,
-                     .branches = {{{.kind = Kind::kBrightness, .draw = 2}},
-                                  {{.kind = Kind::kContrast, .draw = 3}},
-                                  {{.kind = Kind::kSaturation, .draw = 4}},
-                                  {{.kind = Kind::kHue, .draw = 5}}}};
+                     .branches = {effect(Effect::Kind::kBrightness, 2), effect(Effect::Kind::kContrast, 3),
+                                  effect(Effect::Kind::kSaturation, 4), effect(Effect::Kind::kHue, 5)}};
   const Step crop{.kind = Kind::kRandomCrop, .height = 20, .width = 24, .draw = 6};
   const Step flip{.kind = Kind::kHorizontalFlip, .p = 0.5, .draw = 8};
   const Step erase{.kind = Kind::kErase, .p = 0.7, .draw = 9};

@@ -1,4 +1,4 @@
-"""Settings that belong to a thread: gradients, inference mode, autocast, context variables, NumPy's errors.
+"""One thread's settings, taken over by another: gradients, inference mode, autocast, context variables, NumPy's errors.
 
 torch's worker processes are forked when an epoch begins, and have those of the thread that begins it. Threads that
 stand for workers take them over.

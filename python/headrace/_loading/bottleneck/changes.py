@@ -18,7 +18,7 @@ from headrace._loading.bottleneck.model import (
     waits_for_interpreter,
     with_threads,
 )
-from headrace._loading.bottleneck.verdict_text import cores_in_words
+from headrace._loading.bottleneck.verdict_reasons import cores_in_words
 
 _ENOUGH = 0.03  # a smaller setting is advised if it comes this close to the best
 _OF_PILLOW = 0.07  # share of Pillow's time for PNG files of 300 x 300 that the native path takes for JPEG files of them

@@ -11,7 +11,7 @@ from headrace._engine.counters.epoch_timing import Mark, Step
 from headrace._loading.bottleneck.batch_cost import Load, Setting, between
 from headrace._loading.bottleneck.changes import Change, changes, making_of
 from headrace._loading.bottleneck.model import is_crowded, is_slowed, keep_interpreter, period, simulated, terms
-from headrace._loading.bottleneck.verdict_text import reasons
+from headrace._loading.bottleneck.verdict_reasons import reasons
 
 #: Fewer batches, or fewer windows of them, give no verdict.
 BATCHES, WINDOWS = 12, 3

@@ -72,20 +72,21 @@ class StackedViews(TorchFunctionMode):
         try:
             return super().__enter__()  # type: ignore[no-any-return, no-untyped-call]
         except BaseException:
-            self._restore()
+            self._restore_modes()
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if kind is not None and not issubclass(kind, Exception):
-            self._restore()
+            self._restore_modes()
             return
         try:
             super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
         except BaseException:
-            self._restore()
+            self._restore_modes()
             raise
 
-    def _restore(self) -> None:
+    def _restore_modes(self) -> None:
+        """Makes torch's stack of function modes what it was before `__enter__`."""
         while _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
             _pop_torch_function_stack()
         for mode in self._modes:

@@ -17,7 +17,7 @@ from headrace._base.native import core
 from headrace._base.types import Function
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
-from headrace._loading.mixup.new_batches import replacements
+from headrace._loading.mixup.mixes_in_workers import replacements
 from headrace.pillow import batch_memory, pixel_memory
 from headrace.pillow.batch_memory import SamplePlaces
 from headrace.pillow.deferred_image import is_recorded

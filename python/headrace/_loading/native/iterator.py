@@ -94,7 +94,7 @@ class NativeIterator(Ending):
         self._owns_engine = owns_engine
         self._renew = renew  # reset to None by the first next()
         self._turn = threading.RLock()  # one next() at a time; reentrant, since a Python step may call next() itself
-        engine.read_metadata(source.metadata)
+        engine.set_metadata_reader(source.metadata)
         self._collation = collation
         self._collating = CollateThreads(self._collate_ahead, collate_threads)
         self._line = Line(table, engine, order, draws, progress, settings.depth, self._collating.expect, holds)

@@ -52,7 +52,7 @@ def _blur(radius: Argument) -> Steps:
     return (S.PillowBlur(S.Drawn(radius) if isinstance(radius, int) else radius.value),)
 
 
-def _fewest_bits() -> float:
+def _pillows_fewest_bits() -> float:
     """Returns the fewest bits that the installed Pillow posterizes to."""
     try:
         ImageOps.posterize(Image.new("L", (1, 1)), 0)
@@ -90,7 +90,7 @@ def ways_of(builder: Builder, operation: Operation, arguments: Arguments) -> lis
     if operation.name not in _VALUES:
         return _moves(builder, operation, arguments)
     rule, constants, made = _VALUES[operation.name]
-    given = arguments.of(operation, rule, *constants, *([_fewest_bits()] if rule == "bits" else []))
+    given = arguments.of(operation, rule, *constants, *([_pillows_fewest_bits()] if rule == "bits" else []))
     every: list[Argument] = [*given] if isinstance(given, list) else [given]
     return [made(one) for one in every]
 

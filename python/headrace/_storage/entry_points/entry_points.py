@@ -78,7 +78,7 @@ class EntryPoints(Ending):
             self.native = core.EntryPoints(limit)
             return
         file = os.path.abspath(os.fspath(path))  # noqa: PTH100 - resolve() follows links
-        self.native = sidecar.opened(file, limit)
+        self.native = sidecar.load_or_make(file, limit)
         self._saver = _Saver(self.native, file)
         self.at_end = call_elsewhere(self._saver.save)
         _with_files.add(self)

@@ -34,7 +34,7 @@ _MOST_ROWS = 1 << 13  # an image has at most 65,535 rows of pixels, 8 or more in
 Content = dict[str, Array]
 
 
-def opened(file: str, limit: int) -> core.EntryPoints:
+def load_or_make(file: str, limit: int) -> core.EntryPoints:
     """Returns a table with the content of a file, which is made if it is missing.
 
     Raises:

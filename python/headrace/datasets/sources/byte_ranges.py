@@ -13,7 +13,7 @@ import numpy.typing as npt
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._storage.local_cache.local_caches import LocalBytes, tended_bytes
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.sources.packed_paths import PackedPaths
 

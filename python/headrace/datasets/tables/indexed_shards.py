@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.types import State
-from headrace._storage.remote.files import Access
+from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import is_url, shown
 from headrace.datasets.sources.byte_ranges import read_range
 from headrace.datasets.tables.access.fetched_labels import Decoder, FarLabels

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.tables.access.remote_reads import RangeFile
 from headrace.datasets.tables.converted_files import pyarrow
 from headrace.datasets.tables.file_spans import mapped

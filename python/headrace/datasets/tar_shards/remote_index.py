@@ -23,7 +23,7 @@ from headrace._base.private_files import read_own
 from headrace._base.system import path_of
 from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
-from headrace._storage.remote.files import Access, RemoteFiles
+from headrace._storage.remote.remote_files import Access, RemoteFiles
 from headrace._storage.remote.urls import is_url, named, shown
 from headrace.datasets.tar_shards.all_samples import Joined
 from headrace.datasets.tar_shards.external_remote import ForeignIndexes, copy_object

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from headrace._storage.remote.files import Access
+from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import all_urls, is_url, shown
 from headrace.datasets.tar_shards.wids import FarLists, listed_shards
 

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from headrace._storage.remote.files import Access, RemoteFiles
+from headrace._storage.remote.remote_files import Access, RemoteFiles
 from headrace._storage.remote.urls import host, is_url, shown
 
 

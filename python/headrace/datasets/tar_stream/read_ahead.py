@@ -12,7 +12,7 @@ from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
 from headrace._base.native import core
 from headrace._storage.remote.clients.responses import ChangedError, Stamp, check_stamp
 from headrace._storage.remote.fetcher import Fetcher, Range
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.remote_files import RemoteFiles
 
 _LARGEST, _SMALLEST = 8 << 20, 1 << 20  # bytes of a request
 _SHARE = 8  # requests in the bytes that are read ahead

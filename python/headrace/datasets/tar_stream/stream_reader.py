@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headrace._storage.remote.clients.responses import Stamp
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.tar_stream.read_ahead import Pieces
 from headrace.datasets.tar_stream.shard_plan import Plan, Segment
 from headrace.datasets.tar_stream.tar_parser import Sample, ShardSamples, Wanted

@@ -18,7 +18,7 @@ from headrace._base.native import core
 from headrace._base.types import State
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.fetcher import Fetcher, RemoteObject
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.tar_stream.sample_number import place_of
 from headrace.datasets.tar_stream.tar_parser import Sample, ShardSamples, Wanted

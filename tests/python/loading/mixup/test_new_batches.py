@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, default_collate
 
 import headrace
-from headrace._loading.mixup.new_batches import replacements
+from headrace._loading.mixup.mixes_in_workers import replacements
 from torchvision_shim import import_torchvision
 
 import_torchvision()

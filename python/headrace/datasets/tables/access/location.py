@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from headrace._storage.remote.clients.responses import Stamp
-from headrace._storage.remote.files import Access, RemoteFiles
+from headrace._storage.remote.remote_files import Access, RemoteFiles
 from headrace._storage.remote.urls import named
 from headrace.datasets.tables.access.remote_reads import RangeFile, copied
 from headrace.datasets.tables.converted_files import made_once

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.remote_files import RemoteFiles
 
 Int64s = npt.NDArray[np.int64]
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.remote_files import RemoteFiles
 
 Encoded = bytes  # the method `bytes` hides the name
 Int64s = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.tables.access.remote_reads import read_long, read_short
 
 Int64s = npt.NDArray[np.int64]

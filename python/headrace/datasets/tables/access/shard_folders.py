@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from headrace._storage.local_cache.local_caches import LocalBytes, of_samples
 from headrace._storage.remote.cache import checked_cache
-from headrace._storage.remote.files import Access
+from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import shown
 from headrace.datasets.tables.access.location import far_places
 from headrace.datasets.tables.converted_files import cache_folder, decompressed

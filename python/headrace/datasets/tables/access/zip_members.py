@@ -7,7 +7,7 @@ from zipfile import ZipInfo
 import numpy as np
 import numpy.typing as npt
 
-from headrace._storage.remote.files import RemoteFiles
+from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.tables.access.remote_reads import read_short
 from headrace.datasets.tables.access.remote_spans import FarSpans
 

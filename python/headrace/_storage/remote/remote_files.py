@@ -15,7 +15,7 @@ import numpy.typing as npt
 from headrace._base.native import core
 from headrace._base.types import State
 from headrace._storage.remote.cache import Cache, checked_cache
-from headrace._storage.remote.clients.connection import check_installed
+from headrace._storage.remote.clients.client_choice import check_installed
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.fetcher import Fetcher, Range, RemoteObject
 from headrace._storage.remote.fetcher_registry import fetcher_of

@@ -1,4 +1,4 @@
-"""The way to a URL's objects: fsspec's file system of its protocol, opened in the event loop that reads."""
+"""The interface of a client, and which one a URL gets: HTTP's, S3's, or that of fsspec's other file systems."""
 
 from __future__ import annotations
 
