@@ -18,6 +18,7 @@ from headrace._engine.image_engine import ImageEngine
 from headrace._engine.views_engine import ViewsEngine
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
+from headrace._recipe.steps.recipe import Recipe
 
 
 class Refused(Exception):
@@ -58,7 +59,7 @@ class Trial:
                     raise Refused(str(error).partition("would serve here: ")[2]) from error
                 raise
         recipe = self._loader.recipe() if self._loader.native else None
-        if recipe is None or recipe.calls:
+        if not isinstance(recipe, Recipe) or recipe.calls:
             raise Refused(_why(str(self._loader.explain())))
         self.recipe = recipe
         count = len(self.dataset)

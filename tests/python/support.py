@@ -27,6 +27,7 @@ from torch.utils._pytree import tree_flatten
 import headrace
 from headrace import transforms as T
 from headrace._recipe.arithmetic.functional_pil import open_rgb
+from headrace._recipe.steps.recipe import Recipe
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 TENSOR = (T.ToTensor(), T.Normalize(MEAN, STD))
@@ -222,6 +223,13 @@ def resident_mb() -> float:
 
 #: Ends a test that hangs. No verdict: a machine that is slow, or busy with other work, stays far below it.
 WATCHDOG_S = 1200.0
+
+
+def recipe_of(loader: headrace.DataLoader[Any]) -> Recipe:
+    """The recipe of a loader of one image a sample."""
+    recipe = loader.recipe()
+    assert isinstance(recipe, Recipe)
+    return recipe
 
 
 def eventually(condition: Callable[[], bool], seconds: float = WATCHDOG_S) -> bool:

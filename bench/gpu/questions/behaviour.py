@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from bench.gpu.questions.decoding import ask_each, opened
 from bench.gpu.questions.nvjpeg import STATUS, YUV, Nvjpeg, NvjpegError, images
 from bench.gpu.questions.place import POISON, Place, Planes
 from headrace._engine import destination
+
+if TYPE_CHECKING:
+    from headrace._core import JpegHeader
 
 BACKENDS = ("hardware", "cuda")
 BUSY_CYCLES = 200_000_000  # a tenth of a second of a GPU's clock
@@ -67,7 +70,7 @@ def order(place: Place, candidates: Sequence[str], files: Sequence[bytes]) -> li
 # ---- damaged files ---------------------------------------------------------------------------------------------------
 
 
-def damaged(data: bytes, header: dict[str, Any], seed: int = 0) -> dict[str, bytes]:
+def damaged(data: bytes, header: JpegHeader, seed: int = 0) -> dict[str, bytes]:
     """Damaged versions of a file. Most do not change the header."""
     random = np.random.default_rng(seed)
     begin, end = header["scan_begin"], header["scan_end"]
@@ -164,9 +167,7 @@ class _Decoder:
         self._process.join()
 
 
-def corrupt(
-    place: Place, candidates: Sequence[str], files: Sequence[tuple[bytes, dict[str, Any]]]
-) -> list[dict[str, Any]]:
+def corrupt(place: Place, candidates: Sequence[str], files: Sequence[tuple[bytes, JpegHeader]]) -> list[dict[str, Any]]:
     """Question 5: each damaged file in a call of three. `routed`: headrace would send the file to the decoder."""
     route = destination.required().route
     rows: list[dict[str, Any]] = []

@@ -8,9 +8,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from headrace._core import JpegHeader
 
 BACKENDS = {"cuda": 2, "hardware": 3, "cuda_device": 4, "hardware_device": 5}  # *_device: files in the GPU's memory
 YUV, LUMA = 1, 2
@@ -205,7 +208,7 @@ class Nvjpeg:
         return params
 
 
-def plane_sizes(header: dict[str, Any], *, whole: bool = False) -> list[tuple[int, int]]:
+def plane_sizes(header: JpegHeader, *, whole: bool = False) -> list[tuple[int, int]]:
     """(width, height) of each component's samples, from headrace's header of the file; `whole`: for whole iMCUs."""
     size = header["width"], header["height"]
     factors = np.array([(h, v) for _, h, v in header["components"]])

@@ -46,6 +46,8 @@ class Compose(_Listed):
         ValueError: `transforms` is empty.
     """
 
+    transforms: Transforms
+
     def __init__(self, transforms: Transforms) -> None:
         super().__init__()
         _check(transforms, (Sequence,), "a sequence of callables")

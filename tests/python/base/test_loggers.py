@@ -61,7 +61,7 @@ def test_all_loggers_are_children_of_the_package() -> None:
 
 @pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
 def test_the_reason_of_a_fallback_with_each_epoch(said: pytest.LogCaptureFixture) -> None:
-    loader = DataLoader(list(range(4)), 2)  # type: ignore[arg-type]
+    loader: DataLoader[int] = DataLoader(list(range(4)), 2)  # type: ignore[arg-type]
     for _ in range(2):
         list(loader)
     first, second = said.messages
@@ -81,7 +81,7 @@ def test_the_way_to_a_device(said: pytest.LogCaptureFixture) -> None:
 
 
 def test_requests_that_are_made_again(said: pytest.LogCaptureFixture) -> None:
-    results = [TemporaryError("503 Slow Down"), TemporaryError("503 Slow Down"), b"data"]
+    results: list[Exception | bytes] = [TemporaryError("503 Slow Down"), TemporaryError("503 Slow Down"), b"data"]
 
     async def call() -> bytes:
         result = results.pop(0)

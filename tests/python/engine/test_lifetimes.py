@@ -30,6 +30,7 @@ from support import (
     evaluation,
     eventually,
     pictures,
+    recipe_of,
     resident_mb,
     threads,
     threads_without_ours,
@@ -67,7 +68,7 @@ def test_two_loaders_and_two_iterators_at_once(workers: int) -> None:
 
 def test_the_memory_of_a_dropped_batch_is_not_written_any_more() -> None:
     """An interrupt between two calls may drop a batch; its memory may be used for something else right after."""
-    recipe = DataLoader(blobs()).recipe()
+    recipe = recipe_of(DataLoader(blobs()))
     table = core.BlobTable.of_memory(list(pictures()))
     draws = np.full((24, len(recipe.columns)), 0.5)
     for count in (1, 3):

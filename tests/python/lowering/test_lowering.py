@@ -182,7 +182,8 @@ class Brighter(H.ToTensor):
     """A subclass that does something else."""
 
     def forward(self, *inputs: Any) -> Any:
-        return super().forward(*inputs) * 2
+        made: Any = super().forward(*inputs)
+        return made * 2
 
 
 def hooked() -> H.CenterCrop:

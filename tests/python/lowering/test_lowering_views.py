@@ -110,7 +110,8 @@ def test_hooks_are_not_skipped() -> None:
 def test_a_subclass_is_not_taken_for_views() -> None:
     class Reversed(T.Views):
         def forward(self, *inputs: Any) -> Any:
-            return super().forward(*inputs)[::-1]
+            made: Any = super().forward(*inputs)
+            return made[::-1]
 
     assert not DataLoader(blobs(4, Reversed([train(8), train(16)]))).native
 

@@ -18,7 +18,7 @@ from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
-from support import TENSOR, assert_same, blobs, pictures
+from support import TENSOR, assert_same, blobs, pictures, recipe_of
 from torchvision_feed import Feeder
 
 pytestmark = pytest.mark.pixels
@@ -55,7 +55,7 @@ def test_batches_equal_the_oracle(name: str, device: str | None) -> None:
     steps = [T.RandomHorizontalFlip(), T.ColorJitter(0.3), *drawn_sizes(T)[name], T.RandomCrop(36, pad_if_needed=True)]
     transform = T.Compose([*steps, T.RandomAutocontrast(), *TENSOR])
     loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, transform), 5, True, seed=5, num_workers=2, device=device)
-    assert not loader.recipe().calls
+    assert not recipe_of(loader).calls
     for _ in range(2):
         assert assert_same(loader, list(loader.reference())) == 3
     assert "0 differ" in str(loader.verify())
@@ -68,7 +68,7 @@ def test_gray_images_of_one_size_equal_the_oracle(name: str) -> None:
     digits = np.random.default_rng(2).integers(0, 256, (30, 28, 28), dtype=np.uint8)
     transform = T.Compose([*drawn_sizes(T)[name], T.CenterCrop(30), T.ToTensor()])
     loader = DataLoader(ImageArray(digits, None, transform), 7, seed=1)
-    assert not loader.recipe().calls
+    assert not recipe_of(loader).calls
     assert_same(loader, list(loader.reference()))
 
 
@@ -98,7 +98,7 @@ def test_files_of_odd_shapes_equal_the_oracle(images: list[Image.Image], name: s
         files.append(out.getvalue())
     transform = T.Compose([*drawn_sizes(T)[name], T.RandomCrop(20, pad_if_needed=True), T.ToTensor()])
     loader = DataLoader(EncodedImages(files, None, transform), 8, seed=4, num_workers=2)
-    assert not loader.recipe().calls
+    assert not recipe_of(loader).calls
     assert assert_same(loader, list(loader.reference())) > 1
 
 
@@ -186,7 +186,7 @@ def test_timms_batches_equal_the_oracle(timm: ModuleType, number: int, device: s
         pytest.importorskip("headrace._gpu")
     steps = [T.RandomHorizontalFlip(), timms(timm)[number], T.RandomVerticalFlip(), T.CenterCrop(33)]
     loader = DataLoader(blobs(12, T.Compose([*steps, *TENSOR])), 5, seed=5, num_workers=2, device=device)
-    assert not loader.recipe().calls
+    assert not recipe_of(loader).calls
     assert assert_same(loader, list(loader.reference())) == 3
 
 

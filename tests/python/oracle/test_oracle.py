@@ -230,7 +230,8 @@ def check_dataset(paths: list[Path], transform: Any, feeder: Feeder, epochs: int
     for epoch in range(epochs):
         dataset.epoch = epoch
         for index in range(len(paths)):
-            image, target = dataset[index, epoch % 2]
+            sample: Any = dataset[index, epoch % 2]
+            image, target = sample
             row = Draws(recipe.columns, 3).batch(epoch, [index], [epoch % 2])[0].tolist()
             with Image.open(paths[index]) as opened:
                 assert torch.equal(image, feeder(transform, opened.convert("RGB"), recipe, row))
@@ -270,4 +271,5 @@ def test_dataset_in_a_torch_loader(photographs: list[Path]) -> None:
     assert first.shape == second.shape == (2, 3, 16, 16) and labels.tolist() == [0, 1]
     assert not torch.equal(first[0], second[1])  # the second occurrence of sample 0 has draws of its own
     alone = ReferenceDataset(Files(photographs, has_targets=False), recipe, seed=0)
-    assert torch.equal(alone[0, 0], first[0])
+    image = alone[0, 0]
+    assert isinstance(image, torch.Tensor) and torch.equal(image, first[0])

@@ -16,7 +16,7 @@ from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
 from headrace._oracle.containers import apply_all
 from headrace._recipe.draws.draws import Draws
-from support import TENSOR, assert_same, pictures
+from support import TENSOR, assert_same, pictures, recipe_of
 
 pytestmark = pytest.mark.pixels
 
@@ -63,7 +63,7 @@ def test_batches_equal_the_oracle(name: str, filter: str, device: str | None) ->
         num_workers=2,
         device=device,
     )
-    assert not loader.recipe().calls
+    assert not recipe_of(loader).calls
     for _ in range(2):
         assert assert_same(loader, list(loader.reference())) == 3
 
@@ -77,7 +77,7 @@ def test_gray_images_equal_the_oracle(name: str, filter: str) -> None:
     loader = DataLoader(
         ImageArray(DIGITS, None, T.Compose([T.RandomVerticalFlip(), transform, T.ToTensor()])), 7, seed=1
     )
-    assert not loader.recipe().calls
+    assert not recipe_of(loader).calls
     assert_same(loader, list(loader.reference()))
 
 
@@ -92,7 +92,7 @@ def test_warps_of_decoded_images_before_a_crop_equal_the_oracle(name: str, filte
     for crop in (T.RandomResizedCrop(24), T.CenterCrop(30)):
         steps = T.Compose([*first, warps(T, filter)[name], crop, T.RandomHorizontalFlip(), *TENSOR])
         loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, steps), 9, True, seed=6, num_workers=2, device=device)
-        assert not loader.recipe().calls
+        assert not recipe_of(loader).calls
         assert assert_same(loader, list(loader.reference())) == 3
 
 
@@ -103,7 +103,7 @@ def test_expanded_rotations_equal_the_oracle(filter: str, center: tuple[Any, ...
         rotation = T.RandomRotation(degrees, filter, expand=True, center=center, fill=COLOUR)
         steps = [T.Resize(48), T.RandomHorizontalFlip(), rotation, T.RandomInvert(), T.RandomHorizontalFlip(), then]
         loader = DataLoader(EncodedImages(PHOTOGRAPHS, None, T.Compose([*steps, *TENSOR])), 8, seed=3, num_workers=2)
-        assert not loader.recipe().calls
+        assert not recipe_of(loader).calls
         assert_same(loader, list(loader.reference()))
 
 

@@ -207,7 +207,9 @@ def test_in_place_changes_reach_one_image(file: Path) -> None:
     image = headrace.pillow.open(file).resize((20, 20))
     half = image.crop((0, 0, 10, 20))
     ImageDraw.Draw(image).rectangle((0, 0, 9, 9), fill=(1, 2, 3))
-    image.load()[15, 15] = (4, 5, 6)
+    pixels = image.load()
+    assert pixels is not None
+    pixels[15, 15] = (4, 5, 6)
     expected = Image.open(file).resize((20, 20))
     same(half, expected.crop((0, 0, 10, 20)))
     assert image.getpixel((3, 3)) == (1, 2, 3) and image.getpixel((15, 15)) == (4, 5, 6)

@@ -177,7 +177,7 @@ def file(tmp_path: Path) -> Path:
 
 def opened_and_dropped(file: Path, count: int) -> None:
     for number in range(count):
-        image = headrace.pillow.open(file)
+        image: Image.Image = headrace.pillow.open(file)
         if number % 4 == 1:
             image = image.convert("RGB").crop((0, 0, 9, 9))
         elif number % 4 == 2:

@@ -104,7 +104,9 @@ def test_denormalise_gives_the_bytes_back() -> None:
     image = Image.effect_noise((64, 48), 90).convert("RGB")
     pixels = torch.from_numpy(np.array(image))
     _, _, to_tensor, normalise = recipes.train().transforms
-    assert torch.equal(recipes.denormalise(normalise(to_tensor(image))[None])[0].permute(1, 2, 0), pixels)
+    made = normalise(to_tensor(image))
+    assert isinstance(made, torch.Tensor)
+    assert torch.equal(recipes.denormalise(made[None])[0].permute(1, 2, 0), pixels)
 
 
 def test_same_batches_sees_a_difference() -> None:

@@ -18,7 +18,7 @@ from headrace import DataLoader, EncodedImages, ImageArray, ImageFolder
 from headrace import transforms as T
 from headrace._recipe.steps.aspect_sizes import cut_off, nearest, nearest_of
 from headrace.sampler import AspectRatioBatchSampler
-from support import TENSOR, assert_same, blobs, pictures, train, truncated, write_folder
+from support import TENSOR, assert_same, blobs, pictures, recipe_of, train, truncated, write_folder
 
 SIZES = [(32, 64), (40, 48), (48, 48), (48, 40), (64, 32)]
 COUNT = 60
@@ -221,12 +221,12 @@ def test_stats_of_several_engines(workers: int, persistent: bool) -> None:
 
 def test_sizes_of_the_same_steps_draw_the_same_numbers() -> None:
     """The sizes share their columns of draws, because all columns are drawn for each sample."""
-    columns = len(DataLoader(blobs(4, crops((32, 32)))).recipe().columns)
-    assert len(DataLoader(data()).recipe().columns) == columns
+    columns = len(recipe_of(DataLoader(blobs(4, crops((32, 32))))).columns)
+    assert len(recipe_of(DataLoader(data())).columns) == columns
     mixed = {(32, 32): crops((32, 32)), (32, 64): T.Compose([T.RandomCrop((32, 64), pad_if_needed=True), *TENSOR])}
     dataset = EncodedImages(shapes(), range(COUNT), T.ByAspectRatio(mixed))
     loader = DataLoader(dataset, batch_sampler=AspectRatioBatchSampler(dataset, 4), seed=1)
-    assert loader.native and len(loader.recipe().columns) == columns + 2
+    assert loader.native and len(recipe_of(loader).columns) == columns + 2
     assert "0 differ" in str(loader.verify(len(loader)))
 
 

@@ -16,7 +16,7 @@ from test_transforms import CALLS
 import headrace.transforms as H
 from headrace import DataLoader, EncodedImages
 from headrace._lowering import LoweringError, lower
-from support import assert_same, pictures
+from support import assert_same, pictures, recipe_of
 
 MORE = [
     "CenterCrop([30, 70])",
@@ -151,7 +151,7 @@ def batches(torchvision: ModuleType, call: str) -> tuple[torch.Tensor, torch.Ten
     assert_same(loader, list(loader.reference()))
     plain = EncodedImages(pictures(6), None, None)
     expected = torch.stack([theirs(plain[i]).as_subclass(torch.Tensor) for i in range(6)])
-    return next(iter(loader)), expected, not loader.recipe().calls
+    return next(iter(loader)), expected, not recipe_of(loader).calls
 
 
 NATIVE = [
@@ -195,7 +195,7 @@ def test_what_is_erased_is_an_image_too(torchvision: ModuleType) -> None:
     dtypes = {tv.Image: torch.float32, "others": None}
     steps = [H.Resize((8, 8)), H.ToImage(), H.RandomErasing(1.0, value=7.5), H.ToDtype(dtypes, scale=True)]
     loader = DataLoader(EncodedImages(pictures(6), None, H.Compose(steps)), 6, num_workers=1)
-    assert loader.native and not loader.recipe().calls
+    assert loader.native and not recipe_of(loader).calls
     assert float(next(iter(loader)).max()) <= 1.0
     assert_same(loader, list(loader.reference()))
 

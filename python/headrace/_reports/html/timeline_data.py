@@ -13,11 +13,18 @@ _MOST = 60_000  # spans on the page; more make it slow to open
 _PARTS = ("wait", "submit", "hand_over", "out_transform", "collate_fn")
 
 
+class Lane(TypedDict):
+    """The spans of one thread, as `spans` describes them."""
+
+    thread: str
+    spans: list[list[int]]
+
+
 class Timeline(TypedDict):
     """What `spans` returns."""
 
     stages: list[str]
-    lanes: list[dict[str, object]]
+    lanes: list[Lane]
     end_us: int
     left_out: int
 
@@ -32,7 +39,7 @@ def spans(threads: Sequence[ThreadTimeline]) -> Timeline:
     begins = np.sort(np.concatenate([one.begin_ns for one in threads])) if threads else np.empty(0, np.int64)
     first = int(begins[0]) if len(begins) else 0
     last = int(begins[_MOST - 1]) if len(begins) > _MOST else None
-    lanes: list[dict[str, object]] = []
+    lanes: list[Lane] = []
     end = 0
     for one in sorted(threads, key=_order):
         kept = np.flatnonzero(one.begin_ns <= last) if last is not None else np.arange(len(one.begin_ns))

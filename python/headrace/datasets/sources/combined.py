@@ -95,7 +95,7 @@ class Selection(BlobDataset):
     def location(self, index: int) -> str:
         return self.base.location(int(self.rows[index]))
 
-    def target(self, index: int) -> object:
+    def target(self, index: int) -> Any:
         return self.base.target(int(self.rows[index]))
 
     def numbers(self, indices: Int64s) -> Int64s | None:
@@ -208,7 +208,7 @@ class Joined(BlobDataset):
         part, row = self._at(index)
         return part.location(row)
 
-    def target(self, index: int) -> object:
+    def target(self, index: int) -> Any:
         part, row = self._at(index)
         return part.target(row)
 

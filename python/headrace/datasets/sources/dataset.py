@@ -235,7 +235,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def has_targets(self) -> bool:
         return self._labels is not None
 
-    def target(self, index: int) -> object:
+    def target(self, index: int) -> Any:
         """Returns the sample's label after `target_transform`."""
         label = self.label(index)
         return label if self.target_transform is None else self.target_transform(label)

@@ -62,6 +62,7 @@ def test_facts_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu_quota.cache_clear()
     told = describe()
     cpu_quota.cache_clear()
+    assert isinstance(told["usable_cores"], int)
     assert told["cpu"] and told["usable_cores"] >= 1 and told["quota"] is None
     assert budget_of(AutoWorkers()).most >= 1
     assert of_threads((threading.get_native_id(),)) == NEVER

@@ -18,6 +18,7 @@ from PIL import Image
 from headrace import DataLoader, EncodedImages, ImageFiles, TarShards
 from headrace._cli.pack.conversion import COPY, LOSSLESS
 from headrace.datasets.opening.dataset_opening import opened
+from headrace.datasets.sources import BlobDataset
 from support import assert_same, data_folder, hard_files, pictures, train, write_folder
 
 COUNT = 24
@@ -123,6 +124,7 @@ def images(folder: Path) -> Path:
 def test_every_source_packs(form: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     source = opened(str(form(tmp_path)))
+    assert isinstance(source, BlobDataset)
     done = packed(source, tmp_path / "pack", LOSSLESS)
     assert checked(source, tmp_path / "pack") == 5
     read = TarShards(str(tmp_path / "pack" / "*.tar"), upright=done.terms.upright)

@@ -11,6 +11,7 @@ from stacks import COUNT, assert_equal, encoded, everything, plain
 
 from headrace import DataLoader, EncodedImages, Fields, VerificationError
 from headrace._engine.columns_engine import ColumnsEngine
+from headrace._recipe.steps.recipe import Recipes
 from support import eventually, same, threads_without_ours
 
 
@@ -45,7 +46,8 @@ def test_reports() -> None:
     list(loader)
     stats = loader.stats()
     assert {one.name: one.items for one in stats.stages}["read"] == 4 * COUNT and stats.threads == 10
-    assert list(loader.recipe()) == ["image", "mask", "indices", "other"]
+    recipes = loader.recipe()
+    assert isinstance(recipes, Recipes) and list(recipes) == ["image", "mask", "indices", "other"]
     assert "mask: blob 2 in memory" in loader._source.location(2)
     with pytest.raises(TypeError, match=r"dtype=torch\.float16 would change images and masks alike"):
         DataLoader(everything(), dtype=torch.float16)
@@ -53,7 +55,9 @@ def test_reports() -> None:
 
 def test_verify_finds_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = DataLoader(Fields({"image": EncodedImages(encoded().images, transform=plain())}), 6)
-    loader.recipe()["image"].lut[0, 7:] += 1
+    recipes = loader.recipe()
+    assert isinstance(recipes, Recipes)
+    recipes["image"].lut[0, 7:] += 1
     with pytest.raises(VerificationError, match="batch 0: field 'image' differs in"):
         loader.verify()
     files = encoded()

@@ -15,6 +15,8 @@ import pytest
 
 from headrace import DataLoader, EncodedImages, ImageFiles, ImageFolder
 from headrace.datasets.opening.dataset_opening import opened
+from headrace.datasets.sources import BlobDataset
+from headrace.datasets.tables.zip_archive import Zip
 from support import assert_same, pictures, train, write_folder
 
 COUNT = 12
@@ -27,7 +29,7 @@ def expected(labels: bool = True) -> EncodedImages:
 def assert_opens(text: str, kind: str, labels: bool = True) -> None:
     """Asserts that the dataset is of this class, and has `pictures` and their labels."""
     dataset = opened(text)
-    assert type(dataset).__name__ == kind
+    assert isinstance(dataset, BlobDataset) and type(dataset).__name__ == kind
     dataset.transform = train(24)
     assert_same(DataLoader(dataset, 5, seed=0), list(DataLoader(expected(labels), 5, seed=0)))
 
@@ -52,7 +54,8 @@ def test_folders(tmp_path: Path) -> None:
     one = opened(str(flat / "03.jpg"))
     assert isinstance(one, ImageFiles) and len(one) == 1
     (root / "empty").mkdir()  # a class without images
-    assert len(opened(str(root))) == COUNT
+    whole = opened(str(root))
+    assert isinstance(whole, ImageFolder) and len(whole) == COUNT
 
 
 def test_tar_shards(tmp_path: Path) -> None:
@@ -72,7 +75,8 @@ def test_zip_archives(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "a.zip", "w") as archive:
         for i, data in enumerate(pictures(COUNT)):
             archive.writestr(f"class/{i:02}.jpg", data)
-    assert len(opened(str(tmp_path / "a.zip"))) == COUNT
+    dataset = opened(str(tmp_path / "a.zip"))
+    assert isinstance(dataset, Zip) and len(dataset) == COUNT
 
 
 def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

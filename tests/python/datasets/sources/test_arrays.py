@@ -16,7 +16,7 @@ from headrace import DataLoader, ImageArray
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace.datasets.sources.dataset import BlobDataset
-from support import TENSOR, assert_same, evaluation, eventually, resident_mb, train
+from support import TENSOR, assert_same, evaluation, eventually, recipe_of, resident_mb, train
 
 RNG = np.random.default_rng(7)
 COLOUR = RNG.integers(0, 256, (23, 32, 32, 3), dtype=np.uint8)
@@ -152,7 +152,7 @@ def test_every_instruction_set(isa: str, monkeypatch: pytest.MonkeyPatch) -> Non
     from headrace._recipe.images.memory_format import Layout
 
     data = ImageArray(COLOUR, None, CIFAR)
-    recipe = DataLoader(data).recipe()
+    recipe = recipe_of(DataLoader(data))
     engine = ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
     rows = np.arange(23)
     draws = Draws(recipe.columns, 5).batch(0, rows, np.zeros_like(rows))

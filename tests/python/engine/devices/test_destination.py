@@ -98,6 +98,7 @@ def test_who_has_no_gpu_pays_nothing() -> None:
 def test_routes_of_hard_files(hard_dev: Path) -> None:
     """Each file is routed to the JPEG engines or has a reason why not; the routed files are baseline."""
     module, _ = destinations.native()
+    assert module is not None
     reasons: dict[str | None, int] = {}
     for path in hard_files(hard_dev):
         data = path.read_bytes()

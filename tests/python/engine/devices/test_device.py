@@ -17,6 +17,7 @@ from support import (
     eventually,
     output_of,
     pictures,
+    recipe_of,
     silent_pillow,
     threads,
     threads_without_ours,
@@ -81,13 +82,13 @@ def spoil(monkeypatch: pytest.MonkeyPatch, lut: torch.Tensor, levels: int) -> No
 def test_verify_bounds_what_nvjpeg_may_be_off_by(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = emulated(blobs(transform=train(32)), batch_size=6, decoder="hardware")
     assert loader.verify(2).greatest == 0
-    spoil(monkeypatch, loader.recipe().lut, 4)
+    spoil(monkeypatch, recipe_of(loader).lut, 4)
     report = loader.verify(2)
     assert report.greatest == 4 and report.mean == pytest.approx(4 / (6 * 3 * 32 * 32))
     assert "off by 4 grey levels at most, 0.000 on average" in str(report)
     with pytest.raises(VerificationError):
         emulated(blobs(transform=train(32)), batch_size=6, decoder="cpu").verify(1)
-    spoil(monkeypatch, loader.recipe().lut, 5)
+    spoil(monkeypatch, recipe_of(loader).lut, 5)
     with pytest.raises(VerificationError):
         loader.verify(2)
 

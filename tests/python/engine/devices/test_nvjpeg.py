@@ -73,6 +73,7 @@ def test_epochs_are_the_oracles(decoder: str, lanes: int) -> None:
         loader.set_epoch(epoch)
         assert_same(loader, list(loader.reference()))
     module, _ = destinations.native()
+    assert module is not None
     routed = sum(module.route(file) is None for file in data.blobs)
     after = record()
     assert (after.handles, after.states) == (before.handles + 1, before.states + lanes)

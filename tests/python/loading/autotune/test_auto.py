@@ -263,7 +263,7 @@ class Clockwork:
             raise RuntimeError("no more threads")
         self.sizes.append(threads)
 
-    def wait(self, flight: int, seconds: float) -> bool:
+    def wait(self, flight: Any, seconds: float) -> bool:
         """`flight`: the nanosecond at which it is ready."""
         self.now = min(flight, self.now + round(1e9 * seconds))
         return self.now >= flight

@@ -20,7 +20,7 @@ from headrace import DataLoader, EncodedImages, ImageFiles
 from headrace import transforms as T
 from headrace._recipe.images.file_image import FileImage
 from headrace.datasets.sources import BlobDataset
-from support import PHOTOS, assert_same
+from support import PHOTOS, assert_same, recipe_of
 
 
 def encoded(format: str = "JPEG", mode: str = "RGB", **options: Any) -> bytes:
@@ -114,7 +114,7 @@ def test_metadata_goes_through_the_steps_that_keep_it(name: str, options: list[A
     dataset = EncodedImages(FILES, None, T.Compose([before, *tail]))
     loader = DataLoader(dataset, 4, seed=1)
     assert loader.native
-    (call,) = loader.recipe().calls
+    (call,) = recipe_of(loader).calls
     assert call.metadata is carried[0]
     assert_same(loader, list(loader.reference()))
 

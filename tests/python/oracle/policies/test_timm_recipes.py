@@ -136,9 +136,10 @@ def test_fields_draw_their_own_magnitudes(timm: ModuleType) -> None:
     pixels = np.random.default_rng(4).integers(0, 256, (32, 20, 24, 3), np.uint8)
     fields = {}
     for name, spec in (("a", "rand-m5-mstd1-n1"), ("b", "rand-m5-mstd2-inc1-t3a")):
-        transform = Compose([policies.rand_augment_transform(spec), PILToTensor()])
+        policy = policies.rand_augment_transform(spec)
+        transform = Compose([policy, PILToTensor()])
         without_pillows_error(transform)
-        transform.transforms[0].ops = [one for one in transform.transforms[0].ops if one.name != "Posterize"]
+        policy.ops = [one for one in policy.ops if one.name != "Posterize"]
         fields[name] = ImageArray(pixels, list(range(32)), transform=transform)
     loader = DataLoader(Fields(fields), 8, seed=2)
     assert loader.native

@@ -17,7 +17,7 @@ from headrace._base.native import core
 from headrace._lowering import LoweringError, lower
 from headrace._recipe.arithmetic import blur_rule
 from headrace._recipe.draws.weights_from_draws import gaussian_weights
-from support import TENSOR, assert_same, pictures
+from support import TENSOR, assert_same, pictures, recipe_of
 from torchvision_feed import Feeder
 
 pytestmark = pytest.mark.slow
@@ -101,14 +101,14 @@ def test_where_torch_adds_up_otherwise_python_blurs(monkeypatch: pytest.MonkeyPa
     with pytest.raises(LoweringError, match="in another order on this processor"):
         lower(simclr(64), native_only=True)
     loader = DataLoader(EncodedImages(pictures(), None, simclr(64)), 12, seed=5, num_workers=2)
-    assert loader.recipe().calls
+    assert recipe_of(loader).calls
     assert_same(loader, list(loader.reference()))
 
 
 def test_gray_images_are_blurred_by_python() -> None:
     images = np.random.default_rng(0).integers(0, 256, (9, 28, 28), dtype=np.uint8)
     loader = DataLoader(ImageArray(images, None, T.Compose([T.GaussianBlur(3), T.ToTensor()])), 4)
-    assert loader.native and loader.recipe().calls
+    assert loader.native and recipe_of(loader).calls
     assert_same(loader, list(loader.reference()))
 
 

@@ -15,9 +15,22 @@ import torch
 from headrace import DataLoader, EncodedImages, ImageFolder, VerificationError
 from headrace import transforms as T
 from headrace._base.native import core
+from headrace._loading.routes.image_route import ImageRoute
 from headrace._reports.loader.stats import of_torch
 from headrace.pillow.image_counts import ImageCounts
-from support import PHOTOS, TENSOR, assert_same, blobs, evaluation, eventually, pictures, train, truncated, write_folder
+from support import (
+    PHOTOS,
+    TENSOR,
+    assert_same,
+    blobs,
+    evaluation,
+    eventually,
+    pictures,
+    recipe_of,
+    train,
+    truncated,
+    write_folder,
+)
 
 
 def test_explain_names_every_part(tmp_path: Path) -> None:
@@ -179,10 +192,11 @@ def test_verify_with_faults(policy: Literal["skip", "replace"]) -> None:
 
 def planted(loader: DataLoader, place: tuple[int, int], by: float) -> DataLoader:
     """A loader whose native table has one wrong entry, like the output of a broken kernel."""
-    recipe = loader.recipe()
+    recipe, route = recipe_of(loader), loader._route
+    assert isinstance(route, ImageRoute)
     table = recipe.lut.clone()
     table[place] += by
-    loader._route = dataclasses.replace(loader._route, recipe=dataclasses.replace(recipe, lut=table))
+    loader._route = dataclasses.replace(route, recipe=dataclasses.replace(recipe, lut=table))
     return loader
 
 
@@ -201,12 +215,13 @@ def test_verify_names_the_view_with_a_wrong_table(names: tuple[Any, ...]) -> Non
     views = T.Views(dict(zip(names, members, strict=True)) if names else members)
     loader = DataLoader(blobs(transform=views), 5, seed=1)
     loader.verify()
-    recipe = loader.recipe()
+    recipe, route = recipe_of(loader), loader._route
+    assert isinstance(route, ImageRoute)
     wrong = recipe.views[1].lut.clone()
     wrong[2] += 1e-6
     second = dataclasses.replace(recipe.views[1], lut=wrong)
     broken = dataclasses.replace(recipe, views=(recipe.views[0], second))
-    loader._route = dataclasses.replace(loader._route, recipe=broken)
+    loader._route = dataclasses.replace(route, recipe=broken)
     which = repr(names[1] if names else 2)
     with pytest.raises(VerificationError, match=rf"batch 0, view {which}: sample \d+ .* differs in \d+ of 192"):
         loader.verify()

@@ -34,11 +34,12 @@ def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     publish._loaders.forget()
 
 
-def told(path: Path) -> ProcessFigures:
+def told(path: Path | None) -> ProcessFigures:
+    assert path is not None
     return ProcessFigures.of_text(path.read_text())
 
 
-def until(path: Path, good: Callable[[ProcessFigures], Any], seconds: float = WATCHDOG_S) -> ProcessFigures:
+def until(path: Path | None, good: Callable[[ProcessFigures], Any], seconds: float = WATCHDOG_S) -> ProcessFigures:
     """The first content of a file for which `good` holds."""
     end = time.monotonic() + seconds
     while not good(found := told(path)):
@@ -50,6 +51,7 @@ def until(path: Path, good: Callable[[ProcessFigures], Any], seconds: float = WA
 def test_the_file_tells_of_the_loader_and_goes(tmp_path: Path) -> None:
     loader = DataLoader(blobs(24), 5, num_workers=2)
     with headrace.publish(folder=tmp_path / "new" / "run", every_s=0.1) as published:
+        assert published.path is not None
         first = told(published.path)
         assert (first.pid, first.loaders) == (os.getpid(), [])
         assert first.started == processes.process(os.getpid()).started  # type: ignore[union-attr]
@@ -207,7 +209,7 @@ def test_the_variable_publishes_with_the_first_epoch(tmp_path: Path, monkeypatch
     assert path.name == status_files.name_of(os.getpid())
     list(loader)
     with headrace.publish(folder=tmp_path / "mine") as published:  # the program's own takes its place
-        assert not path.exists() and published.path.exists()
+        assert published.path is not None and published.path.exists() and not path.exists()
         with pytest.raises(ValueError, match=r"publishes already, in .*mine"):
             headrace.publish(folder=tmp_path / "third")
 
@@ -252,6 +254,7 @@ def test_a_folder_that_goes_is_a_warning_of_the_next_epoch(tmp_path: Path) -> No
     where = tmp_path / "run"
     with headrace.publish(folder=where, every_s=0.1) as published:
         list(loader)
+        assert published.path is not None
         published.path.unlink()
         where.rmdir()
         where.write_text("")  # not a folder
