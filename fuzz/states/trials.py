@@ -105,7 +105,7 @@ class Files:
             tar_index.store(kept, tar_index.read_index(str(path), path.name))
             self._seeds.append((kept.read_bytes(), tar_index.parsed))
         entries = folder / "entries.npz"
-        sidecar.opened(str(entries), 1 << 20)
+        sidecar.load_or_make(str(entries), 1 << 20)
         self._seeds.append((entries.read_bytes(), _entries))
         for protocol in (2, 4):
             self._seeds.append((pickle.dumps([b"key %d" % number for number in range(9)], protocol), plain_list))

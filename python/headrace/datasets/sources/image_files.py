@@ -14,8 +14,8 @@ from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._storage.local_cache.local_caches import LocalBytes, checked_local, tended_bytes
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.remote_files import Access, RemoteFiles, RemoteTable
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.remote_files import Access, RemoteFiles, RemoteTable
 from headrace._storage.remote.urls import all_urls, shown
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.sources.packed_paths import PackedPaths

@@ -14,8 +14,8 @@ from headrace._base.native import core
 from headrace._base.types import State
 from headrace._storage.local_cache.local_caches import of_samples, tended_bytes
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import all_urls, shown
 from headrace.datasets.tables.access.location import Place, far_places
 from headrace.datasets.tables.converted_files import cache_folder, pyarrow

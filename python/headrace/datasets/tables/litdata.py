@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.tables.access.fetched_labels import Decoder
 from headrace.datasets.tables.access.remote_spans import FarSpans

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.remote_files import Access
 from headrace.datasets.tables.access.fetched_labels import Decoder
 from headrace.datasets.tables.access.shard_folders import Folder
 from headrace.datasets.tables.indexed_shards import Column, Shard, ShardSource, number, text

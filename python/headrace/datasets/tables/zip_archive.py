@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.remote_files import Access
 from headrace.datasets.sources.image_folder import EXTENSIONS
 from headrace.datasets.tables.access.remote_reads import RangeFile
 from headrace.datasets.tables.access.zip_members import far_members

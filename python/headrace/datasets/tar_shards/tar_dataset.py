@@ -17,8 +17,8 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from headrace._base.cores import usable_cores
 from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
-from headrace._storage.remote.remote_files import Access, RemoteFiles
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.remote_files import Access, RemoteFiles
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.sources.byte_ranges import Ranges
 from headrace.datasets.tar_shards.all_samples import Joined, joined

@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from headrace._base.checks import whole_number
-from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.tar_shards.member_values import asked_names, checked_decoder
 from headrace.datasets.tar_shards.remote_index import remote_shards
