@@ -135,4 +135,4 @@ class Files:
 
 
 def _entries(data: bytes) -> Any:
-    return sidecar.parsed(data, "entries.npz")
+    return sidecar.parse_content(data, "entries.npz")

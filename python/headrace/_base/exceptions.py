@@ -173,7 +173,7 @@ def contextmanager(function: Callable[P, Iterator[T]]) -> Callable[P, _Context[T
     cannot be set: Python's own raises another one then."""
 
     @functools.wraps(function)
-    def begun(*args: P.args, **options: P.kwargs) -> _Context[T]:
+    def make_context(*args: P.args, **options: P.kwargs) -> _Context[T]:
         return _Context(cast("Generator[T, None, None]", function(*args, **options)))
 
-    return begun
+    return make_context

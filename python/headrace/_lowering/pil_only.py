@@ -24,7 +24,7 @@ _MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale", "RandomGrayscale", 
 def on_images(lower: Lower) -> Lower:
     """Wraps `lower` to refuse tensors, except uint8 tensors that torchvision treats like PIL images."""
 
-    def checked(builder: Builder, transform: object, library: str) -> str:
+    def lower_image(builder: Builder, transform: object, library: str) -> str:
         name = type(transform).__name__
         alike = _takes_bytes(builder, library) and name in _ON_BYTES[library]
         if builder.values is not None and not alike:
@@ -34,7 +34,7 @@ def on_images(lower: Lower) -> Lower:
             )
         return lower(builder, transform, library)
 
-    return checked
+    return lower_image
 
 
 def on_either(of_images: Lower, of_bytes: Lower) -> Lower:

@@ -119,7 +119,7 @@ def resize_normalize(
     steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(mean, std))  # ToTensor, Normalize
     lut = table(Pointwise(steps, dtype), 3)
     plans = [one.plan(height, width, filter_number) for one in _jobs(images, boxes, flips, height, width)]
-    on_gpu = _on_gpu(images)
+    on_gpu = _find_device_ops(images)
     if on_gpu is not None:
         return on_gpu.resize(images, plans, height, width, lut, layout)
     here = [image.cpu() for image in images]
@@ -171,7 +171,7 @@ def _resize(
     return out
 
 
-def _on_gpu(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceOps | None:
+def _find_device_ops(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceOps | None:
     """Returns the operations of the images' GPU; None if they are not on a GPU, or if it has no native module."""
     if not len(images) or images[0].device.type != "cuda":
         return None

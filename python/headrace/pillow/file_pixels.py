@@ -71,7 +71,7 @@ class FilePixels:
             pixels = self._run(plan, BYTES[: len(plan.mode)], "channels_last")
         except core.NeedsPillow as error:  # damaged
             self._count(str(error))
-            made, rest = self._by_pillow(), operations
+            made, rest = self._decode_by_pillow(), operations
         else:
             made = Image.frombytes(plan.mode, pixels.shape[1::-1], pixels.data, "raw", plan.mode).im
             rest = plan.rest
@@ -126,7 +126,7 @@ class FilePixels:
         self._count(None)
         return out
 
-    def _by_pillow(self) -> object:
+    def _decode_by_pillow(self) -> object:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow issued them when the file was opened
             image = JpegImagePlugin.JpegImageFile(io.BytesIO(self._data))

@@ -111,9 +111,9 @@ class Normalize(Transform):
             raise TypeError(f"{type(self).__name__}() does not support PIL images.")
 
     def transform(self, inpt: torch.Tensor, params: Params) -> torch.Tensor:
-        return on_values(self._normalized, inpt)
+        return on_values(self._normalize_image, inpt)
 
-    def _normalized(self, image: torch.Tensor) -> torch.Tensor:
+    def _normalize_image(self, image: torch.Tensor) -> torch.Tensor:
         if not image.is_floating_point():
             raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
         if image.ndim < 3:

@@ -23,7 +23,7 @@ def test_ops(place: Place, photographs: list[Path], monkeypatch: pytest.MonkeyPa
         assert ours.device.type == ("cuda" if place.name == "cuda" else "cpu") and torch.equal(ours.cpu(), theirs)
     if place.name == "emulated":  # its tensors are in host memory, so `ops` cannot find their device by itself
         emulation = device_ops.of(destinations.resolve("emulated", "cpu"))
-        monkeypatch.setattr(ops, "_on_gpu", lambda images: emulation if images is not plain else None)
+        monkeypatch.setattr(ops, "_find_device_ops", lambda images: emulation if images is not plain else None)
     boxes = [(i, 2 * i, 20 + 4 * i, 90 - 4 * i) for i in range(len(images))]
     options: dict[str, Any] = {"flips": [i % 2 == 0 for i in range(len(images))], "interpolation": "bicubic"}
     for memory_format in (torch.contiguous_format, torch.channels_last):
@@ -40,7 +40,7 @@ def test_boxes_that_are_not_resized(place: Place, monkeypatch: pytest.MonkeyPatc
     expected = ops.resize_normalize(images, size=(32, 48), mean=MEAN, std=STD, **options)
     if place.name == "emulated":
         emulation = device_ops.of(destinations.resolve("emulated", "cpu"))
-        monkeypatch.setattr(ops, "_on_gpu", lambda _: emulation)
+        monkeypatch.setattr(ops, "_find_device_ops", lambda _: emulation)
     elif place.name == "cuda":
         images = [image.cuda() for image in images]
     ours = ops.resize_normalize(images, size=(32, 48), mean=MEAN, std=STD, **options)

@@ -107,7 +107,7 @@ class Reached:
     def methods(self, cls: type) -> frozenset[str]:
         """Returns the names of the methods that are looked up on an object, where an attribute of it comes first."""
         found = {name for name in self._names if not name.startswith("__") and hasattr(cls, name)}
-        return frozenset(name for name in found if isinstance(function_in(_in_class(cls, name)), FunctionType))
+        return frozenset(name for name in found if isinstance(function_in(_find_member(cls, name)), FunctionType))
 
     def _reach(self, value: object) -> None:
         value = function_in(value)
@@ -209,7 +209,7 @@ def _stands_for_import(value: object, module: str, name: str) -> bool:
     return binding is not None and bool(binding.imported)
 
 
-def _in_class(cls: type, name: str) -> object:
+def _find_member(cls: type, name: str) -> object:
     return next(vars(one)[name] for one in cls.__mro__ if name in vars(one))
 
 

@@ -92,7 +92,7 @@ def _filters(transform: Any) -> list[str]:
     return [filter_name(mode) for mode in modes]
 
 
-def _refused(reason: str) -> Lower:
+def _make_refusal(reason: str) -> Lower:
     def refuse(builder: Builder, transform: object, library: str) -> str:
         builder.refuse(reason)
 
@@ -110,6 +110,6 @@ LOWERS: dict[str, Lower] = {
     "RandomErasing": random_erasing,
     "MaybeToTensor": tensor_step,
     "MaybePILToTensor": tensor_step,
-    "ToTensor": _refused("makes floats up to 255; use MaybePILToTensor() and a conversion of torchvision's"),
-    "ToNumpy": _refused("makes arrays; use MaybePILToTensor(), which makes tensors of the same bytes"),
+    "ToTensor": _make_refusal("makes floats up to 255; use MaybePILToTensor() and a conversion of torchvision's"),
+    "ToNumpy": _make_refusal("makes arrays; use MaybePILToTensor(), which makes tensors of the same bytes"),
 }

@@ -31,19 +31,19 @@ def copied(function: T, called: tuple[object, ...]) -> T:
         function: an object that calls the user's objects, or one of these.
         called: the user's objects.
     """
-    return copy.deepcopy(function, _shared(function, called))
+    return copy.deepcopy(function, _find_shared(function, called))
 
 
 def copied_objects(function: object) -> dict[int, object]:
     """Returns the objects that `copied` copies of one of the user's objects, by the ids of the originals; those that
     the copy shares are left out. Raises what copying raises."""
-    shared = _shared(function, (function,))
+    shared = _find_shared(function, (function,))
     known = dict(shared)
     copy.deepcopy(function, known)
     return {key: one for key, one in known.items() if key not in shared}
 
 
-def _shared(function: object, called: tuple[object, ...]) -> dict[int, object]:
+def _find_shared(function: object, called: tuple[object, ...]) -> dict[int, object]:
     large: dict[int, object] = {id(one): one for one in _large(function)}
     for one in called if large else ():
         _take_out(large, one)

@@ -104,9 +104,9 @@ class OnBytes:
 
     def tensor_of(self, image: Image.Image) -> torch.Tensor:
         """Returns what it makes of an image, of the class that it returns."""
-        return self._called(pil_to_tensor(image).contiguous())
+        return self._call_transform(pil_to_tensor(image).contiguous())
 
-    def _called(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _call_transform(self, tensor: torch.Tensor) -> torch.Tensor:
         for step in self.before:
             tensor = step(tensor)
         made = self.transform(tensor)
@@ -121,7 +121,7 @@ class OnBytes:
 
     def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
         tensor = torch.from_numpy(pixels[..., : self.channels].transpose(2, 0, 1).copy())
-        made = self._called(tensor).as_subclass(torch.Tensor)
+        made = self._call_transform(tensor).as_subclass(torch.Tensor)
         after = np.zeros((*made.shape[-2:], 4), dtype=np.uint8)
         after[..., :3] = made.permute(1, 2, 0).numpy()  # a single channel is broadcast to three
         return after
@@ -158,15 +158,15 @@ class Rest:
             start = pil_to_tensor(image).contiguous()
             for step in self.before:
                 start = step(start)
-        return self._finished(start)
+        return self._finish_value(start)
 
     def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> torch.Tensor:
         if self.before is None or self.lut is None:
             return self.on_image(to_image(pixels, self.channels, metadata)).as_subclass(torch.Tensor)
-        mapped = _mapped(pixels, self.lut)
-        return self._finished(mapped if self.like is None else of_kind(mapped, self.like)).as_subclass(torch.Tensor)
+        mapped = _map_pixels(pixels, self.lut)
+        return self._finish_value(mapped if self.like is None else of_kind(mapped, self.like)).as_subclass(torch.Tensor)
 
-    def _finished(self, value: object) -> torch.Tensor:
+    def _finish_value(self, value: object) -> torch.Tensor:
         for transform in self.transforms:
             value = transform(value)
         if not isinstance(value, torch.Tensor):
@@ -182,7 +182,7 @@ class Rest:
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 
-def _mapped(pixels: Pixels, lut: torch.Tensor) -> torch.Tensor:
+def _map_pixels(pixels: Pixels, lut: torch.Tensor) -> torch.Tensor:
     """Returns RGBX pixels mapped by a table (C, 256), as a tensor (C, H, W)."""
     height, width = pixels.shape[:2]
     made = torch.empty((len(lut), height, width), dtype=lut.dtype, device="cpu")

@@ -65,7 +65,7 @@ class LocalBytes:
         if cache.path is not None:
             assert cache.size is None or isinstance(cache.size, int)
             self._disk = DiskCache(str(cache.path), cache.size)
-            _in_the_background(self._disk.tidy)
+            _start_thread(self._disk.tidy)
         writable = self._disk is not None and not self._disk.broken
         self._native = core.LocalCache(
             int(cache.memory), os.fsencode(self._disk.folder) if writable and self._disk else b""
@@ -96,7 +96,7 @@ class LocalBytes:
         if code := here._native.write_error():
             here._disk.give_up(code)
         if here._disk.is_due(here._native.take_written()):
-            _in_the_background(here._disk.tidy)
+            _start_thread(here._disk.tidy)
 
     def counts(self) -> dict[str, int]:
         """Returns the fields of Kept."""
@@ -153,7 +153,7 @@ def kept() -> Kept | None:
     return Kept(**{field.name: total[field.name] for field in fields(Kept)})
 
 
-def _in_the_background(call: Callable[[], object]) -> None:
+def _start_thread(call: Callable[[], object]) -> None:
     threading.Thread(target=call, name="headrace cache", daemon=True).start()
 
 
