@@ -132,7 +132,7 @@ def sample_error(stage: str, index: int, location: str, reason: str, original: B
     return error
 
 
-def to_raise(error: SampleError) -> BaseException:
+def choose_error(error: SampleError) -> BaseException:
     """Returns what to raise for a sample's error: an instance of the original exception's type, whatever that is."""
     original = cause_of(error)
     if original is None or any(base is type(original) for base in bases_of(type(error))):

@@ -58,7 +58,7 @@ class ViewsEngine(ImageEngine):
         if self.recipe.packing == "stack":
             together = self._shaped(parts[0], self.recipe)
             return _selected(together.view(-1, len(self.recipe.views), *together.shape[1:]), places)
-        return self.recipe.packed(
+        return self.recipe.pack_views(
             [_selected(self._shaped(part, view), places) for part, view in zip(parts, self.recipe.views, strict=True)]
         )
 
@@ -95,7 +95,7 @@ class SeparateViews(PartsEngine[int]):
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> object:
         """Returns the batch as a list or dict of tensors (n, C, H, W); `places` (ascending) selects samples."""
-        return self.recipe.packed(list(self.made(flight, places).values()))
+        return self.recipe.pack_views(list(self.made(flight, places).values()))
 
     def single(self, batch: Any) -> object:
         """Returns the views of the sample of a batch of one."""
@@ -120,8 +120,8 @@ def _selected(values: torch.Tensor, places: list[int] | None) -> torch.Tensor:
 def _single(recipe: Recipe, batch: Any) -> object:
     if recipe.packing == "stack":
         return batch[0]
-    made = zip(recipe.unpacked(batch), recipe.views, strict=True)
-    return recipe.packed([values[0].as_subclass(view.kind) for values, view in made])
+    made = zip(recipe.unpack_views(batch), recipe.views, strict=True)
+    return recipe.pack_views([values[0].as_subclass(view.kind) for values, view in made])
 
 
 def make_views_engine(

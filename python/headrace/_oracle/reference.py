@@ -45,7 +45,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     if recipe.views:
         return recipe.packed_sample([reference_sample(image, view, draws_row) for view in recipe.views])
     draws = [float(draw) for draw in draws_row]
-    recipe = recipe.of(image.height, image.width)
+    recipe = recipe.choose_variant(image.height, image.width)
     on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, EraseStep)), len(recipe.steps))
     made = apply_all(recipe.steps[:on_image], image, draws)
     if isinstance(made, torch.Tensor):  # a Texture, or a Call that has run all remaining transforms

@@ -72,6 +72,6 @@ class DeviceOps:
 
 
 @functools.cache
-def of(destination: Destination) -> DeviceOps:
+def find_ops(destination: Destination) -> DeviceOps:
     """Returns the operations of a device; made at first use."""
     return DeviceOps(destination)

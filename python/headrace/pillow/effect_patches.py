@@ -15,7 +15,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps, ImageStat
 
 from headrace._base.types import Function
 from headrace._recipe.arithmetic import blur_rule
-from headrace.pillow.deferred_image import is_deferred, is_recorded, recorded
+from headrace.pillow.deferred_image import find_recording, is_deferred, is_recorded
 from headrace.pillow.patches import Place, Replacements, Untouched, Version, function, method
 from headrace.pillow.recorded_effects import EFFECTS, Blur, warp_of
 
@@ -53,7 +53,7 @@ def _add_effect(
     """Returns the image with a further effect, without pixels; None if that cannot be recorded."""
     if not is_deferred(image) or (name in _OF_COLOURS and image.mode != "RGB") or not _PILLOWS[name]:
         return None
-    lazy = recorded(image)
+    lazy = find_recording(image)
     changed = None if lazy is None else lazy.effect(name, value, size)
     return None if changed is None else _image(image, name, changed)
 
@@ -82,8 +82,8 @@ def _enhancer(name: str) -> Version:
             if not _is_eager(image, name) or not _PILLOWS[name]:
                 plain(self, image)
                 return
-            lazy = recorded(image)
-            of, changed = (None, None) if lazy is None else (lazy.recorded(), lazy.effect(name, 0.0))
+            lazy = find_recording(image)
+            of, changed = (None, None) if lazy is None else (lazy.get_recording(), lazy.effect(name, 0.0))
             if of is None or changed is None:
                 plain(self, image)
                 return
@@ -120,9 +120,9 @@ def _enhance_image(enhancer: ImageEnhance._Enhance, factor: float) -> Image.Imag
     degenerate: Any = enhancer.__dict__.get("degenerate")
     if not _BLENDING:
         return None
-    lazy, blended = recorded(image), recorded(degenerate)
-    of = None if lazy is None else lazy.recorded()
-    other = None if blended is None else blended.recorded()
+    lazy, blended = find_recording(image), find_recording(degenerate)
+    of = None if lazy is None else lazy.get_recording()
+    other = None if blended is None else blended.get_recording()
     if lazy is None or blended is None or of is None:
         return None
     if blended.blends is not None and blended.blends[1] is of:

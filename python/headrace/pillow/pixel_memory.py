@@ -97,7 +97,7 @@ class PixelMemory:
                 while size in self._unused and self._unused[size][0][1] < self._batch - _MAX_IDLE_BATCHES:
                     self._give_up(size)
 
-    def unused(self) -> dict[int, int]:
+    def count_unused(self) -> dict[int, int]:
         """Returns the number of unused pieces of each size in bytes."""
         with self._lock:
             return {size: len(found) for size, found in self._unused.items()}

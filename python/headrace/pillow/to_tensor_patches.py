@@ -26,7 +26,7 @@ def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: in
     table = table_of(steps, first, image.mode)
     # `table_of` has looked at Pillow's functions that make bytes of an image.
     lazy = None if table is None else recorded_bytes(image)
-    values = None if table is None or lazy is None else lazy.mapped(table.values, table.layout)
+    values = None if table is None or lazy is None else lazy.map_pixels(table.values, table.layout)
     return None if table is None or values is None else (table.tensor(values), table.steps)
 
 

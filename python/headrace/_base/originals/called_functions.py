@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from headrace._base.originals.code_files import bound
+from headrace._base.originals.code_files import find_binding
 from headrace._base.originals.originality import ABSENT, TOOLS, code_of, function_in, is_followed, is_own
 
 #: Special methods that operators and builtins call, without a name in the code; all others are left out.
@@ -205,7 +205,7 @@ def _stands_for_import(value: object, module: str, name: str) -> bool:
     """Whether a value is a module, or an object in the place of one."""
     if isinstance(value, ModuleType):
         return True
-    binding = None if isinstance(value, _DATA) or module not in sys.modules else bound(sys.modules[module], name)
+    binding = None if isinstance(value, _DATA) or module not in sys.modules else find_binding(sys.modules[module], name)
     return binding is not None and bool(binding.imported)
 
 

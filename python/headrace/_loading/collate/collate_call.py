@@ -18,7 +18,7 @@ from headrace._loading.collate.sample_views import StackedViews
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.mixup import recognition, torchvision_fast_mixes
 from headrace._lowering.python_steps.bytecode_analysis import Reach
-from headrace._lowering.python_steps.step_copies import copied
+from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._recipe.draws.draws import BatchUse, batch_uniform
 from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
 
@@ -151,7 +151,7 @@ class Collation:
         mine = self._copies.__dict__
         if "function" not in mine:
             try:
-                mine["function"] = copied(self._function, (self._function,))
+                mine["function"] = copy_function(self._function, (self._function,))
             except Exception:  # what cannot be copied is shared
                 mine["function"] = self._function
         function: CollateFunction = mine["function"]

@@ -107,7 +107,7 @@ class SampleSeeds:
         order = list(sampler.whole)
         items = self._share.even(order, order)
         self._known = iter(self._counted(items, len(order)))
-        return iter(self._share.of(items))
+        return iter(self._share.select_items(items))
 
     def _counted(self, items: list[Any], named: int) -> list[int]:
         """Returns the occurrences of this rank's samples.
@@ -157,7 +157,7 @@ class SampleSeeds:
         """Returns the counts before this batch was drawn, as numbers and strings; None if nothing is counted."""
         if self._counts is None or self._known is not None:
             return None
-        return self._counts.packed(key for at, keys in self._log if at >= batch for key in keys)
+        return self._counts.pack_counts(key for at, keys in self._log if at >= batch for key in keys)
 
     def forget(self, batch: int) -> None:
         """Says that `packed` will not be asked for an earlier batch."""

@@ -12,8 +12,8 @@ from typing import Any, NoReturn, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.errors import SampleError, native_cause, sample_error, to_raise
-from headrace._base.exceptions import is_a, shown, traceback_of, with_causes
+from headrace._base.errors import SampleError, choose_error, native_cause, sample_error
+from headrace._base.exceptions import format_error, is_a, traceback_of, walk_causes
 from headrace._engine.engine import Failure
 from headrace._loading.native.loader_attributes import OnError
 
@@ -71,7 +71,7 @@ def raised(error: SampleError) -> BaseException:
     torch's DataLoader: a warning says why."""
     if is_a(error, StopIteration):
         warnings.warn(f"{error}; the loop ends here, since it raised StopIteration", UserWarning, stacklevel=7)
-    return to_raise(error)
+    return choose_error(error)
 
 
 def call_labels(source: Source, indices: npt.NDArray[np.int64]) -> None:
@@ -88,7 +88,7 @@ def of_collate_fn(error: BaseException, workers: int) -> Exception:
         return error
     if workers == 0 or is_a(error, KeyboardInterrupt):
         raise error
-    return RuntimeError(f"collate_fn raised {shown(error)}")
+    return RuntimeError(f"collate_fn raised {format_error(error)}")
 
 
 class FaultLog:
@@ -158,7 +158,7 @@ class FaultLog:
 
 def _forget_locals(error: BaseException) -> None:
     """Clears the locals in the tracebacks: errors are kept for the whole epoch and must not keep images alive."""
-    for one in with_causes(error):
+    for one in walk_causes(error):
         traceback.clear_frames(traceback_of(one))
 
 

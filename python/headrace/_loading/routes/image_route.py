@@ -167,7 +167,7 @@ def _recipe(variant: Variant, dtype: torch.dtype | None, *, may_vary: bool) -> R
         mode=variant.mode,
         may_vary=may_vary,
     )
-    return recipe.of_upright_images() if variant.upright else recipe
+    return recipe.with_upright_images() if variant.upright else recipe
 
 
 def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ...]:

@@ -74,7 +74,7 @@ def _common_channels(builder: Builder, channels: Sequence[int]) -> int:
     return channels[0]
 
 
-def _refuse_tensors(lower: Lower) -> Lower:
+def _refuse_any_tensor(lower: Lower) -> Lower:
     def lower_image(builder: Builder, transform: object, library: str) -> str:
         if builder.values is not None:
             builder.refuse(f"has a native twin on PIL images only; put it before {builder.converter}")
@@ -84,7 +84,7 @@ def _refuse_tensors(lower: Lower) -> Lower:
 
 
 LOWERS: dict[str, Lower] = {
-    "RandomApply": _refuse_tensors(random_apply),
-    "RandomChoice": _refuse_tensors(random_choice),
-    "RandomOrder": _refuse_tensors(random_order),
+    "RandomApply": _refuse_any_tensor(random_apply),
+    "RandomChoice": _refuse_any_tensor(random_choice),
+    "RandomOrder": _refuse_any_tensor(random_order),
 }

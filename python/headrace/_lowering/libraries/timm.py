@@ -10,7 +10,7 @@ from headrace._lowering.builder import Builder
 from headrace._lowering.families.erasing import add_erasing, add_noise
 from headrace._lowering.families.geometry import add_one_of, area_and_ratio, pair, resized_crops
 from headrace._lowering.families.pointwise import tensor_step
-from headrace._lowering.pil_only import Lower, on_images
+from headrace._lowering.pil_only import Lower, refuse_tensors
 from headrace._lowering.policies import timm_policies
 from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.draw_columns import Column
@@ -101,12 +101,12 @@ def _make_refusal(reason: str) -> Lower:
 
 LOWERS: dict[str, Lower] = {
     **timm_policies.LOWERS,
-    "RandomResizedCropAndInterpolation": on_images(random_resized_crop),
-    "CenterCropOrPad": on_images(center_crop_or_pad),
-    "ResizeKeepRatio": on_images(resize_keep_ratio),
-    "RandomCropOrPad": on_images(random_crop_or_pad),
-    "RandomPad": on_images(random_pad),
-    "TrimBorder": on_images(trim_border),
+    "RandomResizedCropAndInterpolation": refuse_tensors(random_resized_crop),
+    "CenterCropOrPad": refuse_tensors(center_crop_or_pad),
+    "ResizeKeepRatio": refuse_tensors(resize_keep_ratio),
+    "RandomCropOrPad": refuse_tensors(random_crop_or_pad),
+    "RandomPad": refuse_tensors(random_pad),
+    "TrimBorder": refuse_tensors(trim_border),
     "RandomErasing": random_erasing,
     "MaybeToTensor": tensor_step,
     "MaybePILToTensor": tensor_step,

@@ -13,7 +13,7 @@ import torch
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.byte_tensors.tensor_colour import contrast, posterized
+from headrace._lowering.byte_tensors.tensor_colour import contrast, make_posterize
 from headrace._lowering.policies.operations import Steps, space_of, ways_of
 from headrace._recipe.arithmetic import tensor_rule, warps
 from headrace.transforms import filter_name
@@ -85,7 +85,7 @@ class TensorOperations:
         if name == "AutoContrast":
             return (S.TensorAutocontrast(version, rounding),)
         if name == "Posterize":
-            return (posterized(int(magnitude)),)
+            return (make_posterize(int(magnitude)),)
         if name == "Solarize":  # v2's magnitudes are shares of the largest value; torch compares in float32
             threshold = magnitude if version == 1 else 255.0 * magnitude
             return (S.Solarize(torch.tensor(threshold, dtype=torch.float32, device="cpu").item()),)

@@ -32,7 +32,7 @@ from headrace._lowering.python_steps.value_origins import (
     New,
     Seen,
     Super,
-    defined,
+    find_member,
     is_code,
     is_free,
     is_own_class,
@@ -55,7 +55,7 @@ class Changes(Reached):
         self._running: set[object] = set()
         self._templates: set[int] = set()
 
-    def of_call(self, step: object) -> None:
+    def record_call(self, step: object) -> None:
         """Records what a call of the step with a sample may change.
 
         Raises:
@@ -91,7 +91,7 @@ class Changes(Reached):
         if isinstance(one, Member):
             return self._call_member(one, arguments, names)
         if isinstance(one, New):
-            function = defined(one.cls, "__call__")
+            function = find_member(one.cls, "__call__")
             return self.call_one(Bound(function, one), arguments, names, None) if function else one.holds
         if not isinstance(one, Seen):
             if one is HELD:
@@ -121,7 +121,7 @@ class Changes(Reached):
         self.touched[id(called)] = called
         if inspectable(called) and callable(getattr(called, "set_random_seed", None)):
             return FREE  # it is seeded for each sample
-        function = defined(type(called), "__call__")
+        function = find_member(type(called), "__call__")
         if isinstance(function, FunctionType) and not is_known(function.__module__):
             return self.call_one(Bound(function, Seen(called)), arguments, names, None)
         self._template(called)
@@ -202,7 +202,7 @@ class Changes(Reached):
             return self._call_unknown([*arguments], cls.__name__)
         made = New(cls, self._call_unknown(arguments, ""))
         for name in ("__init__", "__post_init__"):
-            function = defined(cls, name)
+            function = find_member(cls, name)
             if isinstance(function, FunctionType) and not is_known(function.__module__):
                 self._invoke(function, [frozenset([made]), *(arguments if name == "__init__" else [])], names)
         return frozenset([made])

@@ -68,16 +68,16 @@ class Stepping:
         number = {id(one): place for place, one in enumerate(functions)}
         of_steps, of_labels = [number[id(one)] for one in steps], [number[id(one)] for one in labels]
         of_collate = [] if collate_fn is None else [len(functions) - 1]
-        coupled = kept.shared(of_steps, of_labels)
+        coupled = kept.describe_sharing(of_steps, of_labels)
         for place, field in enumerate(fields):
             others = [number[id(one)] for other in fields[place + 1 :] for one in other]
-            coupled = coupled or kept.shared([number[id(one)] for one in field], others)
+            coupled = coupled or kept.describe_sharing([number[id(one)] for one in field], others)
         drawn = next((why for one in labels if (why := _explain_draws(one, kept.draws(number[id(one)])))), "")
         return cls(
             tuple(steps),
             tuple(labels),
             coupled,
-            kept.state([*of_steps, *of_labels]) or kept.shared([*of_steps, *of_labels], of_collate),
+            kept.state([*of_steps, *of_labels]) or kept.describe_sharing([*of_steps, *of_labels], of_collate),
             kept.state(of_collate) or kept.generators(of_collate),
             kept.generators([*of_steps, *of_labels]),
             drawn,

@@ -30,7 +30,7 @@ class Kept:
         for one in functions:
             changes, unclear = Changes(), ""
             try:
-                changes.of_call(one)
+                changes.record_call(one)
             except Unclear as error:
                 unclear = str(error)
             self._changes.append(changes)
@@ -93,7 +93,7 @@ class Kept:
         """Whether a function may draw from torch's default generator."""
         return self._changes[number].draws
 
-    def shared(self, some: Sequence[int], others: Sequence[int]) -> str:
+    def describe_sharing(self, some: Sequence[int], others: Sequence[int]) -> str:
         """Returns how calls of `some` and of `others` may see each other's changes, as a clause; "" if they do not."""
         for first in some:
             for second in others:

@@ -10,7 +10,7 @@ from torch.utils.data import IterableDataset
 
 from headrace._base.native import core
 from headrace._base.ranks import World
-from headrace._base.text import shortened
+from headrace._base.text import shorten_text
 from headrace._engine.device_engine import decoding_threads, destination_for
 from headrace._loading.autotune.affinity import in_words
 from headrace._loading.autotune.tuner_summary import Tuned
@@ -93,7 +93,7 @@ def steps(recipe: Recipe) -> list[Part]:
     where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
     lines = []
     for number, (name, how) in enumerate(recipe.names):
-        part, how = shortened(name, 60), how.removeprefix("native ")
+        part, how = shorten_text(name, 60), how.removeprefix("native ")
         python = number in recipe.in_python
         lines.append(Part(part, "Python", how + where) if python else Part(part, "native", how))
     if recipe.in_python:

@@ -299,7 +299,7 @@ def _compare(
     if not recipe.views:
         return [_compare_images(ours, theirs, where, recipe, order, settings, route)]
     names = recipe.view_names or tuple(range(1, len(recipe.views) + 1))
-    pairs = zip(names, recipe.unpacked(ours), recipe.unpacked(theirs), recipe.views, strict=True)
+    pairs = zip(names, recipe.unpack_views(ours), recipe.unpack_views(theirs), recipe.views, strict=True)
     return [
         _compare_images(images, expected, f"{where}, view {name!r}", view, order, settings, route)
         for name, images, expected, view in pairs

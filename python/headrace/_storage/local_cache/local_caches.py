@@ -125,7 +125,7 @@ def checked_local(cache: Cache | str | os.PathLike[str] | None) -> LocalBytes | 
     return None if checked is None else local_bytes(checked)
 
 
-def of_samples(cache: Cache | str | os.PathLike[str] | None) -> tuple[LocalBytes | None, str | os.PathLike[str] | None]:
+def open_cache(cache: Cache | str | os.PathLike[str] | None) -> tuple[LocalBytes | None, str | os.PathLike[str] | None]:
     """Returns the cache of samples, and the folder for copies of files, of a dataset of local files that makes such
     copies: a folder alone is for these. Raises TypeError, ValueError."""
     checked = checked_cache(cache)
@@ -141,7 +141,7 @@ def tended_bytes(local: LocalBytes | None) -> int:
     return 0 if local is None or local.cache.path is None else 1
 
 
-def kept() -> Kept | None:
+def sum_caches() -> Kept | None:
     """Returns what the caches of this process did; None if there is none."""
     with _lock:
         caches = [one for reference in _caches.values() if (one := reference()) is not None]

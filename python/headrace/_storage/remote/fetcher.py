@@ -130,7 +130,9 @@ class Fetcher:
             self._reserved.append((first, make))
         return first
 
-    def known(self, url: str, options: Mapping[str, object], stamp: Stamp, owner: object, **more: Any) -> RemoteObject:
+    def find_object(
+        self, url: str, options: Mapping[str, object], stamp: Stamp, owner: object, **more: Any
+    ) -> RemoteObject:
         """Returns the object of a stamp.
 
         Args:

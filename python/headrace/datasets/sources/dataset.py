@@ -16,7 +16,7 @@ from PIL import ExifTags, Image
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace._recipe.arithmetic.functional_pil import MODES, opened
+from headrace._recipe.arithmetic.functional_pil import MODES, open_image
 from headrace.datasets.sources.held_values import Held
 from headrace.datasets.sources.labels import collate, on_the_default_device, whole_numbers
 from headrace.datasets.sources.override_checks import makes_samples_as
@@ -88,7 +88,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
     def image(self, index: int) -> Image.Image:
         """Returns the image that `transform` is called on: mode RGB, or mode L if `channels` is 1."""
-        return opened(BytesIO(self.read(index)), self.mode, upright=self.upright)
+        return open_image(BytesIO(self.read(index)), self.mode, upright=self.upright)
 
     def metadata(self, index: int) -> dict[object, object]:
         """Returns Pillow's ``info`` dict of the image that `image` returns."""

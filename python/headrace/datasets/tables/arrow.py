@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from headrace._base.native import core
 from headrace._base.types import State
-from headrace._storage.local_cache.local_caches import of_samples, tended_bytes
+from headrace._storage.local_cache.local_caches import open_cache, tended_bytes
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access
@@ -71,7 +71,7 @@ class Arrow(TableSource):
     ) -> None:
         self._urls, self.files = listed(files)
         self._access = Access(None, storage_options, network)
-        self._cache, copies = of_samples(cache)
+        self._cache, copies = open_cache(cache)
         self._kept = cache_folder(copies)
         if not self._urls:
             self._access.check_local("these are files")

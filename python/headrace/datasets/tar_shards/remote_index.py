@@ -24,7 +24,7 @@ from headrace._base.system import path_of
 from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.remote_files import Access, RemoteFiles
-from headrace._storage.remote.urls import is_url, named, shown
+from headrace._storage.remote.urls import is_url, name_object, shown
 from headrace.datasets.tar_shards.all_samples import Joined
 from headrace.datasets.tar_shards.external_remote import ForeignIndexes, copy_object
 from headrace.datasets.tar_shards.joined_index import NAME, Known, unpacked
@@ -298,7 +298,7 @@ def _kept_in(path: Path) -> TarIndex | None:
 
 
 def _name(url: str, options: Mapping[str, object], stamp: Stamp) -> str:
-    return hashlib.sha256(repr((named(url, options), *stamp)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((name_object(url, options), *stamp)).encode()).hexdigest()[:32]
 
 
 def check_far_numbers(files: RemoteFiles, samples: Joined, names: Sequence[str], shards: Sequence[int]) -> None:

@@ -228,7 +228,7 @@ class _Feed:
             self._stamps[shard] = await self._fetcher.stamp(url, self._files.options)
         stamp = self._stamps[shard]
         self._usual = stamp.size
-        number = self._fetcher.known(url, self._files.options, stamp, self._files.owner).number
+        number = self._fetcher.find_object(url, self._files.options, stamp, self._files.owner).number
         if head is None and begin >= stamp.size:
             self._put(segment, stamp.size, begin, 0, self._spawned(_nothing()))
         while begin < stamp.size and segment > self._left:

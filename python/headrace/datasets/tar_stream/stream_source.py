@@ -153,7 +153,7 @@ class StreamSource(BlobDataset):
         known = self._objects[1]
         if shard not in known:
             more = {"lead": files.lead, "check": files.check, "tar": files.tar}
-            known[shard] = fetcher.known(files.urls[shard], files.options, self.stamp(shard), files.owner, **more)
+            known[shard] = fetcher.find_object(files.urls[shard], files.options, self.stamp(shard), files.owner, **more)
         return known[shard]
 
     def read(self, index: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
-from headrace._storage.local_cache.local_caches import LocalBytes, of_samples
+from headrace._storage.local_cache.local_caches import LocalBytes, open_cache
 from headrace._storage.remote.cache import checked_cache
 from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import shown
@@ -28,10 +28,10 @@ class Folder:
     """
 
     def __init__(self, path: str | os.PathLike[str], access: Access) -> None:
-        self.access = access.of(path)
+        self.access = access.choose_access(path)
         self.local: LocalBytes | None = None
         if self.access is None:
-            self.local, copies = of_samples(access.cache)
+            self.local, copies = open_cache(access.cache)
             self.kept = cache_folder(copies)
             self._root = str(Path(path).absolute())
             self.shown = self._root
