@@ -19,7 +19,7 @@ from headrace._base.exceptions import is_a, name_of, words_of
 from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError, repr_of
 from headrace._lowering.python_steps.bytecode_analysis import Reach
-from headrace._lowering.python_steps.file_metadata import has_metadata
+from headrace._lowering.python_steps.file_metadata import has_metadata_after
 from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._lowering.python_steps.step_state import Kept
 from headrace._recipe.draws.python_randomness import FixedRand, draws_process_wide, sample_randomness
@@ -141,7 +141,7 @@ def _metadata(builder: Builder, transforms: list[Function], reaches: list[Reach]
     """
     if builder.values is not None:
         return False
-    known = has_metadata(builder.steps)
+    known = has_metadata_after(builder.steps)
     looking = next((one for one, reach in zip(transforms, reaches, strict=True) if reach.reads_metadata), None)
     if known is None and looking is not None:
         raise LoweringError(

@@ -34,7 +34,7 @@ def copy_function(function: T, called: tuple[object, ...]) -> T:
     return copy.deepcopy(function, _find_shared(function, called))
 
 
-def copied_objects(function: object) -> dict[int, object]:
+def find_copied(function: object) -> dict[int, object]:
     """Returns the objects that `copy_function` copies of one of the user's objects, by the ids of the originals; those
     that the copy shares are left out. Raises what copying raises."""
     shared = _find_shared(function, (function,))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import FunctionType, ModuleType
 
 from headrace._lowering.python_steps.side_effects import Changes
-from headrace._lowering.python_steps.step_copies import copied_objects
+from headrace._lowering.python_steps.step_copies import find_copied
 from headrace._lowering.python_steps.value_sets import Unclear
 from headrace._recipe.draws.held_generators import GENERATORS, held_generators
 
@@ -73,7 +73,7 @@ class Kept:
                 return True
             copied: dict[int, object] | None = None
             with suppress(Exception):  # it cannot be copied, which is another refusal
-                copied = copied_objects(function) if changed else None
+                copied = find_copied(function) if changed else None
             if copied is not None and any(id(held) not in copied for held in changed):
                 return True
         return False

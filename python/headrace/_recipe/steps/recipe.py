@@ -80,7 +80,7 @@ class Recipe:
             return torch.stack(list(made), dim=1)
         return dict(zip(self.view_names, made, strict=True)) if self.view_names else list(made)
 
-    def packed_sample(self, made: Sequence[torch.Tensor]) -> Any:
+    def pack_sample(self, made: Sequence[torch.Tensor]) -> Any:
         """Returns the views of one sample, (C, H, W) each, as the transforms return them."""
         if self.packing == "stack":
             return torch.stack(list(made))
