@@ -13,7 +13,7 @@ from torch.utils.data import IterableDataset
 
 from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import Pace, Seen
-from headrace._engine.counters.thread_times import of_processes
+from headrace._engine.counters.thread_times import times_of_processes
 from headrace._loading.epoch.sampler_state import is_stateful, state_of
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Fits, Saved, TorchStart
@@ -37,7 +37,7 @@ class _Looking:
         self._pids = pids
 
     def __call__(self) -> Seen:
-        return Seen(workers=of_processes(self._pids), count=len(self._pids))
+        return Seen(workers=times_of_processes(self._pids), count=len(self._pids))
 
 
 class TorchProgress:

@@ -204,7 +204,7 @@ def _images(deferred: ImageCounts | None) -> Part:
     return Part("images", "native", f"{how}; so far {deferred}")
 
 
-def chosen(settings: Settings, tuned: Tuned | None) -> list[Part]:
+def explain_choices(settings: Settings, tuned: Tuned | None) -> list[Part]:
     """Returns the numbers that the loader chose itself, and the cores of its threads; nothing without either."""
     lines = [] if tuned is None else [Part("num_workers", "auto", str(tuned).partition(": ")[2])]
     if settings.cores:

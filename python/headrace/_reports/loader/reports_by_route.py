@@ -86,10 +86,12 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None) -> e
         table = _REPORTS[type(route)].explain(settings, route)
     else:
         table = explanation.explain_torch(settings, reasons(settings), deferred)
-    return explanation.Explanation((*table.lines, *explanation.chosen(settings, tuned(settings, route))))
+    return explanation.Explanation(
+        (*table.lines, *explanation.explain_choices(settings, summarise_tuning(settings, route)))
+    )
 
 
-def tuned(settings: Settings, route: Route) -> Tuned | None:
+def summarise_tuning(settings: Settings, route: Route) -> Tuned | None:
     """Returns what the loader chose itself; None if its numbers are given."""
     return summarise(settings.tuner, "" if route.native else why_fixed(settings))
 
@@ -97,10 +99,10 @@ def tuned(settings: Settings, route: Route) -> Tuned | None:
 def collect(loader: Loader, judged: bool = True) -> stats.Stats:
     """Returns the statistics of the newest epoch; see `stats.collect`."""
     settings, route, runner = loader._settings(), loader._route, loader._runner
-    chosen = tuned(settings, route)
+    chosen = summarise_tuning(settings, route)
     if not isinstance(route, NativeRoute):
         epochs = loader._torch_epochs
-        return replace(stats.of_torch(settings.num_workers, epochs.images, epochs.pace, judged), tuned=chosen)
+        return replace(stats.stats_of_torch(settings.num_workers, epochs.images, epochs.pace, judged), tuned=chosen)
     far = route.source.ahead_bytes > 0
     found = stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route), far, judged)
     return replace(found, tuned=chosen, entry_points=runner.entries)
