@@ -158,7 +158,7 @@ class NativeRoute(Route):
         """The recipes of the images of a sample, with their sources."""
 
     @abstractmethod
-    def renewed(self, settings: Settings) -> NativeRoute:
+    def renew(self, settings: Settings) -> NativeRoute:
         """Returns the route of the next epoch: this one, unless the dataset's content or its transforms have changed.
 
         Raises:
@@ -187,7 +187,7 @@ class NativeRoute(Route):
     def stepping(self, collate_fn: Function | None, *, batched: bool) -> Stepping:
         """Returns what the Python code of the route does beyond its samples; found out once for a `collate_fn`."""
         if collate_call.is_default(collate_fn, batched) or (
-            collate_fn and recognition.of_samples(collate_fn) is not None
+            collate_fn and recognition.mixing_of_samples(collate_fn) is not None
         ):
             collate_fn = None
         known: dict[int, Stepping] = vars(self).setdefault("_stepping", {})

@@ -12,7 +12,7 @@ from headrace._loading.autotune.tuner_summary import Tuned, summarise
 from headrace._loading.autotune.worker_tuner import why_fixed
 from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.epoch.order import OrderedBatch
-from headrace._loading.native.out_transform import seeded
+from headrace._loading.native.out_transform import seed_batches
 from headrace._loading.native.settings import Settings
 from headrace._loading.routes.choice import reasons
 from headrace._loading.routes.columns_route import ColumnsRoute
@@ -58,7 +58,7 @@ def reference_loader(settings: Settings, route: NativeRoute, epoch: Epoch) -> Re
     """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
     found = _REPORTS[type(route)].oracle(settings, route, epoch, settings.collate_fn)
     found.progress = epoch[0]
-    found.out_transform = seeded(settings.out_transform, settings.destination.device, epoch[0])
+    found.out_transform = seed_batches(settings.out_transform, settings.destination.device, epoch[0])
     return found
 
 
