@@ -36,7 +36,7 @@ def mix_directly(mix: object, batch: Any, seed: int) -> tuple[torch.Tensor, torc
         batch is not a mixable one with int64 labels, or the installed torchvision draws otherwise.
     """
     mixes = choices(mix)
-    if not mixes or not all(map(_is_plain, mixes)) or torch._C._len_torch_function_stack() or not _as_installed():
+    if not mixes or not all(map(_is_plain, mixes)) or torch._C._len_torch_function_stack() or not _matches_installed():
         return None
     if len(batch) != 2 or not in_place_mixes.is_mixable(batch[0]) or not _are_plain(batch[1], len(batch[0])):
         return None
@@ -102,7 +102,7 @@ def _box(share: float, height: int, width: int, generator: torch.Generator) -> B
 
 
 @functools.cache
-def _as_installed() -> bool:
+def _matches_installed() -> bool:
     """Whether the installed torchvision draws and computes as `_mix_images` does, on small batches."""
     v2 = sys.modules[_TRANSFORMS]
     both = v2.RandomChoice([v2.MixUp(alpha=0.4, num_classes=5), v2.CutMix(num_classes=5)], p=[0.6, 0.4])

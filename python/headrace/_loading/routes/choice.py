@@ -98,7 +98,7 @@ def renew(loader: Loader) -> Route:
             )
         loader._torch_epochs.go_on(loader._epochs.upcoming)
     else:
-        loader._epochs.follow(loader._ordered(), None if kept else now.samples)
+        loader._epochs.follow(loader._find_ordering(), None if kept else now.samples)
     return now
 
 
@@ -129,7 +129,7 @@ def _native_again(loader: Loader, route: TorchRoute) -> Route:
         return now
     now.check(settings)
     if "_epochs" in vars(loader):
-        loader._epochs.follow(loader._ordered(), now.samples)
+        loader._epochs.follow(loader._find_ordering(), now.samples)
     else:
         loader._epochs = now.new_epochs(loader, keeps_base_seed=settings.persistent_workers)
     loader._epochs.go_on(loader._torch_epochs.upcoming(loader))

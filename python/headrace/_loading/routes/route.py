@@ -58,7 +58,7 @@ class Loader(TorchLoader, Protocol):
 
     def _native_route(self, what: str) -> NativeRoute: ...
 
-    def _ordered(self) -> Ordering: ...
+    def _find_ordering(self) -> Ordering: ...
 
     def _stats(self, judged: bool, /) -> Any: ...
 
@@ -201,7 +201,7 @@ class NativeRoute(Route):
 
     def new_epochs(self, loader: Loader, *, keeps_base_seed: bool) -> Epochs:
         """Returns the epochs of a loader that has none yet; `keeps_base_seed`: see Epochs."""
-        return Epochs(loader._ordered(), self.samples, loader._own.seed, keeps_base_seed=keeps_base_seed)
+        return Epochs(loader._find_ordering(), self.samples, loader._own.seed, keeps_base_seed=keeps_base_seed)
 
     def needed_for(self, what: str) -> NativeRoute:
         return self

@@ -82,9 +82,9 @@ class Shaped(Joined):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        return tuple(one._replace(transform=self._before(one.transform)) for one in super().variants)
+        return tuple(one._replace(transform=self._prepend_geometry(one.transform)) for one in super().variants)
 
-    def _before(self, transform: Callable[..., object] | None) -> Compose:
+    def _prepend_geometry(self, transform: Callable[..., object] | None) -> Compose:
         return Compose([self._geometry] if transform is None else [self._geometry, transform])
 
 

@@ -199,10 +199,10 @@ def test_what_is_left_to_torchvisions_own_code(monkeypatch: pytest.MonkeyPatch) 
         assert torchvision_fast_mixes.mix_directly(up, [images, labels], 0) is None
     for wrong in (labels + CLASSES, labels - 2):  # torchvision raises torch's error
         assert torchvision_fast_mixes.mix_directly(up, [images, wrong], 0) is None
-    torchvision_fast_mixes._as_installed.cache_clear()
+    torchvision_fast_mixes._matches_installed.cache_clear()
     monkeypatch.setattr(v2.MixUp, "make_params", lambda self, flat: {"lam": 0.25})  # another version draws nothing
     assert torchvision_fast_mixes.mix_directly(up, [images, labels], 0) is None
-    torchvision_fast_mixes._as_installed.cache_clear()
+    torchvision_fast_mixes._matches_installed.cache_clear()
 
 
 def test_a_loader_mixes_directly(monkeypatch: pytest.MonkeyPatch) -> None:
