@@ -145,7 +145,7 @@ def _count_shared(source: StackedSource, images: Mapping[str, ImageRoute]) -> in
     found = set()
     for name, route in images.items():
         image = route.source.variants[0]
-        transform = source.geometry.of(name)
+        transform = source.geometry.transform_of(name)
         columns = drawn_by(transform, channels=image.channels, size=image.size, mode=image.mode)
         found.add(columns)
         if len(found) > 1 or route.recipe.columns[: len(columns)] != columns:

@@ -77,7 +77,9 @@ class StackedSource:
         self.columns: dict[str, ColumnSource] = {}
         for one in fields:
             if one.image is not None:
-                self.images[one.name] = one.image if geometry is None else Shaped(one.image, geometry.of(one.name))
+                self.images[one.name] = (
+                    one.image if geometry is None else Shaped(one.image, geometry.transform_of(one.name))
+                )
             elif one.rows is not None:
                 self.columns[one.name] = one.rows
         if arrays := {one.name: one.values for one in fields if one.gathered}:
