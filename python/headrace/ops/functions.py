@@ -61,7 +61,7 @@ def decode_jpeg(
         made = on_device.decode(blob, stream)
         return _decode_one(blob).to(where.device) if made is None else made
 
-    return _map(destination.with_stream_of_caller(where.device, one), [(one,) for one in data], num_threads)
+    return _map(destination.bind_stream(where.device, one), [(one,) for one in data], num_threads)
 
 
 def _decode_one(data: bytes) -> torch.Tensor:

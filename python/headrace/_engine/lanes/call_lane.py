@@ -113,7 +113,7 @@ class CallLane(PythonLane):
                 self._pipeline.finish(job, elements, made.shape[1], made.shape[0], took)
 
     def _fail_call(self, job: core.PythonJob, error: BaseException, reason: str) -> None:
-        set_traceback(error, _of_the_call(traceback_of(error)))
+        set_traceback(error, _cut_traceback(traceback_of(error)))
         self._fail(job, error, f"{self._calls[job.call].name}: {reason}")
 
     def _elements(self, made: torch.Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -124,7 +124,7 @@ class CallLane(PythonLane):
         return elements
 
 
-def _of_the_call(trace: TracebackType | None) -> TracebackType | None:
+def _cut_traceback(trace: TracebackType | None) -> TracebackType | None:
     """Returns the traceback from the first frame outside headrace on; all of it if there is no such frame."""
     inner = trace
     while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_PACKAGE):

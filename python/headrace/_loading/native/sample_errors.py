@@ -41,10 +41,10 @@ class EpochErrors(Protocol):
 
 def describe(failures: Sequence[Failure], indices: np.ndarray, source: Located) -> list[SampleError]:
     """Returns the exceptions for failed samples; `indices`: int64, dataset index by the sample's number."""
-    return [_described(failure, int(indices[failure.sample]), source) for failure in failures]
+    return [_describe_failure(failure, int(indices[failure.sample]), source) for failure in failures]
 
 
-def _described(failure: Failure, index: int, source: Located) -> SampleError:
+def _describe_failure(failure: Failure, index: int, source: Located) -> SampleError:
     part = failure.part
     location = source.part_location(part, index) if part else source.location(index)
     original = failure.original
@@ -66,7 +66,7 @@ def warn_of_dropped() -> None:
 atexit.register(warn_of_dropped)
 
 
-def raised(error: SampleError) -> BaseException:
+def choose_exception(error: SampleError) -> BaseException:
     """Returns what ``next()`` raises for a sample's error. With StopIteration a loop would end without a word, as with
     torch's DataLoader: a warning says why."""
     if is_a(error, StopIteration):
@@ -81,7 +81,7 @@ def call_labels(source: Source, indices: npt.NDArray[np.int64]) -> None:
             source.target(index)
 
 
-def of_collate_fn(error: BaseException, workers: int) -> Exception:
+def error_of_collate_fn(error: BaseException, workers: int) -> Exception:
     """Returns what ``next()`` raises for an exception of a collate_fn. That of ``sys.exit`` ends the program, and is
     raised here, only in a loader without threads, as with torch's workers."""
     if isinstance(error, Exception):

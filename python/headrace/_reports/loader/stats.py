@@ -229,7 +229,7 @@ def _stages(counted: Counters) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def of_torch(workers: int, images: ImageCounts, pace: Pace | None, judged: bool = True) -> Stats:
+def stats_of_torch(workers: int, images: ImageCounts, pace: Pace | None, judged: bool = True) -> Stats:
     """Returns the statistics of a loader whose batches torch delivers: counts of images, and the consumer's times."""
     setting = Setting(workers, _cores(), native=False)
     if pace is None:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.remote_files import Access, RemoteFiles
 from headrace._storage.remote.urls import name_object
-from headrace.datasets.tables.access.remote_reads import RangeFile, copied
+from headrace.datasets.tables.access.remote_reads import RangeFile, copy_file
 from headrace.datasets.tables.converted_files import made_once
 
 
@@ -50,7 +50,7 @@ class Place:
         OSError."""
         if self.files is None:
             return self.name
-        make = partial(copied, self.files, self.number)
+        make = partial(copy_file, self.files, self.number)
         suffix = PurePosixPath(self.shown).suffix
         return made_once(self.name, "copy", suffix, folder, make, self.stamp, self.shown)
 

@@ -10,7 +10,7 @@ from headrace._storage.remote.cache import checked_cache
 from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import shown
 from headrace.datasets.tables.access.location import far_places
-from headrace.datasets.tables.converted_files import cache_folder, decompressed
+from headrace.datasets.tables.converted_files import cache_folder, decompress_file
 
 
 class Folder:
@@ -70,6 +70,6 @@ class Folder:
             return self.path(name)
         return far_places([self.path(name)], self.access)[0].here(self.kept)
 
-    def decompressed(self, name: str, compression: str, size: int) -> str:
-        """Returns the path of a decompressed copy of a file; see `converted_files.decompressed`."""
-        return decompressed(self.here(name), compression, size, self.kept)
+    def decompress(self, name: str, compression: str, size: int) -> str:
+        """Returns the path of a decompressed copy of a file; see `converted_files.decompress_file`."""
+        return decompress_file(self.here(name), compression, size, self.kept)
