@@ -55,7 +55,7 @@ def ms(function: Callable[[Any], Any], batch: Any) -> float:
 
 
 def main() -> None:
-    from headrace._loading.mixup.recognition import of_batch
+    from headrace._loading.mixup.recognition import mixing_of_batch
 
     parser = argparse.ArgumentParser(prog="python -m bench.collate.mixing", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
@@ -70,7 +70,7 @@ def main() -> None:
     results: dict[str, Any] = {"machine": describe(), "samples": options.samples, "dtype": options.dtype, "ms": {}}
     print("| function | its own, ms | in place, ms | ratio |\n|---|---|---|---|")
     for name, function in programs().items():
-        mixing = of_batch(function)
+        mixing = mixing_of_batch(function)
         if mixing is None:
             raise SystemExit(f"{name} is not recognised")
         for seed in range(3):

@@ -70,7 +70,7 @@ def corpora(images: Path | None, hard: Path | None) -> dict[str, list[bytes]]:
 def taken(data: bytes) -> bool:
     """Whether headrace sends the file to nvJPEG."""
     try:
-        return destination.required().route(data) is None
+        return destination.require_gpu().route(data) is None
     except ValueError:  # not a JPEG
         return False
 
@@ -135,7 +135,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # about skipped samples, and Pillow's about damaged files
     Image.MAX_IMAGE_PIXELS = None
-    destination.required()
+    destination.require_gpu()
     rows = []
     for row in run(options):
         rows.append(row)

@@ -22,7 +22,7 @@ def engine_files(paths: Iterable[Path]) -> list[bytes]:
     """The bytes of the files that headrace routes to the GPU's decoders. Each file is read and routed once."""
     from headrace._engine import destination
 
-    route, paths = destination.required().route, list(paths)
+    route, paths = destination.require_gpu().route, list(paths)
     read = {path: path.read_bytes() for path in dict.fromkeys(paths)}
     taken = {path for path, data in read.items() if route(data) is None}
     return [read[path] for path in paths if path in taken]

@@ -49,7 +49,7 @@ def fuse(
     where: destination.Destination, files: list[bytes], size: int, repeats: int, copy_gb_s: float
 ) -> list[dict[str, Any]]:
     """The fused kernel over a batch, in each dtype and layout."""
-    module = destination.required()
+    module = destination.require_gpu()
     crops, rows = plans(files, size), []
     for name, dtype in DTYPES.items():
         steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(MEAN, STD))
@@ -81,7 +81,7 @@ EMULATED_WAYS = {"hardware": [(1, 8), (2, 8)], "cuda": [(2, 8)]}
 
 def decoders(where: destination.Destination, files: list[bytes], repeats: int) -> Iterator[dict[str, Any]]:
     """nvJPEG alone, from whole images to planes, with calls of several sizes on several threads."""
-    module = destination.required()
+    module = destination.require_gpu()
     ways = EMULATED_WAYS if where.kind == destination.EMULATED else WAYS
     for decoder in ways:
         for lanes, group in ways[decoder]:
@@ -111,7 +111,7 @@ def run(device: str, folder: Path | None, batch: int, repeats: int, parts: Seque
     where = destination.resolve(device, "cpu")
     if where.way != "fused":
         raise SystemExit(where.why)
-    module = destination.required()
+    module = destination.require_gpu()
     files = images.engine_files(images.files(folder, 4 * batch))
     small = 2**24 if where.kind == destination.EMULATED else 2**31
     copied = spread(module.time_copy(where.kind, where.device.index or 0, small, repeats))

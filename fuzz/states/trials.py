@@ -103,7 +103,7 @@ class Files:
         for path in sorted(archives.glob("*.tar")):
             kept = folder / f"{path.name}.npz"
             tar_index.store(kept, tar_index.read_index(str(path), path.name))
-            self._seeds.append((kept.read_bytes(), tar_index.parsed))
+            self._seeds.append((kept.read_bytes(), tar_index.parse_sidecar))
         entries = folder / "entries.npz"
         sidecar.load_or_make(str(entries), 1 << 20)
         self._seeds.append((entries.read_bytes(), _entries))
@@ -135,4 +135,4 @@ class Files:
 
 
 def _entries(data: bytes) -> Any:
-    return sidecar.parsed(data, "entries.npz")
+    return sidecar.parse_content(data, "entries.npz")

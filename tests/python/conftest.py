@@ -63,7 +63,7 @@ def _emulated_on_a_gpu() -> Iterator[None]:
         return destination.resolve("cuda", "cpu" if decoder == "auto" else decoder, deterministic)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(destination, "_emulated", on_a_gpu)
+        patch.setattr(destination, "_emulate", on_a_gpu)
         on_it = destination.resolve(destination.EMULATED, "cpu")
         assert (on_it.kind, on_it.way) == ("cuda", "fused"), on_it.why  # else the CPU would pass these tests
         yield

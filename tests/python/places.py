@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace._engine.device_engine import moved
+from headrace._engine.device_engine import move_tensors
 
 EMULATED_MOST = 200_000  # bytes of a file: the emulation takes seconds for images of many megapixels
 
@@ -34,7 +34,7 @@ class Place:
     @staticmethod
     def fetched(batches: Iterable[Any]) -> list[Any]:
         """The batches, moved to host memory."""
-        return [moved(batch, torch.device("cpu")) for batch in batches]
+        return [move_tensors(batch, torch.device("cpu")) for batch in batches]
 
 
 @pytest.fixture(scope="module", params=["cpu", "emulated", "cuda"])

@@ -169,7 +169,7 @@ class _Decoder:
 
 def corrupt(place: Place, candidates: Sequence[str], files: Sequence[tuple[bytes, JpegHeader]]) -> list[dict[str, Any]]:
     """Question 5: each damaged file in a call of three. `routed`: headrace would send the file to the decoder."""
-    route = destination.required().route
+    route = destination.require_gpu().route
     rows: list[dict[str, Any]] = []
     for backend in BACKENDS:
         try:
@@ -224,7 +224,7 @@ def kinds() -> dict[str, bytes]:
 
 def takes(candidates: Sequence[str]) -> list[dict[str, Any]]:
     """The files that nvJPEG reports to take in batches, and those that headrace's router sends to it."""
-    files = {what: (data, destination.required().route(data) is None) for what, data in kinds().items()}
+    files = {what: (data, destination.require_gpu().route(data) is None) for what, data in kinds().items()}
 
     def ask(library: Nvjpeg) -> Iterator[dict[str, Any]]:
         for what, (data, routed) in files.items():

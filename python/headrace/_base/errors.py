@@ -84,7 +84,7 @@ class SampleError(Exception):
             raise AttributeError(name) from None
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The class is created at run time (`_derived`), so unpickling in another process has to create it too.
+        # The class is created at run time (`_derive_type`), so unpickling in another process has to create it too.
         known = (one for one in bases_of(type(self))[1:] if one is not SampleError and _is_importable(one))
         where = self.stage, self.index, self.location, self.reason
         kept = {name: one for name, one in _attributes(self).items() if is_a(one, _PLAIN)}
@@ -125,14 +125,14 @@ class VerificationError(AssertionError):
 def sample_error(stage: str, index: int, location: str, reason: str, original: BaseException | None) -> SampleError:
     """Returns the error for one sample; `original` becomes its ``__cause__``; its type a base, if classes can be
     derived from it."""
-    error = None if original is None else _of_both(original)
+    error = None if original is None else _make_dual_error(original)
     error = SampleError() if error is None else error
     _fill(error, stage, index, location, reason)
     set_cause(error, original)
     return error
 
 
-def to_raise(error: SampleError) -> BaseException:
+def choose_error(error: SampleError) -> BaseException:
     """Returns what to raise for a sample's error: an instance of the original exception's type, whatever that is."""
     original = cause_of(error)
     if original is None or any(base is type(original) for base in bases_of(type(error))):
@@ -155,10 +155,10 @@ def native_cause(stage: str, reason: str, errno: int, location: str) -> BaseExce
 # ---- classes of both -------------------------------------------------------------------------------------------------
 
 
-def _of_both(original: BaseException) -> SampleError | None:
+def _make_dual_error(original: BaseException) -> SampleError | None:
     """Returns an empty SampleError that is an instance of the original's type, too; None if there can be none."""
     try:
-        kind = _derived(type(original))
+        kind = _derive_type(type(original))
         error = None if kind is None else _empty(kind, original)
         if error is not None:
             copy_attributes(original, error)
@@ -167,7 +167,7 @@ def _of_both(original: BaseException) -> SampleError | None:
         return None
 
 
-def _derived(original: type[BaseException]) -> type[SampleError] | None:
+def _derive_type(original: type[BaseException]) -> type[SampleError] | None:
     if any(base is original for base in bases_of(SampleError)):
         return SampleError
     content: dict[str, object] = {"__module__": __name__, "__doc__": SampleError.__doc__, "__class__": property(type)}
@@ -207,7 +207,7 @@ def _fill(error: SampleError, stage: str, index: int, location: str, reason: str
 
 def _rebuilt(kind: type[BaseException], stage: str, index: int, location: str, reason: str) -> SampleError:
     try:
-        derived = None if kind is Exception else _derived(kind)
+        derived = None if kind is Exception else _derive_type(kind)
         error = None if derived is None else _empty(derived, Exception())
     except Exception:
         error = None

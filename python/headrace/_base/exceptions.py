@@ -51,7 +51,7 @@ def words_of(error: BaseException) -> str:
     except KeyboardInterrupt:
         raise
     except BaseException as failure:
-        return f"{shown(error)}, whose str() raises {name_of(failure)}"
+        return f"{format_error(error)}, whose str() raises {name_of(failure)}"
     return said or name_of(error)
 
 
@@ -61,7 +61,7 @@ def named_words_of(error: BaseException) -> str:
     return said if said.startswith(name_of(error)) else f"{name_of(error)}: {said}"
 
 
-def shown(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Returns an exception as a call of its class with its arguments, as ``repr`` does."""
     try:
         arguments = ", ".join(map(repr, _ARGS.__get__(error)))
@@ -72,7 +72,7 @@ def shown(error: BaseException) -> str:
     return printable(f"{name_of(error)}({arguments})")
 
 
-def with_causes(error: BaseException) -> Iterator[BaseException]:
+def walk_causes(error: BaseException) -> Iterator[BaseException]:
     """Yields the error, its cause or context, and so on; each once, since a chain may return to itself."""
     one: BaseException | None = error
     seen: set[int] = set()
@@ -173,7 +173,7 @@ def contextmanager(function: Callable[P, Iterator[T]]) -> Callable[P, _Context[T
     cannot be set: Python's own raises another one then."""
 
     @functools.wraps(function)
-    def begun(*args: P.args, **options: P.kwargs) -> _Context[T]:
+    def make_context(*args: P.args, **options: P.kwargs) -> _Context[T]:
         return _Context(cast("Generator[T, None, None]", function(*args, **options)))
 
-    return begun
+    return make_context

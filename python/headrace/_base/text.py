@@ -5,7 +5,7 @@ import textwrap
 _PLACEHOLDER = " ..."
 
 
-def shortened(text: str, width: int) -> str:
+def shorten_text(text: str, width: int) -> str:
     """Returns `text` on one line of at most `width` characters, cut between words, or in the first if it is longer."""
     line = textwrap.shorten(text, width, placeholder=_PLACEHOLDER)
     if line == _PLACEHOLDER.strip() and len(text) > width:

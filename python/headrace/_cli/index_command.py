@@ -52,7 +52,7 @@ def _write(paths: list[str], shards: str, out: Path) -> int:
     from headrace._storage.remote.clients.responses import Stamp
     from headrace._storage.remote.remote_files import Access
     from headrace._storage.remote.urls import is_url
-    from headrace.datasets.tar_shards.joined_index import packed
+    from headrace.datasets.tar_shards.joined_index import pack_indexes
     from headrace.datasets.tar_shards.remote_index import remote_indexes, remote_shards
     from headrace.datasets.tar_shards.tar_index import index_of
 
@@ -70,7 +70,7 @@ def _write(paths: list[str], shards: str, out: Path) -> int:
         indexes = [index_of(path, None) for path in paths]
         stamps = [Stamp(int(one.stamp[0]), "") for one in indexes]
     unfinished = out.with_name(out.name + ".unfinished")
-    unfinished.write_bytes(packed(names, stamps, indexes))
+    unfinished.write_bytes(pack_indexes(names, stamps, indexes))
     unfinished.replace(out)
     samples = sum(len(one.key_offsets) for one in indexes)
     print(f"{samples:,} samples in {len(paths)} shards: {out}, {out.stat().st_size:,} bytes")

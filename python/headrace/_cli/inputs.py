@@ -91,10 +91,10 @@ class GivenError(ValueError):
 
 def dataset_of(text: str) -> Any:
     """Returns the dataset that a text names; see `datasets.opening`. Raises GivenError."""
-    from headrace.datasets.opening.dataset_opening import opened
+    from headrace.datasets.opening.dataset_opening import open_dataset
 
     try:
-        return opened(text)
+        return open_dataset(text)
     except OSError as error:
         raise GivenError(f"{error.filename or text}: {error.strerror or error}") from error
     except (ValueError, ImportError) as error:

@@ -106,24 +106,24 @@ class BucketedEngine(CompositeEngine):
         return self._engines[variant]
 
     @staticmethod
-    def _of(flight: Flight) -> Engine:
+    def _engine_of(flight: Flight) -> Engine:
         assert flight.engine is not None
         return flight.engine
 
     def repair(self, flight: Flight, *where: Any) -> Flight:
-        engine = self._of(flight)
+        engine = self._engine_of(flight)
         repaired = engine.repair(flight, *where)
         repaired.engine = engine
         return repaired
 
     def wait(self, flight: Flight, seconds: float) -> bool:
-        return self._of(flight).wait(flight, seconds)
+        return self._engine_of(flight).wait(flight, seconds)
 
     def failures(self, flight: Flight) -> list[Failure]:
-        return self._of(flight).failures(flight)
+        return self._engine_of(flight).failures(flight)
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> object:
-        return self._of(flight).tensor(flight, places)
+        return self._engine_of(flight).tensor(flight, places)
 
     def single(self, batch: torch.Tensor) -> torch.Tensor:
         return batch[0].as_subclass(self.recipe.kind)
@@ -132,7 +132,7 @@ class BucketedEngine(CompositeEngine):
         return next(iter(self._engines.values())).move_targets(targets)
 
     def cancel(self, flight: Flight) -> None:
-        self._of(flight).cancel(flight)
+        self._engine_of(flight).cancel(flight)
 
     def resize(self, threads: int) -> None:
         """Lets this many threads work in each engine, also in those that are made later."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._engine.counters.counters import Counters, summed
+from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.lanes.call_lane import RowMetadata
 from headrace._engine.lanes.worker_info import WorkerValues
@@ -43,7 +43,7 @@ class CompositeEngine(Engine):
             engine.check_stream()
 
     def counters(self) -> Counters:
-        return summed(engine.counters() for engine in self.members())
+        return sum_counters(engine.counters() for engine in self.members())
 
     def resize(self, threads: int) -> None:
         for engine in self.members():
@@ -107,13 +107,13 @@ class PartsEngine(CompositeEngine, Generic[Part]):
         return list(self._parts.values())
 
     @abstractmethod
-    def _of_part(
+    def _select_part(
         self, part: Part, table: object, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]
     ) -> tuple[object, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """Returns the table, rows and draws of a part."""
 
     def submit(self, table: object, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
-        return self._begun(lambda part, engine: engine.submit(*self._of_part(part, table, rows, draws)))
+        return self._begin_parts(lambda part, engine: engine.submit(*self._select_part(part, table, rows, draws)))
 
     def repair(
         self,
@@ -124,11 +124,11 @@ class PartsEngine(CompositeEngine, Generic[Part]):
         draws: npt.NDArray[np.float64],
     ) -> Flight:
         parts = self._flights(flight)
-        return self._begun(
-            lambda part, engine: engine.repair(parts[part], places, *self._of_part(part, table, rows, draws))
+        return self._begin_parts(
+            lambda part, engine: engine.repair(parts[part], places, *self._select_part(part, table, rows, draws))
         )
 
-    def _begun(self, begin: Callable[[Part, Engine], Flight]) -> Flight:
+    def _begin_parts(self, begin: Callable[[Part, Engine], Flight]) -> Flight:
         if self._closed:
             raise RuntimeError("the loader was closed")
         begun: PartsFlight[Part] = PartsFlight()
@@ -157,14 +157,14 @@ class PartsEngine(CompositeEngine, Generic[Part]):
         found: dict[int, Failure] = {}
         for part, one in self._flights(flight).items():
             for failure in self._parts[part].failures(one):
-                found.setdefault(failure.sample, self._named(failure, part))
+                found.setdefault(failure.sample, self._name_failure(failure, part))
         return [found[sample] for sample in sorted(found)]
 
-    def _named(self, failure: Failure, part: Part) -> Failure:
+    def _name_failure(self, failure: Failure, part: Part) -> Failure:
         """Returns a failure with the name of its part, where parts have names."""
         return failure
 
-    def made(self, flight: Flight, places: list[int] | None) -> dict[Part, object]:
+    def collect_parts(self, flight: Flight, places: list[int] | None) -> dict[Part, object]:
         """Returns what each engine made, by part."""
         assert isinstance(flight, PartsFlight)
         for part, one in flight.parts.items():

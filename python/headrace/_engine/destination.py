@@ -63,7 +63,7 @@ def resolve(device: object, decoder: str, deterministic: bool = False) -> Destin
     if device is not None and not isinstance(device, (str, torch.device)):
         raise TypeError(f"device must be a name, a torch.device or None, not {device!r}")
     if device == EMULATED:
-        return _emulated(decoder, deterministic)
+        return _emulate(decoder, deterministic)
     try:
         where = torch.device("cpu" if device is None else device)
     except RuntimeError as error:
@@ -85,7 +85,7 @@ def native() -> tuple[ModuleType | None, str]:
         return None, f"headrace's module _gpu does not load ({error})"
 
 
-def required() -> ModuleType:
+def require_gpu() -> ModuleType:
     """Returns the module `_gpu`. Raises RuntimeError if it cannot be imported."""
     module, why_not = native()
     if module is None:
@@ -108,17 +108,17 @@ def current_stream(device: torch.device) -> int:
     return int(torch.cuda.current_stream(device).cuda_stream)
 
 
-def with_stream_of_caller(device: torch.device, function: Callable[P, Made]) -> Callable[P, Made]:
+def bind_stream(device: torch.device, function: Callable[P, Made]) -> Callable[P, Made]:
     """Returns `function` wrapped to run on the caller's current stream in any thread: torch's is thread-local."""
     if device.type != "cuda":
         return function
     stream = torch.cuda.current_stream(device)
 
-    def called(*arguments: P.args, **options: P.kwargs) -> Made:
+    def call_on_stream(*arguments: P.args, **options: P.kwargs) -> Made:
         with torch.cuda.stream(stream):
             return function(*arguments, **options)
 
-    return called
+    return call_on_stream
 
 
 def nvjpeg_candidates() -> list[str]:
@@ -132,7 +132,7 @@ def nvjpeg_candidates() -> list[str]:
     return [*map(str, newest_first), "libnvjpeg.so.13"]
 
 
-def _emulated(decoder: str, deterministic: bool) -> Destination:
+def _emulate(decoder: str, deterministic: bool) -> Destination:
     module, why_not = native()
     if module is None:
         raise RuntimeError(f"device='emulated' is not available: {why_not}")
@@ -174,7 +174,7 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Destination
 def _nvjpeg(index: int, decoder: str) -> str:
     """Returns a description of the nvJPEG that decodes; cached, because asking starts it. Raises RuntimeError if none
     does."""
-    return str(required().nvjpeg(index, decoder, nvjpeg_candidates()))
+    return str(require_gpu().nvjpeg(index, decoder, nvjpeg_candidates()))
 
 
 def _existing(where: torch.device) -> torch.device:

@@ -60,17 +60,17 @@ def moved_tensor(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
-def moved(value: object, device: torch.device) -> object:
+def move_tensors(value: object, device: torch.device) -> object:
     """Returns `value` with every tensor in it moved to `device`, as by `moved_tensor`."""
     if isinstance(value, torch.Tensor):
         return moved_tensor(value, device)
     if isinstance(value, dict):
-        return type(value)({key: moved(one, device) for key, one in value.items()})
+        return type(value)({key: move_tensors(one, device) for key, one in value.items()})
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         kind: Any = type(value)
-        return kind(*(moved(one, device) for one in value))
+        return kind(*(move_tensors(one, device) for one in value))
     if isinstance(value, (list, tuple)):
-        return type(value)(moved(one, device) for one in value)
+        return type(value)(move_tensors(one, device) for one in value)
     return value
 
 
@@ -83,7 +83,7 @@ class _DeviceEngine(ImageEngine):
         current_stream(self._destination.device)
 
     def move_targets(self, targets: object) -> object:
-        return moved(targets, self._destination.device)
+        return move_tensors(targets, self._destination.device)
 
 
 class FusedEngine(_DeviceEngine):
@@ -107,7 +107,7 @@ class FusedEngine(_DeviceEngine):
         index = self._destination.device.index or 0
         calls = CALLS.get(self._destination.decoder)
         # The batches in flight, and one more that the device may still read.
-        backend: CapsuleType = destinations.required().backend(
+        backend: CapsuleType = destinations.require_gpu().backend(
             self._destination.kind,
             index,
             self.recipe,

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from headrace._base.native import core
 from headrace._engine.columns_engine import ColumnsEngine
 from headrace._engine.composite_engine import PartsEngine
-from headrace._engine.counters.counters import Counters, summed
+from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.destination import Destination
-from headrace._engine.device_engine import moved
+from headrace._engine.device_engine import move_tensors
 from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.lanes.call_lane import RowMetadata
 
@@ -54,7 +54,7 @@ class FieldsEngine(PartsEngine[str]):
         for name, engine in self._images().items():
             engine.set_metadata_reader(lambda index, name=name: metadata(index)[name]())  # type: ignore[misc]
 
-    def _of_part(
+    def _select_part(
         self, part: str, table: Any, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]
     ) -> tuple[core.BlobTable, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         return table.parts[part], rows if table.rows is None else table.rows[rows], draws[:, self._columns[part]]
@@ -66,7 +66,7 @@ class FieldsEngine(PartsEngine[str]):
             found.setdefault(failure.sample, failure)
         return [found[sample] for sample in sorted(found)]
 
-    def _named(self, failure: Failure, part: str) -> Failure:
+    def _name_failure(self, failure: Failure, part: str) -> Failure:
         return replace(failure, part=part)
 
     def _unequal_sizes(self, flights: dict[str, Flight]) -> Iterator[Failure]:
@@ -83,18 +83,18 @@ class FieldsEngine(PartsEngine[str]):
     def tensor(self, flight: Flight, places: list[int] | None = None) -> dict[str, object]:
         """Returns what each engine made, by part."""
         images = self._images()
-        made = self.made(flight, places)
+        made = self.collect_parts(flight, places)
         return {name: part if name in images else self.move_targets(part) for name, part in made.items()}
 
     def single(self, batch: Mapping[str, object]) -> dict[str, object]:
         return {name: self._parts[name].single(one) for name, one in batch.items()}
 
     def move_targets(self, targets: object) -> object:
-        return targets if self._destination.way == "memory" else moved(targets, self._destination.device)
+        return targets if self._destination.way == "memory" else move_tensors(targets, self._destination.device)
 
     def counters(self) -> Counters:
         """Returns the counters of the images' engines; those of gathered rows if there is no image."""
-        return summed(one.counters() for one in (self._images() or self._parts).values())
+        return sum_counters(one.counters() for one in (self._images() or self._parts).values())
 
     @property
     def engines(self) -> int:

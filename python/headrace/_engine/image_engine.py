@@ -107,10 +107,10 @@ class ImageEngine(PipelineEngine):
         if self._pin:
             memory = self._empty(len(rows), pin_memory=True)
         elif self._inline:
-            memory = self._stored(len(rows))
+            memory = self._take_storage(len(rows))
         return Flight(self._pipeline.submit(table, rows, draws, memory))
 
-    def _stored(self, count: int) -> torch.Tensor:
+    def _take_storage(self, count: int) -> torch.Tensor:
         """Returns memory for a batch from the storage pool."""
         like = self._empty(count, device="meta")
         memory = torch.empty(0, dtype=like.dtype, device="cpu")

@@ -10,7 +10,7 @@ import torch
 
 from headrace._base.native import core
 from headrace._engine.destination import Destination
-from headrace._engine.device_engine import moved, moved_tensor
+from headrace._engine.device_engine import move_tensors, moved_tensor
 from headrace._engine.engine import Flight
 from headrace._engine.image_engine import DLPACK_CODE, ImageEngine
 from headrace._recipe.images.memory_format import Layout
@@ -55,4 +55,4 @@ class RaggedEngine(ImageEngine):
         return images[0][None] if len(images) == 1 else torch.stack(images)
 
     def move_targets(self, targets: object) -> object:
-        return moved(targets, self._destination.device)
+        return move_tensors(targets, self._destination.device)

@@ -56,13 +56,16 @@ class ViewsEngine(ImageEngine):
         """
         parts = parts_of(flight.batch, self._sample_bytes)
         if self.recipe.packing == "stack":
-            together = self._shaped(parts[0], self.recipe)
-            return _selected(together.view(-1, len(self.recipe.views), *together.shape[1:]), places)
-        return self.recipe.packed(
-            [_selected(self._shaped(part, view), places) for part, view in zip(parts, self.recipe.views, strict=True)]
+            together = self._shape_views(parts[0], self.recipe)
+            return _select_samples(together.view(-1, len(self.recipe.views), *together.shape[1:]), places)
+        return self.recipe.pack_views(
+            [
+                _select_samples(self._shape_views(part, view), places)
+                for part, view in zip(parts, self.recipe.views, strict=True)
+            ]
         )
 
-    def _shaped(self, part: torch.Tensor, view: Recipe) -> torch.Tensor:
+    def _shape_views(self, part: torch.Tensor, view: Recipe) -> torch.Tensor:
         values = part.view(view.dtype)
         if self._layout is Layout.CHANNELS_LAST:
             return values.view(-1, view.height, view.width, view.channels).permute(0, 3, 1, 2)
@@ -90,12 +93,12 @@ class SeparateViews(PartsEngine[int]):
         super().__init__(dict(enumerate(views)))
         self.recipe = recipe
 
-    def _of_part(self, part: int, *where: Any) -> Any:
+    def _select_part(self, part: int, *where: Any) -> Any:
         return where
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> object:
         """Returns the batch as a list or dict of tensors (n, C, H, W); `places` (ascending) selects samples."""
-        return self.recipe.packed(list(self.made(flight, places).values()))
+        return self.recipe.pack_views(list(self.collect_parts(flight, places).values()))
 
     def single(self, batch: Any) -> object:
         """Returns the views of the sample of a batch of one."""
@@ -109,7 +112,7 @@ class SeparateViews(PartsEngine[int]):
         return not self.closed and self.recipe is product and all(self._parts[n].makes(view) for n, view in views)
 
 
-def _selected(values: torch.Tensor, places: list[int] | None) -> torch.Tensor:
+def _select_samples(values: torch.Tensor, places: list[int] | None) -> torch.Tensor:
     """Returns the samples at `places`, moved to the front: the result is in the same memory and order."""
     if places is None:
         return values
@@ -120,8 +123,8 @@ def _selected(values: torch.Tensor, places: list[int] | None) -> torch.Tensor:
 def _single(recipe: Recipe, batch: Any) -> object:
     if recipe.packing == "stack":
         return batch[0]
-    made = zip(recipe.unpacked(batch), recipe.views, strict=True)
-    return recipe.packed([values[0].as_subclass(view.kind) for values, view in made])
+    made = zip(recipe.unpack_views(batch), recipe.views, strict=True)
+    return recipe.pack_views([values[0].as_subclass(view.kind) for values, view in made])
 
 
 def make_views_engine(

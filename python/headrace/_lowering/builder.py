@@ -9,11 +9,11 @@ from typing import NoReturn
 import torch
 
 import headrace._recipe.steps.steps as S
-from headrace._base.text import shortened
+from headrace._base.text import shorten_text
 from headrace._base.types import Function
 from headrace._lowering.sizes import Size, one_size_after, size_after
 from headrace._lowering.transform_library import leaves
-from headrace._recipe.images.part_kinds import of_kind
+from headrace._recipe.images.part_kinds import wrap_as
 from headrace._recipe.steps.byte_table import Pointwise, TensorStep, all_bytes, table
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import DTYPES, Recipe
@@ -104,7 +104,7 @@ class Builder:
 
     def refuse(self, reason: str, cause: Exception | None = None) -> NoReturn:
         """Raises LoweringError about the current transform."""
-        raise LoweringError(reason, f"{self._where}step {len(self._names) + 1}, {shown(self.current)}") from cause
+        raise LoweringError(reason, f"{self._where}step {len(self._names) + 1}, {repr_of(self.current)}") from cause
 
     def draw(self, *columns: AnyColumn) -> int:
         """Appends columns and returns the number of the first one."""
@@ -114,14 +114,14 @@ class Builder:
     def add(self, step: S.Step) -> str:
         """Appends a step and returns its line of `explain`."""
         self.steps.append(step)
-        return f"native {described(step)}"
+        return f"native {describe_step(step)}"
 
     def erase(self, step: S.EraseStep) -> str:
         """Appends an Erase of a tensor and returns its line of `explain`."""
         assert self.values is not None
         given = torch.tensor(step.value, device="cpu")[:, None, None] if step.value else quantiles()
         count = 1 if step.value else LEVELS
-        written = of_kind(torch.empty((self.channels, 1, count), dtype=self.values.dtype, device="cpu"), self.values)
+        written = wrap_as(torch.empty((self.channels, 1, count), dtype=self.values.dtype, device="cpu"), self.values)
         written[...] = given  # casts as RandomErasing's assignment does
         self.written.append(written)
         return self.add(step)
@@ -146,7 +146,7 @@ class Builder:
         """Records the line of `explain` for the current transform."""
         if in_python:
             self._in_python.add(len(self._names))
-        self._names.append((shown(self.current), lowered))
+        self._names.append((repr_of(self.current), lowered))
 
     def checkpoint(self) -> Callable[[], None]:
         """Returns a function that restores the current state of the builder."""
@@ -220,16 +220,16 @@ class Builder:
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # Pillow's reprs use capital digits
 
 
-def shown(transform: object) -> str:
+def repr_of(transform: object) -> str:
     """Returns the transform's repr without addresses, on one line of bounded length: the same in every process."""
-    return shortened(_ADDRESS.sub("", repr(transform)), 200)
+    return shorten_text(_ADDRESS.sub("", repr(transform)), 200)
 
 
 def _list(dtypes: Sequence[torch.dtype]) -> str:
     return ", ".join(str(dtype) for dtype in dtypes)
 
 
-def described(step: S.Step) -> str:
+def describe_step(step: S.Step) -> str:
     """Returns the step's repr, or words for a random choice of steps."""
     if isinstance(step, S.When):
         return f"with p={step.p:g} [{_all(step.steps)}]"
@@ -248,4 +248,4 @@ def described(step: S.Step) -> str:
 
 
 def _all(steps: Sequence[S.Step]) -> str:
-    return ", ".join(described(step) for step in steps) or "nothing"
+    return ", ".join(describe_step(step) for step in steps) or "nothing"

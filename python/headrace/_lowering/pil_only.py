@@ -21,10 +21,10 @@ _ON_BYTES = {
 _MIXES_PIXELS = {"Resize", "RandomResizedCrop", "Grayscale", "RandomGrayscale", "ColorJitter"}
 
 
-def on_images(lower: Lower) -> Lower:
+def refuse_tensors(lower: Lower) -> Lower:
     """Wraps `lower` to refuse tensors, except uint8 tensors that torchvision treats like PIL images."""
 
-    def checked(builder: Builder, transform: object, library: str) -> str:
+    def lower_image(builder: Builder, transform: object, library: str) -> str:
         name = type(transform).__name__
         alike = _takes_bytes(builder, library) and name in _ON_BYTES[library]
         if builder.values is not None and not alike:
@@ -34,12 +34,12 @@ def on_images(lower: Lower) -> Lower:
             )
         return lower(builder, transform, library)
 
-    return checked
+    return lower_image
 
 
-def on_either(of_images: Lower, of_bytes: Lower) -> Lower:
+def lower_either(of_images: Lower, of_bytes: Lower) -> Lower:
     """Wraps two functions: `of_bytes` lowers the transform of a uint8 tensor, which torchvision's own objects take."""
-    checked = on_images(of_images)
+    checked = refuse_tensors(of_images)
 
     def lower(builder: Builder, transform: object, library: str) -> str:
         if _takes_bytes(builder, library):

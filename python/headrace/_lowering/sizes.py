@@ -27,12 +27,12 @@ def size_after(steps: Sequence[S.Step], size: Size) -> Size:
     """
     before: S.Step | None = None
     for step in steps:
-        size = _padded(before, step) if size is None and isinstance(step, S.RandomPad) else _after(step, size)
+        size = _pad_size(before, step) if size is None and isinstance(step, S.RandomPad) else _update_size(step, size)
         before = step
     return size
 
 
-def _padded(before: S.Step | None, step: S.RandomPad) -> Size:
+def _pad_size(before: S.Step | None, step: S.RandomPad) -> Size:
     """Returns the size after a padding to a least size, if no image can be larger after the step before it."""
     most = before.max_size if isinstance(before, S.ResizeShorter) else None
     return None if most is None or most > min(step.height, step.width) else (step.height, step.width)
@@ -48,11 +48,11 @@ def one_size_after(steps: Sequence[S.Step], size: tuple[int, int]) -> tuple[int,
         elif isinstance(step, S.Shuffled):
             size = one_size_after(list(itertools.chain(*step.branches)), size)
         else:
-            size = _after(step, size) or size
+            size = _update_size(step, size) or size
     return size
 
 
-def _after(step: S.Step, size: Size) -> Size:
+def _update_size(step: S.Step, size: Size) -> Size:
     if isinstance(step, _FIXED):
         return step.height, step.width
     if isinstance(step, _DRAWN):

@@ -125,7 +125,7 @@ def attributes(value: object) -> str:
 
     Covers the first 10,000 objects; changes beyond them go unnoticed.
     """
-    return _Attributes().of(value)
+    return _Attributes().format_value(value)
 
 
 class _Attributes:
@@ -133,7 +133,7 @@ class _Attributes:
         self._left = 10_000
         self._around: set[int] = set()
 
-    def of(self, value: object) -> str:
+    def format_value(self, value: object) -> str:
         self._left -= 1
         if id(value) in self._around or self._left < 0:  # an object that contains itself, or too many objects
             return "..."
@@ -146,12 +146,12 @@ class _Attributes:
         self._around.add(id(value))
         try:
             if isinstance(value, (list, tuple)):
-                return f"[{', '.join(map(self.of, value))}]"
+                return f"[{', '.join(map(self.format_value, value))}]"
             if isinstance(value, dict):
-                return f"{{{', '.join(f'{name!r}: {self.of(one)}' for name, one in value.items())}}}"
+                return f"{{{', '.join(f'{name!r}: {self.format_value(one)}' for name, one in value.items())}}}"
             if not hasattr(value, "__dict__"):
                 return repr(value)
-            return f"{type(value).__qualname__} {self.of(vars(value))}"
+            return f"{type(value).__qualname__} {self.format_value(vars(value))}"
         finally:
             self._around.discard(id(value))
 

@@ -43,9 +43,9 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
         ValueError: the image is too small for a step; the message is torchvision's.
     """
     if recipe.views:
-        return recipe.packed_sample([reference_sample(image, view, draws_row) for view in recipe.views])
+        return recipe.pack_sample([reference_sample(image, view, draws_row) for view in recipe.views])
     draws = [float(draw) for draw in draws_row]
-    recipe = recipe.of(image.height, image.width)
+    recipe = recipe.choose_variant(image.height, image.width)
     on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, EraseStep)), len(recipe.steps))
     made = apply_all(recipe.steps[:on_image], image, draws)
     if isinstance(made, torch.Tensor):  # a Texture, or a Call that has run all remaining transforms

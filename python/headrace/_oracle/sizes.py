@@ -37,7 +37,7 @@ def _apply_scale_shorter(step: S.ScaleShorter, image: Image.Image, draws: Sequen
 
 @apply.register
 def _apply_scale_jitter(step: S.ScaleJitter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    size = drawn_boxes.jittered(image.height, image.width, (step.height, step.width), draws[step.draw])
+    size = drawn_boxes.jitter_size(image.height, image.width, (step.height, step.width), draws[step.draw])
     return functional_pil.resize(image, *size, step.filter)
 
 

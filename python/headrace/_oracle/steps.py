@@ -116,4 +116,4 @@ def _apply_call(step: S.Call, image: Image.Image, draws: Sequence[float]) -> Any
         image = image.copy()
         image.info = {}
     with sample_randomness(draws[step.draw], process_wide=step.process_wide):
-        return step.function.on_image(image)
+        return step.function.call_image(image)

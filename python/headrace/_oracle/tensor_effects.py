@@ -17,7 +17,7 @@ from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 
 @apply.register
 def _apply_hue(step: S.TensorHue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return to_pil_image(tensor_hue.adjusted(pil_to_tensor(image), number(step.factor, draws), step.version))
+    return to_pil_image(tensor_hue.turn_hue(pil_to_tensor(image), number(step.factor, draws), step.version))
 
 
 @apply.register

@@ -20,7 +20,7 @@ def _filter(name: str) -> Image.Resampling:
     return Image.Resampling(S.FILTERS[name])
 
 
-def _warped(
+def _warp_image(
     image: Image.Image, method: Image.Transform, numbers: Sequence[float], filter: str, fill: Sequence[int]
 ) -> Image.Image:
     return image.transform(image.size, method, numbers, _filter(filter), fillcolor=_ink(fill, image))
@@ -29,7 +29,7 @@ def _warped(
 @apply.register
 def _apply_affine(step: S.Affine, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     matrix = [number(one, draws) for one in step.matrix]
-    return _warped(image, Image.Transform.AFFINE, matrix, step.filter, step.fill)
+    return _warp_image(image, Image.Transform.AFFINE, matrix, step.filter, step.fill)
 
 
 @apply.register
@@ -49,7 +49,7 @@ def _apply_random_affine(step: S.RandomAffine, image: Image.Image, draws: Sequen
     center = step.center or (image.width * 0.5, image.height * 0.5)
     shift = round(x * image.width), round(y * image.height)
     matrix = warps.inverse_affine_matrix(center, angle, shift, scale, (shear_x, shear_y), step.version)
-    return _warped(image, Image.Transform.AFFINE, matrix, step.filter, step.fill)
+    return _warp_image(image, Image.Transform.AFFINE, matrix, step.filter, step.fill)
 
 
 @apply.register
@@ -64,4 +64,4 @@ def _apply_random_perspective(step: S.RandomPerspective, image: Image.Image, dra
         numbers = warps.perspective_coefficients(start, end)
     except RuntimeError as error:  # a ValueError, because the native plan raises one
         raise ValueError(str(error)) from error
-    return _warped(image, Image.Transform.PERSPECTIVE, numbers, step.filter, step.fill)
+    return _warp_image(image, Image.Transform.PERSPECTIVE, numbers, step.filter, step.fill)

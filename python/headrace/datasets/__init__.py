@@ -62,7 +62,7 @@ _HOMES = {
     "TarStream": "tar_stream.stream_dataset",
     "Zip": "tables.zip_archive",
     "from_hf": "tables.hugging_face_source",
-    "token_columns": "columns.tokens",
+    "token_columns": "columns.token_cache",
 }
 
 if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name

@@ -12,7 +12,7 @@ from headrace._base.checks import whole_number
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
-def encoded(blobs: Iterable[object]) -> list[bytes]:
+def read_blobs(blobs: Iterable[object]) -> list[bytes]:
     """Returns the bytes of each image.
 
     Raises:

@@ -41,7 +41,7 @@ class DeviceOps:
 
     def __init__(self, destination: Destination) -> None:
         self._destination = destination
-        self._native = destinations.required().Ops(destination.kind, destination.device.index or 0)
+        self._native = destinations.require_gpu().Ops(destination.kind, destination.device.index or 0)
 
     def decode(self, data: bytes, stream: int) -> torch.Tensor | None:
         """Returns uint8 (3, H, W) on the device; None if Pillow has to decode the image."""
@@ -72,6 +72,6 @@ class DeviceOps:
 
 
 @functools.cache
-def of(destination: Destination) -> DeviceOps:
+def find_ops(destination: Destination) -> DeviceOps:
     """Returns the operations of a device; made at first use."""
     return DeviceOps(destination)

@@ -22,7 +22,7 @@ from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.byte_table import Pointwise, table
 from headrace._recipe.steps.steps import FILTERS
 from headrace.ops import device_ops
-from headrace.ops.arguments import check_counts, check_dtype, checked_box, encoded, output_size
+from headrace.ops.arguments import check_counts, check_dtype, checked_box, output_size, read_blobs
 
 __all__ = ["decode_jpeg", "resize_normalize"]
 
@@ -50,18 +50,18 @@ def decode_jpeg(
         Exception: Pillow's own exception for an image that it cannot read.
     """
     where = destination.resolve(device, "auto" if device in (None, "cpu") else "cpu")
-    data, num_threads = encoded(blobs), whole_number("num_threads", num_threads, smallest=0)
+    data, num_threads = read_blobs(blobs), whole_number("num_threads", num_threads, smallest=0)
     if where.way == "memory":
         return _map(_decode_one, [(one,) for one in data], num_threads)
     if where.way == "copy":
         return [one.to(where.device) for one in _map(_decode_one, [(one,) for one in data], num_threads)]
-    on_device, stream = device_ops.of(where), destination.current_stream(where.device)
+    on_device, stream = device_ops.find_ops(where), destination.current_stream(where.device)
 
     def one(blob: bytes) -> torch.Tensor:
         made = on_device.decode(blob, stream)
         return _decode_one(blob).to(where.device) if made is None else made
 
-    return _map(destination.with_stream_of_caller(where.device, one), [(one,) for one in data], num_threads)
+    return _map(destination.bind_stream(where.device, one), [(one,) for one in data], num_threads)
 
 
 def _decode_one(data: bytes) -> torch.Tensor:
@@ -119,7 +119,7 @@ def resize_normalize(
     steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(mean, std))  # ToTensor, Normalize
     lut = table(Pointwise(steps, dtype), 3)
     plans = [one.plan(height, width, filter_number) for one in _jobs(images, boxes, flips, height, width)]
-    on_gpu = _on_gpu(images)
+    on_gpu = _find_device_ops(images)
     if on_gpu is not None:
         return on_gpu.resize(images, plans, height, width, lut, layout)
     here = [image.cpu() for image in images]
@@ -171,12 +171,12 @@ def _resize(
     return out
 
 
-def _on_gpu(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceOps | None:
+def _find_device_ops(images: Sequence[torch.Tensor] | torch.Tensor) -> device_ops.DeviceOps | None:
     """Returns the operations of the images' GPU; None if they are not on a GPU, or if it has no native module."""
     if not len(images) or images[0].device.type != "cuda":
         return None
     where = destination.resolve(images[0].device, "cpu")
-    return device_ops.of(where) if where.way == "fused" else None
+    return device_ops.find_ops(where) if where.way == "fused" else None
 
 
 def _map(function: Callable[..., T], calls: Sequence[tuple[object, ...]], num_threads: int) -> list[T]:

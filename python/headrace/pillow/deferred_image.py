@@ -109,7 +109,7 @@ def _im(image: Image.Image) -> object:
     if held.native is not None:
         return held.native
     code = _frame(1).f_code
-    return held if code.co_name in _RECORDED and code.co_filename == _PILLOW else held.made()
+    return held if code.co_name in _RECORDED and code.co_filename == _PILLOW else held.make_native()
 
 
 def _set_im(image: Image.Image, native: Any) -> None:
@@ -127,7 +127,7 @@ def _set_im(image: Image.Image, native: Any) -> None:
 def _array_interface(image: Image.Image) -> object:
     """NumPy's view of an image: its bytes in one native pass, if it has no pixels yet."""
     lazy = recorded_bytes(image) if _ARRAYS else None
-    values = None if lazy is None else lazy.mapped(BYTES[: len(lazy.mode)], "channels_last")
+    values = None if lazy is None else lazy.map_pixels(BYTES[: len(lazy.mode)], "channels_last")
     if values is None:
         return _plain_array_interface(image)
     shape = values.shape if values.shape[2] == 3 else values.shape[:2]
@@ -157,7 +157,7 @@ def prepare() -> None:
         setattr(JpegImageFile, "load", _load)  # noqa: B010
 
 
-def recorded(image: object) -> LazyCore | None:
+def find_recording(image: object) -> LazyCore | None:
     """Returns what was recorded of an image, after reading its file; None if the next operation needs its pixels, or
     it has them."""
     if not isinstance(image, Image.Image):
@@ -171,14 +171,14 @@ def recorded(image: object) -> LazyCore | None:
 
 
 def recorded_bytes(image: Image.Image) -> LazyCore | None:
-    """Returns what `recorded` does; None, too, for an image of a class that makes its bytes in a way of its own."""
-    return recorded(image) if type(image).tobytes is Image.Image.tobytes else None
+    """Returns what `find_recording` does; None, too, for an image of a class that makes its bytes in its own way."""
+    return find_recording(image) if type(image).tobytes is Image.Image.tobytes else None
 
 
 def is_recorded(image: object) -> TypeGuard[Image.Image]:
     """Whether an image has no pixels, but would have them with Pillow."""
     lazy = _held(image) if isinstance(image, Image.Image) else None
-    return type(lazy) is LazyCore and lazy.recorded() is not None
+    return type(lazy) is LazyCore and lazy.get_recording() is not None
 
 
 def is_deferred(image: object) -> TypeGuard[Image.Image]:

@@ -15,7 +15,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps, ImageStat
 
 from headrace._base.types import Function
 from headrace._recipe.arithmetic import blur_rule
-from headrace.pillow.deferred_image import is_deferred, is_recorded, recorded
+from headrace.pillow.deferred_image import find_recording, is_deferred, is_recorded
 from headrace.pillow.patches import Place, Replacements, Untouched, Version, function, method
 from headrace.pillow.recorded_effects import EFFECTS, Blur, warp_of
 
@@ -47,13 +47,13 @@ _PILLOWS = {
 }
 
 
-def _with_effect(
+def _add_effect(
     image: object, name: str, value: object = None, size: tuple[int, int] | None = None
 ) -> Image.Image | None:
     """Returns the image with a further effect, without pixels; None if that cannot be recorded."""
     if not is_deferred(image) or (name in _OF_COLOURS and image.mode != "RGB") or not _PILLOWS[name]:
         return None
-    lazy = recorded(image)
+    lazy = find_recording(image)
     changed = None if lazy is None else lazy.effect(name, value, size)
     return None if changed is None else _image(image, name, changed)
 
@@ -82,8 +82,8 @@ def _enhancer(name: str) -> Version:
             if not _is_eager(image, name) or not _PILLOWS[name]:
                 plain(self, image)
                 return
-            lazy = recorded(image)
-            of, changed = (None, None) if lazy is None else (lazy.recorded(), lazy.effect(name, 0.0))
+            lazy = find_recording(image)
+            of, changed = (None, None) if lazy is None else (lazy.get_recording(), lazy.effect(name, 0.0))
             if of is None or changed is None:
                 plain(self, image)
                 return
@@ -108,21 +108,21 @@ def _is_eager(image: object, name: str) -> TypeGuard[Image.Image]:
 def _enhance(plain: Function) -> Function:
     @functools.wraps(plain)
     def enhance(self: ImageEnhance._Enhance, factor: object) -> object:
-        made = _enhanced(self, float(factor)) if _is_number(factor) else None
+        made = _enhance_image(self, float(factor)) if _is_number(factor) else None
         return plain(self, factor) if made is None else made
 
     return enhance
 
 
-def _enhanced(enhancer: ImageEnhance._Enhance, factor: float) -> Image.Image | None:
+def _enhance_image(enhancer: ImageEnhance._Enhance, factor: float) -> Image.Image | None:
     """Returns the enhanced image, without pixels; None if the image, or what it is blended with, has pixels."""
     image: Any = enhancer.__dict__.get("image")
     degenerate: Any = enhancer.__dict__.get("degenerate")
     if not _BLENDING:
         return None
-    lazy, blended = recorded(image), recorded(degenerate)
-    of = None if lazy is None else lazy.recorded()
-    other = None if blended is None else blended.recorded()
+    lazy, blended = find_recording(image), find_recording(degenerate)
+    of = None if lazy is None else lazy.get_recording()
+    other = None if blended is None else blended.get_recording()
     if lazy is None or blended is None or of is None:
         return None
     if blended.blends is not None and blended.blends[1] is of:
@@ -149,7 +149,7 @@ def _transform(plain: Function) -> Function:
         fillcolor: object = None,
     ) -> object:
         warp = warp_of(self.mode, size, method, data, resample, fillcolor) if is_deferred(self) else None
-        made = None if warp is None else _with_effect(self, "warp", warp, warp.size)
+        made = None if warp is None else _add_effect(self, "warp", warp, warp.size)
         return plain(self, size, method, data, resample, fill, fillcolor) if made is None else made
 
     return transform
@@ -163,7 +163,7 @@ def _operation(name: str, accepts: Callable[[object], bool] | None = None) -> Ve
         def operation(image: object, *arguments: object, **options: object) -> object:
             value = _only(arguments, options)
             fits = not (arguments or options) if accepts is None else accepts(value)
-            made = _with_effect(image, name, value) if fits else None
+            made = _add_effect(image, name, value) if fits else None
             return plain(image, *arguments, **options) if made is None else made
 
         return operation
@@ -201,7 +201,7 @@ def _blur(plain: Function) -> Function:
 
     @functools.wraps(plain)
     def gaussian_blur(image: object, kernel_size: object, sigma: object = None) -> object:
-        made = parts and _blurred(image, _pair(kernel_size, int), _pair(sigma, float), softmax=True)
+        made = parts and _blur_image(image, _pair(kernel_size, int), _pair(sigma, float), softmax=True)
         return made or plain(image, kernel_size, sigma)
 
     return gaussian_blur
@@ -221,7 +221,7 @@ def _blur_step(plain: Function) -> Function:
         if not is_deferred(img) or not parts:
             return plain(self, img)
         sigma = self.get_params(*self.sigma)
-        made = _blurred(img, _pair(self.kernel_size, int), (sigma, sigma), softmax=False)
+        made = _blur_image(img, _pair(self.kernel_size, int), (sigma, sigma), softmax=False)
         return functional.gaussian_blur(img, self.kernel_size, [sigma, sigma]) if made is None else made
 
     return forward
@@ -230,7 +230,7 @@ def _blur_step(plain: Function) -> Function:
 def _own_blur(plain: Function) -> Function:
     @functools.wraps(plain)
     def gaussian_blur(image: object, width: int, height: int, sigma: float, *, softmax: bool) -> object:
-        made = _blurred(image, (width, height), (sigma, sigma), softmax)
+        made = _blur_image(image, (width, height), (sigma, sigma), softmax)
         return plain(image, width, height, sigma, softmax=softmax) if made is None else made
 
     return gaussian_blur
@@ -250,7 +250,7 @@ def _pair(value: object, kind: type[T]) -> Sequence[T] | None:
     return None
 
 
-def _blurred(
+def _blur_image(
     image: object, sizes: Sequence[int] | None, sigmas: Sequence[float] | None, softmax: bool
 ) -> Image.Image | None:
     """Returns the blurred image without pixels; None if the blur cannot be recorded."""
@@ -261,7 +261,7 @@ def _blurred(
     fits = width // 2 < image.width and height // 2 < image.height  # borders are mirrored
     if not odd or not fits or sigmas[0] != sigmas[1] or not 0 < sigma < math.inf or not blur_rule.native():
         return None
-    return _with_effect(image, "blur", Blur(width, height, sigma, softmax))
+    return _add_effect(image, "blur", Blur(width, height, sigma, softmax))
 
 
 def _kernels(functional: str) -> Callable[[object], object]:

@@ -18,7 +18,7 @@ from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.kept_images import files
 from headrace.pillow.lazy_core import LazyCore, Operation
 from headrace.pillow.native_plan import NativePlan
-from headrace.pillow.recorded_effects import applied
+from headrace.pillow.recorded_effects import apply_effect
 
 BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _MANY = 3  # crops: decoding the whole file costs about as much as two of them
@@ -62,7 +62,7 @@ class FilePixels:
             lazy = one()
             if lazy is not None:
                 with contextlib.suppress(Exception):  # raised again where the pixels are read
-                    lazy.made()
+                    lazy.make_native()
 
     def make(self, operations: Sequence[Operation]) -> object:
         """Returns Pillow's native image after the operations."""
@@ -71,15 +71,15 @@ class FilePixels:
             pixels = self._run(plan, BYTES[: len(plan.mode)], "channels_last")
         except core.NeedsPillow as error:  # damaged
             self._count(str(error))
-            made, rest = self._by_pillow(), operations
+            made, rest = self._decode_by_pillow(), operations
         else:
             made = Image.frombytes(plan.mode, pixels.shape[1::-1], pixels.data, "raw", plan.mode).im
             rest = plan.rest
         for name, *arguments in rest:
-            made = applied(made, *arguments) if name == "effect" else getattr(made, name)(*arguments)
+            made = apply_effect(made, *arguments) if name == "effect" else getattr(made, name)(*arguments)
         return made
 
-    def mapped(self, operations: Sequence[Operation], table: Array, layout: str) -> Array | None:
+    def map_pixels(self, operations: Sequence[Operation], table: Array, layout: str) -> Array | None:
         """Returns the values that a table gives for the pixels after the operations, made in one pass.
 
         Args:
@@ -126,7 +126,7 @@ class FilePixels:
         self._count(None)
         return out
 
-    def _by_pillow(self) -> object:
+    def _decode_by_pillow(self) -> object:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow issued them when the file was opened
             image = JpegImagePlugin.JpegImageFile(io.BytesIO(self._data))

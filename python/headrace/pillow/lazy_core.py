@@ -23,7 +23,7 @@ class Maker(Protocol):
 
     def make(self, operations: tuple[Operation, ...]) -> object: ...
 
-    def mapped(self, operations: tuple[Operation, ...], table: Array, layout: str) -> Array | None: ...
+    def map_pixels(self, operations: tuple[Operation, ...], table: Array, layout: str) -> Array | None: ...
 
 
 Recorded = tuple[Maker, tuple[Operation, ...]]
@@ -39,10 +39,10 @@ class PixelAccess:
         self._lazy, self._readonly = lazy, readonly
 
     def __getitem__(self, at: object) -> object:
-        return self._lazy.made().pixel_access(self._readonly)[at]
+        return self._lazy.make_native().pixel_access(self._readonly)[at]
 
     def __setitem__(self, at: object, value: object) -> None:
-        self._lazy.made().pixel_access(self._readonly)[at] = value
+        self._lazy.make_native().pixel_access(self._readonly)[at] = value
 
 
 class LazyCore:
@@ -80,7 +80,7 @@ class LazyCore:
     def size(self) -> tuple[int, int]:
         return self._size if self.native is None else self.native.size
 
-    def recorded(self) -> Recorded | None:
+    def get_recording(self) -> Recorded | None:
         """Returns what makes the pixels, and the operations before them; None if the pixels are made."""
         return self._recorded
 
@@ -88,7 +88,7 @@ class LazyCore:
         """Whether the pixels are not made, and an image with this mode and size expects the ones recorded."""
         return self._recorded is not None and self._mode == mode and self._size == size
 
-    def made(self) -> Any:
+    def make_native(self) -> Any:
         """Returns Pillow's native image, made at the first call."""
         recorded = self._recorded
         if recorded is not None:
@@ -98,8 +98,8 @@ class LazyCore:
             self._recorded = None
         return self.native
 
-    def mapped(self, table: Array, layout: str) -> Array | None:
-        """Returns the values that a table gives for the pixels, without making these; see `FilePixels.mapped`.
+    def map_pixels(self, table: Array, layout: str) -> Array | None:
+        """Returns the values that a table gives for the pixels, without making these; see `FilePixels.map_pixels`.
 
         Returns:
             None if the pixels are made already, should be made because they are needed again, or cannot be mapped.
@@ -109,7 +109,7 @@ class LazyCore:
             return None
         self._mapped = True
         maker, operations = recorded
-        return maker.mapped(operations, table, layout)
+        return maker.map_pixels(operations, table, layout)
 
     def pixel_access(self, readonly: int = 0) -> PixelAccess:
         return PixelAccess(self, readonly)
@@ -125,18 +125,18 @@ class LazyCore:
             width = height = 0
         own = self._size
         if tuple(box) != (0, 0, *own) or min(width, height, *own) < 1 or width * height > MOST_PIXELS:
-            return self.made().resize(size, resample, box)
+            return self.make_native().resize(size, resample, box)
         return self._then("resize", (width, height), resample, (0, 0, *own), size=(width, height))
 
     def transpose(self, method: int) -> object:
         if method not in _TRANSPOSES:
-            return self.made().transpose(method)
+            return self.make_native().transpose(method)
         width, height = self._size
         return self._then("transpose", method, size=(height, width) if method in _SWAPPING else (width, height))
 
     def convert(self, mode: str, *dither: object) -> object:
         if mode not in _MODES:
-            return self.made().convert(mode, *dither)
+            return self.make_native().convert(mode, *dither)
         return self._then("convert", mode, *dither, mode=mode)
 
     def copy(self) -> object:
@@ -164,4 +164,4 @@ class LazyCore:
         """All else that Pillow's methods read from a native image."""
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self.made(), name)
+        return getattr(self.make_native(), name)

@@ -34,7 +34,7 @@ class NativePlan:
         self.mode = mode
         self.rest: Sequence[Operation] = ()
         for number, (name, *arguments) in enumerate(operations):
-            if not getattr(self, f"_{name}", _refused)(*arguments):
+            if not getattr(self, f"_{name}", _refuse_operation)(*arguments):
                 self.rest = operations[number:]
                 break
 
@@ -90,5 +90,5 @@ class NativePlan:
         return True
 
 
-def _refused(*_: object) -> bool:
+def _refuse_operation(*_: object) -> bool:
     return False

@@ -66,7 +66,7 @@ class Replacements:
             holder = None if module is None or place in self._replaced else place.find(module)
             if holder is None:
                 continue
-            before, (known, ours) = _of(holder, place.name), self._versions.get(place, (None, None))
+            before, (known, ours) = _read_place(holder, place.name), self._versions.get(place, (None, None))
             if known is None or known is not before:
                 # A program that replaced ours, and has put it back since, has left it here.
                 before = _below(before)
@@ -89,7 +89,7 @@ class Replacements:
         """Undoes `replace`. A function that other code has replaced since stays; ours below does what the one before
         does."""
         for place, (holder, before, ours) in self._replaced.items():
-            if _of(holder, place.name) is ours:
+            if _read_place(holder, place.name) is ours:
                 _set(holder, place.name, before)
         self._replaced = {}
 
@@ -189,7 +189,7 @@ def _all_below(functions: object) -> list[object]:
     return [_below(one) for one in (functions if type(functions) is tuple else (functions,))]
 
 
-def _of(holder: object, name: Any) -> Any:
+def _read_place(holder: object, name: Any) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 

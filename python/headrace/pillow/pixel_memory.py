@@ -71,7 +71,7 @@ class PixelMemory:
             return np.empty(shape, dtype)
         step = 1 << (needed - 1).bit_length() - classes.bit_length()
         size = -(-needed // step) * step
-        memory = self._taken(size)
+        memory = self._take_piece(size)
         if memory is None:
             # Not from the C library, which would keep it. The pages after `needed` are never touched.
             mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -97,7 +97,7 @@ class PixelMemory:
                 while size in self._unused and self._unused[size][0][1] < self._batch - _MAX_IDLE_BATCHES:
                     self._give_up(size)
 
-    def unused(self) -> dict[int, int]:
+    def count_unused(self) -> dict[int, int]:
         """Returns the number of unused pieces of each size in bytes."""
         with self._lock:
             return {size: len(found) for size, found in self._unused.items()}
@@ -109,7 +109,7 @@ class PixelMemory:
         if not pieces:
             del self._unused[size]
 
-    def _taken(self, size: int) -> Array | None:
+    def _take_piece(self, size: int) -> Array | None:
         with self._lock:
             found = self._unused.get(size)
             if found is None:

@@ -138,6 +138,6 @@ EFFECTS = {
 }
 
 
-def applied(core: Any, name: str, value: object) -> object:
+def apply_effect(core: Any, name: str, value: object) -> object:
     """Returns Pillow's native image after a change by Pillow."""
     return EFFECTS[name].by_pillow(Image.Image()._new(core), value).im

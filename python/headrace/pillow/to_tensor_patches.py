@@ -19,14 +19,14 @@ from headrace.pillow.patches import Replacements, method
 from headrace.pillow.value_tables import table_of
 
 
-def _fused(image: object, steps: Sequence[Callable[..., object]], first: int) -> tuple[torch.Tensor, int] | None:
+def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: int) -> tuple[torch.Tensor, int] | None:
     """Returns the tensor that some of the steps from `first` on make of a deferred image, and the number of these."""
     if not is_deferred(image):
         return None
     table = table_of(steps, first, image.mode)
     # `table_of` has looked at Pillow's functions that make bytes of an image.
     lazy = None if table is None else recorded_bytes(image)
-    values = None if table is None or lazy is None else lazy.mapped(table.values, table.layout)
+    values = None if table is None or lazy is None else lazy.map_pixels(table.values, table.layout)
     return None if table is None or values is None else (table.tensor(values), table.steps)
 
 
@@ -38,7 +38,7 @@ def _compose(plain: Function) -> Function:
         made: object = inputs[0]
         steps, at = list(self.transforms), 0
         while at < len(steps):
-            fused = _fused(made, steps, at)
+            fused = _fuse_steps(made, steps, at)
             made, done = (steps[at](made), 1) if fused is None else fused
             at += done
         return made
@@ -49,7 +49,7 @@ def _compose(plain: Function) -> Function:
 def _to_tensor(plain: Function) -> Function:
     @functools.wraps(plain)
     def call(self: Function, pic: object) -> object:
-        fused = _fused(pic, (self,), 0)
+        fused = _fuse_steps(pic, (self,), 0)
         return plain(self, pic) if fused is None else fused[0]
 
     return call

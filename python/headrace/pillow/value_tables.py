@@ -117,8 +117,8 @@ def table_of(steps: Sequence[Callable[..., object]], first: int, mode: str) -> V
     if found[-1] is None:
         found.pop()
     kinds: tuple[type, ...] = tuple(type(one) for one in steps[first : first + len(found)])
-    if not _untouched(kinds):  # asked once for all of them, which costs less than for each
-        kinds = tuple(itertools.takewhile(lambda one: _untouched((one,)), kinds))
+    if not _make_untouched(kinds):  # asked once for all of them, which costs less than for each
+        kinds = tuple(itertools.takewhile(lambda one: _make_untouched((one,)), kinds))
     if not kinds:
         return None
     last = first + len(kinds)
@@ -126,7 +126,7 @@ def table_of(steps: Sequence[Callable[..., object]], first: int, mode: str) -> V
     if key not in _tables:
         if len(_tables) >= _MOST:
             _tables.clear()
-        _tables[key] = _made(steps[first:last], mode)
+        _tables[key] = _make_table(steps[first:last], mode)
     return _tables[key]
 
 
@@ -144,7 +144,7 @@ def _depends(kinds: dict[tuple[str, str], Depends], step: object) -> Hashable:
     return depends(step)
 
 
-# What transforms, and `_made`, call of Pillow.
+# What transforms, and `_make_table`, call of Pillow.
 _OF_PILLOW = (
     *((Image, name) for name in ("frombytes", "_conv_type_shape", "_getencoder", "_getdecoder")),
     *((Image.Image, name) for name in ("frombytes", "tobytes", "getbands")),
@@ -165,7 +165,7 @@ _FUNCTIONALS = {
 
 
 @functools.cache
-def _untouched(kinds: tuple[type, ...]) -> Untouched:
+def _make_untouched(kinds: tuple[type, ...]) -> Untouched:
     """Returns the functions whose work a table of such transforms does; see Note [patched] in `patches`."""
     places: list[tuple[object, str]] = [(of, name) for of, name in _OF_PILLOW if hasattr(of, name)]
     for kind in kinds:
@@ -176,7 +176,7 @@ def _untouched(kinds: tuple[type, ...]) -> Untouched:
     return Untouched(*dict.fromkeys(places))
 
 
-def _made(steps: Sequence[Callable[..., object]], mode: str) -> ValueTable | None:
+def _make_table(steps: Sequence[Callable[..., object]], mode: str) -> ValueTable | None:
     channels = len(mode)
     every = np.arange(256, dtype=np.uint8).repeat(channels).tobytes()
     result: Any = Image.frombytes(mode, (16, 16), every)

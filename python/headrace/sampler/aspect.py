@@ -60,7 +60,7 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
         self.batch_size = whole_number("batch_size", batch_size, smallest=1)
         self.sizes = _output_sizes(dataset, sizes)
         self.shuffle, self.seed, self.drop_last = shuffle, whole_number("seed", seed), drop_last
-        self.image_sizes = _read(dataset) if image_sizes is None else _known(dataset, image_sizes)
+        self.image_sizes = _read(dataset) if image_sizes is None else _check_sizes(dataset, image_sizes)
         size_of = nearest_of(self.sizes, self.image_sizes)
         self._members = [np.flatnonzero(size_of == number) for number in range(len(self.sizes))]
 
@@ -107,7 +107,7 @@ def _read(dataset: object) -> npt.NDArray[np.int32]:
         raise ValueError(f"{error}; give the sizes of its images as image_sizes=") from None
 
 
-def _known(dataset: Any, sizes: npt.ArrayLike) -> npt.NDArray[np.int32]:
+def _check_sizes(dataset: Any, sizes: npt.ArrayLike) -> npt.NDArray[np.int32]:
     known = np.asarray(sizes)
     if known.shape != (len(dataset), 2) or known.dtype.kind not in "iu":
         raise ValueError(

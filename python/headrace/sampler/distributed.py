@@ -46,7 +46,7 @@ class Share(Generic[Item]):
             return items[: len(items) - over]
         return items + list(itertools.islice(itertools.cycle(head), self.world_size - over))
 
-    def of(self, items: list[Item]) -> list[Item]:
+    def select_items(self, items: list[Item]) -> list[Item]:
         """Returns this rank's items."""
         return items[self.rank :: self.world_size]
 
@@ -66,7 +66,7 @@ class RankSampler(Seeded, TorchDistributedSampler[Item]):
 
     def __iter__(self) -> Iterator[Item]:
         order = list(self.whole)
-        return iter(self.share.of(self.share.even(order, order)))
+        return iter(self.share.select_items(self.share.even(order, order)))
 
 
 class DistributedSampler(RankSampler[int]):

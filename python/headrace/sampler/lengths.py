@@ -75,7 +75,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
     ) -> None:
         if batch_size is None and max_tokens is None:
             raise ValueError("give batch_size, max_tokens, or both: one of them must end a batch")
-        self.lengths = _checked(lengths)
+        self.lengths = _check_lengths(lengths)
         count = len(self.lengths)
         self.batch_size = None if batch_size is None else whole_number("batch_size", batch_size, smallest=1)
         self.max_tokens = None if max_tokens is None else whole_number("max_tokens", max_tokens, smallest=1)
@@ -114,11 +114,11 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
     def _batches(self) -> list[Int64Array]:
         """Returns the batches of the current epoch: int64 (n,) each, longest sample first."""
         if self._cut is None or self._cut[0] != self.epoch:
-            self._cut = self.epoch, self._made()
+            self._cut = self.epoch, self._make_batches()
         return self._cut[1]
 
-    def _made(self) -> list[Int64Array]:
-        order = self._shuffled(_SAMPLES, len(self.lengths))
+    def _make_batches(self) -> list[Int64Array]:
+        order = self._make_order(_SAMPLES, len(self.lengths))
         batches: list[Int64Array] = []
         left: list[Int64Array] = []
         # One share for each pool, and one for all left-over samples together: the relative position, in the sorted
@@ -130,7 +130,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
         batches += self._take(np.concatenate(left), shares[-1], incomplete)
         if not self.drop_last:
             batches += [one[::-1] for one in incomplete if len(one)]  # one batch or none
-        return [batches[number] for number in self._shuffled(_BATCHES, len(batches))]
+        return [batches[number] for number in self._make_order(_BATCHES, len(batches))]
 
     def _take(self, pool: Int64Array, share: float, left: list[Int64Array]) -> list[Int64Array]:
         """Returns the full batches of a pool; adds the samples left over to `left`."""
@@ -144,7 +144,7 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
         left.append(pool[begin:end])
         return [pool[a:b][::-1] for a, b in spans]
 
-    def _shuffled(self, stream: int, count: int) -> Int64Array:
+    def _make_order(self, stream: int, count: int) -> Int64Array:
         return np.argsort(self._words(stream, count), kind="stable") if self.shuffle else np.arange(count)
 
     def _words(self, stream: int, count: int) -> npt.NDArray[np.uint64]:
@@ -198,7 +198,7 @@ class _Limits:
         return low
 
 
-def _checked(lengths: object) -> Int64Array:
+def _check_lengths(lengths: object) -> Int64Array:
     given = lengths.numpy(force=True) if isinstance(lengths, torch.Tensor) else np.asarray(lengths)
     if given.size and (given.ndim != 1 or given.dtype.kind not in "iu"):
         raise TypeError(f"lengths must be integers, one a sample, not {given.dtype} of shape {given.shape}")

@@ -89,7 +89,7 @@ def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
         if isinstance(padding, Mapping):
             unknown = [entry for entry in padding if entry not in entries]
             if unknown:
-                raise ValueError(f"padding_value names {unknown[0]!r}{_at(where)}, but the samples have {entries}")
+                raise ValueError(f"padding_value names {unknown[0]!r}{_locate(where)}, but the samples have {entries}")
         batch = {}
         of = list if isinstance(first, Mapping) else tuple  # default_collate returns strings in the same container
         for entry in entries:
@@ -100,7 +100,7 @@ def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
             return batch
         return type(first)(*batch.values()) if hasattr(first, "_fields") else list(batch.values())
     if isinstance(padding, Mapping):
-        raise TypeError(f"padding_value names entries{_at(where)}, but sample 0 is {_kind(first)} there")
+        raise TypeError(f"padding_value names entries{_locate(where)}, but sample 0 is {_kind(first)} there")
     if named or any(_is_sequence(sample) for sample in samples):
         return _pad(samples, padding, where)
     return default_collate(samples)
@@ -111,11 +111,11 @@ def _entries(samples: Sequence[Any], where: str) -> list[object]:
     found: list[object] = []
     for number, sample in enumerate(samples):
         if not isinstance(sample, Mapping if isinstance(samples[0], Mapping) else tuple):
-            raise TypeError(f"sample {number}{_at(where)} is {_kind(sample)}, but sample 0 is {_kind(samples[0])}")
+            raise TypeError(f"sample {number}{_locate(where)} is {_kind(sample)}, but sample 0 is {_kind(samples[0])}")
         entries = list(sample) if isinstance(sample, Mapping) else list(range(len(sample)))
         found = found if number else entries
         if set(entries) != set(found):
-            raise ValueError(f"sample {number}{_at(where)} has the entries {entries}, but sample 0 has {found}")
+            raise ValueError(f"sample {number}{_locate(where)} has the entries {entries}, but sample 0 has {found}")
     return found
 
 
@@ -136,7 +136,7 @@ def _is_sequence(value: object) -> bool:
 def _pad(samples: Sequence[object], padding: float, where: str) -> Padded:
     for number, sample in enumerate(samples):
         if not _is_sequence(sample):
-            raise TypeError(f"sample {number}{_at(where)} is {_kind(sample)}, not a sequence of numbers")
+            raise TypeError(f"sample {number}{_locate(where)} is {_kind(sample)}, not a sequence of numbers")
     tensors = [None if isinstance(one, list) and not one else _tensor(one, i, where) for i, one in enumerate(samples)]
     first = next((number for number, one in enumerate(tensors) if one is not None), 0)
     model = tensors[first] if tensors[first] is not None else torch.tensor([])
@@ -144,10 +144,10 @@ def _pad(samples: Sequence[object], padding: float, where: str) -> Padded:
     filled = [model[:0] if one is None else one for one in tensors]
     for number, one in enumerate(filled):
         if one.dtype != model.dtype:
-            raise TypeError(f"sample {number}{_at(where)} is of {one.dtype}, but sample {first} of {model.dtype}")
+            raise TypeError(f"sample {number}{_locate(where)} is of {one.dtype}, but sample {first} of {model.dtype}")
         if one.shape[1:] != model.shape[1:]:
             raise ValueError(
-                f"sample {number}{_at(where)} has the shape {tuple(one.shape)}, but sample {first} "
+                f"sample {number}{_locate(where)} has the shape {tuple(one.shape)}, but sample {first} "
                 f"{tuple(model.shape)}: only the first dimension may differ"
             )
     _check_range(padding, model.dtype, where)
@@ -161,7 +161,7 @@ def _tensor(sample: object, number: int, where: str) -> torch.Tensor:
         # A copy, because torch warns about read-only memory and does not support negative strides.
         return torch.from_numpy(np.array(sample, order="C")) if isinstance(sample, np.ndarray) else torch.tensor(sample)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"sample {number}{_at(where)} cannot be converted to a tensor: {error}") from None
+        raise TypeError(f"sample {number}{_locate(where)} cannot be converted to a tensor: {error}") from None
 
 
 def _check_range(padding: float, dtype: torch.dtype, where: str) -> None:
@@ -169,11 +169,11 @@ def _check_range(padding: float, dtype: torch.dtype, where: str) -> None:
     rounding."""
     if dtype.is_floating_point or dtype.is_complex:
         if math.isfinite(padding) and abs(padding) > torch.finfo(dtype).max:
-            raise ValueError(f"the sequences{_at(where)} are of {dtype}, which cannot hold padding_value={padding}")
+            raise ValueError(f"the sequences{_locate(where)} are of {dtype}, which cannot hold padding_value={padding}")
         return
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if not (low <= padding <= high and padding == int(padding)):
-        raise ValueError(f"the sequences{_at(where)} are of {dtype}, which cannot hold padding_value={padding}")
+        raise ValueError(f"the sequences{_locate(where)} are of {dtype}, which cannot hold padding_value={padding}")
 
 
 def _kind(value: object) -> str:
@@ -182,5 +182,5 @@ def _kind(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
-def _at(where: str) -> str:
+def _locate(where: str) -> str:
     return f" at {where}" if where else ""

@@ -54,7 +54,7 @@ class Transform(nn.Module):
         sample = inputs if len(inputs) > 1 else inputs[0]
         parts, tree = tree_flatten(sample)
         self.check_inputs(parts)
-        changed = self._changed(parts)
+        changed = self._find_changed(parts)
         if not self._happens():
             return sample
         params = self.make_params([part for part, yes in zip(parts, changed, strict=True) if yes])
@@ -64,7 +64,7 @@ class Transform(nn.Module):
     def _happens(self) -> bool:
         return True
 
-    def _changed(self, parts: list[object]) -> list[bool]:
+    def _find_changed(self, parts: list[object]) -> list[bool]:
         """Returns for each part whether to change it. Raises TypeError if its type is not supported."""
         changed = []
         takes_pure = not has_image(parts)

@@ -73,7 +73,7 @@ class ColorJitter(Transform):
     ) -> tuple[torch.Tensor, float | None, float | None, float | None, float | None]:
         """Draws the order of the four changes and their factors as torchvision v1's static method does."""
         order = torch.randperm(4)
-        return (order, *(_drawn(bounds) for bounds in (brightness, contrast, saturation, hue)))  # type: ignore[return-value]
+        return (order, *(_draw_one(bounds) for bounds in (brightness, contrast, saturation, hue)))  # type: ignore[return-value]
 
     def make_params(self, flat_inputs: list[object]) -> Params:
         order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
@@ -88,7 +88,7 @@ class ColorJitter(Transform):
         return made
 
 
-def _drawn(bounds: Sequence[float] | None) -> float | None:
+def _draw_one(bounds: Sequence[float] | None) -> float | None:
     return None if bounds is None else _between(bounds)
 
 
@@ -119,10 +119,10 @@ class RandomChannelPermutation(Transform):
         return {"permutation": torch.randperm(common_shape(flat_inputs)[0])}
 
     def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
-        return _permuted(inpt, params["permutation"])
+        return _permute_channels(inpt, params["permutation"])
 
 
-def _permuted(image: Image.Image, order: torch.Tensor) -> Image.Image:
+def _permute_channels(image: Image.Image, order: torch.Tensor) -> Image.Image:
     """Returns an image whose channel i is channel order[i]; its mode is the one that Pillow gives such an array."""
     values = np.asarray(image)
     if values.dtype in (np.bool_, np.uint16):  # torchvision makes no image of a tensor of this type
@@ -190,7 +190,7 @@ class RandomPhotometricDistort(Transform):
             (None if before else contrast, _ADJUST[1]),
         ):
             made = made if factor is None else adjust(made, factor)
-        return made if order is None else _permuted(made, order)
+        return made if order is None else _permute_channels(made, order)
 
 
 class _Recoloured(RandomTransform):

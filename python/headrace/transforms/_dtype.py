@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from headrace._recipe.images.part_kinds import Kind, kind_of, on_values, tv_class
+from headrace._recipe.images.part_kinds import Kind, kind_of, map_values, tv_class
 from headrace.transforms._base import Params, Transform
 
 
@@ -45,7 +45,7 @@ class ToDtype(Transform):
         kind = kind_of(inpt)
         of_pixels = kind in (Kind.PURE, Kind.IMAGE, Kind.VIDEO)
         if not isinstance(self.dtype, dict):
-            return on_values(partial(converted, dtype=self.dtype, scale=self.scale), inpt) if of_pixels else inpt
+            return map_values(partial(convert_dtype, dtype=self.dtype, scale=self.scale), inpt) if of_pixels else inpt
         dtype = self._dtype_for(inpt, self.dtype)
         if dtype is None:
             if self.scale and of_pixels:
@@ -55,7 +55,7 @@ class ToDtype(Transform):
                 )
             return inpt
         if of_pixels:
-            return on_values(partial(converted, dtype=dtype, scale=self.scale), inpt)
+            return map_values(partial(convert_dtype, dtype=dtype, scale=self.scale), inpt)
         return inpt if kind is Kind.OWN else inpt.to(dtype)
 
     @staticmethod
@@ -73,7 +73,7 @@ class ToDtype(Transform):
         )
 
 
-def converted(image: torch.Tensor, dtype: torch.dtype, scale: bool) -> torch.Tensor:
+def convert_dtype(image: torch.Tensor, dtype: torch.dtype, scale: bool) -> torch.Tensor:
     """Returns the image converted to `dtype`, or the image itself if it has that dtype."""
     source = image.dtype
     if source == dtype:

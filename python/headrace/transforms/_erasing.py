@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import boxes
-from headrace._recipe.images.part_kinds import Kind, kind_of, on_values
+from headrace._recipe.images.part_kinds import Kind, kind_of, map_values
 from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 from headrace.transforms._base import (
     BESIDE_IMAGES,
@@ -104,14 +104,14 @@ class RandomErasing(RandomTransform):
             return inpt
         box, values = params["erased"]
 
-        def erased(tensor: torch.Tensor) -> torch.Tensor:
+        def erase_box(tensor: torch.Tensor) -> torch.Tensor:
             tensor = tensor if self.inplace else tensor.clone()
             tensor[..., box.top : box.top + box.height, box.left : box.left + box.width] = values
             return tensor
 
         if isinstance(inpt, Image.Image):
-            return to_pil_image(erased(pil_to_tensor(inpt)), inpt.mode)
-        return on_values(erased, inpt)
+            return to_pil_image(erase_box(pil_to_tensor(inpt)), inpt.mode)
+        return map_values(erase_box, inpt)
 
 
 def _box_and_values(

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from headrace._recipe.arithmetic import boxes, functional_pil
-from headrace._recipe.images.part_kinds import Kind, on_values
+from headrace._recipe.images.part_kinds import Kind, map_values
 from headrace.transforms._arguments import (
     Fills,
     Interpolation,
@@ -143,7 +143,7 @@ class RandomHorizontalFlip(_Flip):
     def transform(self, inpt: Image.Image | torch.Tensor, params: Params) -> Image.Image | torch.Tensor:
         if isinstance(inpt, Image.Image):
             return functional_pil.flip_horizontal(inpt)
-        return on_values(lambda tensor: tensor.flip(-1), inpt)
+        return map_values(lambda tensor: tensor.flip(-1), inpt)
 
 
 class RandomVerticalFlip(_Flip):
@@ -152,7 +152,7 @@ class RandomVerticalFlip(_Flip):
     def transform(self, inpt: Image.Image | torch.Tensor, params: Params) -> Image.Image | torch.Tensor:
         if isinstance(inpt, Image.Image):
             return functional_pil.flip_vertical(inpt)
-        return on_values(lambda tensor: tensor.flip(-2), inpt)
+        return map_values(lambda tensor: tensor.flip(-2), inpt)
 
 
 class Grayscale(Transform):

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from headrace._base.types import Array
-from headrace._recipe.images.part_kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, on_values
+from headrace._recipe.images.part_kinds import Kind, as_image, as_pure, is_pure_tensor, kind_of, map_values
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace.transforms._base import BESIDE_IMAGES, Params, Transform
 
@@ -111,9 +111,9 @@ class Normalize(Transform):
             raise TypeError(f"{type(self).__name__}() does not support PIL images.")
 
     def transform(self, inpt: torch.Tensor, params: Params) -> torch.Tensor:
-        return on_values(self._normalized, inpt)
+        return map_values(self._normalize_image, inpt)
 
-    def _normalized(self, image: torch.Tensor) -> torch.Tensor:
+    def _normalize_image(self, image: torch.Tensor) -> torch.Tensor:
         if not image.is_floating_point():
             raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
         if image.ndim < 3:

@@ -125,7 +125,7 @@ class ScaleJitter(_DrawnResize):
         low, high = self.scale_range[0], self.scale_range[1]
         scale = low + torch.rand(1) * (high - low)  # a tensor, for torchvision's roundings to float32
         target = self.target_size[1], self.target_size[0]
-        return {"size": drawn_boxes.jittered(height, width, target, scale)}
+        return {"size": drawn_boxes.jitter_size(height, width, target, scale)}
 
 
 class RandomZoomOut(RandomTransform):

@@ -117,7 +117,7 @@ def test_a_sidecar_in_a_zip_that_python_does_not_read_is_ignored(at: int, value:
     data = bytearray(out.getvalue())
     directory = data.index(b"PK\x01\x02")
     data[directory + 2 + at] = data[at] = value
-    assert tar_index.parsed(bytes(data)) is None
+    assert tar_index.parse_sidecar(bytes(data)) is None
 
 
 def test_an_epoch_that_began_without_a_base_seed_is_refused() -> None:

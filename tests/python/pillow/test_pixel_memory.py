@@ -87,11 +87,11 @@ def test_unused_memory_has_a_bound() -> None:
     size = MOST // 4
     held = [memory.empty((size,), BYTES) for _ in range(6)]
     del held
-    assert memory.unused() == {size: 4}
+    assert memory.count_unused() == {size: 4}
     # Sizes that are not used any more make room for those that are.
     held = [memory.empty((size // 2,), BYTES) for _ in range(8)]
     del held
-    assert memory.unused() == {size // 2: 8}
+    assert memory.count_unused() == {size // 2: 8}
     assert memory._bytes == MOST
 
 
@@ -102,10 +102,10 @@ def test_what_the_last_batches_did_not_need_is_given_up() -> None:
             batch = [memory.empty((LEAST,), BYTES) for _ in range(needed)]
             memory.next_batch()
             del batch
-        assert memory.unused() == {LEAST: needed}
+        assert memory.count_unused() == {LEAST: needed}
     for _ in range(4):
         memory.next_batch()
-    assert memory.unused() == {}
+    assert memory.count_unused() == {}
     assert memory._bytes == 0
 
 
@@ -114,7 +114,7 @@ def test_files_of_many_sizes_share_a_piece() -> None:
     for height in range(300, 500):
         whole = memory.empty_for_a_while((height, 500, 4), BYTES)
         del whole
-    assert memory.unused() == {1 << 20: 1}
+    assert memory.count_unused() == {1 << 20: 1}
 
 
 def test_small_arrays_are_numpys() -> None:

@@ -73,7 +73,7 @@ def test_a_batch_is_the_block_that_its_samples_were_made_in() -> None:
         assert is_right(batch)
         worker.memory.next_batch()
         worker.memory.next_batch()
-        assert worker.memory.unused() == {}
+        assert worker.memory.count_unused() == {}
 
 
 def test_samples_made_before_a_block_was_free_are_copied_to_their_places() -> None:

@@ -232,7 +232,7 @@ def test_many_tails_of_random_images(photographs: list[Path]) -> None:
 def test_a_tail_is_one_pass_again_once_a_programs_function_has_gone(
     photographs: list[Path], passes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    value_tables._untouched.cache_clear()
+    value_tables._make_untouched.cache_clear()
     tail = T.Compose([T.CenterCrop(20), T.ToTensor()])
     with monkeypatch.context() as patched, headrace.pillow.deferred():
         patched.setattr(Image.Image, "getbands", lambda image: ("R", "G", "B"))

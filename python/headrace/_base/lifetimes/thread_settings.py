@@ -58,11 +58,11 @@ class ThreadSettings:
         return self.context.copy().run(self._run, function, arguments)
 
     def _run(self, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
-        with self._entered():
+        with self._apply():
             return function(*arguments)
 
     @contextmanager
-    def _entered(self) -> Iterator[None]:
+    def _apply(self) -> Iterator[None]:
         with ExitStack() as stack:
             if self.inference != torch.is_inference_mode_enabled():
                 stack.enter_context(torch.inference_mode(self.inference))

@@ -111,10 +111,10 @@ class Roots:
         registered = [
             (name, vars(plugin)[name] if is_ours(one) else one) for name, one in zip(names, opener, strict=False)
         ]
-        self.held += [Held(function, plugin.__name__, name) for name, function in (*registered, *_of_markers(plugin))]
+        self.held += [Held(function, plugin.__name__, name) for name, function in (*registered, *_list_markers(plugin))]
 
 
-def _of_markers(plugin: object) -> Iterator[tuple[str, object]]:
+def _list_markers(plugin: object) -> Iterator[tuple[str, object]]:
     for one in getattr(plugin, "MARKER", {}).values():
         if one[2] is not None:
             yield one[2].__name__, one[2]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from headrace._base.originals.code_files import bound
+from headrace._base.originals.code_files import find_binding
 from headrace._base.originals.originality import ABSENT, TOOLS, code_of, function_in, is_followed, is_own
 
 #: Special methods that operators and builtins call, without a name in the code; all others are left out.
@@ -107,7 +107,7 @@ class Reached:
     def methods(self, cls: type) -> frozenset[str]:
         """Returns the names of the methods that are looked up on an object, where an attribute of it comes first."""
         found = {name for name in self._names if not name.startswith("__") and hasattr(cls, name)}
-        return frozenset(name for name in found if isinstance(function_in(_in_class(cls, name)), FunctionType))
+        return frozenset(name for name in found if isinstance(function_in(_find_member(cls, name)), FunctionType))
 
     def _reach(self, value: object) -> None:
         value = function_in(value)
@@ -205,11 +205,11 @@ def _stands_for_import(value: object, module: str, name: str) -> bool:
     """Whether a value is a module, or an object in the place of one."""
     if isinstance(value, ModuleType):
         return True
-    binding = None if isinstance(value, _DATA) or module not in sys.modules else bound(sys.modules[module], name)
+    binding = None if isinstance(value, _DATA) or module not in sys.modules else find_binding(sys.modules[module], name)
     return binding is not None and bool(binding.imported)
 
 
-def _in_class(cls: type, name: str) -> object:
+def _find_member(cls: type, name: str) -> object:
     return next(vars(one)[name] for one in cls.__mro__ if name in vars(one))
 
 

@@ -52,7 +52,7 @@ def is_compiled_otherwise(module: ModuleType) -> bool:
     return type(getattr(module.__spec__, "loader", None)) is not SourceFileLoader
 
 
-def bound(module: ModuleType, path: str) -> Binding | None:
+def find_binding(module: ModuleType, path: str) -> Binding | None:
     """Returns how a module's file binds a qualified name, such as "Resize.forward".
 
     Returns:

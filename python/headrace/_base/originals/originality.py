@@ -24,7 +24,7 @@ from types import (
     WrapperDescriptorType,
 )
 
-from headrace._base.originals.code_files import Binding, bound, is_compiled_otherwise
+from headrace._base.originals.code_files import Binding, find_binding, is_compiled_otherwise
 
 _HEADRACE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")  # noqa: PTH118, PTH120 - as text
 _OURS = os.path.join(_HEADRACE, "pillow", "")  # noqa: PTH118 - compared as text
@@ -65,7 +65,7 @@ def is_own(value: object, module: ModuleType, path: str) -> bool:
         return True
     if isinstance(value, _COMPILED):
         return value.__name__ == path.rpartition(".")[2]
-    binding = bound(module, path)
+    binding = find_binding(module, path)
     if binding is None:
         return _looks_own(value, module, path)
     if isinstance(value, ModuleType):
@@ -114,7 +114,7 @@ def code_of(function: FunctionType) -> CodeType:
     code, home = function.__code__, sys.modules.get(function.__module__)
     if home is None or package_of(home) == "headrace" or not code.co_filename.startswith(_OURS):
         return code
-    made = (bound(home, function.__qualname__) or Binding()).codes
+    made = (find_binding(home, function.__qualname__) or Binding()).codes
     return made[0] if made else code
 
 
@@ -213,7 +213,7 @@ def _is_named(value: object, binding: Binding, module: ModuleType) -> bool:
     last = path.rpartition(".")[2]
     if home is None or not (last in binding.names or any(last == name for _, name in binding.imported)):
         return False
-    there = bound(home, path)
+    there = find_binding(home, path)
     known = package_of(home) == package_of(module) or is_followed(home.__name__) or _is_imported_from(home, binding)
     return known and there is not binding and (there is None or bool(there.codes)) and is_own(value, home, path)
 

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
     from headrace._base.text import printable
     from headrace._cli.bench import plot, result_tables
-    from headrace._cli.bench.comparison import compared
+    from headrace._cli.bench.comparison import compare_loaders
     from headrace._cli.bench.equality import DifferentError
     from headrace._cli.bench.sample_choice import UnusableError
 
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         dataset = inputs.dataset_of(args.dataset)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files, torch's about workers beyond the cores
-            result = compared(dataset, args)
+            result = compare_loaders(dataset, args)
     except (UnusableError, DifferentError) as error:
         print(f"headrace bench: {error}", file=sys.stderr)
         return 1

@@ -22,7 +22,7 @@ _CHECKED = 4  # batches
 _ONE_CORE = "This process may use one core: workers and the consumer share it, so more workers would gain nothing."
 
 
-def compared(dataset: Any, args: argparse.Namespace) -> Result:
+def compare_loaders(dataset: Any, args: argparse.Namespace) -> Result:
     """Returns what the rounds measured, some of them if the user interrupts.
 
     Raises:
@@ -33,7 +33,7 @@ def compared(dataset: Any, args: argparse.Namespace) -> Result:
     recipe = set_recipe(dataset, args.recipe)
     workers = list(dict.fromkeys(args.workers or [usable_cores()]))
     try:
-        chosen, errors, equality = _checked(dataset, args, max(workers))
+        chosen, errors, equality = _choose_samples(dataset, args, max(workers))
     except (UnusableError, DifferentError):
         raise
     except Exception as error:  # of the dataset's own code or of its transforms
@@ -58,12 +58,12 @@ def compared(dataset: Any, args: argparse.Namespace) -> Result:
     return result
 
 
-def _checked(dataset: Any, args: argparse.Namespace, workers: int) -> tuple[Any, list[SampleError], str]:
+def _choose_samples(dataset: Any, args: argparse.Namespace, workers: int) -> tuple[Any, list[SampleError], str]:
     """Returns the samples to time, the errors of those that cannot be made, and what was compared."""
     if not len(dataset):
         raise UnusableError("the dataset is empty")
     number = args.samples
     if number is None:
         number = sample_choice.number_of(sample_choice.speed_of(dataset), workers, args.seconds, args.batch_size)
-    chosen, errors = sample_choice.readable(sample_choice.chosen(dataset, number), args.batch_size, workers)
+    chosen, errors = sample_choice.readable(sample_choice.choose_samples(dataset, number), args.batch_size, workers)
     return chosen, errors, check(chosen, args.batch_size, workers, _CHECKED)

@@ -33,7 +33,7 @@ def check(dataset: Any, batch_size: int, workers: int, batches: int) -> str:
     loader = DataLoader(dataset, batch_size, shuffle=True, num_workers=workers, seed=0)
     if not loader.native:
         compared = _compare(
-            _seeded(TorchDataLoader, dataset, batch_size), _seeded(DataLoader, dataset, batch_size), batches
+            _seed_batches(TorchDataLoader, dataset, batch_size), _seed_batches(DataLoader, dataset, batch_size), batches
         )
         return f"{compared} batches of headrace (delivered by torch) equal torch's under the same seeds"
     try:
@@ -51,7 +51,7 @@ def check(dataset: Any, batch_size: int, workers: int, batches: int) -> str:
     return f"{report}; {what} {compared} batches of torch's loader are equal"
 
 
-def _seeded(make: Make, dataset: object, batch_size: int) -> Iterator[object]:
+def _seed_batches(make: Make, dataset: object, batch_size: int) -> Iterator[object]:
     def batches() -> Iterator[object]:
         _seed(0)
         yield from make(dataset, batch_size, shuffle=True)

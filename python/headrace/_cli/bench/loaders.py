@@ -25,6 +25,6 @@ def contenders() -> dict[str, Make]:
     return {**found, OURS: DataLoader}
 
 
-def made(make: Make, dataset: object, batch_size: int, workers: int) -> TorchDataLoader[object]:
+def make_loader(make: Make, dataset: object, batch_size: int, workers: int) -> TorchDataLoader[object]:
     """Returns a loader of shuffled batches, whose workers live as long as it does."""
     return make(dataset, batch_size=batch_size, shuffle=True, num_workers=workers, persistent_workers=True)

@@ -25,7 +25,7 @@ def save(result: Result, path: Path) -> None:
     """Draws the medians of all loaders, with their smallest and largest speed, and saves a PNG."""
     from matplotlib.figure import Figure
 
-    rows = result.ordered()
+    rows = result.sort_series()
     figure = Figure(figsize=(8, 1.9 + 0.42 * len(rows)), layout="constrained")
     axes = figure.subplots()
     most = max(one.most for _, _, one in rows)

@@ -65,7 +65,7 @@ class Result:
         self.series = {place: one for place, one in self.series.items() if place[0] != name}
         self.notes.append(why)
 
-    def ordered(self) -> list[tuple[str, int, Series]]:
+    def sort_series(self) -> list[tuple[str, int, Series]]:
         """Returns (loader, workers, speeds): by workers, torch's first and headrace's last."""
         order = {BASELINE: 0, OURS: 2}
         places = sorted(self.series, key=lambda place: (place[1], order.get(place[0], 1), place[0]))
@@ -93,7 +93,7 @@ class Result:
                 "max": one.most,
                 "times_torch": self.ratio(name, count),
             }
-            for name, count, one in self.ordered()
+            for name, count, one in self.sort_series()
         ]
         about = {name: getattr(self, name) for name in kept}
         return {**about, "rounds": self.rounds, "interrupted": self.interrupted, "figures": figures}

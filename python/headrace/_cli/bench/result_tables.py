@@ -14,13 +14,13 @@ def terminal(result: Result) -> str:
     """Returns the comparison as text; no line is wider than 80 columns, except for a word that is."""
     lines = [f"{'loader':<12}{'workers':>8}{'samples/s':>12}{'smallest to largest':>25}{'times torch':>15}"]
     before = None
-    for name, count, one in result.ordered():
+    for name, count, one in result.sort_series():
         if before is not None and count != before:
             lines.append("")
         before = count
         row = f"{name:<12}{count:>8}{one.median:>12,.0f}{_spread(one):>25}{_times(result, name, count):>15}"
         lines.append(row.rstrip())
-    return "\n".join([*_wrapped(_about(result)), "", *lines, "", *_wrapped(_below(result))])
+    return "\n".join([*_wrap_lines(_about(result)), "", *lines, "", *_wrap_lines(_below(result))])
 
 
 def markdown(result: Result) -> str:
@@ -29,7 +29,7 @@ def markdown(result: Result) -> str:
     lines += ["| loader | workers | samples/s | smallest to largest | times torch |", "|---|---:|---:|---:|---:|"]
     lines += [
         f"| {name} | {count} | {one.median:,.0f} | {_spread(one)} | {_times(result, name, count)} |"
-        for name, count, one in result.ordered()
+        for name, count, one in result.sort_series()
     ]
     return "\n".join([*lines, "", *(f"{line}  " for line in _below(result)), ""])
 
@@ -65,7 +65,7 @@ def _below(result: Result) -> list[str]:
     ]
 
 
-def _wrapped(lines: list[str]) -> list[str]:
+def _wrap_lines(lines: list[str]) -> list[str]:
     return [
         part for line in lines for part in textwrap.wrap(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
     ]

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.exceptions import name_of, words_of
-from headrace._cli.bench.loaders import OURS, Make, made
+from headrace._cli.bench.loaders import OURS, Make, make_loader
 from headrace._cli.bench.result import Result, Series
 from headrace._cli.bench.sample_choice import UnusableError
 from headrace.loader import DataLoader
@@ -67,7 +67,9 @@ class Rounds:
         try:
             if (count, name) not in self._loaders:
                 # Worker processes fork in the round without a measurement: torch's before headrace's threads begin.
-                self._loaders[count, name] = made(self._makes[name], self._dataset, self._result.batch_size, count)
+                self._loaders[count, name] = make_loader(
+                    self._makes[name], self._dataset, self._result.batch_size, count
+                )
             speed = self._speed(self._loaders[count, name], self._seconds if number else 0.0)
         except Exception as error:
             why = (words_of(error).strip().splitlines() or [name_of(error)])[-1]

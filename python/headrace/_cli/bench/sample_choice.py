@@ -33,7 +33,7 @@ def speed_of(dataset: Any) -> float:
     return max(1, tried) / (time.perf_counter() - begin)
 
 
-def chosen(dataset: Any, number: int) -> Any:
+def choose_samples(dataset: Any, number: int) -> Any:
     """Returns `number` samples of the dataset, drawn once for all loaders; the dataset itself if it has no more."""
     if number >= len(dataset):
         return dataset

@@ -85,5 +85,5 @@ def _scan(args: argparse.Namespace) -> int:
         print(line)
     print()
     for advice in scan_summary.recommendations(found, disk, min(present, limit or present)):
-        print(scan_summary.wrapped(advice))
+        print(scan_summary.wrap_text(advice))
     return 130 if found.interrupted else 1 if found.broken else 0

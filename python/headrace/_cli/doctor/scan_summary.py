@@ -71,7 +71,7 @@ def recommendations(found: Scan, disk: DiskSpeed | None, memory_bytes: float) ->
         f"Decoding whole images takes {1e3 * found.threads / rate:.1f} ms of a core each: num_workers={found.threads} "
         f"delivers about {rate:,.0f} images/s here, so training that takes more images than that waits for data."
     )
-    yield from _of_reading(found, disk, memory_bytes, rate)
+    yield from _advise_on_reading(found, disk, memory_bytes, rate)
     if found.broken:
         yield (
             f"{len(found.broken):,} files are broken: delete or repair them, or pass on_error='skip', which counts and "
@@ -93,10 +93,10 @@ def recommendations(found: Scan, disk: DiskSpeed | None, memory_bytes: float) ->
             f"{100 * (1 - jpegs / found.scanned):.0f}% are no JPEGs and are decoded by Pillow in Python threads, one "
             "at a time where it holds the interpreter's lock; headrace decodes JPEGs in parallel."
         )
-    yield from _of_large(found)
+    yield from _advise_on_large(found)
 
 
-def _of_reading(found: Scan, disk: DiskSpeed | None, memory_bytes: float, rate: float) -> Iterator[str]:
+def _advise_on_reading(found: Scan, disk: DiskSpeed | None, memory_bytes: float, rate: float) -> Iterator[str]:
     total = _total(found)
     if total < 0.7 * memory_bytes:
         yield (
@@ -112,7 +112,7 @@ def _of_reading(found: Scan, disk: DiskSpeed | None, memory_bytes: float, rate: 
         )
 
 
-def _of_large(found: Scan) -> Iterator[str]:
+def _advise_on_large(found: Scan) -> Iterator[str]:
     edges = found.edges
     if not len(edges):
         return
@@ -128,7 +128,7 @@ def _of_large(found: Scan) -> Iterator[str]:
     )
 
 
-def wrapped(text: str) -> str:
+def wrap_text(text: str) -> str:
     """Returns a recommendation as lines of at most 80 columns."""
     return textwrap.fill(text, 80, initial_indent="-> ", subsequent_indent="   ", break_on_hyphens=False)
 

@@ -29,7 +29,7 @@ from headrace._cli.pack.manifest import (
     store_record,
     write_whole,
 )
-from headrace._cli.pack.pack_folder import begun
+from headrace._cli.pack.pack_folder import begin_pack
 from headrace._cli.pack.packer import Bar, Packed
 from headrace.datasets.sources.byte_ranges import stamp_of
 from headrace.datasets.sources.dataset import BlobDataset
@@ -58,7 +58,7 @@ def pack_raw(source: BlobDataset, folder: Path, side: int, *, workers: int, over
         raise ValueError(f"{source!r} has no RGB images, which raw packs hold")
     labels = labels_of(source)
     terms = raw_terms(source, side)
-    manifest = begun(folder, terms, overwrite)
+    manifest = begin_pack(folder, terms, overwrite)
     if manifest.complete and fits(folder, manifest):
         return Packed(terms, terms.shards, dict(enumerate(manifest.shards)))
     if manifest.complete:

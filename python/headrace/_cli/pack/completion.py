@@ -34,7 +34,7 @@ def join(folder: Path) -> tuple[Manifest, list[int]]:
     manifest = loaded(folder)
     if manifest.terms.conversion.kind == RAW:
         raise ValueError(f"{folder} holds a raw pack, which has no shards to join")
-    found = [finished(folder, manifest, shard) for shard in range(manifest.terms.shards)]
+    found = [find_finished(folder, manifest, shard) for shard in range(manifest.terms.shards)]
     if missing := [shard for shard, record in enumerate(found) if record is None]:
         again = load(folder)  # another machine may have joined them meanwhile, and removed the records
         return (again, []) if again is not None and again.complete and not manifest.complete else (manifest, missing)
@@ -59,7 +59,7 @@ def reopen(folder: Path, manifest: Manifest) -> Manifest:
     return opened
 
 
-def finished(folder: Path, manifest: Manifest, shard: int) -> Record | None:
+def find_finished(folder: Path, manifest: Manifest, shard: int) -> Record | None:
     """Returns the record of a shard whose file is what the record says; None if it has to be written."""
     path = folder / manifest.terms.name_of(shard)
     record = manifest.shards[shard] if manifest.complete else load_record(path)

@@ -40,7 +40,7 @@ class Converted(NamedTuple):
     kept: str | None  # why the bytes are the source's; None if they are not
 
 
-def converted(data: bytes, how: Conversion) -> Converted:
+def convert_image(data: bytes, how: Conversion) -> Converted:
     """Returns what is stored for an encoded image.
 
     An image that cannot be converted is kept as it is, whatever is wrong with it.

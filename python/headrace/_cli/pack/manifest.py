@@ -138,14 +138,14 @@ def part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def unfinished(path: Path) -> Path:
+def name_unfinished(path: Path) -> Path:
     """Returns the name under which a file is written before it is complete."""
     return path.with_name(f"{path.name}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def write_whole(path: Path, data: bytes) -> None:
     """Writes a file that appears whole or not at all, also after a power failure."""
-    made = unfinished(path)
+    made = name_unfinished(path)
     try:
         with open_new(made, 0o666) as file:
             file.write(data)
@@ -174,7 +174,7 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def described(terms: Terms) -> dict[str, object]:
+def describe_terms(terms: Terms) -> dict[str, object]:
     """Returns the terms by the words of the command line, for messages."""
     held = asdict(terms)
     return {**held.pop("conversion"), **held}

@@ -114,13 +114,13 @@ def source_of(text: str) -> BlobDataset:
     Unlike `inputs.source_of`, it does not check that there are encoded images, and leaves errors as they are.
 
     Raises:
-        NotNative, ValueError, OSError, ImportError: see `opened` and `as_source`.
+        NotNative, ValueError, OSError, ImportError: see `open_dataset` and `as_source`.
     """
-    from headrace.datasets.opening.dataset_opening import opened
+    from headrace.datasets.opening.dataset_opening import open_dataset
     from headrace.datasets.sources import as_counted
 
     path = Path(text).expanduser()
-    return as_counted(opened(str(path.absolute()) if path.exists() else text))
+    return as_counted(open_dataset(str(path.absolute()) if path.exists() else text))
 
 
 @contextmanager

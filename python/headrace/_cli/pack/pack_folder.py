@@ -11,7 +11,7 @@ from headrace._cli.pack.manifest import (
     NAME,
     Manifest,
     Terms,
-    described,
+    describe_terms,
     load,
     part_of,
     record_path,
@@ -19,7 +19,7 @@ from headrace._cli.pack.manifest import (
 )
 
 
-def begun(folder: Path, terms: Terms, overwrite: bool) -> Manifest:
+def begin_pack(folder: Path, terms: Terms, overwrite: bool) -> Manifest:
     """Returns the description of the pack in a folder; of a new one if there is none.
 
     Args:
@@ -32,12 +32,12 @@ def begun(folder: Path, terms: Terms, overwrite: bool) -> Manifest:
         OSError: it cannot be made or written to.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if (known := _known(folder, terms, overwrite)) is None:
+    if (known := _find_manifest(folder, terms, overwrite)) is None:
         store(folder, known := Manifest(terms))
     return known
 
 
-def _known(folder: Path, terms: Terms, overwrite: bool) -> Manifest | None:
+def _find_manifest(folder: Path, terms: Terms, overwrite: bool) -> Manifest | None:
     known = load(folder)
     if known is None:
         if held := next(folder.iterdir(), None):
@@ -46,7 +46,7 @@ def _known(folder: Path, terms: Terms, overwrite: bool) -> Manifest | None:
     if overwrite:
         _remove(folder, known)
         return None
-    ours, theirs = described(terms), described(known.terms)
+    ours, theirs = describe_terms(terms), describe_terms(known.terms)
     if differing := [name for name in ours if ours[name] != theirs[name]]:
         what = ", ".join(f"{name} {theirs[name]} instead of {ours[name]}" for name in differing)
         raise ValueError(

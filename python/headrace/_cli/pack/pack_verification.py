@@ -13,13 +13,13 @@ from PIL import ExifTags, Image
 
 from headrace._base.exceptions import words_of
 from headrace._base.native import core
-from headrace._cli.pack.completion import finished
+from headrace._cli.pack.completion import find_finished
 from headrace._cli.pack.conversion import LOSSLESS
 from headrace._cli.pack.job_processes import run
 from headrace._cli.pack.manifest import Manifest, Terms
 from headrace._cli.pack.members import Contents, Sample
 from headrace._cli.pack.packer import Bar
-from headrace._cli.pack.shard_file import stored
+from headrace._cli.pack.shard_file import convert_sample
 from headrace.datasets.sources.dataset import BlobDataset
 
 _SHOWN = 80  # characters of a value in a message
@@ -56,7 +56,7 @@ def check(contents: Contents, manifest: Manifest, folder: Path, *, workers: int,
     """
     terms = manifest.terms
     check_terms(contents.source, terms)
-    lost = [terms.name_of(shard) for shard in range(terms.shards) if finished(folder, manifest, shard) is None]
+    lost = [terms.name_of(shard) for shard in range(terms.shards) if find_finished(folder, manifest, shard) is None]
     if lost:
         raise Difference(f"{len(lost)} of {terms.shards} shards are missing or damaged, first {lost[0]}")
     wanted = [shard for shard in range(terms.shards) if limit is None or terms.range_of(shard)[0] < limit]
@@ -115,7 +115,7 @@ def samples_of(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
 def _difference(source: Sample, key: str, members: dict[str, bytes], manifest: Manifest) -> str | None:
     """Returns how a sample of a shard differs from its source; None: it does not."""
     how = manifest.terms.conversion
-    wanted = source if how.kind == LOSSLESS else stored(source, how)
+    wanted = source if how.kind == LOSSLESS else convert_sample(source, how)
     if key != wanted.key:
         return f"the key is {key!r}, not {wanted.key!r}"
     if list(members) != list(wanted.members):
@@ -134,17 +134,17 @@ def _difference(source: Sample, key: str, members: dict[str, bytes], manifest: M
 
 def _pixel_difference(source: bytes, packed: bytes) -> str | None:
     try:
-        wanted = _shown(source)
+        wanted = _decode_image(source)
     except Exception as error:  # Pillow raises many types for a broken file
         return f"the image cannot be decoded ({words_of(error)}), so its bytes should have been kept"
     try:
-        found = _shown(packed)
+        found = _decode_image(packed)
     except Exception as error:
         return f"the packed image cannot be decoded: {words_of(error)}"
     return next((f"the images differ in {name}" for name in wanted if wanted[name] != found[name]), None)
 
 
-def _shown(data: bytes) -> dict[str, object]:
+def _decode_image(data: bytes) -> dict[str, object]:
     """Returns all that a reader may use to show an image."""
     with Image.open(BytesIO(data)) as image:
         image.load()

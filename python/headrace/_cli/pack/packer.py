@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from headrace._cli.pack.completion import finished, join, reopen
+from headrace._cli.pack.completion import find_finished, join, reopen
 from headrace._cli.pack.conversion import Conversion
 from headrace._cli.pack.job_processes import Work
 from headrace._cli.pack.manifest import Record, Terms
 from headrace._cli.pack.members import Contents, label_member
-from headrace._cli.pack.pack_folder import begun
-from headrace._cli.pack.shard_file import stored, write_shard
+from headrace._cli.pack.pack_folder import begin_pack
+from headrace._cli.pack.shard_file import convert_sample, write_shard
 
 _TRIED = 64  # samples that are converted to estimate the size of all
 _BLOCK = 512  # of a tar archive
@@ -84,9 +84,9 @@ def pack(
         OSError: a file cannot be written; finished shards stay.
     """
     terms = terms_of(contents, conversion, shard_size)
-    known = begun(folder, terms, overwrite)
+    known = begin_pack(folder, terms, overwrite)
     own = [shard for shard in range(terms.shards) if shard in share]
-    wanted = [shard for shard in own if finished(folder, known, shard) is None]
+    wanted = [shard for shard in own if find_finished(folder, known, shard) is None]
     packed = Packed(terms, kept=len(own) - len(wanted))
     if wanted and known.complete:
         reopen(folder, known)
@@ -94,7 +94,7 @@ def pack(
     with bar(samples, samples - left) as progress:
         engine(partial(write_shard, contents, terms, folder), wanted, progress)
     joined, packed.missing = join(folder)
-    packed.records = {shard: record for shard in own if (record := finished(folder, joined, shard)) is not None}
+    packed.records = {shard: record for shard in own if (record := find_finished(folder, joined, shard)) is not None}
     return packed
 
 
@@ -108,7 +108,7 @@ def terms_of(contents: Contents, conversion: Conversion, shard_size: int) -> Ter
     places = np.unique(np.linspace(0, count - 1, _TRIED).astype(np.int64)).tolist()
     source = contents.source
     label = label_member(source.target(places[0]))[0] if source.has_targets else None
-    members = [stored(contents.sample(place), conversion).members.values() for place in places]
+    members = [convert_sample(contents.sample(place), conversion).members.values() for place in places]
     sizes = [sum(_BLOCK + -(-len(data) // _BLOCK) * _BLOCK for data in some) for some in members]
     shards = -(-count * sum(sizes) // (len(sizes) * shard_size))
     return Terms(source.fingerprint(), count, max(1, min(count, shards)), source.upright, label, shard_size, conversion)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from headrace._base.private_files import open_new
-from headrace._cli.pack.conversion import Conversion, converted
-from headrace._cli.pack.manifest import Record, Terms, finish, record_path, store_record, unfinished
+from headrace._cli.pack.conversion import Conversion, convert_image
+from headrace._cli.pack.manifest import Record, Terms, finish, name_unfinished, record_path, store_record
 from headrace._cli.pack.members import Contents, Sample
 from headrace.datasets.sources.byte_ranges import stamp_of
 from headrace.datasets.tar_shards.tar_index import index_of
@@ -35,13 +35,13 @@ def write_shard(contents: Contents, terms: Terms, folder: Path, number: int, tic
     for old in folder.glob(f"{target.name}*.unfinished-*"):  # of a run that was killed
         old.unlink(missing_ok=True)
     record_path(target).unlink(missing_ok=True)
-    made = unfinished(target)
+    made = name_unfinished(target)
     record = Record(terms.digest())
     try:
         with open_new(made, 0o666) as file:
             digest = hashlib.sha256()
             for index in terms.range_of(number):
-                for part in _members(stored(contents.sample(index), terms.conversion, record)):
+                for part in _members(convert_sample(contents.sample(index), terms.conversion, record)):
                     digest.update(part)
                     file.write(part)
                 tick()
@@ -63,10 +63,10 @@ def write_shard(contents: Contents, terms: Terms, folder: Path, number: int, tic
     store_record(target, record)
 
 
-def stored(sample: Sample, how: Conversion, record: Record | None = None) -> Sample:
+def convert_sample(sample: Sample, how: Conversion, record: Record | None = None) -> Sample:
     """Returns a sample as it is stored, and counts what became of its image."""
     before = sample.members[sample.image]
-    made = converted(before, how)
+    made = convert_image(before, how)
     extension = sample.image if sample.image in _JPEGS else made.extension or sample.image
     data, kept = made.data, made.kept
     if extension != sample.image and extension in sample.members:

@@ -78,7 +78,7 @@ class Sweep:
         try:
             self._measure(Choice(self._budget.first, 2), each)
             while time.perf_counter() < end - 4 * each or len(self.points) < _LEAST_POINTS:
-                choice = next((one for one in self._untried() if one not in self.points), None)
+                choice = next((one for one in self._suggest_choices() if one not in self.points), None)
                 if choice is None:
                     break
                 self._measure(choice, each)
@@ -95,7 +95,7 @@ class Sweep:
         near = [one for one in self.points.values() if one.speed * _ENOUGH >= fastest]
         return min(near, key=lambda one: one.choice)
 
-    def _untried(self) -> Iterator[Choice]:
+    def _suggest_choices(self) -> Iterator[Choice]:
         """Yields the settings next to the fastest so far, those that its verdict advises first; `run` skips those
         that were measured."""
         best = max(self.points.values(), key=lambda one: one.speed)

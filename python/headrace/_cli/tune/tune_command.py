@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if not len(dataset):
         raise inputs.GivenError(f"{args.dataset} is empty")
     budget = budget_of(AutoWorkers(args.cores, args.memory))
-    sweep = Sweep(dataset, min(args.batch_size, len(dataset)), budget, args.seconds, _shown)
+    sweep = Sweep(dataset, min(args.batch_size, len(dataset)), budget, args.seconds, _show_progress)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files, torch's about workers beyond the cores
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         )
         return 1
     finally:
-        _shown(None)
+        _show_progress(None)
     if not sweep.points:
         print("headrace tune: interrupted before the first setting was measured", file=sys.stderr)
         return 130
@@ -127,7 +127,7 @@ def as_dict(args: argparse.Namespace, budget: Budget, sweep: Sweep) -> dict[str,
     }
 
 
-def _shown(choice: Choice | None) -> None:
+def _show_progress(choice: Choice | None) -> None:
     """Shows what is measured now, on a terminal; None: nothing any more."""
     if sys.stderr.isatty():
         text = "" if choice is None else f"measuring {choice}"

@@ -44,7 +44,7 @@ class Counters:
         return Counters(stages, durations, self.bytes_read - before.bytes_read, self.workers, self.python, self.asleep)
 
 
-def summed(parts: Iterable[Counters]) -> Counters:
+def sum_counters(parts: Iterable[Counters]) -> Counters:
     """Returns the sum of several engines' counters."""
     items: Counter[str] = Counter()
     busy: Counter[str] = Counter()

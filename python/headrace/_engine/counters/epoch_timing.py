@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headrace._engine.counters.percentiles import Durations
-from headrace._engine.counters.thread_times import NEVER, Scheduled, of_threads
+from headrace._engine.counters.thread_times import NEVER, Scheduled, times_of_threads
 
 _MOST_MARKS = 32
 _FIRST_INTERVAL_NS = 10_000_000
@@ -79,11 +79,11 @@ class Spending:
         self._begin_ns = time.perf_counter_ns()
 
     def __exit__(self, *error: object) -> None:
-        self._pace.spent(self._part, time.perf_counter_ns() - self._begin_ns)
+        self._pace.add_time(self._part, time.perf_counter_ns() - self._begin_ns)
 
 
 class Pace:
-    """Counts of one epoch. One thread at a time calls `handed_out`; `spent` is for any thread.
+    """Counts of one epoch. One thread at a time calls `handed_out`; `add_time` is for any thread.
 
     Marks begin with the first batch, whose wait is the time in which everything starts. When there are too many, every
     second one is dropped and the interval doubles, so an epoch of any length costs little.
@@ -109,7 +109,7 @@ class Pace:
         self._sums = [0, 0, 0]
         self._interval_ns, self._last_ns = _FIRST_INTERVAL_NS, 0
 
-    def spent(self, part: str, ns: int) -> None:
+    def add_time(self, part: str, ns: int) -> None:
         """Counts time of the calling thread."""
         key = threading.get_ident(), part
         self._parts[key] = self._parts.get(key, 0) + ns
@@ -145,7 +145,7 @@ class Pace:
             self._mark(end_ns)
 
     def parts(self) -> dict[str, int]:
-        """Returns what `spent` counted, in nanoseconds by part, summed over threads."""
+        """Returns what `add_time` counted, in nanoseconds by part, summed over threads."""
         parts: dict[str, int] = {}
         for (_, part), ns in list(self._parts.items()):
             parts[part] = parts.get(part, 0) + ns
@@ -161,7 +161,7 @@ class Pace:
         look = self._look  # read once: another thread may close the loader meanwhile
         if look is None:
             return None
-        steps, caller = Step(*self._sums), of_threads((threading.get_native_id(),))
+        steps, caller = Step(*self._sums), times_of_threads((threading.get_native_id(),))
         return Mark(now_ns, self.batches, steps, self.parts(), look(), time.process_time_ns(), caller)
 
     def _mark(self, now_ns: int) -> None:

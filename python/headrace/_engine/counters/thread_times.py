@@ -26,21 +26,21 @@ class Scheduled(NamedTuple):
 NEVER = Scheduled()
 
 
-def of_threads(ids: Sequence[int]) -> Scheduled:
+def times_of_threads(ids: Sequence[int]) -> Scheduled:
     """Returns the times of threads of this process. Of many, some are asked and stand for all.
 
     Linux: ``/proc/self/task/ID/schedstat``. Threads that have ended, and kernels without this file, count as 0.
     """
-    return _summed([f"/proc/self/task/{one}/schedstat" for one in ids])
+    return _sum_times([f"/proc/self/task/{one}/schedstat" for one in ids])
 
 
-def of_processes(ids: Sequence[int]) -> Scheduled:
-    """As `of_threads`, of other processes: what all their threads ran, and what the main ones waited for a core.
+def times_of_processes(ids: Sequence[int]) -> Scheduled:
+    """As `times_of_threads`, of other processes: what all their threads ran, and what the main ones waited for a core.
 
     torch's workers hand their batches over in a thread of their own.
     """
-    found = _summed([f"/proc/{one}/schedstat" for one in ids])
-    others = _summed_of([_paths_of_others(one) for one in _some(ids)], len(ids))
+    found = _sum_times([f"/proc/{one}/schedstat" for one in ids])
+    others = _sum_groups([_paths_of_others(one) for one in _some(ids)], len(ids))
     return Scheduled(found.ran_ns + others.ran_ns, found.delayed_ns)
 
 
@@ -57,11 +57,11 @@ def _some(all_of_them: Sequence[T]) -> Sequence[T]:
     return all_of_them if len(all_of_them) <= _MOST else all_of_them[:: -(-len(all_of_them) // _MOST)]
 
 
-def _summed(paths: list[str]) -> Scheduled:
-    return _summed_of([[path] for path in _some(paths)], len(paths))
+def _sum_times(paths: list[str]) -> Scheduled:
+    return _sum_groups([[path] for path in _some(paths)], len(paths))
 
 
-def _summed_of(asked: Sequence[Sequence[str]], count: int) -> Scheduled:
+def _sum_groups(asked: Sequence[Sequence[str]], count: int) -> Scheduled:
     """Returns the sum over some groups of files, scaled to `count` groups."""
     ran = delayed = 0
     for path in itertools.chain.from_iterable(asked):

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace._base.exceptions import set_traceback, shown, traceback_of, words_of
+from headrace._base.exceptions import format_error, set_traceback, traceback_of, words_of
 from headrace._base.native import core
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._engine.lanes.worker_info import WorkerValues, as_worker
-from headrace._lowering.python_steps.step_copies import copied
+from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace._recipe.draws.reseeded_transforms import bare
 from headrace._recipe.images.file_image import Metadata
@@ -69,7 +69,7 @@ class CallLane(PythonLane):
         if call not in mine:
             try:
                 function = self._calls[call].function
-                mine[call] = copied(function, tuple(map(bare, function.called)))
+                mine[call] = copy_function(function, tuple(map(bare, function.called)))
             except Exception:  # objects that cannot be copied are shared
                 mine[call] = self._calls[call].function
         return mine[call]
@@ -95,7 +95,7 @@ class CallLane(PythonLane):
                 as_worker(self.workers, self._number()),
                 sample_randomness(job.draw(call.draw), process_wide=call.process_wide),
             ):
-                called = self._own_function(job.call).on_pixels, job.pixels, self._metadata_of(job, call)
+                called = self._own_function(job.call).call_pixels, job.pixels, self._metadata_of(job, call)
                 in_a_worker = self.threads == 0 and self.workers is not None  # torch's would have forked before
                 made = self._settings.run(*called) if in_a_worker else called[0](*called[1:])
             elements = self._elements(made) if isinstance(made, torch.Tensor) else np.ascontiguousarray(made)
@@ -104,7 +104,7 @@ class CallLane(PythonLane):
         except BaseException as error:  # such as sys.exit: if it ended this thread, the batch would never complete
             if self.threads == 0:
                 raise
-            self._fail_call(job, error, shown(error))
+            self._fail_call(job, error, format_error(error))
         else:
             took = time.perf_counter_ns() - begin
             if isinstance(made, torch.Tensor):
@@ -113,7 +113,7 @@ class CallLane(PythonLane):
                 self._pipeline.finish(job, elements, made.shape[1], made.shape[0], took)
 
     def _fail_call(self, job: core.PythonJob, error: BaseException, reason: str) -> None:
-        set_traceback(error, _of_the_call(traceback_of(error)))
+        set_traceback(error, _cut_traceback(traceback_of(error)))
         self._fail(job, error, f"{self._calls[job.call].name}: {reason}")
 
     def _elements(self, made: torch.Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -124,7 +124,7 @@ class CallLane(PythonLane):
         return elements
 
 
-def _of_the_call(trace: TracebackType | None) -> TracebackType | None:
+def _cut_traceback(trace: TracebackType | None) -> TracebackType | None:
     """Returns the traceback from the first frame outside headrace on; all of it if there is no such frame."""
     inner = trace
     while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_PACKAGE):

@@ -8,10 +8,10 @@ from io import BytesIO
 
 from PIL import Image
 
-from headrace._base.exceptions import set_traceback, with_causes, words_of
+from headrace._base.exceptions import set_traceback, walk_causes, words_of
 from headrace._base.native import core
 from headrace._engine.lanes.python_lane import PythonLane
-from headrace._recipe.arithmetic.functional_pil import opened
+from headrace._recipe.arithmetic.functional_pil import open_image
 
 # The name of the stream that Pillow read from: the path is printed before the reason anyway.
 _STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader name=.*)>")
@@ -25,7 +25,7 @@ class PillowLane(PythonLane):
 
     Args:
         pipeline, threads: as in `PythonLane`.
-        mode, upright: how files are opened; see `opened`.
+        mode, upright: how files are opened; see `open_image`.
     """
 
     name = "pillow"
@@ -47,7 +47,7 @@ class PillowLane(PythonLane):
         begin = time.perf_counter_ns()
         try:
             with open(job.path, "rb") if job.path else BytesIO(job.data) as file:  # noqa: PTH123 - pathlib knows no bytes
-                image = opened(file, self._mode, upright=self._upright, by=self._open)
+                image = open_image(file, self._mode, upright=self._upright, by=self._open)
             pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
         except Exception as error:  # Pillow refuses the file
             self._fail(job, _without_frames(error), _STREAM.sub("", words_of(error)))
@@ -57,6 +57,6 @@ class PillowLane(PythonLane):
 
 def _without_frames(error: Exception) -> Exception:
     """Removes the tracebacks of the error and its causes: their frames keep the image, its bytes and the lane alive."""
-    for one in with_causes(error):
+    for one in walk_causes(error):
         set_traceback(one, None)
     return error

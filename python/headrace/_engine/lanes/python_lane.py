@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from headrace._base.exceptions import is_a, set_traceback, shown, traceback_of
+from headrace._base.exceptions import format_error, is_a, set_traceback, traceback_of
 from headrace._base.lifetimes.thread_settings import ThreadSettings
 from headrace._base.lifetimes.threads import Serving
 from headrace._base.lifetimes.weak_list import Living
@@ -130,7 +130,7 @@ class PythonLane:
         One that is no Exception, such as that of ``sys.exit``, would end the program there: RuntimeError replaces it.
         """
         if not is_a(error, Exception):
-            trace, error = traceback_of(error), RuntimeError(f"it raised {shown(error)}")
+            trace, error = traceback_of(error), RuntimeError(f"it raised {format_error(error)}")
             set_traceback(error, trace)
         self._errors.setdefault(job.batch_id, {})[job.sample] = error
         self._pipeline.fail(job, printable(reason))
@@ -141,7 +141,7 @@ class PythonLane:
             self._do(job)
         except BaseException as error:
             try:
-                self._fail(job, error, shown(error))
+                self._fail(job, error, format_error(error))
             except BaseException:
                 with suppress(BaseException):  # a job that is neither done nor failed returns to its queue
                     self._pipeline.fail(job, "its exception cannot be kept")

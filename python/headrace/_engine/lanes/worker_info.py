@@ -52,7 +52,7 @@ def _info(workers: WorkerValues, number: int) -> torchs.WorkerInfo:
     return torchs.WorkerInfo(id=number, num_workers=workers.count, seed=workers.seed + number, dataset=workers.dataset)
 
 
-def _of_this_thread() -> torchs.WorkerInfo | None:
+def _info_of_this_thread() -> torchs.WorkerInfo | None:
     return _here.info
 
 
@@ -68,7 +68,7 @@ def _install() -> None:
     """
     function: object = torchs.get_worker_info
     if isinstance(function, FunctionType) and not function.__code__.co_freevars and _HOOK not in vars(torchs):
-        setattr(torchs, _HOOK, _of_this_thread)
+        setattr(torchs, _HOOK, _info_of_this_thread)
         function.__code__ = _threads_first.__code__
 
 

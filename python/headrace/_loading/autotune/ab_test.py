@@ -47,7 +47,7 @@ class Noise:
     squares: float = 2 * 0.1**2
     freedom: float = 2.0
 
-    def remembered(self) -> Noise:
+    def fade_noise(self) -> Noise:
         """Returns what counts in the next trial."""
         part = min(1.0, _REMEMBERED / self.freedom)
         return Noise(part * self.squares, part * self.freedom)

@@ -38,8 +38,8 @@ def resolve(given: object, device: torch.device) -> tuple[int, ...]:
         near = _near(device)
         if not near & allowed:
             raise ValueError(
-                f"cpu_affinity='gpu': the GPU's cores are {in_words(near)}, but this process may run on "
-                f"{in_words(allowed)} only; leave cpu_affinity out, or start the process on the GPU's cores"
+                f"cpu_affinity='gpu': the GPU's cores are {write_cores(near)}, but this process may run on "
+                f"{write_cores(allowed)} only; leave cpu_affinity out, or start the process on the GPU's cores"
             )
         return tuple(sorted(near & allowed))
     if not isinstance(given, Iterable):
@@ -49,7 +49,7 @@ def resolve(given: object, device: torch.device) -> tuple[int, ...]:
         raise ValueError("cpu_affinity is empty: name at least one core, or leave it out")
     if cores - allowed:
         raise ValueError(
-            f"cpu_affinity: this process may not run on core {min(cores - allowed)}; choose from {in_words(allowed)}"
+            f"cpu_affinity: this process may not run on core {min(cores - allowed)}; choose from {write_cores(allowed)}"
         )
     return tuple(sorted(cores))
 
@@ -93,7 +93,7 @@ def numbers_in(text: str) -> set[int]:
     return found
 
 
-def in_words(cores: Iterable[int]) -> str:
+def write_cores(cores: Iterable[int]) -> str:
     """Returns a set of cores as the kernel writes it; the opposite of `numbers_in`."""
     parts: list[list[int]] = []
     for one in sorted(cores):

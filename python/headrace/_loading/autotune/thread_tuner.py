@@ -125,7 +125,7 @@ class Tuning:
         end = self._pace.look(now_ns)
         if end is None:
             return
-        made = _made(end) - _made(self._begin)
+        made = _count_made(end) - _count_made(self._begin)
         if made < _SAMPLES and not enough:
             return
         seconds = elapsed / 1e9
@@ -162,6 +162,6 @@ class Tuning:
         self._changed_ns, self._changed_batches = self._clock(), self._batches
 
 
-def _made(mark: Mark) -> int:
+def _count_made(mark: Mark) -> int:
     """Returns the samples that the threads have made: those through the Python steps, which are the last, if any."""
     return mark.seen.items.get("python") or mark.seen.items.get("read", 0)

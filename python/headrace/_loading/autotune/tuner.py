@@ -188,7 +188,7 @@ class Tuner:
             return
         self.trials.append(Trial(self._base, self._tried, turns.gain, kept))
         loggers.tuning.info("%s", self.trials[-1])
-        self._noise = turns.noise.remembered()
+        self._noise = turns.noise.fade_noise()
         if kept:
             self._refused = {self._base}
             self._base = self._tried
@@ -210,14 +210,14 @@ class Tuner:
             return
         idle = load.idle > _WAITS * threads * load.period
         if idle and load.own_delayed > _WAITS * load.period:  # they take the consumer's core for little
-            yield from self._with(depth, (threads - 1,))
+            yield from self._list_choices(depth, (threads - 1,))
         if idle and depth < self._most_depth:
             yield Choice(threads, min(2 * depth, self._most_depth))
-        yield from self._with(depth, self._numbers(load, threads, crowded=crowded))
+        yield from self._list_choices(depth, self._numbers(load, threads, crowded=crowded))
         if depth > FIRST_DEPTH and not self.fixed_depth:  # fewer batches may stay in the caches
             yield Choice(threads, max(FIRST_DEPTH, depth // 2))
 
-    def _with(self, depth: int, numbers: Iterable[int]) -> Iterator[Choice]:
+    def _list_choices(self, depth: int, numbers: Iterable[int]) -> Iterator[Choice]:
         """Yields the choices of the numbers of threads that are possible."""
         for count in numbers:
             if count != self._base.threads and 1 <= count <= self.most:

@@ -124,7 +124,7 @@ def between(begin: Mark, end: Mark, setting: Setting) -> Load:
         delayed * each,
         stuck * each,
         idle * each,
-        {name: ns * each for name, ns in _scaled(counted, items).items()},
+        {name: ns * each for name, ns in _scale_stages(counted, items).items()},
         {name: ns * each for name, ns in lanes.items()},
         python.ran_ns * each,
         python.delayed_ns * each,
@@ -134,7 +134,7 @@ def between(begin: Mark, end: Mark, setting: Setting) -> Load:
     )
 
 
-def _scaled(counted: dict[str, int], items: dict[str, int]) -> dict[str, float]:
+def _scale_stages(counted: dict[str, int], items: dict[str, int]) -> dict[str, float]:
     """Returns the busy time of each native stage, scaled from the timed samples to all that were decoded natively."""
     planned = items.get("read", 0) - items.get("pillow", 0) - items.get("device decode", 0)
     found: dict[str, float] = {}

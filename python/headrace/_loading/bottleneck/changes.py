@@ -13,7 +13,7 @@ from headrace._loading.bottleneck.model import (
     is_crowded,
     keep_interpreter,
     period,
-    simulated,
+    simulate_consumer,
     terms,
     waits_for_interpreter,
     with_threads,
@@ -68,16 +68,16 @@ def _gain(load: Load, after: Load, steps: Sequence[Step] = ()) -> float:
             not explain the period.
     """
     vary = not is_crowded(load) and period(load) < _EXPLAINED * load.period
-    now, then = (_paced(one, steps if vary else ()) for one in (load, after))
+    now, then = (_predict_period(one, steps if vary else ()) for one in (load, after))
     unexplained = 0.0 if keep_interpreter(load) else max(0.0, load.period - now)
     return load.period / (then + unexplained)
 
 
-def _paced(load: Load, steps: Sequence[Step]) -> float:
+def _predict_period(load: Load, steps: Sequence[Step]) -> float:
     """Returns the seconds from batch to batch: at least those of the slowest part, and longer where steps vary."""
     if not steps or load.setting.threads == 0 or not load.setting.native:
         return period(load)
-    return max(period(load), simulated(steps, making_of(load), load.setting.depth))
+    return max(period(load), simulate_consumer(steps, making_of(load), load.setting.depth))
 
 
 def _threads(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
@@ -97,8 +97,8 @@ def _prefetch(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
     if not steps or setting.threads == 0 or not setting.native:
         return
     making = making_of(load)
-    now = simulated(steps, making, setting.depth)
-    gains = {one: now / simulated(steps, making, one) for one in _DEPTHS if one > setting.depth}
+    now = simulate_consumer(steps, making, setting.depth)
+    gains = {one: now / simulate_consumer(steps, making, one) for one in _DEPTHS if one > setting.depth}
     if gains and now:
         best = max(gains.values())
         depth = next(one for one, gain in gains.items() if gain >= best * (1 - _ENOUGH))
@@ -136,8 +136,8 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
             rest = 1 - lanes[lane] / busy
             after = replace(
                 load,
-                step=load.step if lane == "pillow" else _undisturbed(load, steps),
-                handed=_on_a_core(load) if lane == "pillow" else _without_waits(load, steps),
+                step=load.step if lane == "pillow" else _find_own_step(load, steps),
+                handed=_scale_handed(load) if lane == "pillow" else _without_waits(load, steps),
                 cpu=load.cpu + (_OF_PILLOW * lanes[lane] if lane == "pillow" else 0.0),
                 lanes={one: seconds for one, seconds in lanes.items() if one != lane},
                 python_cpu=load.python_cpu * rest,
@@ -158,7 +158,7 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
             yield Change(part, advice, _gain(load, after))
 
 
-def _undisturbed(load: Load, steps: Sequence[Step]) -> float:
+def _find_own_step(load: Load, steps: Sequence[Step]) -> float:
     """Returns the consumer's own work if no Python thread keeps the interpreter: where one does, its steps contain
     waits for the interpreter, and its shortest one the fewest."""
     if not steps or not waits_for_interpreter(load):
@@ -166,7 +166,7 @@ def _undisturbed(load: Load, steps: Sequence[Step]) -> float:
     return min(load.step, min(step.own for step in steps) / 1e9)
 
 
-def _on_a_core(load: Load) -> dict[str, float]:
+def _scale_handed(load: Load) -> dict[str, float]:
     """Returns what the consumer's thread does in ``next()`` if a core is free for it."""
     share = max(0.0, 1 - load.own_delayed / load.own) if load.own else 1.0
     return {name: seconds * share for name, seconds in load.handed.items()}

@@ -115,7 +115,7 @@ def with_threads(load: Load, threads: int, cores: float) -> Load:
     return replace(load, setting=ahead, lanes=lanes, delayed=0.0, python_delayed=0.0)
 
 
-def simulated(steps: Sequence[Step], making: float, depth: int) -> float:
+def simulate_consumer(steps: Sequence[Step], making: float, depth: int) -> float:
     """Returns the seconds from batch to batch of a consumer with these steps.
 
     Args:

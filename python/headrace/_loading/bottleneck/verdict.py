@@ -10,7 +10,7 @@ from itertools import pairwise
 from headrace._engine.counters.epoch_timing import Mark, Step
 from headrace._loading.bottleneck.batch_cost import Load, Setting, between
 from headrace._loading.bottleneck.changes import Change, changes, making_of
-from headrace._loading.bottleneck.model import is_crowded, is_slowed, keep_interpreter, period, simulated, terms
+from headrace._loading.bottleneck.model import is_crowded, is_slowed, keep_interpreter, period, simulate_consumer, terms
 from headrace._loading.bottleneck.verdict_reasons import reasons
 
 #: Fewer batches, or fewer windows of them, give no verdict.
@@ -94,19 +94,19 @@ def judge(
         scale = sum(load.stages.values()) / sum(typical.values())
         load = replace(load, stages={name: scale * share for name, share in typical.items()})
     windows = [between(begin, end, setting) for begin, end in pairwise(marks)]
-    return of_load(load, windows, steps)
+    return judge_load(load, windows, steps)
 
 
-def of_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Verdict:
+def judge_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Verdict:
     """Returns the verdict on an epoch from its mean and from its parts."""
     found = bottleneck(load, steps)
     votes: Counter[str] = Counter()
     for one in windows:
         votes[_group(bottleneck(one, steps))] += one.batches
     agreement = votes[_group(found)] / max(1, votes.total())
-    explained = (simulated(steps, making_of(load), load.setting.depth) if found == "prefetch" else period(load)) / (
-        load.period
-    )
+    explained = (
+        simulate_consumer(steps, making_of(load), load.setting.depth) if found == "prefetch" else period(load)
+    ) / (load.period)
     certainty = "unsure"
     if agreement >= 0.85 and _EXPLAINS <= explained <= 1.1 and len(windows) >= 5 and not is_slowed(load):
         certainty = "sure"
@@ -139,7 +139,7 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
     """Returns the part that sets the pace."""
     if load.setting.threads == 0:
         if load.own >= load.blocked:
-            return _of_the_consumer(load)
+            return _find_consumer_part(load)
         parts = {**load.stages, **load.lanes}
         return _greatest(parts) if any(parts.values()) else "dataset"
     if keep_interpreter(load):
@@ -149,11 +149,11 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
     if load.setting.native and load.period > _UNEXPLAINED * parts[slowest] and _varies(load, steps):
         return "prefetch"
     if is_crowded(load) and parts[slowest] + load.own_delayed > load.period / _UNEXPLAINED > parts[slowest]:
-        return _of_the_cores(load)
+        return _find_user_of_cores(load)
     if slowest == "consumer":
-        found = _of_the_consumer(load)
+        found = _find_consumer_part(load)
         # A crowd of threads holds up the loader's own work: a thread without a core may keep a lock.
-        return _of_the_cores(load) if found in ("submit", "hand_over") and is_crowded(load) else found
+        return _find_user_of_cores(load) if found in ("submit", "hand_over") and is_crowded(load) else found
     if slowest != "workers":
         return slowest
     if not load.setting.native:
@@ -169,18 +169,18 @@ def _waits(load: Load) -> bool:
     return load.stuck > load.cpu + _OF_THE_WORK * load.delayed
 
 
-def _of_the_cores(load: Load) -> str:
+def _find_user_of_cores(load: Load) -> str:
     """Returns the part that takes most of the cores, which even the consumer's thread does not always get."""
     users = {"workers": load.cpu, "lanes": load.python_cpu, "consumer": load.other_cpu}
     most = _greatest(users)
     if most == "consumer":
-        return _of_the_consumer(load)
+        return _find_consumer_part(load)
     if most == "lanes":
         return _greatest(load.lanes)
     return _greatest(load.stages) if load.setting.native else "workers"
 
 
-def _of_the_consumer(load: Load) -> str:
+def _find_consumer_part(load: Load) -> str:
     part = _greatest(load.handed)
     return part if part and load.handed[part] > load.step else "consumer"
 
@@ -194,5 +194,5 @@ def _varies(load: Load, steps: Sequence[Step]) -> bool:
     if load.blocked < 0.05 * load.period or load.idle < 0.05 * load.setting.threads * load.period:
         return False
     making = making_of(load)
-    now, ample = (simulated(steps, making, depth) for depth in (load.setting.depth, 64))
+    now, ample = (simulate_consumer(steps, making, depth) for depth in (load.setting.depth, 64))
     return now > 1.15 * ample and now > _EXPLAINS * load.period

@@ -18,7 +18,7 @@ from headrace._loading.collate.sample_views import StackedViews
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.mixup import recognition, torchvision_fast_mixes
 from headrace._lowering.python_steps.bytecode_analysis import Reach
-from headrace._lowering.python_steps.step_copies import copied
+from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._recipe.draws.draws import BatchUse, batch_uniform
 from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
 
@@ -48,7 +48,7 @@ def is_default(collate_fn: CollateFunction | None, batched: bool) -> bool:
 
 def refusal(collate_fn: CollateFunction) -> str | None:
     """Returns why a collate_fn has to run in torch's worker processes; None if it may run in threads."""
-    if recognition.of_samples(collate_fn) is not None:
+    if recognition.mixing_of_samples(collate_fn) is not None:
         return None
     reach = Reach(collate_fn)
     why = None
@@ -66,7 +66,7 @@ def keeps_state(collate_fn: CollateFunction) -> bool:
     return not isinstance(collate_fn, FunctionType) and Reach(collate_fn).mutates
 
 
-def seeded(function: CollateFunction, progress: Progress) -> Callable[[object, int], object]:
+def seed_collate(function: CollateFunction, progress: Progress) -> Callable[[object, int], object]:
     """Returns a function of a batch's samples and its position in the epoch: it calls `function`, and random numbers of
     torch, and of numpy for timm's Mixup, follow from seed, epoch and batch."""
     process_wide = recognition.draws_from_numpy(function)
@@ -117,16 +117,16 @@ class Collation:
         if mix is not None and self._stacks(images, indices):  # nothing sees the samples, so none are made
             batch = self._source.batch_of(images, self._source.targets_of(indices))
             uniform = _uniform(self._progress, position)
-            mixed = torchvision_fast_mixes.mixed(mix, batch, seed_of(uniform))
+            mixed = torchvision_fast_mixes.mix_directly(mix, batch, seed_of(uniform))
             if mixed is not None:
                 return mixed
-            mixing = recognition.of_stacked(function)
+            mixing = recognition.mixing_of_stacked(function)
             if mixing is not None:
                 with sample_randomness(uniform):
                     return mixing(batch, seed_of(uniform))
         views = StackedViews()
         with views:
-            made = self._made(function, self._samples(views, images, indices), position, views)
+            made = self._make_batch(function, self._samples(views, images, indices), position, views)
         views.finish()
         return made
 
@@ -141,9 +141,9 @@ class Collation:
         )
         return one and source.has_targets and source.numbers(indices) is not None
 
-    def _made(self, function: CollateFunction, samples: object, position: int, views: StackedViews) -> object:
+    def _make_batch(self, function: CollateFunction, samples: object, position: int, views: StackedViews) -> object:
         uniform = _uniform(self._progress, position)
-        mixing = recognition.of_samples(function)
+        mixing = recognition.mixing_of_samples(function)
         with sample_randomness(uniform):
             return function(samples) if mixing is None else mixing(samples, seed_of(uniform), views.stop)
 
@@ -151,7 +151,7 @@ class Collation:
         mine = self._copies.__dict__
         if "function" not in mine:
             try:
-                mine["function"] = copied(self._function, (self._function,))
+                mine["function"] = copy_function(self._function, (self._function,))
             except Exception:  # what cannot be copied is shared
                 mine["function"] = self._function
         function: CollateFunction = mine["function"]

@@ -31,13 +31,13 @@ def is_usual() -> bool:
     kinds = sys.modules.get("torchvision.tv_tensors")
     usual = dict(_USUAL)
     usual.update({cls: "collate_tensor_fn" for name in _KINDS if isinstance(cls := getattr(kinds, name, None), type)})
-    if not all(_is_torchs(_taken(kind), name) for kind, name in usual.items()):
+    if not all(_is_torchs(_find_function(kind), name) for kind, name in usual.items()):
         return False
     _known[:] = now
     return True
 
 
-def _taken(kind: type) -> object:
+def _find_function(kind: type) -> object:
     """Returns the function that default_collate takes for values of a type; None: it has none."""
     functions = collate.default_collate_fn_map
     if kind in functions:

@@ -112,13 +112,13 @@ def made_as_torch(settings: Settings, progress: Progress, ordered: OrderedBatch,
         with nullcontext() if uniform is None else sample_randomness(uniform, process_wide=True):
             batch = fetcher.fetch(ordered.asked)
     except IndexError as error:
-        raise _explained(error, settings, ordered.asked) from error
+        raise _explain_index_error(error, settings, ordered.asked) from error
     if ordered.beyond:  # the dataset has grown; torch's workers have it as it was
         raise IndexError(ordered.beyond)
     return pin_memory(batch) if pin else batch  # type: ignore[no-untyped-call]
 
 
-def _explained(error: IndexError, settings: Settings, asked: Any) -> IndexError:
+def _explain_index_error(error: IndexError, settings: Settings, asked: Any) -> IndexError:
     """Returns an error that names the index and the dataset's length, if the index is beyond it; otherwise the error
     itself."""
     try:

@@ -129,7 +129,7 @@ class Progress:
     def finish(self) -> None:
         self.ended = True
 
-    def copied(self) -> Progress:
+    def copy_progress(self) -> Progress:
         """Returns a copy that later deliveries do not change."""
         settled, open_ones = settle(self.settled, self.deliveries)
         return replace(self, settled=settled, deliveries=tuple(replace(one) for one in open_ones))
@@ -200,7 +200,7 @@ def load(state: object, identity: Identity) -> Resume:
     start = Start(random=random, late=late, asked=kept["asked"], **{name: kept[name] for name in _START})
     sampler = None if kept["sampler_state"] is None else SamplerState(**kept["sampler_state"])
     resume = Resume(start, **{name: kept[name] for name in _PLACE}, sampler=sampler)
-    return _in_another_world(resume, saved) if another_world else resume
+    return _convert_world(resume, saved) if another_world else resume
 
 
 def _is_count(value: object, smallest: int = 0) -> bool:
@@ -256,7 +256,7 @@ _ENTRIES: dict[str, tuple[str, Callable[[object], bool]]] = {
 _ENTRIES |= {name: _ENTRIES[name.removeprefix("late_")] for name in _LATE_RANDOM}
 
 
-def _in_another_world(then: Resume, saved: State) -> Resume:
+def _convert_world(then: Resume, saved: State) -> Resume:
     """Converts a position of the saved world size to an offset in items, which fits any world size."""
     if 0 <= then.batches <= then.position:  # the epoch was complete; drop_last dropped the items that are left
         offset = _END

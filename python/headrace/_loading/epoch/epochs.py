@@ -196,7 +196,7 @@ class Epochs:
         order_of_all = self.order()
         items, cut = order_of_all.items, order_of_all.cut
         if peek:
-            items = self._copied(items)
+            items = self._copy_stateful(items)
         drew = start.drew_seed if start.begun else not (self._keeps_base_seed and start.base_seed is not None)
         untouched = SamplerState.before(items)
         # torch calls `iter` on what yields the batches: once, or before and after the base seed where processes make
@@ -224,7 +224,7 @@ class Epochs:
         whole, after_offset = (self._count(items, cut, passed) for passed in (0, offset))
         return Progress(begun, seed, whole, cut, offset, after_offset), order
 
-    def _copied(self, sampler: T) -> T:
+    def _copy_stateful(self, sampler: T) -> T:
         """Returns a sampler to look ahead with: itself, or a copy if iterating would change its own state."""
         if not any(map(is_stateful, sampler_chain(sampler))):
             return sampler
@@ -252,7 +252,7 @@ class Epochs:
         """Copies the progress too: each copy counts only the batches that it yields itself."""
         copied = object.__new__(type(self))
         vars(copied).update(vars(self))
-        copied._progress = None if self._progress is None else self._progress.copied()
+        copied._progress = None if self._progress is None else self._progress.copy_progress()
         if copied._progress is not None and self._newest is not None:
             copied._progress.start = self._start_now(copied._progress.start)
             copied._sampler_state = self._newest.state_at(copied._progress.position)

@@ -276,7 +276,7 @@ class EpochOrder:
         if self._history is None:
             return SamplerState.before(self.sampler) if self._iterator is None else None
         counts = None if self._occurrences is None else self._occurrences.counts
-        return self._history.at(batches, self._head, counts)
+        return self._history.state_at(batches, self._head, counts)
 
     def skip(self, items: int, batches: int) -> None:
         """Skips what was delivered before a state was saved. Call it before the first ``next()``: it may restart the
@@ -351,7 +351,7 @@ class EpochOrder:
         """
         made = []
         for number, item in enumerate(items if self._cut.batch_size is None else [items] if items else []):
-            batch = self._checked(item)
+            batch = self._check_item(item)
             indices = batch.indices
             if batch.is_other:
                 made.append(batch)
@@ -364,7 +364,7 @@ class EpochOrder:
             made.append(OrderedBatch(indices, occurrences, batch.asked, from_end=batch.from_end))
         return made
 
-    def _checked(self, named: object) -> OrderedBatch:
+    def _check_item(self, named: object) -> OrderedBatch:
         """Returns the samples that an item names, without their occurrences."""
         indices, asked = as_indices(named, self._naming)
         if indices is None:

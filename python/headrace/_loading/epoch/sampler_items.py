@@ -52,7 +52,7 @@ def as_indices(named: Any, naming: Naming) -> tuple[Int64s | None, object]:
         return (named.numpy().astype(np.int64) if whole and len(named) else None), named
     if isinstance(named, np.ndarray):
         whole = named.ndim == 1 and named.dtype.kind in "iu" and len(named) > 0
-        return (_of_array(named) if whole else None), named
+        return (_array_as_indices(named) if whole else None), named
     if not isinstance(named, (list, tuple)):
         try:
             named = list(named)  # an iterator gives its values once
@@ -80,7 +80,7 @@ def _plain(given: Sequence[Any]) -> Int64s | None:
     return None if kinds - {int, torch.Tensor, np.int64} and indices.min() < 0 else indices
 
 
-def _of_array(named: Array) -> Int64s | None:
+def _array_as_indices(named: Array) -> Int64s | None:
     if named.dtype == np.uint64 and int(named.max()) >= 2**63:
         return None
     return None if named.dtype != np.int64 and named.min() < 0 else named.astype(np.int64)

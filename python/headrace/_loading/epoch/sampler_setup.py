@@ -68,20 +68,20 @@ def shard(
         raise ValueError(f"an IterableDataset has no order to split among ranks: leave out {how}")
     if sampler is None and batch_sampler is None:
         if shuffle and generator is not None:
-            return Samplers(None, _sharded(RandomSampler(dataset, generator=generator), world, drop_last), None)
+            return Samplers(None, _shard_sampler(RandomSampler(dataset, generator=generator), world, drop_last), None)
         own = DistributedSampler(dataset, world.size, world.rank, bool(shuffle), seed or 0, drop_last)
         return Samplers(None, own, None)
     for one in (sampler, batch_sampler, getattr(batch_sampler, "sampler", None)):
         if isinstance(one, TorchDistributedSampler):
             raise ValueError(f"{type(one).__qualname__} already splits its order among ranks: leave out {how}")
     if sampler is not None:
-        sampler = _sharded(sampler, world, drop_last)
+        sampler = _shard_sampler(sampler, world, drop_last)
     if batch_sampler is not None:
-        batch_sampler = _sharded(batch_sampler, world, drop_last)
+        batch_sampler = _shard_sampler(batch_sampler, world, drop_last)
     return Samplers(shuffle, sampler, batch_sampler)
 
 
-def _sharded(sampler: Iterable[object], world: World, drop_last: bool) -> ShardedSampler:
+def _shard_sampler(sampler: Iterable[object], world: World, drop_last: bool) -> ShardedSampler:
     for one in sampler_chain(sampler):
         if type(one).__module__.startswith("torch.") and getattr(one, "generator", one) is None:
             warnings.warn(
@@ -151,10 +151,10 @@ def _name(sampler: Any, seed: int | None) -> str:
         return SeededRandomSampler.__qualname__
     kind = type(sampler).__qualname__
     if isinstance(sampler, (list, tuple, np.ndarray, torch.Tensor)):
-        return f"{kind}({_shown(sampler)})"
+        return f"{kind}({_describe_value(sampler)})"
     if not is_headrace_sampler(sampler) and not type(sampler).__module__.startswith("torch."):
         return kind
-    decides = {name: _shown(value) for name, value in vars(sampler).items() if not name.startswith("_")}
+    decides = {name: _describe_value(value) for name, value in vars(sampler).items() if not name.startswith("_")}
     if isinstance(sampler, RandomSampler):
         decides["num_samples"] = repr(sampler.num_samples)
     elif isinstance(sampler, TorchDistributedSampler):
@@ -164,7 +164,7 @@ def _name(sampler: Any, seed: int | None) -> str:
     return f"{kind}({', '.join(parts)})" + (f" of {sampler.num_replicas} ranks" if sharded else "")
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     """Returns the repr of a plain value, the length and a checksum of a sequence; "" for anything else."""
     if isinstance(value, (bool, int, float, str)):
         return repr(value)

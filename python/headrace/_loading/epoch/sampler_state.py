@@ -168,7 +168,7 @@ class History:
         while self._kept[0][0] < delivered:
             self._kept.popleft()
 
-    def at(self, batches: int, head: list[object], counts: npt.NDArray[np.uint32] | None) -> SamplerState | None:
+    def state_at(self, batches: int, head: list[object], counts: npt.NDArray[np.uint32] | None) -> SamplerState | None:
         """Returns the state after the epoch's first `batches`; None if the sampler has none.
 
         Args:

@@ -81,7 +81,7 @@ class Saved:
         """Whether a dataset or its iterator had a state."""
         return any(one.dataset is not None or one.iterator is not None for one in self.workers.values())
 
-    def counted(self, iterable: bool) -> int:
+    def count_covered(self, iterable: bool) -> int:
         """Returns the number of batches that need not be made again, as states or the workers' counts cover them."""
         if not iterable or self.has_states:
             return self.step
@@ -200,7 +200,7 @@ def _read(state: State) -> Saved:
     if ours is not None and ours["version"] != VERSION:
         raise ValueError(f"the state is of version {ours['version']}; this headrace reads version {VERSION}")
     yielded = _count(main, "_sampler_iter_yielded")
-    place = IndexPosition(0, yielded, (), main["_index_sampler_state"], _of_iterator(main["_sampler_iter_state"]))
+    place = IndexPosition(0, yielded, (), main["_index_sampler_state"], _state_of_iterator(main["_sampler_iter_state"]))
     if place.has_states:
         place = IndexPosition(yielded, yielded, (), place.sampler, place.iterator)
     start = TorchStart(None, True, base_seed=main.get("_base_seed"))
@@ -252,6 +252,6 @@ def _worker(snapshot: State | None) -> WorkerPlace:
     )
 
 
-def _of_iterator(state: State | None) -> State | None:
+def _state_of_iterator(state: State | None) -> State | None:
     """Returns the state of an iterator; None if it only has the count of torchdata's batch sampler."""
     return None if isinstance(state, dict) and state.keys() == {"samples_yielded"} else state

@@ -85,7 +85,7 @@ class InWorkers:
         )
         self.collate: Callable[[object], object] = core.Composed(core.Composed(self._begin, collate_fn), self._finish)
 
-    def returned(self) -> BlocksInUse | None:
+    def watch_blocks(self) -> BlocksInUse | None:
         """Returns the main process's side of the workers' blocks."""
         return None if self._flags is None else BlocksInUse(self._flags)
 
@@ -97,7 +97,7 @@ class InWorkers:
             self._blocks.install()
             replacements(self._blocks.empty_like).replace()
             if self._is_default and batch_memory.is_possible():
-                places = SamplePlaces(self._blocks.unused, LEAST)
+                places = SamplePlaces(self._blocks.take_unused, LEAST)
                 pixel_memory.use_again(places)
                 self._places = places
                 _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
@@ -120,7 +120,7 @@ class InWorkers:
         return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
 
     def _finish(self, batch: object) -> object:
-        found = self._made(batch)
+        found = self._make_leaves(batch)
         if self._places is not None:
             self._places.finish(self._samples)
             if default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
@@ -130,7 +130,7 @@ class InWorkers:
             return batch
         return Counted(batch, self._counts.take(), self._worker, sent)
 
-    def _made(self, batch: object) -> list[Leaf]:
+    def _make_leaves(self, batch: object) -> list[Leaf]:
         """Makes the pixels of a batch's images, and returns its leaves."""
         found = list(leaves(batch))
         _make_pixels(found)
@@ -147,7 +147,7 @@ class AloneInWorkers(InWorkers):
         self._flags = None
 
     def _finish(self, batch: object) -> object:
-        self._made(batch)
+        self._make_leaves(batch)
         return batch
 
 

@@ -13,7 +13,7 @@ from torch.utils.data import IterableDataset
 
 from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import Pace, Seen
-from headrace._engine.counters.thread_times import of_processes
+from headrace._engine.counters.thread_times import times_of_processes
 from headrace._loading.epoch.sampler_state import is_stateful, state_of
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Fits, Saved, TorchStart
@@ -37,7 +37,7 @@ class _Looking:
         self._pids = pids
 
     def __call__(self) -> Seen:
-        return Seen(workers=of_processes(self._pids), count=len(self._pids))
+        return Seen(workers=times_of_processes(self._pids), count=len(self._pids))
 
 
 class TorchProgress:
@@ -75,7 +75,7 @@ class TorchProgress:
         self._late = None if saved is None else saved.start.late
         self._settled: Randomness | None = None  # generators' states right after the iterator was made
         self._draws: IndexBatches | None = None
-        self._count = 0 if saved is None else saved.counted(self._iterable)
+        self._count = 0 if saved is None else saved.count_covered(self._iterable)
         self._last = saved.last_worker if saved is not None and self._count else self._number - 1
         self._source: _IterableDatasetFetcher | None = None  # if the dataset in this process has states
         self._more: State = {}
@@ -90,18 +90,18 @@ class TorchProgress:
 
     def begins(self, sampler: object) -> Iterator[object]:
         """Returns the iterator over the batches of indices."""
-        made = self._made(sampler)
+        made = self._make_draws(sampler)
         iterated, self.when_iterated = self.when_iterated, None
         if iterated is not None:
             iterated()
         return made
 
-    def _made(self, sampler: object) -> Iterator[object]:
+    def _make_draws(self, sampler: object) -> Iterator[object]:
         if self._ends:
             return iter(())
         keep = self._keep if self._in_order else 1
         me = weakref.ref(self)  # what it draws must not hold the observer, which holds it
-        self._draws = IndexBatches(sampler, self._place, keep, lambda: _before(me), self._seeds)
+        self._draws = IndexBatches(sampler, self._place, keep, lambda: _prepare_draw(me), self._seeds)
         if self.workers is None or self._iterable:
             return self._draws
         return _Tasks(self._draws, self.workers)
@@ -145,7 +145,7 @@ class TorchProgress:
         """Lets the first batch of indices be drawn on request, from the generators' states at that time."""
         self._late = None
 
-    def before(self) -> None:
+    def prepare_draw(self) -> None:
         """Called before the first batch of indices is drawn."""
         if self._settled is not None and self._late is None:
             now = Randomness.now(self._generators, self._settled.default is not None)
@@ -154,14 +154,14 @@ class TorchProgress:
             self._late.restore(self._generators)
         self.start = replace(self.start, late=self._late)
 
-    def returned(self, iterator: Any) -> None:
+    def note_return(self, iterator: Any) -> None:
         """Called after the iterator has tried to get a batch."""
         asked, self.when_requested = self.when_requested, None
         if asked is not None:
             asked(self)
         try:
             if self._draws is not None:
-                self._draws.returned(iterator._task_info if self._number and not self._iterable else ())
+                self._draws.drop_returned(iterator._task_info if self._number and not self._iterable else ())
             if self.workers is not None and self._iterable:
                 self.workers.look(iterator)
         except _OTHER_BOOKS as error:
@@ -183,9 +183,9 @@ class TorchProgress:
         self._count += 1
         if self.workers is None:
             return data
-        return self.workers.received(data, self._handed_out())
+        return self.workers.receive_batch(data, self._handed_out())
 
-    def finished(self) -> None:
+    def note_end(self) -> None:
         """Called at the end of the epoch."""
         self.is_finished = True
 
@@ -256,10 +256,10 @@ class TorchProgress:
         )
 
 
-def _before(progress: weakref.ref[TorchProgress]) -> None:
+def _prepare_draw(progress: weakref.ref[TorchProgress]) -> None:
     one = progress()
     if one is not None:
-        one.before()
+        one.prepare_draw()
 
 
 class _Tasks:

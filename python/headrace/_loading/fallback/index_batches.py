@@ -31,7 +31,7 @@ class IndexPosition:
         upto: number of batches that were drawn.
         missing: numbers of batches in [at, upto) that had been drawn but not come back; they are delivered again.
         sampler, iterator: states of the index sampler and of its iterator, in torchdata's layout.
-        occurrences: with these states, what `SampleSeeds.packed` returned.
+        occurrences: with these states, what `SampleSeeds.pack_counts` returned.
     """
 
     at: int = 0
@@ -94,7 +94,7 @@ class IndexBatches:
             self._within.sampler = self._inner
             self._items: Iterator[Any] = iter(self._within)
         else:
-            self._items = _resumed(sampler, place.iterator, iterate)
+            self._items = _resume_sampler(sampler, place.iterator, iterate)
         if seeds is not None:
             seeds.restore(place.occurrences)
         self._marks = deque([replace(place, upto=place.at, missing=()) if place.has_states else self._mark()])
@@ -118,7 +118,7 @@ class IndexBatches:
         with contextlib.suppress(StopIteration):
             self._ahead.appendleft(self._next())
 
-    def returned(self, out: Container[int]) -> None:
+    def drop_returned(self, out: Container[int]) -> None:
         """Records that all requested batches except `out` (counted by request, from 0) have come back."""
         for one in [one for one in self._asked if one not in out]:
             del self._asked[one]
@@ -160,7 +160,7 @@ class IndexBatches:
             self._seeds.forget(self._marks[0].at)
         now = first == self._drawn and not self._ended and self._unbegun is None
         mark = self._mark() if now else self._marks[0]
-        counts = self._seeds.packed(mark.at) if self._seeds is not None and mark.has_states else None
+        counts = self._seeds.pack_counts(mark.at) if self._seeds is not None and mark.has_states else None
         return replace(mark, upto=upto, missing=tuple(missing), occurrences=counts)
 
     # ---- drawing -----------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class _Inner:
         if self.start:
             self.iterator = self.sampler.iter_from(self.start)
         elif not self._state.get("ended") or of_iterator is not None:
-            self.iterator = _resumed(self.sampler, of_iterator, self._iterate)
+            self.iterator = _resume_sampler(self.sampler, of_iterator, self._iterate)
         return iter(()) if self._state.get("ended") else self._noting()
 
     def _noting(self) -> Iterator[object]:
@@ -296,7 +296,7 @@ class _Inner:
         self.ended = True
 
 
-def _resumed(sampler: Iterable[object], state: State | None, iterate: Iterate) -> Iterator[object]:
+def _resume_sampler(sampler: Iterable[object], state: State | None, iterate: Iterate) -> Iterator[object]:
     """Returns an iterator of a sampler, restored to `state` if there is one."""
     if state is not None and type(sampler) is RandomSampler and not is_stateful(sampler):
         # A state by torchdata's own RandomSampler, which has the same order as torch's for the same generator.

@@ -63,9 +63,9 @@ class Making:
         random = Randomness.now(self._generators, default)
         return TorchStart(epoch, random=random, sampler_epoch=foreign_epoch(self._samplers))
 
-    def from_its_beginning(self, epoch: int) -> tuple[_BaseDataLoaderIter, TorchProgress]:
+    def begin_epoch(self, epoch: int) -> tuple[_BaseDataLoaderIter, TorchProgress]:
         """Returns torch's iterator at the epoch's beginning, and its observer."""
-        return self._made(self.upcoming(epoch), None, _Apart())
+        return self._make_iterator(self.upcoming(epoch), None, _Apart())
 
     def going_on(self, saved: Saved, epoch: int) -> tuple[_BaseDataLoaderIter, TorchProgress]:
         """Returns torch's iterator resumed from a state, and its observer.
@@ -90,7 +90,7 @@ class Making:
             if saved.finished:
                 keeps = self._loader.persistent_workers and not first.drew_seed
                 first = replace(first, begun=False, drew_seed=not keeps, base_seed=first.base_seed if keeps else None)
-            iterator, progress = self._made(first, None if saved.finished else saved, apart)
+            iterator, progress = self._make_iterator(first, None if saved.finished else saved, apart)
             # If the first indices were not drawn when the state was taken, and the generator's state is the same as
             # then, they are drawn from it on request.
             late = None if first.late is None else first.late.default
@@ -113,7 +113,9 @@ class Making:
 
     # ---- the parts ---------------------------------------------------------------------------------------------------
 
-    def _made(self, first: TorchStart, saved: Saved | None, apart: _Apart) -> tuple[_BaseDataLoaderIter, TorchProgress]:
+    def _make_iterator(
+        self, first: TorchStart, saved: Saved | None, apart: _Apart
+    ) -> tuple[_BaseDataLoaderIter, TorchProgress]:
         loader, generator = self._loader, self._loader.generator
         running = loader._iterator if loader.persistent_workers and loader.num_workers else None
         advance: Callable[[], object] | None = None
@@ -161,7 +163,7 @@ class Making:
 
     def _once_more(self, iterator: Iterator[object], saved: Saved) -> None:
         """Makes and discards the batches between the states of this process and its workers and the saved position."""
-        wanted = saved.step + saved.since - saved.counted(self._iterable)
+        wanted = saved.step + saved.since - saved.count_covered(self._iterable)
         for made in range(wanted):
             if next(iterator, self) is self:
                 raise ValueError(
@@ -179,7 +181,7 @@ class Making:
                 if inline.iterator is not None:
                     restore(iter(loader.dataset), inline.iterator, "dataset's iterator")
         elif loader.persistent_workers and have_states(loader):
-            iterator, _ = self._made(replace(saved.start, drew_seed=False), saved, apart)
+            iterator, _ = self._make_iterator(replace(saved.start, drew_seed=False), saved, apart)
             self._once_more(iterator, saved)
             if next(iterator, self) is not self:
                 raise ValueError("the state says that its epoch had ended, but there are more batches in it")

@@ -34,7 +34,7 @@ class Mailbox(Ending):
         self.at_end = functools.partial(os.close, self._descriptor)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _arrived, (DupFd(self._descriptor),)
+        return _open_mailbox, (DupFd(self._descriptor),)
 
     def put(self, epoch: int, content: bytes | None) -> None:
         """Leaves the message of an epoch, counted from 1, in place of any other. Raises OSError without memory."""
@@ -72,6 +72,6 @@ def _new_file() -> int:
         return os.dup(file.fileno())
 
 
-def _arrived(descriptor: Any) -> Mailbox:
+def _open_mailbox(descriptor: Any) -> Mailbox:
     """Returns the mailbox in the process that it was sent to."""
     return Mailbox(descriptor.detach())

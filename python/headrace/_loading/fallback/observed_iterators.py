@@ -59,13 +59,13 @@ class Watch(Protocol):
     def first_worker(self) -> int:
         """Returns the number of the worker that gets the first batch."""
 
-    def returned(self, iterator: object) -> None:
+    def note_return(self, iterator: object) -> None:
         """Called after torch's iterator has tried to get a batch."""
 
     def batch(self, data: object) -> object:
         """Returns the user's batch from the data that the iterator received."""
 
-    def finished(self) -> None:
+    def note_end(self) -> None:
         """Called at the end of the epoch."""
 
 
@@ -112,27 +112,27 @@ class _Watched:
 
     def _next_data(self) -> object:
         begin = time.perf_counter_ns()
-        data = self._received()
+        data = self._receive_batch()
         end = time.perf_counter_ns()
         # With fewer batches on their way than workers, some of these have nothing to do: the epoch ends.
         steady = getattr(self, "_tasks_outstanding", 0) >= getattr(self, "_num_workers", 0)
         self.held.watch.pace.handed_out(begin, end, end - begin, steady=steady)
         return data
 
-    def _received(self) -> object:
+    def _receive_batch(self) -> object:
         if self._returned is not None:
             self._returned.look()
         try:
             make = super()._next_data  # type: ignore[misc]
             data = self._made_deferring(make) if self._defers else make()
         except StopIteration:
-            self.held.watch.returned(self)
-            self.held.watch.finished()
+            self.held.watch.note_return(self)
+            self.held.watch.note_end()
             raise
         except Exception:
-            self.held.watch.returned(self)
+            self.held.watch.note_return(self)
             raise
-        self.held.watch.returned(self)
+        self.held.watch.note_return(self)
         if isinstance(data, Counted):
             self.held.watch.images.add(data.counts)
             if self._returned is not None:
@@ -178,7 +178,7 @@ def begin(loader: TorchLoader, watch: Watch, generator: torch.Generator | None) 
     if loader._defers:
         ahead = loader.prefetch_factor or 0
         deferring = InWorkers(collate_fn, init_fn, workers=loader.num_workers, ahead=ahead)
-        collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.returned()
+        collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
     return _several()(_View(loader, others), held, returned)
 

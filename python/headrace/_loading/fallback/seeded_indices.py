@@ -63,13 +63,13 @@ class SeededCall:
 
     def arrive(self) -> object:
         """Seeds the generators and returns the index."""
-        return _arrived(self._index, self._what)
+        return _seed_index(self._index, self._what)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _arrived, (self._index, self._what)
+        return _seed_index, (self._index, self._what)
 
 
-def _arrived(index: object, what: Seeding) -> object:
+def _seed_index(index: object, what: Seeding) -> object:
     seed_for_sample(*what)
     return index
 
@@ -106,10 +106,10 @@ class SampleSeeds:
             return iter(sampler)
         order = list(sampler.whole)
         items = self._share.even(order, order)
-        self._known = iter(self._counted(items, len(order)))
-        return iter(self._share.of(items))
+        self._known = iter(self._count_occurrences(items, len(order)))
+        return iter(self._share.select_items(items))
 
-    def _counted(self, items: list[Any], named: int) -> list[int]:
+    def _count_occurrences(self, items: list[Any], named: int) -> list[int]:
         """Returns the occurrences of this rank's samples.
 
         Args:
@@ -153,19 +153,19 @@ class SampleSeeds:
 
     # ---- if the samplers have states, the batches before a state are not drawn again ---------------------------------
 
-    def packed(self, batch: int) -> State | None:
+    def pack_counts(self, batch: int) -> State | None:
         """Returns the counts before this batch was drawn, as numbers and strings; None if nothing is counted."""
         if self._counts is None or self._known is not None:
             return None
-        return self._counts.packed(key for at, keys in self._log if at >= batch for key in keys)
+        return self._counts.pack_counts(key for at, keys in self._log if at >= batch for key in keys)
 
     def forget(self, batch: int) -> None:
-        """Says that `packed` will not be asked for an earlier batch."""
+        """Says that `pack_counts` will not be asked for an earlier batch."""
         while self._log and self._log[0][0] < batch:
             self._log.popleft()
 
     def restore(self, packed: State | None) -> None:
-        """Sets the counts to those that `packed` returned."""
+        """Sets the counts to those that `pack_counts` returned."""
         if self._counts is not None and packed is not None:
             self._counts.restore(packed)
 

@@ -171,13 +171,13 @@ class SharedBlocks:
         made: torch.Tensor = torch.empty(0, dtype=batch.dtype)
         return made.set_(self._new_shared(size), 0, batch.shape)  # type: ignore[no-any-return, call-overload]
 
-    def unused(self, size: int) -> torch.UntypedStorage | None:
+    def take_unused(self, size: int) -> torch.UntypedStorage | None:
         """Returns the storage of a block of `size` bytes that nothing uses; None if there is none."""
         block = self._idle(size) if is_possible() else None
         return None if block is None else block.storage
 
     def hand_over(self, batch: torch.Tensor) -> bool:
-        """Called while collate_fn runs with the batch that it is going to return, in a block from `unused`.
+        """Called while collate_fn runs with the batch that it is going to return, in a block from `take_unused`.
 
         Returns:
             Whether the block is still one of these.

@@ -69,14 +69,14 @@ class TorchEpochs:
 
     def resumes(self, loader: TorchLoader) -> bool:
         """Returns whether `begin` would resume the epoch of a loaded state."""
-        return self._resumed(loader) is not None
+        return self._find_saved(loader) is not None
 
     def goes_on(self, loader: TorchLoader) -> bool:
         """Returns whether an epoch is under way, or the next one is that of a state."""
         under_way = self._progress is not None and not self._progress.is_finished
         return under_way or self._begun is not None or self.resumes(loader)
 
-    def _resumed(self, loader: TorchLoader) -> Saved | None:
+    def _find_saved(self, loader: TorchLoader) -> Saved | None:
         saved = None if self._loaded is None else self._loaded[1]
         return saved if saved is not None and saved.start.epoch in (None, self.upcoming(loader)) else None
 
@@ -117,13 +117,13 @@ class TorchEpochs:
         return stock() if self._making is None else self._making.get_iterator()
 
     def _begin(self, loader: TorchLoader, start: Callable[[], _BaseDataLoaderIter]) -> _BaseDataLoaderIter:
-        epoch, saved = self.upcoming(loader), self._resumed(loader)
+        epoch, saved = self.upcoming(loader), self._find_saved(loader)
         followers = _followers_of(loader)
         for one in followers:
             one.adopt(epoch)
         self._making = making = Making(loader, start, self._seed, self._rank)
         try:
-            iterator, progress = making.from_its_beginning(epoch) if saved is None else making.going_on(saved, epoch)
+            iterator, progress = making.begin_epoch(epoch) if saved is None else making.going_on(saved, epoch)
         finally:
             self._making = None
         if followers:
@@ -146,7 +146,7 @@ class TorchEpochs:
         lacks = missing_hook()
         if lacks is not None:
             raise RuntimeError(f"this loader has no state_dict: it needs {lacks}, which this version of torch lacks")
-        if self._loaded is not None and self._resumed(loader) is not None:
+        if self._loaded is not None and self._find_saved(loader) is not None:
             return copy.deepcopy(self._loaded[0])
         start, progress = functools.partial(TorchDataLoader.__iter__, loader), self._progress
         if (

@@ -58,7 +58,7 @@ class Randomness:
 
     @functools.cached_property
     def _strings(self) -> tuple[list[str], str | None]:
-        return [_packed(one) for one in self.own], None if self.default is None else _packed(self.default)
+        return [_pack_state(one) for one in self.own], None if self.default is None else _pack_state(self.default)
 
     def pack(self) -> State:
         """Returns the states as strings."""
@@ -69,14 +69,14 @@ class Randomness:
     def unpack(cls, packed: State) -> Randomness:
         """Returns the states from the result of `pack`."""
         default = packed["default"]
-        return cls(tuple(map(_unpacked, packed["own"])), None if default is None else _unpacked(default))
+        return cls(tuple(map(_unpack_state, packed["own"])), None if default is None else _unpack_state(default))
 
 
-def _packed(state: torch.Tensor) -> str:
+def _pack_state(state: torch.Tensor) -> str:
     return base64.b64encode(state.numpy().tobytes()).decode()
 
 
-def _unpacked(text: str) -> torch.Tensor:
+def _unpack_state(text: str) -> torch.Tensor:
     return torch.from_numpy(np.frombuffer(base64.b64decode(text), np.uint8).copy())
 
 

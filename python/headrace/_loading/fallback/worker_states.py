@@ -93,10 +93,10 @@ class WorkerStates:
         self._messages: dict[tuple[int, bool], bytes | None] = {}
         self._assigned: set[int] = set()
         self._left: list[bytes | None] = []
-        self._known = [self._resumed(number, places.get(number)) for number in range(self._number)]
+        self._known = [self._resume_worker(number, places.get(number)) for number in range(self._number)]
         self._snapshot = step, [one.state for one in self._known]
 
-    def _resumed(self, worker: int, place: WorkerPlace | None) -> _Known:
+    def _resume_worker(self, worker: int, place: WorkerPlace | None) -> _Known:
         if place is None:
             return _Known()
         has_state = place.dataset is not None or place.iterator is not None
@@ -137,7 +137,7 @@ class WorkerStates:
         self._processes = iterator._workers
         self._assigned = {task[0] for task in iterator._task_info.values()}  # there are more tasks than workers, or all
 
-    def received(self, carried: Carried, handed_out: int) -> object:
+    def receive_batch(self, carried: Carried, handed_out: int) -> object:
         """Records the state that came with a batch, and returns the user's batch.
 
         Args:
@@ -181,7 +181,7 @@ class WorkerStates:
         if self.iterable:
             return -1, {f"worker_{worker}": self._streams(worker) for worker in range(self._number)}
         first = [state or self._first(worker) for worker, state in enumerate(states)]
-        return step, {f"worker_{worker}": self._loaded(worker, state) for worker, state in enumerate(first)}
+        return step, {f"worker_{worker}": self._load_state(worker, state) for worker, state in enumerate(first)}
 
     def _streams(self, worker: int) -> State:
         known = self._known[worker]
@@ -191,7 +191,7 @@ class WorkerStates:
             end = self._message(worker, ended=True)
             if end is not None:
                 known.state, known.at, known.final = end, known.count, True
-        found = self._loaded(worker, known.state)
+        found = self._load_state(worker, known.state)
         fetcher = found["fetcher_state"] or {"dataset_iter_state": None}
         found["fetcher_state"] = {**fetcher, "fetcher_ended": known.ended}
         return {**found, "_num_yielded": known.count, "_steps_since_state": known.count - known.at}
@@ -209,18 +209,18 @@ class WorkerStates:
             alive = bool(self._processes) and self._processes[worker].is_alive()
             here, state = mail.get(self._epoch)
             if here:
-                self._messages[worker, ended] = self._of_main(worker) if state == OF_MAIN else state
+                self._messages[worker, ended] = self._dump_main(worker) if state == OF_MAIN else state
             elif alive:
                 time.sleep(_LOOK_S)
             else:
                 return None
         return self._messages[worker, ended]
 
-    def _of_main(self, worker: int) -> bytes:
+    def _dump_main(self, worker: int) -> bytes:
         state = {"worker_id": worker, "dataset_state": self.carrier.users.dataset.state_dict(), "fetcher_state": None}
         return pickle.dumps(state)
 
-    def _loaded(self, worker: int, state: bytes | None) -> State:
+    def _load_state(self, worker: int, state: bytes | None) -> State:
         if state is None:
             return {"worker_id": worker, "dataset_state": None, "fetcher_state": None}
         loaded = pickle.loads(state)

@@ -142,7 +142,7 @@ class Carrier:
         try:
             if self.users.init_fn is not None:
                 self.users.init_fn(worker)
-            self._started(self._places.get(worker))
+            self._start_worker(self._places.get(worker))
         except BaseException:
             self._fails()
             raise
@@ -151,13 +151,13 @@ class Carrier:
         """Called by torch as collate_fn."""
         raise NotImplementedError
 
-    def _started(self, place: WorkerPlace | None) -> None:
+    def _start_worker(self, place: WorkerPlace | None) -> None:
         raise NotImplementedError
 
     def _state(self) -> State:
         raise NotImplementedError
 
-    def _pickled(self) -> bytes:
+    def _pickle_state(self) -> bytes:
         try:
             return pickle.dumps({"worker_id": self._worker, **self._state()})
         except Exception as error:
@@ -166,7 +166,7 @@ class Carrier:
     def _says(self, *, ended: bool = False, of_main: bool = False) -> None:
         """Sends the state without a batch. `of_main`: it is that of the main process's dataset."""
         self._sent = None
-        state = OF_MAIN if of_main and self._is_large() else self._pickled()
+        state = OF_MAIN if of_main and self._is_large() else self._pickle_state()
         self._too_large = self._too_large or (not self.users.asked and len(state) > _MOST)
         mail = self._mail[self._worker]
         box = mail.last if ended else mail.first
@@ -190,7 +190,7 @@ class Carrier:
     def _carry(self, batch: object, *, keep: bool) -> Carried:
         if keep and self._too_large:
             return Carried(batch, self._worker, self._count, TOO_LARGE, self._ended)
-        state = self._pickled() if keep else None
+        state = self._pickle_state() if keep else None
         if state is not None:
             self._too_large = not self.users.asked and len(state) > _MOST
             state, self._sent = SAME if state == self._sent else state, state
@@ -226,7 +226,7 @@ class Indexed(Carrier):
 
     _keep = False
 
-    def _started(self, place: WorkerPlace | None) -> None:
+    def _start_worker(self, place: WorkerPlace | None) -> None:
         self._epoch = 1
         if place is not None:
             restore(self.users.dataset, place.dataset, "dataset")
@@ -268,7 +268,7 @@ class Stream(Carrier):
     _stateful = False
     _iterator: Iterator[object] = iter(())
 
-    def _started(self, place: WorkerPlace | None) -> None:
+    def _start_worker(self, place: WorkerPlace | None) -> None:
         pass  # torch calls __iter__ next, which sends the state
 
     def __iter__(self) -> Stream:
@@ -276,7 +276,7 @@ class Stream(Carrier):
         self._count, self._ended = 0, False
         place = self._places.pop(self._worker, None)
         try:
-            self._iterator = iter(self.users.dataset) if place is None else self._resumed(place)
+            self._iterator = iter(self.users.dataset) if place is None else self._resume_iterator(place)
         except BaseException:
             self._fails()
             raise
@@ -285,7 +285,7 @@ class Stream(Carrier):
             self._says()
         return self
 
-    def _resumed(self, place: WorkerPlace) -> Iterator[object]:
+    def _resume_iterator(self, place: WorkerPlace) -> Iterator[object]:
         dataset = self.users.dataset
         restore(dataset, place.dataset, "dataset")
         self._skip, self._ended = 0 if place.ended else place.skip, place.ended
@@ -299,7 +299,7 @@ class Stream(Carrier):
     def __next__(self) -> object:
         while self._skip:
             self._skip -= 1
-            self.users.collate_fn(self._fetched())
+            self.users.collate_fn(self._fetch_samples())
             self._count += 1
         if self._ended:
             raise StopIteration
@@ -312,7 +312,7 @@ class Stream(Carrier):
                     self._says(ended=True)
             raise
 
-    def _fetched(self) -> object:
+    def _fetch_samples(self) -> object:
         """Returns the samples that torch would fetch for a batch."""
         size = self.users.batch_size
         found = list(itertools.islice(self._iterator, 1 if size is None else size))

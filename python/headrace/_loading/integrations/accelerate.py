@@ -42,7 +42,7 @@ def prepare(stock: Function, ours: type[OwnLoader], dataloader: OwnLoader, *args
             return stock(as_torchs(dataloader), *args, **options)
     asked = inspect.signature(stock_prepare).bind(dataloader, *args, **options)
     asked.apply_defaults()
-    return prepared(**asked.arguments)
+    return prepare_loader(**asked.arguments)
 
 
 def _is_stream(loader: OwnLoader) -> bool:
@@ -77,7 +77,7 @@ def as_torchs(loader: Any) -> TorchDataLoader[Any]:
     return TorchDataLoader(**{**given, "batch_sampler": whole_order(loader)})
 
 
-def prepared(dataloader: OwnLoader, **asked: Any) -> PreparedLoader:
+def prepare_loader(dataloader: OwnLoader, **asked: Any) -> PreparedLoader:
     """Returns `dataloader` prepared for Accelerate; `asked` are the arguments of Accelerate's ``prepare_data_loader``.
 
     Accelerate itself decides the sharding and the handling of batches: it prepares a stand-in, a torch DataLoader with
@@ -244,12 +244,12 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[object, ...]:
         # Accelerate's own method calls __init__. The gradient state is shared by the process and is not copied.
-        return _unfilled, (), {name: value for name, value in vars(self).items() if name != "gradient_state"}
+        return _make_empty, (), {name: value for name, value in vars(self).items() if name != "gradient_state"}
 
     def __setstate__(self, held: State) -> None:
         self.__dict__.update(held, gradient_state=GradientState())
 
 
-def _unfilled() -> PreparedLoader:
+def _make_empty() -> PreparedLoader:
     """Returns an empty instance for copies; pickle refuses the class, since prepared loaders report another one."""
     return PreparedLoader.__new__(PreparedLoader)

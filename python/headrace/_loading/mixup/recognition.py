@@ -17,7 +17,7 @@ _PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_
 _NAMED = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
 
 
-def of_samples(function: Function) -> Function | None:
+def mixing_of_samples(function: Function) -> Function | None:
     """Returns a function with the results of a collate_fn that mixes the finished batch; None for others.
 
     The collate_fn must be timm's `FastCollateMixup`, which makes a batch of its own. Or it must be
@@ -31,21 +31,21 @@ def of_samples(function: Function) -> Function | None:
     collating = timm_in_place.collating_twin(function)
     if collating is not None:
         return lambda samples, seed, collated=_nothing: _numpy_drawn(collating, seed, samples)
-    mixing = of_stacked(function)
+    mixing = mixing_of_stacked(function)
     if mixing is None:
         return None
 
-    def mixed(samples: list[object], seed: int, collated: Callable[[], None] = _nothing) -> object:
+    def collate_and_mix(samples: list[object], seed: int, collated: Callable[[], None] = _nothing) -> object:
         batch = default_collate(samples)
         collated()
         return mixing(batch, seed)
 
-    return mixed
+    return collate_and_mix
 
 
-def of_stacked(function: Function) -> Function | None:
+def mixing_of_stacked(function: Function) -> Function | None:
     """Returns a function of what `default_collate` makes, and of a seed, with the results of a collate_fn that is
-    ``return mix(*default_collate(samples))``, as in `of_samples`; None for others."""
+    ``return mix(*default_collate(samples))``, as in `mixing_of_samples`; None for others."""
     mix = mix_of(function)
     torchs = torchvision_in_place.twin(mix)
     made = timm_in_place.twin(mix) if torchs is None else torchs
@@ -72,7 +72,7 @@ def _numpy_drawn(function: Function, seed: int, *arguments: object) -> object:
         return function(*arguments)
 
 
-def of_batch(function: Function) -> Function | None:
+def mixing_of_batch(function: Function) -> Function | None:
     """Returns a function with the results of one that mixes a batch, to which nothing else refers; None for others.
 
     It must be torchvision's `MixUp`, `CutMix` or a `RandomChoice` of these, or ``return mix(*batch)`` with one of these
@@ -93,7 +93,7 @@ def draws_from_numpy(function: Function) -> bool:
     if timm_in_place.collating_twin(function) is not None:
         return True
     names = _names_in(function)
-    found = names is not None and len(names) == 2 and of_samples(function) is not None
+    found = names is not None and len(names) == 2 and mixing_of_samples(function) is not None
     return found and names is not None and timm_in_place.twin(value_of_name(function, names[0])) is not None
 
 

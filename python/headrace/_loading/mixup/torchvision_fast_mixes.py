@@ -24,7 +24,7 @@ _TRANSFORMS = "torchvision.transforms.v2"
 _TRIALS = 24  # of the comparison with the installed torchvision
 
 
-def mixed(mix: object, batch: Any, seed: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+def mix_directly(mix: object, batch: Any, seed: int) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Returns what ``mix(*batch)`` does where torch's generator has been seeded with `seed`, and overwrites the images.
 
     Args:
@@ -36,7 +36,7 @@ def mixed(mix: object, batch: Any, seed: int) -> tuple[torch.Tensor, torch.Tenso
         batch is not a mixable one with int64 labels, or the installed torchvision draws otherwise.
     """
     mixes = choices(mix)
-    if not mixes or not all(map(_is_plain, mixes)) or torch._C._len_torch_function_stack() or not _as_installed():
+    if not mixes or not all(map(_is_plain, mixes)) or torch._C._len_torch_function_stack() or not _matches_installed():
         return None
     if len(batch) != 2 or not in_place_mixes.is_mixable(batch[0]) or not _are_plain(batch[1], len(batch[0])):
         return None
@@ -44,7 +44,7 @@ def mixed(mix: object, batch: Any, seed: int) -> tuple[torch.Tensor, torch.Tenso
     least, most = labels.aminmax()
     if least < 0 or most >= min(one.num_classes for one in mixes):  # torch raises an error
         return None
-    return _mixed(mix, images, labels, torch.Generator().manual_seed(seed))
+    return _mix_images(mix, images, labels, torch.Generator().manual_seed(seed))
 
 
 def _is_plain(mix: Any) -> bool:
@@ -67,7 +67,7 @@ def _are_plain(labels: object, count: int) -> bool:
     )
 
 
-def _mixed(
+def _mix_images(
     mix: Any, images: torch.Tensor, labels: torch.Tensor, generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
     v2 = sys.modules[_TRANSFORMS]
@@ -102,8 +102,8 @@ def _box(share: float, height: int, width: int, generator: torch.Generator) -> B
 
 
 @functools.cache
-def _as_installed() -> bool:
-    """Whether the installed torchvision draws and computes as `_mixed` does, on small batches."""
+def _matches_installed() -> bool:
+    """Whether the installed torchvision draws and computes as `_mix_images` does, on small batches."""
     v2 = sys.modules[_TRANSFORMS]
     both = v2.RandomChoice([v2.MixUp(alpha=0.4, num_classes=5), v2.CutMix(num_classes=5)], p=[0.6, 0.4])
     generator = torch.Generator()
@@ -114,7 +114,7 @@ def _as_installed() -> bool:
             uniform = trial / _TRIALS
             with sample_randomness(uniform):
                 expected = both(images, labels)
-            made = _mixed(both, images.clone(), labels, generator.manual_seed(seed_of(uniform)))
+            made = _mix_images(both, images.clone(), labels, generator.manual_seed(seed_of(uniform)))
             if not all(map(torch.equal, made, expected)):
                 return False
     except Exception:  # a torchvision with other attributes

@@ -43,12 +43,12 @@ def _twin(mix: Any) -> Any:
     if hasattr(mix, "transforms"):
         made.transforms = [_twin(one) for one in mix.transforms]
     else:
-        made.__class__ = _in_place_class(kind)
+        made.__class__ = _make_class(kind)
     return made
 
 
 @functools.cache
-def _in_place_class(kind: Any) -> Any:
+def _make_class(kind: Any) -> Any:
     """Returns a subclass of MixUp or CutMix that overwrites mixable batches."""
 
     def transform(self: Any, inpt: object, params: Params) -> object:

@@ -185,7 +185,7 @@ class Line:
         ordered = begun.ordered
         if begun.draws is None:
             begun.draws = self._draws.batch(self._progress.epoch, ordered.indices, ordered.occurrences)
-        table = self._table.of(ordered.indices) if isinstance(self._table, StreamTable) else self._table
+        table = self._table.table_of(ordered.indices) if isinstance(self._table, StreamTable) else self._table
         flight = self._engine.submit(table, ordered.indices, begun.draws)
         results = begun.results = Results(flight, begun.delivery.number, ordered.indices)
         self._submitted(results)

@@ -149,7 +149,7 @@ class NativeIterator(Ending):
         self._heed_the_epoch()
         batch = _NONE_LEFT
         while batch is _NONE_LEFT:
-            begun, results = self._awaited(taker)
+            begun, results = self._await_batch(taker)
             if results is None:
                 batch, count = self._as_torch(begun), len(begun.ordered.indices)
                 break
@@ -184,7 +184,7 @@ class NativeIterator(Ending):
             pin = can_pin(self._settings.pin_memory)
             return made_as_torch(self._settings, self._progress, begun.ordered, begun.delivery.number, pin=pin)
 
-    def _awaited(self, taker: object) -> tuple[Begun, Results | None]:
+    def _await_batch(self, taker: object) -> tuple[Begun, Results | None]:
         """Waits for the next batch and returns it with its results; the following ones are in flight. Without results
         it is to be made as torch makes it."""
         if self._closed and not self._exhausted:
@@ -208,7 +208,7 @@ class NativeIterator(Ending):
             self._source.expect(results.indices, wait=True)  # Ctrl-C cannot interrupt native reads in this thread
         self._wait(results.flight)
         timeout = self._timeout()
-        if not results.claim.for_consumer(timeout or -1):  # a thread is collating it
+        if not results.claim.claim_for_consumer(timeout or -1):  # a thread is collating it
             raise self._timed_out()
         self._blocked_ns += time.perf_counter_ns() - before
         begun.complete = True
@@ -245,25 +245,25 @@ class NativeIterator(Ending):
         """Calls the collate_fn on a batch, or the functions of labels."""
         try:
             if self._collation is None:
-                return Collated(self._with_targets(results))
+                return Collated(self._add_targets(results))
             with span("collate_fn"), Spending(self._pace, "collate_fn"), self._settings.default_device():
                 return Collated(self._collation(results.images, results.indices, results.number, ahead=ahead))
         except BaseException as error:
-            return Collated(None, sample_errors.of_collate_fn(error, self._settings.num_workers))
+            return Collated(None, sample_errors.error_of_collate_fn(error, self._settings.num_workers))
 
     def _deliver(self, begun: Begun, results: Results) -> Any:
         """Returns the batch, or `_NONE_LEFT`. A collate_fn may return None."""
         if results.collated is None and not self._take(begun, results):
             return _NONE_LEFT
         if self._collation is None and results.collated is None:
-            return self._with_targets(results, begun.failing())
+            return self._add_targets(results, begun.failing())
         made, results.collated = results.collated or self._collate(results, ahead=False), None
         if made.error is not None:
             begun.error = made.error
             raise begun.error
         return made.batch
 
-    def _with_targets(self, results: Results, calling: AbstractContextManager[None] = nullcontext()) -> Any:  # noqa: B008
+    def _add_targets(self, results: Results, calling: AbstractContextManager[None] = nullcontext()) -> Any:  # noqa: B008
         """Returns the batch of images with their targets, whose functions are called within `calling`."""
         made = results.images if self._settings.batched else self._engine.single(results.images)
         if self._source.has_targets:
@@ -276,7 +276,7 @@ class NativeIterator(Ending):
         """Takes the images from the engine; returns False if all samples of the batch failed and are skipped."""
         if results.images is None:
             places: list[int] | None = None
-            if self._failed(begun, results) and self._faults.skips:
+            if self._has_failed(begun, results) and self._faults.skips:
                 places = sorted(set(range(len(begun.ordered.indices))) - set(results.failed))
                 if not places:
                     self._leave_out(begun)
@@ -302,7 +302,7 @@ class NativeIterator(Ending):
                     return self._source.targets_of(indices)
             return default_convert(self._source.target(int(indices[0])))  # type: ignore[no-untyped-call]
 
-    def _failed(self, begun: Begun, results: Results) -> bool:
+    def _has_failed(self, begun: Begun, results: Results) -> bool:
         """Returns whether samples failed and are skipped or replaced. Failures are read and recorded once."""
         if results.errors is None:
             if results.failures is None:
@@ -313,7 +313,7 @@ class NativeIterator(Ending):
             if results.errors and self._faults.raises:
                 with begun.failing():
                     sample_errors.call_labels(self._source, indices[: min(results.failed)])
-                begun.error = sample_errors.raised(results.errors[0])
+                begun.error = sample_errors.choose_exception(results.errors[0])
                 raise begun.error
             if results.errors:
                 self._note(results.errors)

@@ -33,7 +33,7 @@ class SeededBatches:
     def __call__(self, batch: Any, number: int) -> Any:
         """Returns ``function(batch)``; `number` is the batch's number in the epoch."""
         uniform = batch_uniform(self.progress.seed, self.progress.epoch, number, BatchUse.OUT_TRANSFORM)
-        mixing = recognition.of_batch(self.function) if self.owned else None
+        mixing = recognition.mixing_of_batch(self.function) if self.owned else None
         with sample_randomness(uniform, process_wide=True, device=self.device):
             return (mixing or self.function)(batch)
 
@@ -54,7 +54,7 @@ class TransformedBatches:
         return len(self._batches)  # type: ignore[arg-type]  # torch's iterators have a length
 
 
-def seeded(
+def seed_batches(
     function: OutTransform | None, device: torch.device, progress: Progress, *, owned: bool = False
 ) -> SeededBatches | None:
     """Returns `function` with seeded random numbers for the batches of an epoch; None if `function` is None."""

@@ -38,7 +38,7 @@ class Claim:
         self._working = threading.Lock()
         self._working.acquire()  # until the thread that collates ahead has ended
 
-    def for_consumer(self, seconds: float) -> bool:
+    def claim_for_consumer(self, seconds: float) -> bool:
         """Returns True once no other thread reads the results; False after `seconds` (-1: waits without limit)."""
         if self._first.setdefault("consumer", True):  # atomic
             return True

@@ -12,8 +12,8 @@ from typing import Any, NoReturn, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.errors import SampleError, native_cause, sample_error, to_raise
-from headrace._base.exceptions import is_a, shown, traceback_of, with_causes
+from headrace._base.errors import SampleError, choose_error, native_cause, sample_error
+from headrace._base.exceptions import format_error, is_a, traceback_of, walk_causes
 from headrace._engine.engine import Failure
 from headrace._loading.native.loader_attributes import OnError
 
@@ -41,10 +41,10 @@ class EpochErrors(Protocol):
 
 def describe(failures: Sequence[Failure], indices: np.ndarray, source: Located) -> list[SampleError]:
     """Returns the exceptions for failed samples; `indices`: int64, dataset index by the sample's number."""
-    return [_described(failure, int(indices[failure.sample]), source) for failure in failures]
+    return [_describe_failure(failure, int(indices[failure.sample]), source) for failure in failures]
 
 
-def _described(failure: Failure, index: int, source: Located) -> SampleError:
+def _describe_failure(failure: Failure, index: int, source: Located) -> SampleError:
     part = failure.part
     location = source.part_location(part, index) if part else source.location(index)
     original = failure.original
@@ -66,12 +66,12 @@ def warn_of_dropped() -> None:
 atexit.register(warn_of_dropped)
 
 
-def raised(error: SampleError) -> BaseException:
+def choose_exception(error: SampleError) -> BaseException:
     """Returns what ``next()`` raises for a sample's error. With StopIteration a loop would end without a word, as with
     torch's DataLoader: a warning says why."""
     if is_a(error, StopIteration):
         warnings.warn(f"{error}; the loop ends here, since it raised StopIteration", UserWarning, stacklevel=7)
-    return to_raise(error)
+    return choose_error(error)
 
 
 def call_labels(source: Source, indices: npt.NDArray[np.int64]) -> None:
@@ -81,14 +81,14 @@ def call_labels(source: Source, indices: npt.NDArray[np.int64]) -> None:
             source.target(index)
 
 
-def of_collate_fn(error: BaseException, workers: int) -> Exception:
+def error_of_collate_fn(error: BaseException, workers: int) -> Exception:
     """Returns what ``next()`` raises for an exception of a collate_fn. That of ``sys.exit`` ends the program, and is
     raised here, only in a loader without threads, as with torch's workers."""
     if isinstance(error, Exception):
         return error
     if workers == 0 or is_a(error, KeyboardInterrupt):
         raise error
-    return RuntimeError(f"collate_fn raised {shown(error)}")
+    return RuntimeError(f"collate_fn raised {format_error(error)}")
 
 
 class FaultLog:
@@ -158,7 +158,7 @@ class FaultLog:
 
 def _forget_locals(error: BaseException) -> None:
     """Clears the locals in the tracebacks: errors are kept for the whole epoch and must not keep images alive."""
-    for one in with_causes(error):
+    for one in walk_causes(error):
         traceback.clear_frames(traceback_of(one))
 
 

@@ -19,7 +19,7 @@ import torch
 
 from headrace._lowering.python_steps.abstract_frames import Frames
 from headrace._lowering.python_steps.bytecode_analysis import PLAIN
-from headrace._lowering.python_steps.value_origins import Bound, Member, Seen, defined
+from headrace._lowering.python_steps.value_origins import Bound, Member, Seen, find_member
 from headrace._lowering.python_steps.value_sets import FREE, Frame, Inner, Unclear, Value, bound_arguments
 
 _INFO, _DATA = "what get_worker_info returns", "the dataset"
@@ -140,7 +140,7 @@ class _Seeding(Frames):
         names = getattr(held, "__dict__", {})
         if name in names:
             return self.origin(names[name])
-        found = defined(type(held), name)
+        found = find_member(type(held), name)
         if isinstance(found, FunctionType):
             return frozenset([Bound(found, one)])
         raise Unclear(name)

@@ -88,7 +88,7 @@ def renew(loader: Loader) -> Route:
     # torch's persistent workers keep the dataset, the functions and the collate_fn of their first epoch.
     kept = loader._runner.keeps_datasets
     native = route.needed_for("an epoch")
-    now = native if kept else _renewed(native, loader._settings())
+    now = native if kept else _renew_route(native, loader._settings())
     if isinstance(now, TorchRoute):
         now.check(loader._own)
         if loader._epochs.resumes:
@@ -98,18 +98,18 @@ def renew(loader: Loader) -> Route:
             )
         loader._torch_epochs.go_on(loader._epochs.upcoming)
     else:
-        loader._epochs.follow(loader._ordered(), None if kept else now.samples)
+        loader._epochs.follow(loader._find_ordering(), None if kept else now.samples)
     return now
 
 
-def _renewed(route: NativeRoute, settings: Settings) -> NativeRoute | TorchRoute:
+def _renew_route(route: NativeRoute, settings: Settings) -> NativeRoute | TorchRoute:
     request = Request.now(settings)
     if found := _reasons_of_arguments(request):
         return TorchRoute("; ".join(found))
     try:
-        made = relying(route, route.relied).renewed(settings)
+        made = relying(route, route.relied).renew(settings)
         if made.relied is None:
-            made = relying(made, _relied(request, [source for _, source in made.image_parts]))
+            made = relying(made, _find_relied(request, [source for _, source in made.image_parts]))
         return _unless_torch_must(made, request)
     except (NotNative, LoweringError, Replaced) as error:
         return TorchRoute.after(error)
@@ -129,7 +129,7 @@ def _native_again(loader: Loader, route: TorchRoute) -> Route:
         return now
     now.check(settings)
     if "_epochs" in vars(loader):
-        loader._epochs.follow(loader._ordered(), now.samples)
+        loader._epochs.follow(loader._find_ordering(), now.samples)
     else:
         loader._epochs = now.new_epochs(loader, keeps_base_seed=settings.persistent_workers)
     loader._epochs.go_on(loader._torch_epochs.upcoming(loader))
@@ -176,7 +176,7 @@ def _native_route(request: Request) -> NativeRoute:
     source = None if fields is not None or columns is not None else source_of(dataset)
     # Before lowering, which tries the functions, and keeps what it finds.
     images = [source] if fields is None else [one.image for one in fields.fields]
-    relied = _relied(request, [one for one in images if one is not None])
+    relied = _find_relied(request, [one for one in images if one is not None])
     relied.check()
     if fields is not None:
         return relying(FieldsRoute.of(fields), relied)
@@ -188,7 +188,7 @@ def _native_route(request: Request) -> NativeRoute:
     return relying(ImageRoute.of(source, request.own.dtype, may_vary=may_vary), relied)
 
 
-def _relied(request: Request, sources: Sequence[BlobDataset]) -> Relied:
+def _find_relied(request: Request, sources: Sequence[BlobDataset]) -> Relied:
     """Returns the libraries' functions that native batches stand for; `sources`: of the dataset's images."""
     collate_fn = request.collate_fn if collate_call.is_default(request.collate_fn, request.batched) else None
     default = collate_fn is request.collate_fn

@@ -32,7 +32,7 @@ class ColumnsRoute(NativeRoute):
     def product(self) -> RowLayout:
         return self.source.layout
 
-    def renewed(self, settings: Settings) -> ColumnsRoute:
+    def renew(self, settings: Settings) -> ColumnsRoute:
         if self.source.is_current():
             return self
         source = as_columns(settings.dataset)

@@ -21,7 +21,7 @@ from headrace._loading.epoch.epochs import Epochs
 from headrace._loading.native.arguments import can_pin, check_iterable
 from headrace._loading.native.batch_queue import Line, Order
 from headrace._loading.native.iterator import NativeIterator
-from headrace._loading.native.out_transform import seeded
+from headrace._loading.native.out_transform import seed_batches
 from headrace._loading.native.sample_errors import warn_of_dropped
 from headrace._loading.native.settings import Settings
 from headrace._loading.routes.route import AnySource, NativeRoute
@@ -193,7 +193,7 @@ class Runner:
             collation=made,
             collate_threads=collate_threads(settings, route),
             holds=holds_of(settings, source, naming, route.relied, called.steps),
-            out=seeded(settings.out_transform, settings.destination.device, progress, owned=made is None),
+            out=seed_batches(settings.out_transform, settings.destination.device, progress, owned=made is None),
         )
         self.progress, self.engine = progress, engine
         self._iterators.add(iterator)
@@ -268,11 +268,11 @@ def _table_of(source: AnySource, points: EntryPoints | None) -> core.BlobTable |
 def _announcing(renew: Renew, source: AnySource) -> Renew:
     """Returns `renew`, with the orders that it returns announced to the source."""
 
-    def renewed(progress: Progress) -> Order | None:
+    def renew_announced(progress: Progress) -> Order | None:
         order = renew(progress)
         return None if order is None else Announced(order, source)
 
-    return renewed
+    return renew_announced
 
 
 def settings_in_order(settings: Settings, route: NativeRoute) -> Settings:

@@ -51,8 +51,8 @@ class FieldsRoute(NativeRoute):
         Raises:
             NotNative, LoweringError: a field does not run natively; the message names it.
         """
-        images = _by_name(source, lambda _, one: ImageRoute.of(one, None, may_vary=False))
-        return cls(source, images, _shared(source, images))
+        images = _routes_by_name(source, lambda _, one: ImageRoute.of(one, None, may_vary=False))
+        return cls(source, images, _count_shared(source, images))
 
     @functools.cached_property
     def recipes(self) -> Recipes:
@@ -83,7 +83,7 @@ class FieldsRoute(NativeRoute):
         for recipe in self.recipes.values():
             own = recipe.columns if not found else recipe.columns[self.shared :]
             by = len(found) - (len(recipe.columns) - len(own))
-            found.extend(_moved(one, by) for one in own)
+            found.extend(_shift_column(one, by) for one in own)
         return tuple(found)
 
     @functools.cached_property
@@ -104,16 +104,16 @@ class FieldsRoute(NativeRoute):
                 "with ToDtype"
             )
 
-    def renewed(self, settings: Settings) -> FieldsRoute:
+    def renew(self, settings: Settings) -> FieldsRoute:
         source = self.source if self.source.is_current() else as_stacked(settings.dataset, self.source)
         if source is None:
             raise NotNative("the dataset has no fields any more")
         if list(source.images) != list(self.images):
             return FieldsRoute.of(source)
-        images = _by_name(source, lambda name, one: self.images[name].over(one, settings, may_vary=False))
+        images = _routes_by_name(source, lambda name, one: self.images[name].over(one, settings, may_vary=False))
         if source is self.source and all(images[name] is one for name, one in self.images.items()):
             return self
-        return FieldsRoute(source, images, _shared(source, images))
+        return FieldsRoute(source, images, _count_shared(source, images))
 
     def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> FieldsEngine:
         destination, parts = settings.destination, {}
@@ -123,7 +123,7 @@ class FieldsRoute(NativeRoute):
         return FieldsEngine(parts, self.columns, destination, None if self.source.geometry is None else unequal)
 
 
-def _by_name(source: StackedSource, route_of: Callable[[str, BlobDataset], ImageRoute]) -> dict[str, ImageRoute]:
+def _routes_by_name(source: StackedSource, route_of: Callable[[str, BlobDataset], ImageRoute]) -> dict[str, ImageRoute]:
     """Returns the routes of the image fields."""
     routes = {}
     for name, one in source.images.items():
@@ -138,14 +138,14 @@ def _by_name(source: StackedSource, route_of: Callable[[str, BlobDataset], Image
     return routes
 
 
-def _shared(source: StackedSource, images: Mapping[str, ImageRoute]) -> int:
+def _count_shared(source: StackedSource, images: Mapping[str, ImageRoute]) -> int:
     """Returns the number of columns of the geometry. Raises NotNative if they differ between fields."""
     if source.geometry is None:
         return 0
     found = set()
     for name, route in images.items():
         image = route.source.variants[0]
-        transform = source.geometry.of(name)
+        transform = source.geometry.transform_of(name)
         columns = drawn_by(transform, channels=image.channels, size=image.size, mode=image.mode)
         found.add(columns)
         if len(found) > 1 or route.recipe.columns[: len(columns)] != columns:
@@ -153,7 +153,7 @@ def _shared(source: StackedSource, images: Mapping[str, ImageRoute]) -> int:
     return len(found.pop())
 
 
-def _moved(column: AnyColumn, by: int) -> AnyColumn:
+def _shift_column(column: AnyColumn, by: int) -> AnyColumn:
     """Returns a column of a recipe whose columns begin `by` places later."""
     if isinstance(column, (Column, Normal)):
         return column

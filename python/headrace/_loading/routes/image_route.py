@@ -80,7 +80,7 @@ class ImageRoute(NativeRoute):
                 )
         if first.variants and isinstance(source, StreamSource):
             raise NotNative("the transforms depend on the size of each image, which a stream does not know ahead")
-        return cls(source, first, _lowered(variants, first), torch.get_default_dtype())
+        return cls(source, first, _collect_lowered(variants, first), torch.get_default_dtype())
 
     def check(self, own: OwnSettings) -> None:
         own.refuse_replacing(varies=bool(self.recipe.variants), streams=self.streams)
@@ -109,7 +109,7 @@ class ImageRoute(NativeRoute):
     def image_parts(self) -> Sequence[tuple[Recipe, BlobDataset]]:
         return [(self.recipe, self.source)]
 
-    def renewed(self, settings: Settings) -> ImageRoute:
+    def renew(self, settings: Settings) -> ImageRoute:
         source = self.source if self.source.is_current() else source_of(settings.dataset, self.source)
         return self.over(source, settings, may_vary=not Batches.now(settings).stack(settings.collate_fn))
 
@@ -117,7 +117,7 @@ class ImageRoute(NativeRoute):
         """Returns the route of `source` in the next epoch: this one, unless the source or its transforms have
         changed."""
         same_dtype = self.default_dtype == torch.get_default_dtype()
-        now = _lowered(source.variants, self.recipe)
+        now = _collect_lowered(source.variants, self.recipe)
         # Persistent workers keep their copies of the objects that are called in Python.
         unchanged = source is self.source and same_dtype and (may_vary or not self.recipe.varies)
         if unchanged and _same(now, self.lowered, kept=settings.persistent_workers):
@@ -167,10 +167,10 @@ def _recipe(variant: Variant, dtype: torch.dtype | None, *, may_vary: bool) -> R
         mode=variant.mode,
         may_vary=may_vary,
     )
-    return recipe.of_upright_images() if variant.upright else recipe
+    return recipe.with_upright_images() if variant.upright else recipe
 
 
-def _lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ...]:
+def _collect_lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Lowered, ...]:
     different = {id(one.transform): one.transform for one in variants}
     found = []
     for transform in different.values():

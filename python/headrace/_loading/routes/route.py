@@ -58,7 +58,7 @@ class Loader(TorchLoader, Protocol):
 
     def _native_route(self, what: str) -> NativeRoute: ...
 
-    def _ordered(self) -> Ordering: ...
+    def _find_ordering(self) -> Ordering: ...
 
     def _stats(self, judged: bool, /) -> Any: ...
 
@@ -158,7 +158,7 @@ class NativeRoute(Route):
         """The recipes of the images of a sample, with their sources."""
 
     @abstractmethod
-    def renewed(self, settings: Settings) -> NativeRoute:
+    def renew(self, settings: Settings) -> NativeRoute:
         """Returns the route of the next epoch: this one, unless the dataset's content or its transforms have changed.
 
         Raises:
@@ -187,7 +187,7 @@ class NativeRoute(Route):
     def stepping(self, collate_fn: Function | None, *, batched: bool) -> Stepping:
         """Returns what the Python code of the route does beyond its samples; found out once for a `collate_fn`."""
         if collate_call.is_default(collate_fn, batched) or (
-            collate_fn and recognition.of_samples(collate_fn) is not None
+            collate_fn and recognition.mixing_of_samples(collate_fn) is not None
         ):
             collate_fn = None
         known: dict[int, Stepping] = vars(self).setdefault("_stepping", {})
@@ -201,7 +201,7 @@ class NativeRoute(Route):
 
     def new_epochs(self, loader: Loader, *, keeps_base_seed: bool) -> Epochs:
         """Returns the epochs of a loader that has none yet; `keeps_base_seed`: see Epochs."""
-        return Epochs(loader._ordered(), self.samples, loader._own.seed, keeps_base_seed=keeps_base_seed)
+        return Epochs(loader._find_ordering(), self.samples, loader._own.seed, keeps_base_seed=keeps_base_seed)
 
     def needed_for(self, what: str) -> NativeRoute:
         return self

@@ -79,7 +79,7 @@ def contrast(builder: Builder, version: int, rounding: Rounding, factor: float |
     return S.TensorContrast(version, rounding, factor, channels)
 
 
-def drawn(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:
+def make_changes(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:
     """Returns the step of each change of ColorJitter, as a function of the column of its factor."""
     version, rounding = 1 if library == "v1" else 2, _rounding(builder)
     return {
@@ -90,7 +90,7 @@ def drawn(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:
     }
 
 
-def posterized(bits: int) -> S.Step:
+def make_posterize(bits: int) -> S.Step:
     """Returns the step that keeps some bits of a tensor; 0 bits, which Pillow 13 refuses, are black."""
     if not 0 <= bits <= 8:
         raise ValueError("bits, the number of bits to keep, must be from 0 to 8")
@@ -107,7 +107,7 @@ def _solarize(builder: Builder, transform: Any, version: int) -> S.Step:
 LOWERS: dict[str, Lower] = {
     "RandomGrayscale": _gray,
     "RandomAdjustSharpness": _when(_sharpness),
-    "RandomPosterize": _when(lambda builder, transform, version: posterized(operator.index(transform.bits))),
+    "RandomPosterize": _when(lambda builder, transform, version: make_posterize(operator.index(transform.bits))),
     "RandomSolarize": _when(_solarize),
     "RandomAutocontrast": _when(lambda builder, _, version: S.TensorAutocontrast(version, _rounding(builder))),
 }

@@ -14,7 +14,7 @@ import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.byte_tensors import tensor_colour as of_tensors
 from headrace._lowering.families.containers import add_shuffled
-from headrace._lowering.pil_only import Lower, on_either
+from headrace._lowering.pil_only import Lower, lower_either
 from headrace._recipe.steps.draw_columns import Column
 
 _FACTORS: dict[str, Callable[[int], S.Step]] = {
@@ -29,7 +29,7 @@ _MOST_OF_TENSORS = 1e6  # larger factors of a byte tensor overflow float32 in to
 
 
 def _factors(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:
-    return _FACTORS if builder.values is None else of_tensors.drawn(builder, library)
+    return _FACTORS if builder.values is None else of_tensors.make_changes(builder, library)
 
 
 def _column(builder: Builder, name: str, low: float, high: float) -> int:
@@ -101,7 +101,7 @@ def sharpness(transform: Any) -> S.Step:
     return S.Sharpness(S.Constant(factor))
 
 
-def posterized(bits: int) -> S.Posterize:
+def make_posterize(bits: int) -> S.Posterize:
     """Returns the step that keeps some bits. Raises ValueError if the installed Pillow cannot keep this number."""
     if not 0 <= bits <= 8:
         raise ValueError("bits, the number of bits to keep, must be from 0 to 8")
@@ -122,14 +122,14 @@ _OF_IMAGES: dict[str, Lower] = {
     "RandomGrayscale": random_grayscale,
     "RandomAdjustSharpness": _when(sharpness),
     "RandomInvert": _when(lambda transform: S.Invert()),
-    "RandomPosterize": _when(lambda transform: posterized(operator.index(transform.bits))),
+    "RandomPosterize": _when(lambda transform: make_posterize(operator.index(transform.bits))),
     "RandomSolarize": _when(lambda transform: S.Solarize(float(transform.threshold))),
     "RandomAutocontrast": _when(lambda transform: S.Autocontrast()),
     "RandomEqualize": _when(lambda transform: S.Equalize()),
 }
 LOWERS: dict[str, Lower] = {
-    "ColorJitter": on_either(color_jitter, color_jitter),
-    "RandomChannelPermutation": on_either(random_channel_permutation, random_channel_permutation),
-    "RandomPhotometricDistort": on_either(random_photometric_distort, random_photometric_distort),
-    **{name: on_either(lower, of_tensors.LOWERS.get(name, lower)) for name, lower in _OF_IMAGES.items()},
+    "ColorJitter": lower_either(color_jitter, color_jitter),
+    "RandomChannelPermutation": lower_either(random_channel_permutation, random_channel_permutation),
+    "RandomPhotometricDistort": lower_either(random_photometric_distort, random_photometric_distort),
+    **{name: lower_either(lower, of_tensors.LOWERS.get(name, lower)) for name, lower in _OF_IMAGES.items()},
 }

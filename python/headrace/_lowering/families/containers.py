@@ -74,17 +74,17 @@ def _common_channels(builder: Builder, channels: Sequence[int]) -> int:
     return channels[0]
 
 
-def _on_images(lower: Lower) -> Lower:
-    def checked(builder: Builder, transform: object, library: str) -> str:
+def _refuse_any_tensor(lower: Lower) -> Lower:
+    def lower_image(builder: Builder, transform: object, library: str) -> str:
         if builder.values is not None:
             builder.refuse(f"has a native twin on PIL images only; put it before {builder.converter}")
         return lower(builder, transform, library)
 
-    return checked
+    return lower_image
 
 
 LOWERS: dict[str, Lower] = {
-    "RandomApply": _on_images(random_apply),
-    "RandomChoice": _on_images(random_choice),
-    "RandomOrder": _on_images(random_order),
+    "RandomApply": _refuse_any_tensor(random_apply),
+    "RandomChoice": _refuse_any_tensor(random_choice),
+    "RandomOrder": _refuse_any_tensor(random_order),
 }

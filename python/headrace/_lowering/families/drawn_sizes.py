@@ -11,7 +11,7 @@ from PIL import Image
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.families.geometry import add_one_of, image_filter
-from headrace._lowering.pil_only import Lower, on_images
+from headrace._lowering.pil_only import Lower, refuse_tensors
 from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.draw_columns import Column
 
@@ -56,8 +56,8 @@ def random_zoom_out(builder: Builder, transform: Any, library: str) -> str:
 
 
 LOWERS: dict[str, Lower] = {
-    "RandomResize": on_images(random_resize),
-    "RandomShortestSize": on_images(random_shortest_size),
-    "ScaleJitter": on_images(scale_jitter),
-    "RandomZoomOut": on_images(random_zoom_out),
+    "RandomResize": refuse_tensors(random_resize),
+    "RandomShortestSize": refuse_tensors(random_shortest_size),
+    "ScaleJitter": refuse_tensors(scale_jitter),
+    "RandomZoomOut": refuse_tensors(random_zoom_out),
 }

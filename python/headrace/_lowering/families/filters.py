@@ -7,7 +7,7 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, on_images
+from headrace._lowering.pil_only import Lower, refuse_tensors
 from headrace._recipe.arithmetic import blur_rule, textures
 from headrace._recipe.steps.draw_columns import Column, GaussianWeight
 from headrace.transforms import TextureChannels
@@ -40,4 +40,4 @@ def texture_channels(builder: Builder, transform: TextureChannels, library: str)
     return builder.add(S.Texture(transform.layout, transform.bands, textures.tables(*builder.size)))
 
 
-LOWERS: dict[str, Lower] = {"GaussianBlur": on_images(gaussian_blur), "TextureChannels": texture_channels}
+LOWERS: dict[str, Lower] = {"GaussianBlur": refuse_tensors(gaussian_blur), "TextureChannels": texture_channels}

@@ -13,7 +13,7 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, on_images
+from headrace._lowering.pil_only import Lower, refuse_tensors
 from headrace._recipe.arithmetic import boxes, functional_pil, tensor_ops, tensor_rule
 from headrace._recipe.steps.draw_columns import Column
 from headrace.transforms import ResizedCenterCrop, filter_name
@@ -203,12 +203,12 @@ def _as_three(fill: object) -> list[object]:
 LOWERS: dict[str, Lower] = {
     "RandomHorizontalFlip": flip_horizontal,
     "RandomVerticalFlip": flip_vertical,
-    "Resize": on_images(resize),
-    "CenterCrop": on_images(center_crop),
-    "RandomResizedCrop": on_images(random_resized_crop),
-    "ResizedCenterCrop": on_images(resized_center_crop),
-    "Pad": on_images(pad),
-    "RandomCrop": on_images(random_crop),
-    "Grayscale": on_images(grayscale),
-    "RGB": on_images(rgb),
+    "Resize": refuse_tensors(resize),
+    "CenterCrop": refuse_tensors(center_crop),
+    "RandomResizedCrop": refuse_tensors(random_resized_crop),
+    "ResizedCenterCrop": refuse_tensors(resized_center_crop),
+    "Pad": refuse_tensors(pad),
+    "RandomCrop": refuse_tensors(random_crop),
+    "Grayscale": refuse_tensors(grayscale),
+    "RGB": refuse_tensors(rgb),
 }

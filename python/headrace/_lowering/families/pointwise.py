@@ -7,7 +7,7 @@ from typing import Any
 
 from PIL import Image
 
-from headrace._lowering.builder import Builder, shown
+from headrace._lowering.builder import Builder, repr_of
 from headrace._lowering.pil_only import Lower
 from headrace._recipe.steps.byte_table import FromArray, TensorStep, all_bytes
 
@@ -44,7 +44,7 @@ def tensor_step(builder: Builder, transform: Any, library: str) -> str:
 
 def begin_tensor(builder: Builder) -> None:
     """Continues with a uint8 tensor of the image's bytes, which the current transform makes."""
-    builder.converter = shown(builder.current)
+    builder.converter = repr_of(builder.current)
     builder.values = all_bytes(builder.channels)
     builder.upright = builder.values.transpose(1, 2)
 

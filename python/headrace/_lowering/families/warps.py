@@ -10,7 +10,7 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, on_images
+from headrace._lowering.pil_only import Lower, refuse_tensors
 from headrace._recipe.arithmetic import functional_pil, warps
 from headrace._recipe.steps.draw_columns import Column, WarpNumber
 from headrace.transforms import filter_name
@@ -87,7 +87,7 @@ def _filter_and_fill(builder: Builder, transform: Any, library: str) -> tuple[st
 
 
 LOWERS: dict[str, Lower] = {
-    "RandomRotation": on_images(random_rotation),
-    "RandomAffine": on_images(random_affine),
-    "RandomPerspective": on_images(random_perspective),
+    "RandomRotation": refuse_tensors(random_rotation),
+    "RandomAffine": refuse_tensors(random_affine),
+    "RandomPerspective": refuse_tensors(random_perspective),
 }

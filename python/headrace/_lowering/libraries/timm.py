@@ -10,7 +10,7 @@ from headrace._lowering.builder import Builder
 from headrace._lowering.families.erasing import add_erasing, add_noise
 from headrace._lowering.families.geometry import add_one_of, area_and_ratio, pair, resized_crops
 from headrace._lowering.families.pointwise import tensor_step
-from headrace._lowering.pil_only import Lower, on_images
+from headrace._lowering.pil_only import Lower, refuse_tensors
 from headrace._lowering.policies import timm_policies
 from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.draw_columns import Column
@@ -92,7 +92,7 @@ def _filters(transform: Any) -> list[str]:
     return [filter_name(mode) for mode in modes]
 
 
-def _refused(reason: str) -> Lower:
+def _make_refusal(reason: str) -> Lower:
     def refuse(builder: Builder, transform: object, library: str) -> str:
         builder.refuse(reason)
 
@@ -101,15 +101,15 @@ def _refused(reason: str) -> Lower:
 
 LOWERS: dict[str, Lower] = {
     **timm_policies.LOWERS,
-    "RandomResizedCropAndInterpolation": on_images(random_resized_crop),
-    "CenterCropOrPad": on_images(center_crop_or_pad),
-    "ResizeKeepRatio": on_images(resize_keep_ratio),
-    "RandomCropOrPad": on_images(random_crop_or_pad),
-    "RandomPad": on_images(random_pad),
-    "TrimBorder": on_images(trim_border),
+    "RandomResizedCropAndInterpolation": refuse_tensors(random_resized_crop),
+    "CenterCropOrPad": refuse_tensors(center_crop_or_pad),
+    "ResizeKeepRatio": refuse_tensors(resize_keep_ratio),
+    "RandomCropOrPad": refuse_tensors(random_crop_or_pad),
+    "RandomPad": refuse_tensors(random_pad),
+    "TrimBorder": refuse_tensors(trim_border),
     "RandomErasing": random_erasing,
     "MaybeToTensor": tensor_step,
     "MaybePILToTensor": tensor_step,
-    "ToTensor": _refused("makes floats up to 255; use MaybePILToTensor() and a conversion of torchvision's"),
-    "ToNumpy": _refused("makes arrays; use MaybePILToTensor(), which makes tensors of the same bytes"),
+    "ToTensor": _make_refusal("makes floats up to 255; use MaybePILToTensor() and a conversion of torchvision's"),
+    "ToNumpy": _make_refusal("makes arrays; use MaybePILToTensor(), which makes tensors of the same bytes"),
 }

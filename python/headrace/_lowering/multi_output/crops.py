@@ -60,7 +60,7 @@ def lower_crops(
     try:
         builder.lower(steps[:at])
         builder.current = crop
-        height, width = _checked(builder, crop)
+        height, width = _check_size(builder, crop)
         begun = _elements(builder, height, width)
         flip = builder.draw(Column()) if hasattr(crop, "vertical_flip") else None
         made = []
@@ -95,7 +95,7 @@ def _function_of(step: Any) -> Any:
     return step.lambd if is_lambda else step
 
 
-def _checked(builder: Builder, crop: Any) -> tuple[int, int]:
+def _check_size(builder: Builder, crop: Any) -> tuple[int, int]:
     """Returns (height, width) of a crop."""
     if has_hooks(crop):
         builder.refuse("has forward hooks or a replaced method, which would not run; remove them")

@@ -42,7 +42,7 @@ def stacked_by(function: object) -> list[Function] | None:
         return None
     if theirs.names != ("torch", "stack") or value_of_name(function, "torch") is not torch:
         return None
-    return _called(function, theirs)
+    return _follow_element(function, theirs)
 
 
 def _idiom(crops: Any) -> torch.Tensor:
@@ -102,7 +102,7 @@ class _Element:
         self.called = called
 
 
-def _called(function: object, parts: _Parts) -> list[Function] | None:
+def _follow_element(function: object, parts: _Parts) -> list[Function] | None:
     """Follows the operations of the element on a stack of values."""
     stack: list[object] = []
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, on_either
+from headrace._lowering.pil_only import Lower, lower_either
 from headrace._lowering.policies.operations import Steps, any_of, any_way
 from headrace._lowering.policies.tensor_operations import TensorOperations
 from headrace._recipe.steps.draw_columns import Column, SumWeights
@@ -50,4 +50,4 @@ def _operation(builder: Builder, every: list[list[Steps]]) -> S.Step:
     return any_of([any_way(one, way) for one in every], chosen)
 
 
-LOWERS: dict[str, Lower] = {"AugMix": on_either(aug_mix, aug_mix)}
+LOWERS: dict[str, Lower] = {"AugMix": lower_either(aug_mix, aug_mix)}

@@ -9,7 +9,7 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.families.colour import posterized
+from headrace._lowering.families.colour import make_posterize
 from headrace._recipe.arithmetic import functional_pil
 from headrace.transforms import filter_name
 from headrace.transforms.policies.operations import affine_matrix
@@ -113,7 +113,7 @@ class Operations:
             gray = self._builder.channels == 1 and name == "Color"
             return () if gray else (_FACTORS[name](S.Constant(1.0 + magnitude)),)
         if name == "Posterize":
-            return (posterized(int(magnitude)),)
+            return (make_posterize(int(magnitude)),)
         if name == "Solarize":  # v2's magnitudes are shares of the largest value
             return (S.Solarize(magnitude if self._library == "v1" else 255.0 * magnitude),)
         matrix = affine_matrix(name, magnitude)

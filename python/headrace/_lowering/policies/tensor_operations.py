@@ -13,7 +13,7 @@ import torch
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.byte_tensors.tensor_colour import contrast, posterized
+from headrace._lowering.byte_tensors.tensor_colour import contrast, make_posterize
 from headrace._lowering.policies.operations import Steps, space_of, ways_of
 from headrace._recipe.arithmetic import tensor_rule, warps
 from headrace.transforms import filter_name
@@ -85,12 +85,12 @@ class TensorOperations:
         if name == "AutoContrast":
             return (S.TensorAutocontrast(version, rounding),)
         if name == "Posterize":
-            return (posterized(int(magnitude)),)
+            return (make_posterize(int(magnitude)),)
         if name == "Solarize":  # v2's magnitudes are shares of the largest value; torch compares in float32
             threshold = magnitude if version == 1 else 255.0 * magnitude
             return (S.Solarize(torch.tensor(threshold, dtype=torch.float32, device="cpu").item()),)
         if name in ("Brightness", "Color", "Contrast", "Sharpness"):
-            return self._by_factor(name, 1.0 + magnitude)
+            return self._blend_steps(name, 1.0 + magnitude)
         if name not in _MATRICES:
             self._builder.refuse(f"has an operation {name} that has no native twin")
         if name == "Rotate" and version == 2 and self._quarters(magnitude):
@@ -105,7 +105,7 @@ class TensorOperations:
         height, width = self._size
         return angle % 360 == 180 or (height == width and angle % 360 in (90, 270))
 
-    def _by_factor(self, name: str, factor: float) -> Steps:
+    def _blend_steps(self, name: str, factor: float) -> Steps:
         version, rounding, channels = self._version, self._rounding, self._builder.channels
         if name == "Brightness":  # torch's product, cut to a byte, is Pillow's blend with black
             return (S.Brightness(S.Constant(factor)),)
@@ -128,11 +128,11 @@ def _shear_y(magnitude: float, height: int, width: int, version: int) -> list[fl
     return warps.inverse_affine_matrix(center, 0.0, (0, 0), 1.0, shear, version)
 
 
-def _shifted(x: float, y: float, version: int) -> list[float]:
+def _make_shift(x: float, y: float, version: int) -> list[float]:
     return warps.inverse_affine_matrix((0.0, 0.0), 0.0, (int(x), int(y)), 1.0, (0.0, 0.0), version)
 
 
-def _rotated(magnitude: float, height: int, width: int, version: int) -> list[float] | None:
+def _make_rotation(magnitude: float, height: int, width: int, version: int) -> list[float] | None:
     if version == 2 and magnitude % 360 == 0:
         return None
     angle = magnitude if version == 1 else magnitude % 360
@@ -143,7 +143,7 @@ def _rotated(magnitude: float, height: int, width: int, version: int) -> list[fl
 _MATRICES: dict[str, Callable[[float, int, int, int], list[float] | None]] = {
     "ShearX": _shear_x,
     "ShearY": _shear_y,
-    "TranslateX": lambda magnitude, height, width, version: _shifted(magnitude, 0, version),
-    "TranslateY": lambda magnitude, height, width, version: _shifted(0, magnitude, version),
-    "Rotate": _rotated,
+    "TranslateX": lambda magnitude, height, width, version: _make_shift(magnitude, 0, version),
+    "TranslateY": lambda magnitude, height, width, version: _make_shift(0, magnitude, version),
+    "Rotate": _make_rotation,
 }

@@ -45,7 +45,7 @@ class Arguments:
         self._columns: dict[AnyColumn, int] = {}
         self.among = (way, 0.0, 1.0)
 
-    def of(self, operation: Operation, rule: str, *constants: float) -> list[S.Constant] | int:
+    def make_argument(self, operation: Operation, rule: str, *constants: float) -> list[S.Constant] | int:
         """Returns one argument for each sign if the magnitude is constant, otherwise the column of the argument.
 
         Args:

@@ -8,7 +8,7 @@ from PIL import Image, ImageOps
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.families.colour import posterized
+from headrace._lowering.families.colour import make_posterize
 from headrace._lowering.policies.operations import WARPS, Steps
 from headrace._lowering.policies.timm_arguments import Arguments, Operation
 from headrace._recipe.arithmetic import functional_pil
@@ -33,7 +33,7 @@ _PLAIN: dict[str, Steps] = {
 def _posterize(bits: Argument) -> Steps:
     if isinstance(bits, int):
         return (S.Posterize(S.Drawn(bits)),)
-    return () if bits.value >= 8 else (posterized(max(0, int(bits.value))),)
+    return () if bits.value >= 8 else (make_posterize(max(0, int(bits.value))),)
 
 
 def _solarize(threshold: Argument) -> Steps:
@@ -90,7 +90,7 @@ def ways_of(builder: Builder, operation: Operation, arguments: Arguments) -> lis
     if operation.name not in _VALUES:
         return _moves(builder, operation, arguments)
     rule, constants, made = _VALUES[operation.name]
-    given = arguments.of(operation, rule, *constants, *([_pillows_fewest_bits()] if rule == "bits" else []))
+    given = arguments.make_argument(operation, rule, *constants, *([_pillows_fewest_bits()] if rule == "bits" else []))
     every: list[Argument] = [*given] if isinstance(given, list) else [given]
     return [made(one) for one in every]
 
@@ -115,7 +115,7 @@ def _moves(builder: Builder, operation: Operation, arguments: Arguments) -> list
         builder.refuse(f"has an operation {name} that has no native twin")
     fill = functional_pil.fill_color(operation.kwargs["fillcolor"], builder.channels)
     filters = _filters(builder, operation)
-    given = arguments.of(operation, "angle" if name == "Rotate" else "move", *most)
+    given = arguments.make_argument(operation, "angle" if name == "Rotate" else "move", *most)
     if isinstance(given, list):
         return [(_move(name, one.value, filter, fill),) for one in given for filter in filters]
     if name == "Rotate":

@@ -9,7 +9,7 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, on_images
+from headrace._lowering.pil_only import Lower, refuse_tensors
 from headrace._lowering.policies.operations import Steps, any_of, any_way
 from headrace._lowering.policies.timm_arguments import Arguments, Operation
 from headrace._lowering.policies.timm_operations import ways_of
@@ -39,7 +39,7 @@ def _any_operation(builder: Builder, operations: Sequence[Operation]) -> S.OneOf
     """Returns a choice among operations with equal shares."""
     place, count = _place(builder), len(operations)
     branches = [
-        (place.done(builder, one, number / count, (number + 1) / count),) for number, one in enumerate(operations)
+        (place.make_step(builder, one, number / count, (number + 1) / count),) for number, one in enumerate(operations)
     ]
     return any_of(branches, place.chosen)
 
@@ -59,7 +59,7 @@ def _without_repetition(builder: Builder, transform: Any, places: Sequence[_Plac
         high = 1.0 if number == left[-1] else below
         # After the first place the bounds depend on the operations before, but the argument's column does not.
         shares = (0.0, 1.0) if before else (low, high)
-        steps: Steps = (places[0].done(builder, transform.ops[number], *shares),)
+        steps: Steps = (places[0].make_step(builder, transform.ops[number], *shares),)
         if len(places) > 1:
             steps += (_without_repetition(builder, transform, places[1:], (*before, number)),)
         branches.append(steps)
@@ -74,7 +74,7 @@ def auto_augment(builder: Builder, transform: Any, library: str) -> str:
     places = [_Place(chosen, done, way, Arguments(builder, way)) for done, way in draws]
     branches = [
         tuple(
-            place.done(builder, one, number / count, (number + 1) / count)
+            place.make_step(builder, one, number / count, (number + 1) / count)
             for one, place in zip(some, places, strict=False)
         )
         for number, some in enumerate(transform.policy)
@@ -121,7 +121,7 @@ class _Place:
     way: int
     arguments: Arguments
 
-    def done(self, builder: Builder, operation: Operation, low: float, high: float) -> S.When:
+    def make_step(self, builder: Builder, operation: Operation, low: float, high: float) -> S.When:
         """Returns the operation, done with its probability; it is chosen where column `chosen` is in [low, high)."""
         if class_origin(type(operation)) != ("timm", "AugmentOp"):
             builder.refuse(f"has an operation of the class {type(operation).__name__}, which is not timm's AugmentOp")
@@ -137,7 +137,7 @@ def _place(builder: Builder) -> _Place:
 
 
 LOWERS: dict[str, Lower] = {
-    "RandAugment": on_images(rand_augment),
-    "AutoAugment": on_images(auto_augment),
-    "AugMixAugment": on_images(aug_mix),
+    "RandAugment": refuse_tensors(rand_augment),
+    "AutoAugment": refuse_tensors(auto_augment),
+    "AugMixAugment": refuse_tensors(aug_mix),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, on_either
+from headrace._lowering.pil_only import Lower, lower_either
 from headrace._lowering.policies import aug_mix
 from headrace._lowering.policies.operations import Operations, any_of, any_way
 from headrace._lowering.policies.tensor_operations import TensorOperations
@@ -65,8 +65,8 @@ def _list(names: Sequence[str]) -> str:
 
 
 LOWERS: dict[str, Lower] = {
-    "RandAugment": on_either(rand_augment, rand_augment),
-    "TrivialAugmentWide": on_either(trivial_augment_wide, trivial_augment_wide),
-    "AutoAugment": on_either(auto_augment, auto_augment),
+    "RandAugment": lower_either(rand_augment, rand_augment),
+    "TrivialAugmentWide": lower_either(trivial_augment_wide, trivial_augment_wide),
+    "AutoAugment": lower_either(auto_augment, auto_augment),
     **aug_mix.LOWERS,
 }

@@ -190,18 +190,18 @@ class Frames(Opcodes):
     ) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
         if op in ("CALL_FUNCTION", "CALL_METHOD", "CALL"):
-            callee, arguments = _called(stack, count, two=op != "CALL_FUNCTION")
+            callee, arguments = _pop_call(stack, count, two=op != "CALL_FUNCTION")
             stack.append(self.call(callee, arguments, names, frame))
         elif op in ("CALL_FUNCTION_KW", "CALL_KW"):
             stack.pop()
-            callee, arguments = _called(stack, count, two=op == "CALL_KW")
+            callee, arguments = _pop_call(stack, count, two=op == "CALL_KW")
             stack.append(self.call(callee, arguments, names, frame))
         elif op == "CALL_FUNCTION_EX":
             keywords = FREE
             if count & 1 or VERSION >= (3, 14):
                 keywords = stack.pop() or FREE
             rest = self.item(pop(stack)) | keywords
-            callee, _ = _called(stack, 0, two=VERSION >= (3, 11))
+            callee, _ = _pop_call(stack, 0, two=VERSION >= (3, 11))
             stack.append(self.call(callee, [rest], ("**",), frame))
         else:
             return None
@@ -222,7 +222,7 @@ def _named_before(found: list[dis.Instruction], number: int) -> tuple[str, ...]:
     return names
 
 
-def _called(stack: list[Value | None], count: int, *, two: bool) -> tuple[Value, list[Value]]:
+def _pop_call(stack: list[Value | None], count: int, *, two: bool) -> tuple[Value, list[Value]]:
     """Takes a call's arguments and callee off the stack.
 
     Args:

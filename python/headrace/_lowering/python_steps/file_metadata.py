@@ -17,15 +17,15 @@ _KEEP = (
 _DROP = (S.Pad, S.ZoomOut, S.RandomPad, S.Brightness, S.Contrast, S.Hue, S.GaussianBlur, S.PermuteChannels, S.SumChains)
 
 
-def carried(steps: Sequence[S.Step]) -> Carried:
+def has_metadata_after(steps: Sequence[S.Step]) -> Carried:
     """Returns whether images have metadata after `steps`, given that they have it before."""
-    found = [_carried_by(step) for step in steps]
+    found = [_keeps_metadata(step) for step in steps]
     if False in found:
         return False
     return None if None in found else True
 
 
-def _carried_by(step: S.Step) -> Carried:
+def _keeps_metadata(step: S.Step) -> Carried:
     if isinstance(step, S.Pad) and max(step.padding) <= 0:
         return True
     if isinstance(step, _DROP):
@@ -35,12 +35,12 @@ def _carried_by(step: S.Step) -> Carried:
     if isinstance(step, S.Grayscale):
         return step.channels == 1
     if isinstance(step, S.Shuffled):
-        return carried([one for branch in step.branches for one in branch])
+        return has_metadata_after([one for branch in step.branches for one in branch])
     if isinstance(step, S.OneOf):
-        ways = {carried(branch) for branch in step.branches}
+        ways = {has_metadata_after(branch) for branch in step.branches}
         return ways.pop() if len(ways) == 1 else None
     if isinstance(step, S.MixChains):  # Image.blend copies it from its first image
         return True
     if isinstance(step, S.When):
-        return carried(step.steps) or None
+        return has_metadata_after(step.steps) or None
     return None  # crops that pad if the image is too small, and calls of Python

@@ -17,16 +17,16 @@ from PIL import Image
 import headrace._recipe.steps.steps as S
 from headrace._base.exceptions import is_a, name_of, words_of
 from headrace._base.types import Function
-from headrace._lowering.builder import Builder, LoweringError, shown
+from headrace._lowering.builder import Builder, LoweringError, repr_of
 from headrace._lowering.python_steps.bytecode_analysis import Reach
-from headrace._lowering.python_steps.file_metadata import carried
-from headrace._lowering.python_steps.step_copies import copied
+from headrace._lowering.python_steps.file_metadata import has_metadata_after
+from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._lowering.python_steps.step_state import Kept
 from headrace._recipe.draws.python_randomness import FixedRand, draws_process_wide, sample_randomness
-from headrace._recipe.draws.reseeded_transforms import Reseeded, bare, reseeded
+from headrace._recipe.draws.reseeded_transforms import Reseeded, bare, reseed_transform
 from headrace._recipe.images.part_kinds import as_pure
 from headrace._recipe.steps.byte_table import Pointwise, table
-from headrace._recipe.steps.calls import CallError, CallFunction, OnBytes, OnImage, Rest, described
+from headrace._recipe.steps.calls import CallError, CallFunction, OnBytes, OnImage, Rest, name_type
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 
@@ -46,7 +46,7 @@ def call(builder: Builder, transform: Function, why: str) -> str:
     kept = Kept([transform])
     if (reach.shares and kept.changes_anything()) or kept.reaches_out():
         raise LoweringError(
-            f"{shown(transform)} may change an object that it shares with other code, while torch's workers change a "
+            f"{repr_of(transform)} may change an object that it shares with other code, while torch's workers change a "
             "copy each; make the object an attribute of a transform class"
         )
     if builder.rest is not None:
@@ -58,7 +58,7 @@ def call(builder: Builder, transform: Function, why: str) -> str:
 
 def _goes_on(builder: Builder, transform: Function, reach: Reach) -> bool:
     """Appends a call that returns an image, so that native steps can follow; False if it returns anything else."""
-    step = reseeded(transform)
+    step = reseed_transform(transform)
     if builder.values is None:
         function: OnImage | OnBytes = OnImage(step, builder.channels)
     elif builder.holds_bytes:
@@ -88,7 +88,7 @@ def _size_of(made: Image.Image | torch.Tensor) -> tuple[int, int]:
 
 def _begin_rest(builder: Builder, transform: Function) -> None:
     if builder.written:
-        raise LoweringError(f"{shown(transform)} comes after RandomErasing, and has no native twin")
+        raise LoweringError(f"{repr_of(transform)} comes after RandomErasing, and has no native twin")
     builder.rest = [transform]
 
 
@@ -99,7 +99,7 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
         LoweringError: the outputs cannot be stacked into a batch.
     """
     assert builder.rest is not None
-    steps = tuple(map(reseeded, builder.rest)) + ((_Cast(dtype),) if dtype is not None else ())
+    steps = tuple(map(reseed_transform, builder.rest)) + ((_Cast(dtype),) if dtype is not None else ())
     before = None if builder.values is None else tuple(builder.pointwise)
     rest = Rest(before, None, steps, builder.channels)
     if before is not None and builder.values is not None and builder.values.dtype in DTYPES:
@@ -113,9 +113,9 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     made, draws = tried
     one = made[0]
     if one.ndim != 3:
-        raise LoweringError(f"the transforms return {described(one)}, not one image (C, H, W)")
+        raise LoweringError(f"the transforms return {name_type(one)}, not one image (C, H, W)")
     if any((tensor.shape, tensor.dtype) != (one.shape, one.dtype) for tensor in made):
-        raise LoweringError(f"the transforms return tensors of different shapes or dtypes, such as {described(one)}")
+        raise LoweringError(f"the transforms return tensors of different shapes or dtypes, such as {name_type(one)}")
     if one.device.type != "cpu" or one.layout != torch.strided:
         raise LoweringError(f"the transforms return {one.layout} tensors on {one.device}, not in this machine's memory")
     if type(torch.stack(made[:1])) is not torch.Tensor:
@@ -141,12 +141,12 @@ def _metadata(builder: Builder, transforms: list[Function], reaches: list[Reach]
     """
     if builder.values is not None:
         return False
-    known = carried(builder.steps)
+    known = has_metadata_after(builder.steps)
     looking = next((one for one, reach in zip(transforms, reaches, strict=True) if reach.reads_metadata), None)
     if known is None and looking is not None:
         raise LoweringError(
-            f"{shown(looking)} may look at metadata of the image, such as its EXIF orientation, which the steps before "
-            "it keep for some images only; put it first"
+            f"{repr_of(looking)} may look at metadata of the image, such as its EXIF orientation, which the steps "
+            "before it keep for some images only; put it first"
         )
     return bool(known)
 
@@ -162,10 +162,10 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
         LoweringError: the function cannot be copied, or raised another error.
     """
     try:
-        function = copied(function, tuple(map(bare, function.called)))
+        function = copy_function(function, tuple(map(bare, function.called)))
     except Exception as error:
         raise LoweringError(
-            f"{shown(builder.current)} cannot be copied, but each thread needs a copy of its own: {words_of(error)}"
+            f"{repr_of(builder.current)} cannot be copied, but each thread needs a copy of its own: {words_of(error)}"
         ) from error
     made: list[Any] = []
     draws = False
@@ -181,17 +181,17 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
                 if is_a(error, KeyboardInterrupt):
                     raise
                 raise LoweringError(
-                    f"{shown(builder.current)} raised {name_of(error)} on a synthetic image of "
+                    f"{repr_of(builder.current)} raised {name_of(error)} on a synthetic image of "
                     f"{width} x {height} pixels: {words_of(error)}"
                 ) from error
         image = made_up_image(*builder.trial_sizes[0], builder.channels)
-        draws |= _rarely_draws_process_wide(lambda: function.on_image(image.copy()))
+        draws |= _rarely_draws_process_wide(lambda: function.call_image(image.copy()))
     return made, draws
 
 
 def _append_made(made: list[Any], function: CallFunction, image: Image.Image, uniform: float) -> None:
     with sample_randomness(uniform):
-        made.append(function.tensor_of(image) if isinstance(function, OnBytes) else function.on_image(image))
+        made.append(function.tensor_of(image) if isinstance(function, OnBytes) else function.call_image(image))
 
 
 def _rarely_draws_process_wide(function: Callable[[], object]) -> bool:
@@ -236,4 +236,4 @@ def _name(transform: object) -> str:
     transform = transform.transform if isinstance(transform, Reseeded) else transform
     if hasattr(transform, "__qualname__"):
         return f"{transform.__module__}.{transform.__qualname__}"
-    return shown(transform)
+    return repr_of(transform)

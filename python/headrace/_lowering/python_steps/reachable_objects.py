@@ -24,7 +24,7 @@ from headrace._lowering.python_steps.value_origins import (
     New,
     Seen,
     Super,
-    defined,
+    find_member,
     has_attributes,
     is_code,
     is_free,
@@ -104,7 +104,7 @@ class Reached(Frames):
             found = next((vars(cls)[name] for cls in after if name in vars(cls)), None)
             return FREE if found is None else self._member(found, Seen(one.of), name)
         if isinstance(one, New):
-            found = defined(one.cls, name)
+            found = find_member(one.cls, name)
             return one.holds if found is None else self._member(found, one, name) | one.holds
         if not isinstance(one, Seen):
             return FREE
@@ -112,14 +112,14 @@ class Reached(Frames):
         if isinstance(held, ModuleType):
             return self.origin(vars(held)[name]) if name in vars(held) else self._late(held, name)
         if isinstance(held, type):
-            found = defined(held, name)
+            found = find_member(held, name)
             return FREE if found is None else self._member(found, one, name)
         if isinstance(held, (*ELEMENTS, *ARRAYS, *GENERATORS)):
             return frozenset([Member(one, name)])
         for names in namespaces(held):
             if name in names:
                 return self.origin(names[name])
-        found = defined(type(held), name)
+        found = find_member(type(held), name)
         if found is not None:
             return self._member(found, one, name)
         return frozenset([HELD]) if not inspectable(held) else FREE
@@ -178,8 +178,8 @@ class Reached(Frames):
         if own_instance(held):
             made = FREE
             for name in ("__getitem__", "__iter__", "__next__"):
-                if isinstance(defined(type(held), name), FunctionType):
-                    made |= self.call_one(Bound(defined(type(held), name), one), [FREE], (), None)
+                if isinstance(find_member(type(held), name), FunctionType):
+                    made |= self.call_one(Bound(find_member(type(held), name), one), [FREE], (), None)
             return made
         return FREE if isinstance(held, (type, ModuleType, FunctionType)) else frozenset([HELD])
 

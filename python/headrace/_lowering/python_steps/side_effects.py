@@ -32,7 +32,7 @@ from headrace._lowering.python_steps.value_origins import (
     New,
     Seen,
     Super,
-    defined,
+    find_member,
     is_code,
     is_free,
     is_own_class,
@@ -55,7 +55,7 @@ class Changes(Reached):
         self._running: set[object] = set()
         self._templates: set[int] = set()
 
-    def of_call(self, step: object) -> None:
+    def record_call(self, step: object) -> None:
         """Records what a call of the step with a sample may change.
 
         Raises:
@@ -80,7 +80,7 @@ class Changes(Reached):
 
     def call(self, callee: Value, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
         if not callee:
-            return self._handed(arguments, "")
+            return self._call_unknown(arguments, "")
         return FREE.union(*(self.call_one(one, arguments, names, frame) for one in callee))
 
     def call_one(self, one: object, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
@@ -91,12 +91,12 @@ class Changes(Reached):
         if isinstance(one, Member):
             return self._call_member(one, arguments, names)
         if isinstance(one, New):
-            function = defined(one.cls, "__call__")
+            function = find_member(one.cls, "__call__")
             return self.call_one(Bound(function, one), arguments, names, None) if function else one.holds
         if not isinstance(one, Seen):
             if one is HELD:
                 raise Unclear("calls an object that it holds")
-            return self._handed(arguments, "")
+            return self._call_unknown(arguments, "")
         called = one.one
         if isinstance(called, FunctionType):
             return self._invoke(called, arguments, names)
@@ -121,7 +121,7 @@ class Changes(Reached):
         self.touched[id(called)] = called
         if inspectable(called) and callable(getattr(called, "set_random_seed", None)):
             return FREE  # it is seeded for each sample
-        function = defined(type(called), "__call__")
+        function = find_member(type(called), "__call__")
         if isinstance(function, FunctionType) and not is_known(function.__module__):
             return self.call_one(Bound(function, Seen(called)), arguments, names, None)
         self._template(called)
@@ -158,7 +158,7 @@ class Changes(Reached):
         """Calls a method of a container, an array or an object of a compiled class."""
         of = one.of
         if of is None:
-            given = self._handed(arguments, "")
+            given = self._call_unknown(arguments, "")
             if one.name in PUTTING:
                 self.store(FREE, given)
             return self._put if one.name in GETTING else FREE
@@ -175,7 +175,7 @@ class Changes(Reached):
         if one.name in CHANGING or ends_in_place(one.name):
             self.change(frozenset([of]), "")
         if isinstance(of, Seen) and isinstance(of.one, ELEMENTS):
-            return self._item(of) | self._handed(arguments, one.name)
+            return self._item(of) | self._call_unknown(arguments, one.name)
         return self._library(one.name, frozenset([of]), arguments, names)
 
     def _call_builtin(self, called: BuiltinFunctionType, arguments: list[Value], names: tuple[str, ...]) -> Value:
@@ -199,10 +199,10 @@ class Changes(Reached):
         if cls in (list, tuple, set, frozenset, dict, reversed, enumerate, zip):
             return FREE.union(*map(self.item, arguments))
         if not is_own_class(cls):
-            return self._handed([*arguments], cls.__name__)
-        made = New(cls, self._handed(arguments, ""))
+            return self._call_unknown([*arguments], cls.__name__)
+        made = New(cls, self._call_unknown(arguments, ""))
         for name in ("__init__", "__post_init__"):
-            function = defined(cls, name)
+            function = find_member(cls, name)
             if isinstance(function, FunctionType) and not is_known(function.__module__):
                 self._invoke(function, [frozenset([made]), *(arguments if name == "__init__" else [])], names)
         return frozenset([made])
@@ -214,12 +214,12 @@ class Changes(Reached):
         if arguments and (name in CHANGING_FIRST or (not of and ends_in_place(name))):
             self.change(arguments[0], "")
         self.reads_all |= name in READING_ALL
-        given = self._handed(arguments, name)
+        given = self._call_unknown(arguments, name)
         if name in ("getattr", "vars"):
             return frozenset([HELD]) if given else FREE
         return FREE if name in NEW else of | given
 
-    def _handed(self, arguments: list[Value], name: str) -> Value:
+    def _call_unknown(self, arguments: list[Value], name: str) -> Value:
         """Returns what code that is not looked at may return of its arguments, after it has called those that are
         functions."""
         given = FREE.union(*arguments)

@@ -24,26 +24,26 @@ _LARGE = 16 << 10  # bytes; below, a copy costs nothing, and keeps changes by th
 _MOST = 100_000  # objects to look at
 
 
-def copied(function: T, called: tuple[object, ...]) -> T:
+def copy_function(function: T, called: tuple[object, ...]) -> T:
     """Returns a deep copy of a function that shares what is large and what its calls do not change.
 
     Args:
         function: an object that calls the user's objects, or one of these.
         called: the user's objects.
     """
-    return copy.deepcopy(function, _shared(function, called))
+    return copy.deepcopy(function, _find_shared(function, called))
 
 
-def copied_objects(function: object) -> dict[int, object]:
-    """Returns the objects that `copied` copies of one of the user's objects, by the ids of the originals; those that
-    the copy shares are left out. Raises what copying raises."""
-    shared = _shared(function, (function,))
+def find_copied(function: object) -> dict[int, object]:
+    """Returns the objects that `copy_function` copies of one of the user's objects, by the ids of the originals; those
+    that the copy shares are left out. Raises what copying raises."""
+    shared = _find_shared(function, (function,))
     known = dict(shared)
     copy.deepcopy(function, known)
     return {key: one for key, one in known.items() if key not in shared}
 
 
-def _shared(function: object, called: tuple[object, ...]) -> dict[int, object]:
+def _find_shared(function: object, called: tuple[object, ...]) -> dict[int, object]:
     large: dict[int, object] = {id(one): one for one in _large(function)}
     for one in called if large else ():
         _take_out(large, one)
@@ -54,7 +54,7 @@ def _take_out(large: dict[int, object], step: object) -> None:
     """Removes from `large` what a call may change, and parameters that it reads, which the program may train."""
     changes = Changes()
     try:
-        changes.of_call(step)
+        changes.record_call(step)
     except Unclear:
         large.clear()
         return

@@ -58,7 +58,7 @@ class Stepping:
         Args:
             collate_fn: the user's; None: torch's default.
         """
-        fields = [_unique(list(_called(recipe))) for recipe, _ in parts]
+        fields = [_unique(list(_list_callees(recipe))) for recipe, _ in parts]
         labels = _unique([one for _, source in parts for one in label_functions(source)])
         steps = _unique([one for field in fields for one in field])
         if not steps and not labels and collate_fn is None:
@@ -68,16 +68,16 @@ class Stepping:
         number = {id(one): place for place, one in enumerate(functions)}
         of_steps, of_labels = [number[id(one)] for one in steps], [number[id(one)] for one in labels]
         of_collate = [] if collate_fn is None else [len(functions) - 1]
-        coupled = kept.shared(of_steps, of_labels)
+        coupled = kept.describe_sharing(of_steps, of_labels)
         for place, field in enumerate(fields):
             others = [number[id(one)] for other in fields[place + 1 :] for one in other]
-            coupled = coupled or kept.shared([number[id(one)] for one in field], others)
-        drawn = next((why for one in labels if (why := _drawn(one, kept.draws(number[id(one)])))), "")
+            coupled = coupled or kept.describe_sharing([number[id(one)] for one in field], others)
+        drawn = next((why for one in labels if (why := _explain_draws(one, kept.draws(number[id(one)])))), "")
         return cls(
             tuple(steps),
             tuple(labels),
             coupled,
-            kept.state([*of_steps, *of_labels]) or kept.shared([*of_steps, *of_labels], of_collate),
+            kept.state([*of_steps, *of_labels]) or kept.describe_sharing([*of_steps, *of_labels], of_collate),
             kept.state(of_collate) or kept.generators(of_collate),
             kept.generators([*of_steps, *of_labels]),
             drawn,
@@ -113,7 +113,7 @@ class Stepping:
                 "training step draws from, too; worker processes have generators of their own"
             )
         if seed is None and not bound:
-            return in_processes(list(self.steps), dataset, num_workers)
+            return _explain_processes(list(self.steps), dataset, num_workers)
         return None
 
     def _order_of_calls(self, *, ours: bool) -> str:
@@ -145,7 +145,7 @@ def _calls(recipe: Recipe) -> list[S.Call]:
     return [call for one in recipe.views or (recipe,) for call in one.calls]
 
 
-def _called(recipe: Recipe) -> Iterator[object]:
+def _list_callees(recipe: Recipe) -> Iterator[object]:
     """Yields the user's objects that a recipe calls."""
     for call in _calls(recipe):
         yield from map(bare, call.function.called)
@@ -155,7 +155,7 @@ def _unique(objects: Sequence[object]) -> list[object]:
     return list({id(one): one for one in objects}.values())
 
 
-def _drawn(function: object, from_torch: bool) -> str:
+def _explain_draws(function: object, from_torch: bool) -> str:
     reach = Reach(function)
     if reach.draws or from_torch:
         return f"{_names([function])}, which makes labels, may draw random numbers, which torch draws in its workers"
@@ -166,7 +166,7 @@ def _names(objects: Sequence[object]) -> str:
     return ", ".join(dict.fromkeys(getattr(one, "__qualname__", type(one).__qualname__) for one in objects))
 
 
-def in_processes(steps: Sequence[object], dataset: object, num_workers: object) -> str | None:
+def _explain_processes(steps: Sequence[object], dataset: object, num_workers: object) -> str | None:
     """Returns why torch's worker processes are to call a recipe's Python steps; None if threads are to call them.
 
     Threads call those of a dataset of headrace's own, or of a class derived from one: it was chosen for them.

@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import FunctionType, ModuleType
 
 from headrace._lowering.python_steps.side_effects import Changes
-from headrace._lowering.python_steps.step_copies import copied_objects
+from headrace._lowering.python_steps.step_copies import find_copied
 from headrace._lowering.python_steps.value_sets import Unclear
 from headrace._recipe.draws.held_generators import GENERATORS, held_generators
 
@@ -30,7 +30,7 @@ class Kept:
         for one in functions:
             changes, unclear = Changes(), ""
             try:
-                changes.of_call(one)
+                changes.record_call(one)
             except Unclear as error:
                 unclear = str(error)
             self._changes.append(changes)
@@ -38,7 +38,7 @@ class Kept:
         self._read = set().union(*(one.read for one in self._changes)) if functions else set()
         self._reads_all = any(one.reads_all for one in self._changes)
 
-    def _changed(self, number: int) -> list[tuple[object, str]]:
+    def _list_changes(self, number: int) -> list[tuple[object, str]]:
         """Returns (object or None, what is done to it) for each change that a call may see.
 
         An attribute that is stored and never read is none: each call only leaves it.
@@ -59,7 +59,7 @@ class Kept:
     def state(self, numbers: Sequence[int]) -> str:
         """Returns why results of these functions may depend on their earlier calls, as a clause; "" if they do not."""
         for number in numbers:
-            if changed := self._changed(number):
+            if changed := self._list_changes(number):
                 return f"{_name(self._functions[number])} {changed[0][1]}"
             if self._unclear[number]:
                 return f"{_name(self._functions[number])} {self._unclear[number]}, so it may keep a state"
@@ -68,12 +68,12 @@ class Kept:
     def reaches_out(self) -> bool:
         """Whether calls change an object that copies of the functions share: a class, a global, a default argument."""
         for number, function in enumerate(self._functions):
-            changed = [held for held, _ in self._changed(number) if held is not None]
+            changed = [held for held, _ in self._list_changes(number) if held is not None]
             if any(isinstance(held, (type, ModuleType, FunctionType, *GENERATORS)) for held in changed):
                 return True
             copied: dict[int, object] | None = None
             with suppress(Exception):  # it cannot be copied, which is another refusal
-                copied = copied_objects(function) if changed else None
+                copied = find_copied(function) if changed else None
             if copied is not None and any(id(held) not in copied for held in changed):
                 return True
         return False
@@ -93,7 +93,7 @@ class Kept:
         """Whether a function may draw from torch's default generator."""
         return self._changes[number].draws
 
-    def shared(self, some: Sequence[int], others: Sequence[int]) -> str:
+    def describe_sharing(self, some: Sequence[int], others: Sequence[int]) -> str:
         """Returns how calls of `some` and of `others` may see each other's changes, as a clause; "" if they do not."""
         for first in some:
             for second in others:
@@ -101,7 +101,10 @@ class Kept:
                 common = self._changes[first].touched.keys() & self._changes[second].touched.keys()
                 for changing in (first, second):
                     drawn = self._changes[changing].generators.values()
-                    for held, what in [*self._changed(changing), *((one, "draws from a generator") for one in drawn)]:
+                    for held, what in [
+                        *self._list_changes(changing),
+                        *((one, "draws from a generator") for one in drawn),
+                    ]:
                         other = self._changes[second if changing == first else first]
                         if id(held) in other.touched or id(held) in other.generators or (held is None and common):
                             return f"{both} share an object: {_name(self._functions[changing])} {what}"

@@ -72,7 +72,7 @@ class Super:
     cls: type
 
 
-def defined(cls: type, name: str) -> object:
+def find_member(cls: type, name: str) -> object:
     """Returns the member of a class, without binding it; None without one."""
     return next((vars(one)[name] for one in cls.__mro__ if name in vars(one)), None)
 
@@ -114,6 +114,6 @@ def is_code(one: object) -> bool:
         if isinstance(one.one, (FunctionType, MethodType)):
             return not is_known(one.one.__module__)
         return isinstance(one.one, functools.partial) or (
-            isinstance(defined(type(one.one), "__call__"), FunctionType) and own_instance(one.one)
+            isinstance(find_member(type(one.one), "__call__"), FunctionType) and own_instance(one.one)
         )
     return False

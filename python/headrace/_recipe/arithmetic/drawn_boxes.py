@@ -27,7 +27,7 @@ def scaled_shorter(height: int, width: int, size: int, max_size: int | None) -> 
     return int(height * factor), int(width * factor)
 
 
-def jittered(height: int, width: int, target: Size, scale: Factor) -> Size:
+def jitter_size(height: int, width: int, target: Size, scale: Factor) -> Size:
     """Returns (height, width) of the largest image of this ratio in `target`, (height, width), times `scale`."""
     factor = min(target[0] / height, target[1] / width) * scale
     return int(height * factor), int(width * factor)

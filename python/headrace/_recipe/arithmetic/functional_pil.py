@@ -22,11 +22,11 @@ invert: Callable[[Image.Image], Image.Image] = ImageOps.invert
 posterize: Callable[[Image.Image, int], Image.Image] = ImageOps.posterize
 solarize: Callable[[Image.Image, float], Image.Image] = ImageOps.solarize  # type: ignore[assignment] # compares only
 
-#: Modes in which encoded images are opened; see `opened`.
+#: Modes in which encoded images are opened; see `open_image`.
 MODES = ("RGB", "L", "P")
 
 
-def opened(
+def open_image(
     file: IO[bytes], mode: str, *, upright: bool = False, by: Callable[[IO[bytes]], Image.Image] | None = None
 ) -> Image.Image:
     """Opens an encoded image.
@@ -60,7 +60,7 @@ def opened(
 
 def open_rgb(data: bytes) -> Image.Image:
     """Opens encoded bytes as torchvision's `pil_loader` does: in mode RGB."""
-    return opened(BytesIO(data), "RGB")
+    return open_image(BytesIO(data), "RGB")
 
 
 def crop(image: Image.Image, box: Box) -> Image.Image:

@@ -9,7 +9,7 @@ from torch import Tensor
 _SECTORS = ((0, 2, 1, 1, 3, 0), (3, 0, 0, 2, 1, 1), (1, 1, 3, 0, 0, 2))
 
 
-def adjusted(values: Tensor, turn: float, version: int) -> Tensor:
+def turn_hue(values: Tensor, turn: float, version: int) -> Tensor:
     """Returns ``adjust_hue(values, turn)``, uint8 (3, H, W)."""
     floats = values.to(torch.float32)
     floats = floats / 255.0 if version == 1 else floats * (1.0 / 255)

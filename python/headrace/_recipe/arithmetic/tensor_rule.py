@@ -55,12 +55,12 @@ def kind_of_resize(mode: str, in_bytes: bool) -> str | None:
         for size in _SIZES
     ]
     for kind in ("tensor",) if in_bytes else ("float", "fused"):
-        if all(_same(one, _resized(pixels, size, kind, mode)) for one, size in zip(expected, _SIZES, strict=True)):
+        if all(_same(one, _resize_array(pixels, size, kind, mode)) for one, size in zip(expected, _SIZES, strict=True)):
             return kind
     return None
 
 
-def _resized(pixels: np.ndarray, size: tuple[int, int], kind: str, mode: str) -> np.ndarray:
+def _resize_array(pixels: np.ndarray, size: tuple[int, int], kind: str, mode: str) -> np.ndarray:
     if kind != "tensor":
         return core.float_resize(pixels, *size, mode == "bicubic", kind == "fused")
     (height, width), made = size, np.empty((*size, 3), np.uint8)

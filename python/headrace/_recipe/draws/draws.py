@@ -88,7 +88,7 @@ class Draws:
             draws[:, self._exp] = _exp(draws[:, self._exp])
         if len(self._normal):
             draws[:, self._normal] = normals(draws[:, self._normal])
-        return draws if len(self._drawn) == self._count else self.with_computed(draws)
+        return draws if len(self._drawn) == self._count else self.add_computed(draws)
 
     def with_seed(self, seed: int) -> Draws:
         """Returns Draws with the same columns and another seed."""
@@ -96,7 +96,7 @@ class Draws:
         other._seed = seed % 2**64
         return other
 
-    def with_computed(self, drawn: Float64Array) -> Float64Array:
+    def add_computed(self, drawn: Float64Array) -> Float64Array:
         """Returns all columns, float64 (n, k), from the drawn ones: also those that are computed from them."""
         draws = np.empty((len(drawn), self._count))
         draws[:, self._drawn] = drawn

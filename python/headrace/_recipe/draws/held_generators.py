@@ -44,11 +44,11 @@ def held_generators(step: object) -> tuple[Generator, ...]:
             waiting.extend((one.func, one.args, one.keywords))
         elif not callable(getattr(type(one), "set_random_seed", None)):
             waiting.append(getattr(one, "__dict__", {}))
-            waiting.extend(_in_slots(one))
+            waiting.extend(_read_slots(one))
     return tuple(found.values())
 
 
-def _in_slots(one: object) -> Iterator[object]:
+def _read_slots(one: object) -> Iterator[object]:
     for cls in type(one).__mro__:
         slots = vars(cls).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:

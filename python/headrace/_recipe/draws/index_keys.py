@@ -81,7 +81,7 @@ class KeyCounts:
     def _is_sample(self, key: Key) -> TypeGuard[int]:
         return isinstance(key, int) and 0 <= key < len(self._of_samples)
 
-    def packed(self, less: Iterable[Key]) -> State:
+    def pack_counts(self, less: Iterable[Key]) -> State:
         """Returns the counts as a dict of strings and numbers, without these keys, each counted before."""
         counts, others = self._of_samples.copy(), dict(self._others)
         for key in less:
@@ -90,7 +90,7 @@ class KeyCounts:
         return {"samples": packed, "others": [[key, count] for key, count in others.items() if count]}
 
     def restore(self, packed: State) -> None:
-        """Sets the counts to those that `packed` returned.
+        """Sets the counts to those that `pack_counts` returned.
 
         Raises:
             ValueError: they are of a dataset of another length.

@@ -67,7 +67,7 @@ class _OwnGenerator(_Mode):
             where = next((one.device for one in args if isinstance(one, torch.Tensor)), None)
             where = torch.device(kwargs.get("device") or where or self._default_device())
             if where.type != "meta":  # the meta device draws nothing
-                kwargs["generator"] = self._on(where)
+                kwargs["generator"] = self._find_generator(where)
         return func(*args, **kwargs)
 
     def _default_device(self) -> torch.device:
@@ -75,7 +75,7 @@ class _OwnGenerator(_Mode):
             self._default = torch.get_default_device()
         return self._default
 
-    def _on(self, device: torch.device) -> torch.Generator:
+    def _find_generator(self, device: torch.device) -> torch.Generator:
         name = str(device)
         if name not in self._generators:
             self._generators[name] = torch.Generator(device).manual_seed(self._seed)

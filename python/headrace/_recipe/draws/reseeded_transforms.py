@@ -40,7 +40,7 @@ class Reseeded:
         return repr(self.transform)
 
 
-def reseeded(transform: Function) -> Function:
+def reseed_transform(transform: Function) -> Function:
     """Returns the transform wrapped in Reseeded, or itself if nothing in it can be seeded."""
     found = held_generators(transform) or any(True for _ in (*_inside(transform), *_around(transform)))
     return Reseeded(transform) if found else transform

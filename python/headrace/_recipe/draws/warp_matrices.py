@@ -78,17 +78,17 @@ def _perspectives(draws: Float64Array, constants: Sequence[float]) -> Float64Arr
     rows[:, :, 0, 2] = rows[:, :, 1, 5] = 1
     rows[:, :, :, 6:8] = -start[None, :, :, None] * ends[:, :, None, :]
     known = torch.from_numpy(start.reshape(1, 8, 1)).expand(len(draws), 8, 1)
-    return _solved(torch.from_numpy(rows.reshape(-1, 8, 8)), known).to(torch.float32).double().numpy()
+    return _solve_systems(torch.from_numpy(rows.reshape(-1, 8, 8)), known).to(torch.float32).double().numpy()
 
 
-def _solved(rows: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+def _solve_systems(rows: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
     """Returns the solutions (n, 8) of systems of equations; those of a system without one are not numbers."""
     try:
         solution: torch.Tensor = torch.linalg.lstsq(rows, known, driver="gels").solution
     except RuntimeError:  # names the first such system only
         if len(rows) == 1:
             return torch.full((1, 8), math.nan, dtype=torch.float64, device="cpu")
-        return torch.cat([_solved(rows[i : i + 1], known[i : i + 1]) for i in range(len(rows))])
+        return torch.cat([_solve_systems(rows[i : i + 1], known[i : i + 1]) for i in range(len(rows))])
     return solution[..., 0]
 
 

@@ -49,7 +49,7 @@ def _resize(processor: Any, backend: str) -> list[Geometry]:
         return [S.ResizeShorter(_edge(size, "shortest_edge"), None, filter)]
     if shorter or (size.max_height and size.max_width):
         raise ValueError(
-            f"size={_shown(size)} limits the longer edge by rules that have no native twin; use a size of height and "
+            f"size={_as_dict(size)} limits the longer edge by rules that have no native twin; use a size of height and "
             f"width, or of shortest_edge alone, or {CALL_IT}"
         )
     return [S.Resize(_edge(size, "height"), _edge(size, "width"), filter)]
@@ -76,11 +76,11 @@ def _filter(processor: Any, backend: str) -> str:
 def _edge(size: object, name: str) -> int:
     value = getattr(size, name, None)
     if not value or operator.index(value) < 1:
-        raise ValueError(f"size={_shown(size)} needs {name}, a positive number of pixels")
+        raise ValueError(f"size={_as_dict(size)} needs {name}, a positive number of pixels")
     return operator.index(value)
 
 
-def _shown(size: object) -> object:
+def _as_dict(size: object) -> object:
     return (
         {name: value for name, value in vars(size).items() if value is not None} if hasattr(size, "__dict__") else size
     )

@@ -35,7 +35,7 @@ def check(processor: object) -> None:
         image = Image.fromarray(pixels)
         theirs = values(processor, image)
         for step in steps:
-            image = _applied(step, image)
+            image = _apply_step(step, image)
         ours = ProcessorValues(processor)(pil_to_tensor(image))
         if ours.dtype != theirs.dtype or not torch.equal(ours, theirs):
             raise ValueError(
@@ -51,7 +51,7 @@ def _channels(processor: Any) -> tuple[int, ...]:
     return () if gray else (3,)
 
 
-def _applied(step: Geometry, image: Image.Image) -> Image.Image:
+def _apply_step(step: Geometry, image: Image.Image) -> Image.Image:
     if isinstance(step, S.CenterCrop):
         padding, box = boxes.center_crop(image.height, image.width, step.height, step.width, step.rounding)
         return functional_pil.crop(functional_pil.pad(image, padding, 0, "constant") if any(padding) else image, box)

@@ -59,7 +59,7 @@ def backend_of(processor: object) -> str:
 
 def model_of(processor: object) -> str:
     """Returns the folder of the model whose processor has known methods of its own: "convnext", ...; "" for others."""
-    return next(filter(None, map(_known, type(processor).__mro__)), "")
+    return next(filter(None, map(_find_folder, type(processor).__mro__)), "")
 
 
 def _backend_class(cls: type) -> type | None:
@@ -74,7 +74,7 @@ def _overridden(cls: type, base: type) -> set[str]:
     """Returns the names of the backend's methods that classes derived from it replace."""
     found: set[str] = set()
     for derived in cls.__mro__[: cls.__mro__.index(base)]:
-        if not _known(derived):
+        if not _find_folder(derived):
             found |= {
                 name
                 for name, value in vars(derived).items()
@@ -83,7 +83,7 @@ def _overridden(cls: type, base: type) -> set[str]:
     return found
 
 
-def _known(cls: type) -> str:
+def _find_folder(cls: type) -> str:
     folder = _KNOWN.get(cls.__name__, "")
     same = getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls
     return folder if same and cls.__module__.startswith(f"transformers.models.{folder}.") else ""

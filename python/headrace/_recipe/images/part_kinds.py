@@ -86,12 +86,12 @@ def as_pure(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_subclass(torch.Tensor)
 
 
-def on_values(function: Callable[[torch.Tensor], torch.Tensor], tensor: torch.Tensor) -> torch.Tensor:
+def map_values(function: Callable[[torch.Tensor], torch.Tensor], tensor: torch.Tensor) -> torch.Tensor:
     """Applies `function` to a tensor's values and returns the result as a tensor of the same kind."""
-    return function(tensor) if is_pure_tensor(tensor) else of_kind(function(as_pure(tensor)), tensor)
+    return function(tensor) if is_pure_tensor(tensor) else wrap_as(function(as_pure(tensor)), tensor)
 
 
-def of_kind(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+def wrap_as(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """Returns a pure tensor's values as a tensor of the same kind as `like`."""
     if is_pure_tensor(like):
         return tensor

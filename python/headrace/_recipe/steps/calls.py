@@ -1,6 +1,6 @@
 """Calls of transforms that have no native twin, on the same image or tensor that torchvision would pass them.
 
-Each call has two entry points: `on_image` for the oracle, and `on_pixels` for the native path, which has an array
+Each call has two entry points: `call_image` for the oracle, and `call_pixels` for the native path, which has an array
 instead of a PIL image. Both pass the same object to the transform.
 """
 
@@ -17,7 +17,7 @@ from PIL import Image
 from headrace._base.native import core
 from headrace._base.types import Function
 from headrace._recipe.images.file_image import FileImage, Metadata
-from headrace._recipe.images.part_kinds import of_kind
+from headrace._recipe.images.part_kinds import wrap_as
 from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 
 Pixels = npt.NDArray[np.uint8]
@@ -34,10 +34,10 @@ class CallFunction(Protocol):
     def called(self) -> tuple[Function, ...]:
         """The transforms that it calls."""
 
-    def on_image(self, image: Image.Image) -> Image.Image | torch.Tensor:
+    def call_image(self, image: Image.Image) -> Image.Image | torch.Tensor:
         """Returns the transformed image, or the sample's finished tensor (C, H, W)."""
 
-    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels | torch.Tensor:
+    def call_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels | torch.Tensor:
         """Does the same for RGBX pixels (H, W, 4): returns transformed pixels or the finished tensor.
 
         Args:
@@ -74,7 +74,7 @@ class OnImage:
     def called(self) -> tuple[Function, ...]:
         return (self.transform,)
 
-    def on_image(self, image: Image.Image) -> Image.Image:
+    def call_image(self, image: Image.Image) -> Image.Image:
         mode = image.mode  # it may change the image in place
         made = self.transform(image)
         if not isinstance(made, Image.Image) or made.mode != mode:
@@ -82,8 +82,8 @@ class OnImage:
             raise CallError(f"it returned {what}, but was passed an image of mode {mode}")
         return made
 
-    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
-        return to_pixels(self.on_image(to_image(pixels, self.channels, metadata)))
+    def call_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
+        return to_pixels(self.call_image(to_image(pixels, self.channels, metadata)))
 
 
 @dataclass(frozen=True)
@@ -104,24 +104,24 @@ class OnBytes:
 
     def tensor_of(self, image: Image.Image) -> torch.Tensor:
         """Returns what it makes of an image, of the class that it returns."""
-        return self._called(pil_to_tensor(image).contiguous())
+        return self._call_transform(pil_to_tensor(image).contiguous())
 
-    def _called(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _call_transform(self, tensor: torch.Tensor) -> torch.Tensor:
         for step in self.before:
             tensor = step(tensor)
         made = self.transform(tensor)
         if not isinstance(made, torch.Tensor) or made.dtype != torch.uint8 or made.shape[:-2] != tensor.shape[:-2]:
-            raise CallError(f"it returned {described(made)}, but was passed {described(tensor)}")
+            raise CallError(f"it returned {name_type(made)}, but was passed {name_type(tensor)}")
         if type(made) not in (type(tensor), torch.Tensor):
             raise CallError(f"it returned a {type(made).__name__}, but was passed a {type(tensor).__name__}")
         return made
 
-    def on_image(self, image: Image.Image) -> Image.Image:
+    def call_image(self, image: Image.Image) -> Image.Image:
         return to_pil_image(self.tensor_of(image).as_subclass(torch.Tensor))
 
-    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
+    def call_pixels(self, pixels: Pixels, metadata: Metadata | None) -> Pixels:
         tensor = torch.from_numpy(pixels[..., : self.channels].transpose(2, 0, 1).copy())
-        made = self._called(tensor).as_subclass(torch.Tensor)
+        made = self._call_transform(tensor).as_subclass(torch.Tensor)
         after = np.zeros((*made.shape[-2:], 4), dtype=np.uint8)
         after[..., :3] = made.permute(1, 2, 0).numpy()  # a single channel is broadcast to three
         return after
@@ -152,28 +152,28 @@ class Rest:
     def called(self) -> tuple[Function, ...]:
         return self.transforms
 
-    def on_image(self, image: Image.Image) -> torch.Tensor:
+    def call_image(self, image: Image.Image) -> torch.Tensor:
         start: Any = image
         if self.before is not None:
             start = pil_to_tensor(image).contiguous()
             for step in self.before:
                 start = step(start)
-        return self._finished(start)
+        return self._finish_value(start)
 
-    def on_pixels(self, pixels: Pixels, metadata: Metadata | None) -> torch.Tensor:
+    def call_pixels(self, pixels: Pixels, metadata: Metadata | None) -> torch.Tensor:
         if self.before is None or self.lut is None:
-            return self.on_image(to_image(pixels, self.channels, metadata)).as_subclass(torch.Tensor)
-        mapped = _mapped(pixels, self.lut)
-        return self._finished(mapped if self.like is None else of_kind(mapped, self.like)).as_subclass(torch.Tensor)
+            return self.call_image(to_image(pixels, self.channels, metadata)).as_subclass(torch.Tensor)
+        mapped = _map_pixels(pixels, self.lut)
+        return self._finish_value(mapped if self.like is None else wrap_as(mapped, self.like)).as_subclass(torch.Tensor)
 
-    def _finished(self, value: object) -> torch.Tensor:
+    def _finish_value(self, value: object) -> torch.Tensor:
         for transform in self.transforms:
             value = transform(value)
         if not isinstance(value, torch.Tensor):
-            raise CallError(f"the transforms returned {described(value)}, but a tensor is needed")
+            raise CallError(f"the transforms returned {name_type(value)}, but a tensor is needed")
         if self.shape is not None and (tuple(value.shape) != self.shape or value.dtype != self.dtype):
             batch = f"{self.dtype} {self.shape}"
-            raise CallError(f"the transforms returned {described(value)}, but the batch holds {batch}")
+            raise CallError(f"the transforms returned {name_type(value)}, but the batch holds {batch}")
         if value.requires_grad and self.shape is not None:
             raise CallError("the transforms returned a tensor that requires gradients, which the batch does not")
         return value
@@ -182,7 +182,7 @@ class Rest:
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 
-def _mapped(pixels: Pixels, lut: torch.Tensor) -> torch.Tensor:
+def _map_pixels(pixels: Pixels, lut: torch.Tensor) -> torch.Tensor:
     """Returns RGBX pixels mapped by a table (C, 256), as a tensor (C, H, W)."""
     height, width = pixels.shape[:2]
     made = torch.empty((len(lut), height, width), dtype=lut.dtype, device="cpu")
@@ -191,7 +191,7 @@ def _mapped(pixels: Pixels, lut: torch.Tensor) -> torch.Tensor:
     return made
 
 
-def described(value: object) -> str:
+def name_type(value: object) -> str:
     """Returns a tensor's dtype and shape, or any other value's type, for messages."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {tuple(value.shape)}"

@@ -69,22 +69,22 @@ class Recipe:
     view_names: tuple[Hashable, ...] = ()
     packing: str = "list"
 
-    def of_upright_images(self) -> Recipe:
+    def with_upright_images(self) -> Recipe:
         """Returns the same recipe for images that are turned as their EXIF orientation says."""
-        variants, views = (tuple(one.of_upright_images() for one in some) for some in (self.variants, self.views))
+        variants, views = (tuple(one.with_upright_images() for one in some) for some in (self.variants, self.views))
         return replace(self, upright=True, variants=variants, views=views)
 
-    def packed(self, made: Sequence[Any]) -> Any:
+    def pack_views(self, made: Sequence[Any]) -> Any:
         """Returns the batches of views, (n, C, H, W) each, as a batch: a list, a dict, or stacked."""
         if self.packing == "stack":
             return torch.stack(list(made), dim=1)
         return dict(zip(self.view_names, made, strict=True)) if self.view_names else list(made)
 
-    def packed_sample(self, made: Sequence[torch.Tensor]) -> Any:
+    def pack_sample(self, made: Sequence[torch.Tensor]) -> Any:
         """Returns the views of one sample, (C, H, W) each, as the transforms return them."""
         if self.packing == "stack":
             return torch.stack(list(made))
-        return tuple(made) if self.packing == "tuple" else self.packed(made)
+        return tuple(made) if self.packing == "tuple" else self.pack_views(made)
 
     @property
     def kinds(self) -> Any:
@@ -92,9 +92,9 @@ class Recipe:
         if not self.views or self.packing == "stack":
             return self.kind
         kinds = [one.kind for one in self.views]
-        return tuple(kinds) if self.packing == "tuple" else self.packed(kinds)
+        return tuple(kinds) if self.packing == "tuple" else self.pack_views(kinds)
 
-    def unpacked(self, packed: Any) -> list[Any]:
+    def unpack_views(self, packed: Any) -> list[Any]:
         """Returns what `packed` was made from; of a recipe without views, a list of it."""
         if not self.views:
             return [packed]
@@ -102,7 +102,7 @@ class Recipe:
             return list(packed.unbind(packed.ndim - 4))
         return [packed[name] for name in self.view_names] if self.view_names else list(packed)
 
-    def of(self, height: int, width: int) -> Recipe:
+    def choose_variant(self, height: int, width: int) -> Recipe:
         """Returns the recipe for an image of this size: the variant with the nearest aspect ratio, or this recipe."""
         if not self.variants:
             return self

@@ -37,7 +37,7 @@ def document(facts: Facts) -> str:
             section("pictures", "What the network sees", _pictures(facts)),
             section("files", "Files", _files(facts)),
             section("slowest", "Slowest files", _slowest(facts)),
-            section("failed", "Failed samples", _failed(facts)),
+            section("failed", "Failed samples", _list_failed(facts)),
             section("loader", "Loader and machine", _about(facts)),
         )
     )
@@ -166,7 +166,7 @@ def _slowest(facts: Facts) -> str:
     return f"<p>Of the files above, read and decoded one by one in one thread.</p><div class=slowest>{made}</div>"
 
 
-def _failed(facts: Facts) -> str:
+def _list_failed(facts: Facts) -> str:
     if not facts.failed:
         return ""
     more = len(facts.failed) - _FAILED

@@ -31,7 +31,7 @@ def examine(source: BlobDataset, facts: Facts) -> None:
         for index in np.random.default_rng(0).permutation(len(source))[:_MOST].tolist():
             location = source.location(index)
             try:
-                file, header = _timed(source, index, location)
+                file, header = _time_read(source, index, location)
             except Exception as error:  # of any type: Pillow's, or the source's own
                 if location not in known:
                     facts.failed.append((location, words_of(error)))
@@ -41,7 +41,7 @@ def examine(source: BlobDataset, facts: Facts) -> None:
             if time.perf_counter() - begin > _LONGEST_S:
                 break
     facts.examined = len(headers)
-    facts.formats = dict(Counter(_named(one) for one in headers).most_common())
+    facts.formats = dict(Counter(_name_format(one) for one in headers).most_common())
     facts.widths, facts.heights = [one.width for one in headers], [one.height for one in headers]
     facts.bytes = [one.bytes for one in headers]
     slowest = sorted(files, key=lambda one: -_duration(one[1]))[: 2 * _SHOWN]
@@ -58,17 +58,17 @@ def _faster(source: BlobDataset, index: int, file: SlowFile) -> SlowFile:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            second, _ = _timed(source, index, file.location)
+            second, _ = _time_read(source, index, file.location)
         except Exception:  # the file has changed
             return file
     return replace(file, decode_ms=min(file.decode_ms, second.decode_ms))
 
 
-def _named(header: FileHeader) -> str:
+def _name_format(header: FileHeader) -> str:
     return f"progressive {header.format}" if header.progressive else header.format
 
 
-def _timed(source: BlobDataset, index: int, location: str) -> tuple[SlowFile, FileHeader]:
+def _time_read(source: BlobDataset, index: int, location: str) -> tuple[SlowFile, FileHeader]:
     begin = time.perf_counter()
     data = source.read(index)
     read = time.perf_counter()
@@ -80,4 +80,4 @@ def _timed(source: BlobDataset, index: int, location: str) -> tuple[SlowFile, Fi
     end = time.perf_counter()
     pixels = header.width * header.height / 1e6
     times = (1e3 * (read - begin), 1e3 * (end - read))
-    return SlowFile(location, _named(header), pixels, header.bytes / 1e3, *times), header
+    return SlowFile(location, _name_format(header), pixels, header.bytes / 1e3, *times), header

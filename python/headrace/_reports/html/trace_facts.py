@@ -65,7 +65,7 @@ def _threads(events: list[chrome_trace.JsonObject]) -> list[ThreadTimeline]:
 
 
 def _progress(threads: list[ThreadTimeline]) -> Progress:
-    ends = [one.of("__next__")[1] for one in threads]
+    ends = [one.spans_of("__next__")[1] for one in threads]
     handed = np.sort(np.concatenate(ends)) if ends else np.empty(0, np.int64)
     begin = min((int(one.begin_ns.min()) for one in threads if len(one.begin_ns)), default=0)
     return Progress("batches", ((handed - begin) / 1e9).tolist(), [1] * len(handed))

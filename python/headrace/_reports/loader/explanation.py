@@ -10,9 +10,9 @@ from torch.utils.data import IterableDataset
 
 from headrace._base.native import core
 from headrace._base.ranks import World
-from headrace._base.text import shortened
+from headrace._base.text import shorten_text
 from headrace._engine.device_engine import decoding_threads, destination_for
-from headrace._loading.autotune.affinity import in_words
+from headrace._loading.autotune.affinity import write_cores
 from headrace._loading.autotune.tuner_summary import Tuned
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import order_of
@@ -93,7 +93,7 @@ def steps(recipe: Recipe) -> list[Part]:
     where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
     lines = []
     for number, (name, how) in enumerate(recipe.names):
-        part, how = shortened(name, 60), how.removeprefix("native ")
+        part, how = shorten_text(name, 60), how.removeprefix("native ")
         python = number in recipe.in_python
         lines.append(Part(part, "Python", how + where) if python else Part(part, "native", how))
     if recipe.in_python:
@@ -131,7 +131,7 @@ def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
     ahead = ahead and not collate_call.keeps_state(settings.collate_fn)
     threads = ahead and settings.num_workers > 0 and settings.destination.way == "memory"
     where = "Python threads" if threads else "the caller's thread"
-    mixes = recognition.of_samples(settings.collate_fn) is not None
+    mixes = recognition.mixing_of_samples(settings.collate_fn) is not None
     what = "mixes the finished batch in place, natively" if mixes else "on views of the finished batch"
     return [Part("collate_fn", "Python", f"{name} in {where}, {what}")]
 
@@ -204,11 +204,11 @@ def _images(deferred: ImageCounts | None) -> Part:
     return Part("images", "native", f"{how}; so far {deferred}")
 
 
-def chosen(settings: Settings, tuned: Tuned | None) -> list[Part]:
+def explain_choices(settings: Settings, tuned: Tuned | None) -> list[Part]:
     """Returns the numbers that the loader chose itself, and the cores of its threads; nothing without either."""
     lines = [] if tuned is None else [Part("num_workers", "auto", str(tuned).partition(": ")[2])]
     if settings.cores:
-        lines.append(Part("cpu_affinity", "native", f"threads run on cores {in_words(settings.cores)}"))
+        lines.append(Part("cpu_affinity", "native", f"threads run on cores {write_cores(settings.cores)}"))
     return lines
 
 

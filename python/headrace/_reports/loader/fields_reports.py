@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from headrace._base.errors import VerificationError
-from headrace._engine.device_engine import moved
+from headrace._engine.device_engine import move_tensors
 from headrace._engine.engine import Engine
 from headrace._loading.collate import collate_call
 from headrace._loading.collate.collate_call import CollateFunction
@@ -40,7 +40,7 @@ def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: Col
     source = route.source
     own = collate_fn is not None and not collate_call.is_default(collate_fn, settings.batched)
 
-    def described(field: Field) -> ImageField | Callable[[int], object]:
+    def describe_field(field: Field) -> ImageField | Callable[[int], object]:
         if field.image is None:
             value: Callable[[int], object] = field.values.__getitem__
             return value
@@ -48,7 +48,7 @@ def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: Col
         return ImageField(field.image, recipe, route.columns[field.name], recipe.kinds if own else None)
 
     dataset = ReferenceFields(
-        {one.name: described(one) for one in source.fields},
+        {one.name: describe_field(one) for one in source.fields},
         Draws(route.draws, progress.seed),
         progress.epoch,
         source.row,
@@ -75,7 +75,7 @@ def verify(settings: Settings, route: FieldsRoute, epoch: Epoch, engine: Engine)
             if ours is None or theirs is None:
                 raise VerificationError(f"batch {made.batches}: one of the two loaders ended before the other")
             comparison = _Comparison(settings, route, f"batch {made.batches}")
-            comparison.fields(moved(ours, torch.device("cpu")), theirs)
+            comparison.fields(move_tensors(ours, torch.device("cpu")), theirs)
             made = replace(
                 made,
                 batches=made.batches + 1,
@@ -112,7 +112,7 @@ class _Comparison:
             self.bytes += a.nbytes
             if a.dtype != b.dtype or a.shape != b.shape:
                 raise VerificationError(f"{where}: {a.dtype} {tuple(a.shape)} against {b.dtype} {tuple(b.shape)}")
-            if not _same_bytes(a, b) and not self._tolerated(a, b, name):
+            if not _same_bytes(a, b) and not self._is_tolerated(a, b, name):
                 raise VerificationError(f"{where} differs in {int((a != b).sum())} of {a.numel()} values")
         elif isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
             for key in a:
@@ -123,7 +123,7 @@ class _Comparison:
         elif type(a) is not type(b) or a != b:
             raise VerificationError(f"{where}: {a!r} against {b!r}")
 
-    def _tolerated(self, a: torch.Tensor, b: torch.Tensor, name: str) -> bool:
+    def _is_tolerated(self, a: torch.Tensor, b: torch.Tensor, name: str) -> bool:
         recipe = self._route.recipes.get(name)
         if self._decoder == "cpu" or recipe is None or a.ndim != 4:
             return False
@@ -146,7 +146,7 @@ def explain(settings: Settings, route: FieldsRoute) -> Explanation:
     kind = type(settings.dataset)
     lines = [Part("dataset", "native", f"{route.source!r} of {kind.__module__}.{kind.__qualname__}")]
     for one in route.source.fields:
-        lines += [replace(part, part=f"{one.name}: {part.part}") for part in _of_field(settings, route, one)]
+        lines += [replace(part, part=f"{one.name}: {part.part}") for part in _explain_field(settings, route, one)]
     if route.source.geometry is not None:
         lines.append(Part("geometry", "native", f"{route.shared} random numbers a sample, the same for all images"))
     lines += [*explanation.collating(settings), *explanation.seeding(settings), *explanation.ranks(settings)]
@@ -157,7 +157,7 @@ def explain(settings: Settings, route: FieldsRoute) -> Explanation:
     return Explanation((*lines, Part("output", "native", where)))
 
 
-def _of_field(settings: Settings, route: FieldsRoute, field: Field) -> Iterator[Part]:
+def _explain_field(settings: Settings, route: FieldsRoute, field: Field) -> Iterator[Part]:
     if field.image is not None:
         recipe = route.recipes[field.name]
         yield from explanation.reading(settings, field.image, field.values)

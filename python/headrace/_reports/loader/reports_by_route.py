@@ -12,7 +12,7 @@ from headrace._loading.autotune.tuner_summary import Tuned, summarise
 from headrace._loading.autotune.worker_tuner import why_fixed
 from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.epoch.order import OrderedBatch
-from headrace._loading.native.out_transform import seeded
+from headrace._loading.native.out_transform import seed_batches
 from headrace._loading.native.settings import Settings
 from headrace._loading.routes.choice import reasons
 from headrace._loading.routes.columns_route import ColumnsRoute
@@ -58,7 +58,7 @@ def reference_loader(settings: Settings, route: NativeRoute, epoch: Epoch) -> Re
     """Returns the oracle's loader for an epoch; its batches are what the loader hands out."""
     found = _REPORTS[type(route)].oracle(settings, route, epoch, settings.collate_fn)
     found.progress = epoch[0]
-    found.out_transform = seeded(settings.out_transform, settings.destination.device, epoch[0])
+    found.out_transform = seed_batches(settings.out_transform, settings.destination.device, epoch[0])
     return found
 
 
@@ -86,10 +86,12 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None) -> e
         table = _REPORTS[type(route)].explain(settings, route)
     else:
         table = explanation.explain_torch(settings, reasons(settings), deferred)
-    return explanation.Explanation((*table.lines, *explanation.chosen(settings, tuned(settings, route))))
+    return explanation.Explanation(
+        (*table.lines, *explanation.explain_choices(settings, summarise_tuning(settings, route)))
+    )
 
 
-def tuned(settings: Settings, route: Route) -> Tuned | None:
+def summarise_tuning(settings: Settings, route: Route) -> Tuned | None:
     """Returns what the loader chose itself; None if its numbers are given."""
     return summarise(settings.tuner, "" if route.native else why_fixed(settings))
 
@@ -97,10 +99,10 @@ def tuned(settings: Settings, route: Route) -> Tuned | None:
 def collect(loader: Loader, judged: bool = True) -> stats.Stats:
     """Returns the statistics of the newest epoch; see `stats.collect`."""
     settings, route, runner = loader._settings(), loader._route, loader._runner
-    chosen = tuned(settings, route)
+    chosen = summarise_tuning(settings, route)
     if not isinstance(route, NativeRoute):
         epochs = loader._torch_epochs
-        return replace(stats.of_torch(settings.num_workers, epochs.images, epochs.pace, judged), tuned=chosen)
+        return replace(stats.stats_of_torch(settings.num_workers, epochs.images, epochs.pace, judged), tuned=chosen)
     far = route.source.ahead_bytes > 0
     found = stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route), far, judged)
     return replace(found, tuned=chosen, entry_points=runner.entries)

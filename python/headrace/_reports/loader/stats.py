@@ -16,7 +16,7 @@ from headrace._loading.bottleneck.verdict import Verdict, judge
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native.settings import Settings
 from headrace._storage.entry_points.entry_points import Entries
-from headrace._storage.local_cache.local_caches import Kept, kept
+from headrace._storage.local_cache.local_caches import Kept, sum_caches
 from headrace._storage.remote.fetcher_registry import Traffic, traffic
 from headrace.pillow.image_counts import ImageCounts
 
@@ -202,7 +202,7 @@ def collect(
         *_spreads(pace),
         {**python, **{name: ns / 1e9 for name, ns in pace.parts().items()}},
         traffic() if far else None,
-        kept(),
+        sum_caches(),
         samples=pace.samples,
     )
 
@@ -229,7 +229,7 @@ def _stages(counted: Counters) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def of_torch(workers: int, images: ImageCounts, pace: Pace | None, judged: bool = True) -> Stats:
+def stats_of_torch(workers: int, images: ImageCounts, pace: Pace | None, judged: bool = True) -> Stats:
     """Returns the statistics of a loader whose batches torch delivers: counts of images, and the consumer's times."""
     setting = Setting(workers, _cores(), native=False)
     if pace is None:

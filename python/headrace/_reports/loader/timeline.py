@@ -34,7 +34,7 @@ class ThreadTimeline:
     end_ns: Nanoseconds
     items: Nanoseconds
 
-    def of(self, stage: str) -> tuple[Nanoseconds, Nanoseconds]:
+    def spans_of(self, stage: str) -> tuple[Nanoseconds, Nanoseconds]:
         """Returns the begin and end times of a stage's spans."""
         chosen = self.stage == self.stages.index(stage) if stage in self.stages else np.zeros(len(self.stage), bool)
         return self.begin_ns[chosen], self.end_ns[chosen]

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, default_collate
 
 from headrace._base.errors import VerificationError
-from headrace._engine.device_engine import moved
+from headrace._engine.device_engine import move_tensors
 from headrace._engine.engine import Engine
 from headrace._loading.collate import collate_call
 from headrace._loading.collate.collate_call import CollateFunction
@@ -51,9 +51,9 @@ class _FaultTolerantReference(ReferenceDataset):
         if made is None:
             return None
         index, image = made
-        return self._of_kind((image, self.source.target(index)) if self.source.has_targets else image)
+        return self._as_kind((image, self.source.target(index)) if self.source.has_targets else image)
 
-    def _of_kind(self, sample: Any) -> object:
+    def _as_kind(self, sample: Any) -> object:
         if self.kinds is None:
             return sample
         if self.source.has_targets:
@@ -61,17 +61,17 @@ class _FaultTolerantReference(ReferenceDataset):
         return as_kinds(sample, self.kinds)
 
 
-def _made(samples: list[object]) -> list[object] | None:
+def _drop_missing(samples: list[object]) -> list[object] | None:
     return [sample for sample in samples if sample is not None] or None
 
 
 def collate_made(samples: list[object]) -> object:
     """Returns ``default_collate`` of the samples that are not None; None if all are."""
-    made = _made(samples)
+    made = _drop_missing(samples)
     return made and default_collate(made)
 
 
-def _unchanged(sample: object) -> object:
+def _keep_sample(sample: object) -> object:
     return sample
 
 
@@ -90,9 +90,9 @@ class ReferenceLoader(TorchDataLoader[Any]):
         first = self.progress.position if self.progress is not None else 0
         numbered = zip(itertools.count(first), super().__iter__(), strict=False)
         made = filter(lambda one: one[1] is not None, numbered)
-        return map(self._transformed, made)
+        return map(self._transform_batch, made)
 
-    def _transformed(self, numbered: tuple[int, object]) -> object:
+    def _transform_batch(self, numbered: tuple[int, object]) -> object:
         """Returns a batch after the user's collate_fn, and `out_transform`, which seeds the process's generators and
         then restores them."""
         position, batch = numbered
@@ -136,14 +136,16 @@ def collated_by(
     # torch's loader draws its base seed from this generator and thus leaves the default generator unchanged.
     generator = torch.Generator("cpu")
     if batched:
-        oracle = ReferenceLoader(dataset, batch_sampler=keys, collate_fn=_made if own else default, generator=generator)
+        oracle = ReferenceLoader(
+            dataset, batch_sampler=keys, collate_fn=_drop_missing if own else default, generator=generator
+        )
     else:
         each = [key for batch in keys for key in batch]
         oracle = ReferenceLoader(
-            dataset, batch_size=None, sampler=each, collate_fn=_unchanged if own else None, generator=generator
+            dataset, batch_size=None, sampler=each, collate_fn=_keep_sample if own else None, generator=generator
         )
     if own and collate_fn is not None:
-        oracle.collated = collate_call.seeded(collate_fn, progress)
+        oracle.collated = collate_call.seed_collate(collate_fn, progress)
     return oracle
 
 
@@ -219,7 +221,9 @@ def verify(settings: Settings, route: ImageRoute, epoch: Epoch, engine: Engine) 
         for ours, theirs in zip_longest(native, expected):
             if ours is None or theirs is None:
                 raise VerificationError(f"batch {batches}: one of the two loaders ended before the other")
-            compared = _compare(moved(ours, torch.device("cpu")), theirs, batches, order[batches], settings, route)
+            compared = _compare(
+                move_tensors(ours, torch.device("cpu")), theirs, batches, order[batches], settings, route
+            )
             for images, off in compared:
                 greatest, total = max(greatest, off.greatest), total + off.mean * images.numel()
                 elements += images.numel()
@@ -299,7 +303,7 @@ def _compare(
     if not recipe.views:
         return [_compare_images(ours, theirs, where, recipe, order, settings, route)]
     names = recipe.view_names or tuple(range(1, len(recipe.views) + 1))
-    pairs = zip(names, recipe.unpacked(ours), recipe.unpacked(theirs), recipe.views, strict=True)
+    pairs = zip(names, recipe.unpack_views(ours), recipe.unpack_views(theirs), recipe.views, strict=True)
     return [
         _compare_images(images, expected, f"{where}, view {name!r}", view, order, settings, route)
         for name, images, expected, view in pairs

@@ -89,10 +89,10 @@ class Followed:
             quiet_s=look.quiet_s,
             trouble=look.trouble,
         )
-        return figures if look.stats is None else _with_stats(figures, look)
+        return figures if look.stats is None else _add_stats(figures, look)
 
 
-def _with_stats(figures: LoaderFigures, look: Look) -> LoaderFigures:
+def _add_stats(figures: LoaderFigures, look: Look) -> LoaderFigures:
     stats = look.stats
     busy = sum(one.busy_s for one in stats.stages) or 1.0
     return replace(

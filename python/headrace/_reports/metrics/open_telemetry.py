@@ -43,9 +43,9 @@ class Instruments:
             make(f"headrace.{one.name}", [self._callback(library, one.name)], one.unit, one.text)
 
     def _callback(self, library: ModuleType, name: str) -> Callable[[object], Iterator[Any]]:
-        return functools.partial(self._observed, library.Observation, name)
+        return functools.partial(self._observe, library.Observation, name)
 
-    def _observed(self, observation: Callable[..., object], name: str, options: object) -> Iterator[object]:
+    def _observe(self, observation: Callable[..., object], name: str, options: object) -> Iterator[object]:
         found = self._now().get(name)
         for labels, value in () if found is None else found.points:
             yield observation(value, labels)

@@ -117,7 +117,7 @@ class ProcessFigures:
         raw = json.loads(text)
         if not isinstance(raw, dict) or raw.pop("format", None) != FORMAT:
             raise ValueError("another version of headrace wrote it")
-        return _checked(cls, raw)
+        return _build_object(cls, raw)
 
 
 _T = TypeVar("_T", bound="DataclassInstance")
@@ -132,7 +132,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 }
 
 
-def _checked(cls: type[_T], raw: object) -> _T:
+def _build_object(cls: type[_T], raw: object) -> _T:
     """Returns an object of a class of this file from its fields, each of which is checked."""
     if not isinstance(raw, dict) or set(raw) != {one.name for one in fields(cls)}:
         raise ValueError(f"it does not have the fields of {cls.__name__}")
@@ -149,4 +149,4 @@ def _value(name: str, kind: str, value: object) -> object:
     if not isinstance(value, list):
         raise ValueError(f"its field {name} is no list")
     nested = {"LoaderFigures": LoaderFigures, "StageFigures": StageFigures}.get(inner)
-    return [_checked(nested, one) if nested else _value(name, inner, one) for one in value]
+    return [_build_object(nested, one) if nested else _value(name, inner, one) for one in value]

@@ -43,7 +43,7 @@ class Endpoint:
             self._registry = where
             where.register(self)
             return
-        host, port = _checked(where)
+        host, port = _parse_address(where)
         self._registry = library.CollectorRegistry()
         self._registry.register(self)
         try:
@@ -93,7 +93,7 @@ def _name(metric: Metric) -> str:
     return "headrace_" + metric.name.replace(".", "_") + _UNITS.get(metric.unit, "")
 
 
-def _checked(where: object) -> tuple[str, int]:
+def _parse_address(where: object) -> tuple[str, int]:
     text = where if isinstance(where, str) else f"{_HOME}:{where}"
     match = re.fullmatch(r"\[?(?P<host>[^\[\]]+)\]?:(?P<port>\d{1,5})", text)
     good = match is not None and int(match["port"]) < 2**16 and not isinstance(where, bool)

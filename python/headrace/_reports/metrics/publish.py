@@ -149,7 +149,7 @@ def epoch_begins(loader: object) -> bool:
     global _read_variable, _of_variable
     if not _read_variable:
         _read_variable = True
-        _of_variable = _as_the_variable_says()
+        _of_variable = _publish_by_variable()
     if not _published:
         return False
     _loaders.begins(loader)
@@ -158,7 +158,7 @@ def epoch_begins(loader: object) -> bool:
     return True
 
 
-def _as_the_variable_says() -> Published | None:
+def _publish_by_variable() -> Published | None:
     """Faults are warnings: a training must not fail because it cannot be watched."""
     value = os.environ.get(_VARIABLE, "")
     if value in ("", "0") or any(one._writer is not None for one in _published):

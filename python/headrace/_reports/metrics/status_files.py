@@ -36,7 +36,7 @@ def own_folder(given: str | os.PathLike[str] | None = None) -> Path:
     if at_login and _owner_of(Path(at_login)) == user:  # `su` keeps the variable of another user
         path = Path(at_login) / "headrace"
     else:
-        path = _shared(user)
+        path = _shared_folder(user)
     path.mkdir(mode=0o700, exist_ok=True)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o077:
@@ -53,10 +53,10 @@ def folders_of(user: int, given: str | os.PathLike[str] | None = None) -> list[P
         return [Path(given)]
     at_login = os.environ.get("XDG_RUNTIME_DIR", "")
     named = [Path(at_login) / "headrace"] if at_login and user == os.geteuid() else []
-    return list(dict.fromkeys([*named, Path(f"/run/user/{user}/headrace"), _shared(user)]))
+    return list(dict.fromkeys([*named, Path(f"/run/user/{user}/headrace"), _shared_folder(user)]))
 
 
-def _shared(user: int) -> Path:
+def _shared_folder(user: int) -> Path:
     return Path("/tmp") / f"headrace-{user}"  # its owner and mode are checked
 
 

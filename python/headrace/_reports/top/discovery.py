@@ -51,22 +51,24 @@ def find(pids: Sequence[int], given: Path | None = None) -> list[Found]:
         NothingFoundError: there are none.
     """
     if not pids:
-        mine = _of_user(os.geteuid(), None, given)
+        mine = _search_user(os.geteuid(), None, given)
         alive = [one for one in mine.found if one.alive]
         if not alive:
-            raise NothingFoundError(_said(mine, f"no process of this user publishes its loaders' figures: {_HOW}"))
+            raise NothingFoundError(
+                _choose_message(mine, f"no process of this user publishes its loaders' figures: {_HOW}")
+            )
         return alive
     found = []
     for pid in pids:
         owner = processes.owner(pid)
-        search = _of_user(os.geteuid() if owner is None else owner, pid, given)
+        search = _search_user(os.geteuid() if owner is None else owner, pid, given)
         if not search.found:
-            raise NothingFoundError(_said(search, _why_not(pid, owner, search.forbidden)))
+            raise NothingFoundError(_choose_message(search, _why_not(pid, owner, search.forbidden)))
         found += search.found
     return found
 
 
-def _of_user(user: int, pid: int | None, given: Path | None) -> _Search:
+def _search_user(user: int, pid: int | None, given: Path | None) -> _Search:
     """Returns what is found in a user's folders of all processes, or of one and those that it started."""
     search, seen = _Search(), set()
     for where in status_files.folders_of(user, given):
@@ -95,7 +97,7 @@ def _read(pid: int, path: Path, user: int, search: _Search) -> None:
     search.found.append(Found(figures, alive, processes.command(pid) if alive else ""))
 
 
-def _said(search: _Search, otherwise: str) -> str:
+def _choose_message(search: _Search, otherwise: str) -> str:
     return search.faults[0] if search.faults else otherwise
 
 

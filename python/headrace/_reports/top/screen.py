@@ -99,7 +99,9 @@ class Screen:
         yield Text()
         for line in one.verdict:
             name, _, rest = plain(line).partition(": ")
-            yield self._labelled(name, Text(rest, style="bold" if name == "bottleneck" else ""), len("bottleneck") + 2)
+            yield self._label_text(
+                name, Text(rest, style="bold" if name == "bottleneck" else ""), len("bottleneck") + 2
+            )
 
     def _speed(self, one: LoaderFigures) -> RenderResult:
         wide = max(10, self._width - _LABEL - 36)
@@ -111,29 +113,29 @@ class Screen:
             progress = Text(done)
         if one.ended:
             progress.append(", ended")
-        yield self._labelled(f"epoch {one.epoch}", progress)
+        yield self._label_text(f"epoch {one.epoch}", progress)
         if not one.ended:
             yield from self._now_going_on(one, wide)
         for name, (p50, p99) in (("steps", one.step_ms), ("waits", one.wait_ms)):
-            yield self._labelled(name, Text(f"p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"))
+            yield self._label_text(name, Text(f"p50 {milliseconds(p50)}, p99 {milliseconds(p99)}"))
         read = f"{one.bytes_read / 1e6:,.1f} MB read" if one.bytes_read else ""
         failed = f"{one.failed:,} samples failed" if one.failed else ""
         if read or failed:
             style = BAD if failed else ""
-            yield self._labelled("samples", Text(", ".join(filter(None, (read, failed))), style=style))
+            yield self._label_text("samples", Text(", ".join(filter(None, (read, failed))), style=style))
 
     def _now_going_on(self, one: LoaderFigures, wide: int) -> RenderResult:
         text = Text(f"{per_second(one.speed)} {one.unit}/s".ljust(22) if one.recent_s else "not known yet")
         text.append(curve(one.speeds, wide, self._ascii) if one.recent_s else "", style="cyan")
-        yield self._labelled("speed", text)
+        yield self._label_text("speed", text)
         if one.quiet_s > _QUIET_S:
-            yield self._labelled("", Text(f"no batch was handed out for {seconds(one.quiet_s)}", style=BAD))
+            yield self._label_text("", Text(f"no batch was handed out for {seconds(one.quiet_s)}", style=BAD))
         if one.working > 0:
             shares = bar(one.working, wide, (GOOD, BAD), self._ascii)
             shares.append(f"  works {one.working:.0%}, waits {1 - one.working:.0%}")
-            yield self._labelled("consumer", shares)
+            yield self._label_text("consumer", shares)
 
-    def _labelled(self, name: str, text: Text, width: int = _LABEL) -> Table:
+    def _label_text(self, name: str, text: Text, width: int = _LABEL) -> Table:
         grid = Table.grid()
         grid.add_column(width=width, no_wrap=True)
         grid.add_column()

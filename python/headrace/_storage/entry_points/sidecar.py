@@ -43,7 +43,7 @@ def load_or_make(file: str, limit: int) -> core.EntryPoints:
     """
     if not Path(file).exists():
         _make(file, core.EntryPoints(1))
-    held = parsed(read_own(file, follow=True), file)
+    held = parse_content(read_own(file, follow=True), file)
     native = core.EntryPoints(limit, held["secrets"])
     native.add(held["keys"], held["counts"], held["bits"], held["dc"])
     return native
@@ -57,19 +57,19 @@ def save(file: str, native: core.EntryPoints) -> None:
     merged = core.EntryPoints(2**62, native.secrets)
     merged.add(*native.content())
     try:
-        held = parsed(read_own(file, follow=True), file)
+        held = parse_content(read_own(file, follow=True), file)
         if np.array_equal(held["secrets"], native.secrets):
             merged.add(held["keys"], held["counts"], held["bits"], held["dc"])
     except (OSError, ValueError) as error:
         loggers.storage.info("the entry points in %s are replaced: %s", file, error)
-    unfinished = _written(file, merged)
+    unfinished = _write_file(file, merged)
     try:
         unfinished.replace(file)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def parsed(data: bytes, file: str) -> Content:
+def parse_content(data: bytes, file: str) -> Content:
     """Returns the arrays in the bytes of a file, after a check of each. Raises ValueError."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -111,7 +111,7 @@ def _digest(content: Content) -> bytes:
 
 def _make(file: str, native: core.EntryPoints) -> None:
     """Makes a file unless another process does so at the same time: all must have its secrets."""
-    unfinished = _written(file, native)
+    unfinished = _write_file(file, native)
     try:
         with suppress(FileExistsError):
             os.link(unfinished, file)
@@ -119,7 +119,7 @@ def _make(file: str, native: core.EntryPoints) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _written(file: str, native: core.EntryPoints) -> Path:
+def _write_file(file: str, native: core.EntryPoints) -> Path:
     """Returns a new file beside `file` that holds a table."""
     target = Path(file)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

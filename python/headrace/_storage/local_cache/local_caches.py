@@ -65,7 +65,7 @@ class LocalBytes:
         if cache.path is not None:
             assert cache.size is None or isinstance(cache.size, int)
             self._disk = DiskCache(str(cache.path), cache.size)
-            _in_the_background(self._disk.tidy)
+            _start_thread(self._disk.tidy)
         writable = self._disk is not None and not self._disk.broken
         self._native = core.LocalCache(
             int(cache.memory), os.fsencode(self._disk.folder) if writable and self._disk else b""
@@ -96,7 +96,7 @@ class LocalBytes:
         if code := here._native.write_error():
             here._disk.give_up(code)
         if here._disk.is_due(here._native.take_written()):
-            _in_the_background(here._disk.tidy)
+            _start_thread(here._disk.tidy)
 
     def counts(self) -> dict[str, int]:
         """Returns the fields of Kept."""
@@ -125,7 +125,7 @@ def checked_local(cache: Cache | str | os.PathLike[str] | None) -> LocalBytes | 
     return None if checked is None else local_bytes(checked)
 
 
-def of_samples(cache: Cache | str | os.PathLike[str] | None) -> tuple[LocalBytes | None, str | os.PathLike[str] | None]:
+def open_cache(cache: Cache | str | os.PathLike[str] | None) -> tuple[LocalBytes | None, str | os.PathLike[str] | None]:
     """Returns the cache of samples, and the folder for copies of files, of a dataset of local files that makes such
     copies: a folder alone is for these. Raises TypeError, ValueError."""
     checked = checked_cache(cache)
@@ -141,7 +141,7 @@ def tended_bytes(local: LocalBytes | None) -> int:
     return 0 if local is None or local.cache.path is None else 1
 
 
-def kept() -> Kept | None:
+def sum_caches() -> Kept | None:
     """Returns what the caches of this process did; None if there is none."""
     with _lock:
         caches = [one for reference in _caches.values() if (one := reference()) is not None]
@@ -153,7 +153,7 @@ def kept() -> Kept | None:
     return Kept(**{field.name: total[field.name] for field in fields(Kept)})
 
 
-def _in_the_background(call: Callable[[], object]) -> None:
+def _start_thread(call: Callable[[], object]) -> None:
     threading.Thread(target=call, name="headrace cache", daemon=True).start()
 
 

@@ -19,7 +19,7 @@ from headrace._base import loggers
 from headrace._base.native import core
 from headrace._base.private_files import private_folder
 from headrace._storage.remote.clients.responses import Stamp, is_strong
-from headrace._storage.remote.urls import named, shown
+from headrace._storage.remote.urls import name_object, shown
 
 _LAYOUT = "headrace-cache-2"
 _BEFORE = ("headrace-cache-1",)  # whose names could be those of several objects, and whose files others can read
@@ -56,7 +56,7 @@ class DiskCache:
         if not is_strong(stamp):
             self._say_weak(url)
             return ""
-        name = hashlib.sha256(repr((named(url, options), *stamp)).encode()).hexdigest()
+        name = hashlib.sha256(repr((name_object(url, options), *stamp)).encode()).hexdigest()
         return str(self._root / name[:3] / name[:40])
 
     @staticmethod

@@ -130,7 +130,9 @@ class Fetcher:
             self._reserved.append((first, make))
         return first
 
-    def known(self, url: str, options: Mapping[str, object], stamp: Stamp, owner: object, **more: Any) -> RemoteObject:
+    def find_object(
+        self, url: str, options: Mapping[str, object], stamp: Stamp, owner: object, **more: Any
+    ) -> RemoteObject:
         """Returns the object of a stamp.
 
         Args:
@@ -243,7 +245,7 @@ class Fetcher:
     def _begin(
         self, ranges: list[Range], urgent: bool, failed: Exception | None = None, *, returned: bool = False
     ) -> None:
-        for group in _joined(ranges):
+        for group in _join_ranges(ranges):
             self.spawn(self._fetch(group, self._urgent if urgent else self._ahead, failed, returned=returned))
 
     async def _fetch(
@@ -319,7 +321,7 @@ class Fetcher:
             if one.tar and key.mark and (wrong := await self.not_named(one, key, lead)):
                 self.store.fail(*key, f"{shown(one.url)}: {wrong} (offset {key.offset})", 0)
                 continue
-            self._arrived(one, key, view[at : at + key.length])
+            self._store_data(one, key, view[at : at + key.length])
 
     async def not_named(self, one: RemoteObject, key: Range, lead: bytes) -> str:
         """Returns what is wrong with the name of a tar member, of whose headers `lead` is the last; "": nothing."""
@@ -348,9 +350,9 @@ class Fetcher:
         data, stamp = await self.attempts.run(one.url, call, gate, small=False)
         one.stamp = one.stamp or stamp
         self._bytes_read += len(data)
-        self._arrived(one, key, data)
+        self._store_data(one, key, data)
 
-    def _arrived(self, one: RemoteObject, key: Range, data: bytes | memoryview) -> None:
+    def _store_data(self, one: RemoteObject, key: Range, data: bytes | memoryview) -> None:
         self.store.put(*key, data)
         if one.cached and self.disk is not None:
             self._writers.submit(self.disk.write, DiskCache.entry(one.cached, *key[1:]), data)
@@ -381,7 +383,7 @@ class Fetcher:
             await client.close()
 
 
-def _joined(ranges: list[Range]) -> list[list[Range]]:
+def _join_ranges(ranges: list[Range]) -> list[list[Range]]:
     """Returns the ranges in groups, one for each request: neighbours in one object. The groups are in the order of
     their first range."""
     if len(ranges) < 2:

@@ -62,7 +62,7 @@ class PlainHttp:
             fields.append(f"If-Match: {stamp.tag}")
         head = "".join(f"{field}\r\n" for field in fields).encode("latin-1")
         with self._lock:
-            reader, where = self._started(), host(way.url)
+            reader, where = self._start_reader(), host(way.url)
             if where not in self._hosts:
                 self._hosts[where] = reader.add_host()
                 self._addresses.append((parts.raw_host, parts.port))
@@ -72,7 +72,7 @@ class PlainHttp:
             self._signed.add(number)
         reader.add_object(number, self._hosts[where], head, stamp.size, stamp.tag, lead, tar, expires_ns)
 
-    def _started(self) -> core.HttpReader:
+    def _start_reader(self) -> core.HttpReader:
         if self._reader is None:
             network = self._network
             self._reader = core.HttpReader(self._store, network.requests, network.timeout, network.hedge)

@@ -39,7 +39,7 @@ class Access:
     options: Mapping[str, object] | None = None
     network: Network | None = None
 
-    def of(self, path: object) -> Access | None:
+    def choose_access(self, path: object) -> Access | None:
         """Returns the access to a URL; None: `path` is a file or a folder of this machine. Raises ValueError if an
         argument of URLs is given for that."""
         if is_url(path):
@@ -134,7 +134,7 @@ class RemoteFiles:
             else:
                 more = {"lead": self.lead, "check": self.check, "tar": self.tar}
                 pairs = zip(self.urls, self.stamps, strict=True)
-                known = [fetcher.known(url, self.options, stamp, self.owner, **more) for url, stamp in pairs]
+                known = [fetcher.find_object(url, self.options, stamp, self.owner, **more) for url, stamp in pairs]
                 made = np.array([one.number for one in known], np.uint64), [os.fsencode(one.cached) for one in known]
             self._numbers = fetcher, *made
         return self._numbers[1:]

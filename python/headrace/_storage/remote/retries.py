@@ -74,7 +74,7 @@ class Attempts:
                 patience -= await self._turn(where, gate, patience)
                 begin = time.monotonic()
                 try:
-                    return await (self._hedged(call) if small else self._once(call))
+                    return await (self._hedge_call(call) if small else self._once(call))
                 finally:
                     gate.release()
                     patience -= time.monotonic() - begin
@@ -124,23 +124,23 @@ class Attempts:
         except asyncio.TimeoutError:
             raise TemporaryError(f"no complete answer in {self._network.timeout:g} s") from None
 
-    async def _timed(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _time_call(self, call: Callable[[], Awaitable[T]]) -> T:
         begin = time.monotonic()
         made = await self._once(call)
         self._recent.append(time.monotonic() - begin)
         return made
 
-    async def _hedged(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _hedge_call(self, call: Callable[[], Awaitable[T]]) -> T:
         limit = self._straggles_after()
         if limit is None:
-            return await self._timed(call)
-        tasks = {self._begun(call)}
+            return await self._time_call(call)
+        tasks = {self._begin_call(call)}
         try:
             done, _ = await asyncio.wait(tasks, timeout=limit)
             if not done and self._may_hedge():
                 self.counts["hedged"] += 1
                 loggers.storage.debug("a request is made twice: the first one takes longer than %.3f s", limit)
-                tasks.add(self._begun(call))
+                tasks.add(self._begin_call(call))
             waiting = set(tasks)
             while waiting:
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -153,8 +153,8 @@ class Attempts:
             if slower:
                 await asyncio.wait(slower)  # they close their connections before the loop ends
 
-    def _begun(self, call: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
-        task = asyncio.ensure_future(self._timed(call))
+    def _begin_call(self, call: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
+        task = asyncio.ensure_future(self._time_call(call))
         # Of two that fail, one error is raised; without this, asyncio would report the other as forgotten.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return task

@@ -69,7 +69,7 @@ _SIGNATURES = (
 )
 
 
-def unsigned(host: str, query: str) -> str:
+def strip_signature(host: str, query: str) -> str:
     """Returns a query without the parameters of a signature, if it is signed in a way that the host is known for.
 
     What is left is as it was written. A parameter that is there twice is not understood, and nothing is left out.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit, urlunsplit
 
-from headrace._storage.remote.signatures import unsigned
+from headrace._storage.remote.signatures import strip_signature
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
 # Options of fsspec's file systems that only authenticate, and select no object.
@@ -49,7 +49,7 @@ def host(url: str) -> str:
     return "://".join((protocol(url), urlsplit(url).netloc.rpartition("@")[2]))
 
 
-def named(url: str, options: Mapping[str, object] | None = None) -> str:
+def name_object(url: str, options: Mapping[str, object] | None = None) -> str:
     """Returns what names an object: its URL without a signature that is known, and the options that it is read with
     without credentials that are known. It may hold others, so it is hashed, and not shown.
 
@@ -59,7 +59,7 @@ def named(url: str, options: Mapping[str, object] | None = None) -> str:
     kind, rest = protocol(url), dict(options or {})
     if kind in ("http", "https"):
         parts = urlsplit(url)
-        query = unsigned(parts.hostname or "", parts.query)
+        query = strip_signature(parts.hostname or "", parts.query)
         url = urlunsplit((parts.scheme, parts.netloc, parts.path, query, parts.fragment))
     else:
         rest = {name: value for name, value in rest.items() if name not in _CREDENTIALS.get(kind, ())}

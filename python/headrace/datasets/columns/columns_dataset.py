@@ -37,7 +37,7 @@ class Columns(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
         if not isinstance(columns, Mapping):
             raise TypeError(f"columns must be a dict of arrays by name, not {type(columns).__name__}")
         self._given = dict(columns)
-        self._columns = _checked(self._given)
+        self._columns = _check_columns(self._given)
         self._layout = row_layout.layout_of(self._columns)
 
     @property
@@ -79,14 +79,14 @@ class Columns(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
         return {name: value for name, value in self.__dict__.items() if name != "_columns"}
 
     def __setstate__(self, kept: State) -> None:
-        self.__dict__.update(kept, _columns=_checked(kept["_given"]))
+        self.__dict__.update(kept, _columns=_check_columns(kept["_given"]))
 
     def __repr__(self) -> str:
         return f"Columns({len(self)} rows of {self._layout})"
 
 
-def _checked(given: Mapping[str, object]) -> tuple[row_layout.Column, ...]:
-    columns = tuple(row_layout.checked(name, value) for name, value in given.items())
+def _check_columns(given: Mapping[str, object]) -> tuple[row_layout.Column, ...]:
+    columns = tuple(row_layout.check_column(name, value) for name, value in given.items())
     if not columns:
         raise ValueError("columns is empty: there is no array to take rows from")
     first = columns[0]

@@ -41,7 +41,7 @@ class ColumnSource:
     def __init__(self, dataset: object, parts: tuple[Columns, ...], rows: Int64s | None = None) -> None:
         self.dataset, self.parts, self.rows = dataset, parts, rows
         self._ends = np.cumsum([len(part) for part in parts])
-        self._follows = _followed(dataset)
+        self._follows = _follow_dataset(dataset)
         self._order = object()  # stands for parts and rows in `places`
 
     @property
@@ -73,7 +73,7 @@ class ColumnSource:
 
     def location(self, index: int) -> str:
         """Returns where a sample is stored, for messages."""
-        part, row = self._at(index)
+        part, row = self._find_row(index)
         return f"row {row} of {part!r}"
 
     def part_location(self, part: str, index: int) -> str:
@@ -108,7 +108,7 @@ class ColumnSource:
         """Returns a hash of the layout, the number of samples and the beginnings of up to 100 rows, 16 hex digits."""
         digest = hashlib.sha256(repr((len(self), str(self.layout))).encode())
         for place in np.unique(np.linspace(0, len(self) - 1, _LOOKED_AT).astype(np.int64)).tolist():
-            part, row = self._at(place)
+            part, row = self._find_row(place)
             for column in part.checked_columns:
                 digest.update(column.beginning(row, _ELEMENTS))
         return digest.hexdigest()[:16]
@@ -128,7 +128,7 @@ class ColumnSource:
         table = tables[0] if len(tables) == 1 else core.BlobTable.of_parts(tables)
         return table if self.rows is None else core.BlobTable.of_rows(table, self.rows)
 
-    def _at(self, index: int) -> tuple[Columns, int]:
+    def _find_row(self, index: int) -> tuple[Columns, int]:
         row = index if self.rows is None else int(self.rows[index])
         number = int(np.searchsorted(self._ends, row, side="right"))
         return self.parts[number], row - int(self._ends[number]) + len(self.parts[number])
@@ -165,11 +165,11 @@ def as_columns(dataset: object) -> ColumnSource | None:
         if len(parts) < len(found):
             raise NotNative("the ConcatDataset joins columns with another dataset; join only columns")
         counted = counted_parts(dataset)
-        return _joined(dataset, [_taken(one, count) for one, (_, count) in zip(parts, counted, strict=True)])
+        return _join_sources(dataset, [_take_first(one, count) for one, (_, count) in zip(parts, counted, strict=True)])
     return None
 
 
-def _joined(dataset: ConcatDataset[object], sources: list[ColumnSource]) -> ColumnSource:
+def _join_sources(dataset: ConcatDataset[object], sources: list[ColumnSource]) -> ColumnSource:
     layout = sources[0].layout
     for one in sources:
         if one.layout != layout:
@@ -185,7 +185,7 @@ def _joined(dataset: ConcatDataset[object], sources: list[ColumnSource]) -> Colu
     return ColumnSource(dataset, parts, np.concatenate(rows))
 
 
-def _taken(source: ColumnSource, count: int) -> ColumnSource:
+def _take_first(source: ColumnSource, count: int) -> ColumnSource:
     """Returns the first samples of a source: a ConcatDataset takes as many as there were when it was made."""
     check_taken(len(source), count)
     if len(source) == count:
@@ -203,10 +203,10 @@ class _Plain:
         return makes_samples_as(self._columns, Columns)
 
 
-def _followed(dataset: object) -> list[FollowedSubset | FollowedConcat | _Plain]:
+def _follow_dataset(dataset: object) -> list[FollowedSubset | FollowedConcat | _Plain]:
     """Returns what the dataset and those inside it held, outermost first."""
     if isinstance(dataset, Subset):
-        return [FollowedSubset(dataset), *_followed(dataset.dataset)]
+        return [FollowedSubset(dataset), *_follow_dataset(dataset.dataset)]
     if isinstance(dataset, ConcatDataset):
-        return [FollowedConcat(dataset), *(one for part in dataset.datasets for one in _followed(part))]
+        return [FollowedConcat(dataset), *(one for part in dataset.datasets for one in _follow_dataset(part))]
     return [_Plain(dataset)]

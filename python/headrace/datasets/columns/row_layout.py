@@ -73,7 +73,7 @@ def layout_of(columns: Sequence[Column]) -> RowLayout:
     )
 
 
-def checked(name: object, value: object) -> Column:
+def check_column(name: object, value: object) -> Column:
     """Returns an array as a column, without copying it.
 
     Raises:
@@ -83,9 +83,9 @@ def checked(name: object, value: object) -> Column:
     if not isinstance(name, str):
         raise TypeError(f"the name of a column is a string, not {name!r}")
     if isinstance(value, torch.Tensor):
-        column = _of_tensor(name, value)
+        column = _convert_tensor(name, value)
     elif isinstance(value, np.ndarray):
-        column = _of_array(name, value)
+        column = _convert_array(name, value)
     else:
         raise TypeError(
             f"column {name!r} is a {type(value).__name__}; give a numpy array (numpy.asarray(...)) or a CPU tensor"
@@ -95,7 +95,7 @@ def checked(name: object, value: object) -> Column:
     return column
 
 
-def _of_tensor(name: str, tensor: torch.Tensor) -> Column:
+def _convert_tensor(name: str, tensor: torch.Tensor) -> Column:
     if tensor.device.type != "cpu" or tensor.layout != torch.strided or tensor.is_quantized:
         kind = "quantized" if tensor.is_quantized else str(tensor.layout)
         raise TypeError(
@@ -107,7 +107,7 @@ def _of_tensor(name: str, tensor: torch.Tensor) -> Column:
     return Column(name, plain.view(_SAME_SIZE[plain.itemsize]).numpy(), plain.dtype)
 
 
-def _of_array(name: str, array: Array) -> Column:
+def _convert_array(name: str, array: Array) -> Column:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"column {name!r} is a masked array, and tensors have no masks; give its .filled(value)")
     try:

@@ -102,9 +102,9 @@ class _Cache:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise self._damaged(self._about, str(error)) from None
+            raise self._explain_damage(self._about, str(error)) from None
         if not isinstance(about, dict) or not isinstance(about.get("fingerprint"), str):
-            raise self._damaged(self._about, "it has no fingerprint")
+            raise self._explain_damage(self._about, "it has no fingerprint")
         return str(about["fingerprint"]) if about.get("version") == _VERSION else None
 
     def open(self, count: int) -> tuple[Array, Array]:
@@ -114,9 +114,9 @@ class _Cache:
             try:
                 array = mapped_array(path)
             except (OSError, ValueError, EOFError) as error:
-                raise self._damaged(path, str(error)) from None
+                raise self._explain_damage(path, str(error)) from None
             if array.ndim != axes or len(array) != count:
-                raise self._damaged(path, f"its shape is {array.shape}")
+                raise self._explain_damage(path, f"its shape is {array.shape}")
             arrays.append(array)
         return arrays[0], np.array(arrays[1])
 
@@ -144,7 +144,7 @@ class _Cache:
         with _Replacing(self._about) as unfinished:
             unfinished.write_text(json.dumps({"version": _VERSION, "fingerprint": fingerprint}) + "\n")
 
-    def _damaged(self, path: Path, why: str) -> ValueError:
+    def _explain_damage(self, path: Path, why: str) -> ValueError:
         return ValueError(
             f"the token cache {path} is damaged ({' '.join(why.split())}); delete {self._about}, and it is filled again"
         )
@@ -185,7 +185,7 @@ def _tokens(texts: Sequence[str], tokenizer: Tokenizer, length: int | None) -> I
 
 
 def _fingerprint(texts: Sequence[str], tokenizer: Tokenizer, settings: tuple[object, ...]) -> str:
-    digest = hashlib.sha256(repr((len(texts), settings, _described(tokenizer))).encode())
+    digest = hashlib.sha256(repr((len(texts), settings, _describe_tokenizer(tokenizer))).encode())
     for text in texts:
         data = text.encode(errors="surrogatepass")
         digest.update(len(data).to_bytes(8, "little") + data)
@@ -195,10 +195,10 @@ def _fingerprint(texts: Sequence[str], tokenizer: Tokenizer, settings: tuple[obj
     return digest.hexdigest()
 
 
-def _described(tokenizer: object) -> object:
+def _describe_tokenizer(tokenizer: object) -> object:
     """Returns what a tokenizer says about itself; the same in every process."""
     if isinstance(tokenizer, functools.partial):
-        return _described(tokenizer.func), repr(tokenizer.args), repr(sorted(tokenizer.keywords.items()))
+        return _describe_tokenizer(tokenizer.func), repr(tokenizer.args), repr(sorted(tokenizer.keywords.items()))
     kind = tokenizer if hasattr(tokenizer, "__qualname__") else type(tokenizer)
     own = [repr(getattr(tokenizer, name, None)) for name in ("name_or_path", "vocab_size", "model_max_length")]
     return kind.__module__, kind.__qualname__, own

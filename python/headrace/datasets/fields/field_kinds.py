@@ -13,7 +13,7 @@ import torch
 from headrace.datasets.columns import row_layout
 from headrace.datasets.columns.columns_source import ColumnSource, as_columns
 from headrace.datasets.sources import BlobDataset, NotNative, as_source
-from headrace.datasets.sources.held_values import Held, placed
+from headrace.datasets.sources.held_values import Held, address_of
 
 _VALUES = (list, tuple, range, array.array, np.ndarray, torch.Tensor)
 
@@ -42,7 +42,7 @@ class Field:
     held: Held | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "placed", placed(self.values))
+        object.__setattr__(self, "placed", address_of(self.values))
 
     @property
     def is_plain(self) -> bool:
@@ -51,12 +51,12 @@ class Field:
 
     def is_current(self) -> bool:
         """Returns whether an array is still at the same place, and the datasets inside still hold the same values."""
-        same = placed(self.values) == self.placed
+        same = address_of(self.values) == self.placed
         return same and all(one is None or one.is_current() for one in (self.image, self.rows))
 
     def holds(self, rows: Sequence[int]) -> bool:
         """Returns whether this holds for some samples; False may be wrong."""
-        same = placed(self.values) == self.placed
+        same = address_of(self.values) == self.placed
         return same and all(one is None or one.holds(rows) for one in (self.image, self.rows))
 
     def frozen(self, before: Field | None) -> Field:
@@ -102,7 +102,7 @@ def _can_be_gathered(name: str, values: object) -> bool:
     if type(values) not in (np.ndarray, np.memmap, torch.Tensor) or getattr(values, "requires_grad", False):
         return False
     try:
-        found = row_layout.checked(name, values)
+        found = row_layout.check_column(name, values)
     except (TypeError, ValueError):  # a dtype that torch has not, or a tensor on a device
         return False
     # torch makes no tensor of numpy's single numbers of this dtype.

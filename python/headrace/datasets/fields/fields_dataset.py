@@ -55,7 +55,7 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
         if isinstance(masks, str):
             raise TypeError(f"masks must be a list of names, not one name: {masks!r}")
         self._given, self._masks = dict(fields), tuple(masks)
-        self._fields = self._described()
+        self._fields = self._describe_fields()
         self._check_masks(geometry)
         self._geometry = None if geometry is None else Geometry(geometry, self._masks)
         if geometry is not None:
@@ -90,9 +90,9 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
             return {name: values[place] for name, values in self._given.items()}
         fields = self.described
         made = self._geometry.apply({one.name: one.image.image(place) for one in fields if one.image is not None})
-        return {one.name: _finished(one, made, place) for one in fields}
+        return {one.name: _finish_field(one, made, place) for one in fields}
 
-    def _described(self) -> tuple[Field, ...]:
+    def _describe_fields(self) -> tuple[Field, ...]:
         return tuple(as_field(name, values) for name, values in self._given.items())
 
     def _check_masks(self, geometry: object) -> None:
@@ -122,13 +122,13 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
 
     def __setstate__(self, kept: State) -> None:
         self.__dict__.update(kept)
-        self._fields = self._described()
+        self._fields = self._describe_fields()
 
     def __repr__(self) -> str:
         return f"Fields({len(self)} of {', '.join(self._given)})"
 
 
-def _finished(field: Field, images: dict[str, object], index: int) -> object:
+def _finish_field(field: Field, images: dict[str, object], index: int) -> object:
     """Returns a field's value of a sample, from its image after the geometry."""
     if field.image is None:
         return field.values[index]

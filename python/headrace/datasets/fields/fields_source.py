@@ -70,14 +70,16 @@ class StackedSource:
                 raise NotNative(f"field {one.name!r}: {one.why_not or 'has no name; give it one'}")
         self.dataset, self.fields, self.geometry, self.rows = dataset, fields, geometry, rows
         self.positional = positional
-        self._follows, self._order = _followed(dataset), object()
+        self._follows, self._order = _follow_dataset(dataset), object()
         check_equal(fields)
         self._length = len(fields[0].values) if rows is None else len(rows)
         self.images: dict[str, BlobDataset] = {}
         self.columns: dict[str, ColumnSource] = {}
         for one in fields:
             if one.image is not None:
-                self.images[one.name] = one.image if geometry is None else Shaped(one.image, geometry.of(one.name))
+                self.images[one.name] = (
+                    one.image if geometry is None else Shaped(one.image, geometry.transform_of(one.name))
+                )
             elif one.rows is not None:
                 self.columns[one.name] = one.rows
         if arrays := {one.name: one.values for one in fields if one.gathered}:
@@ -153,7 +155,7 @@ class StackedSource:
     def target(self, index: int) -> dict[str, object]:
         """Returns what Python makes of one sample: plain values, and the targets of images, by field."""
         row = self.row(index)
-        return {name: look_up(row) for name, look_up in self._in_python().items()}
+        return {name: look_up(row) for name, look_up in self._list_lookups().items()}
 
     def numbers(self, indices: Int64s) -> Int64s | None:
         """Returns None: targets belong to fields."""
@@ -167,15 +169,15 @@ class StackedSource:
             if one.image is not None and one.image.has_targets:
                 made[one.name] = one.image.targets_of(rows)
             elif one.is_plain:
-                made[one.name] = self._collated(one, rows.tolist())
+                made[one.name] = self._collate_field(one, rows.tolist())
         return made
 
-    def _in_python(self) -> dict[str, Callable[[int], object]]:
+    def _list_lookups(self) -> dict[str, Callable[[int], object]]:
         plain = {one.name: one.values.__getitem__ for one in self.fields if one.is_plain}
         with_targets = [one for one in self.fields if one.image is not None and one.image.has_targets]
         return plain | {one.name: one.image.target for one in with_targets if one.image is not None}
 
-    def _collated(self, field: Field, rows: list[int]) -> object:
+    def _collate_field(self, field: Field, rows: list[int]) -> object:
         values = [field.values[row] for row in rows]
         if isinstance(values[0], (str, bytes)):  # these stay in the container that they come in
             container: Any = tuple(values) if self.positional else values
@@ -218,7 +220,7 @@ class StackedSource:
             digest.update(np.ascontiguousarray(self.rows).tobytes())
         for index in np.unique(np.linspace(0, len(self) - 1, min(_LOOKED_AT, len(self))).astype(np.int64)).tolist():
             row = self.row(index)
-            digest.update(repr([_shown(one.values[row]) for one in self.fields if one.is_plain]).encode())
+            digest.update(repr([_format_value(one.values[row]) for one in self.fields if one.is_plain]).encode())
         return digest.hexdigest()[:16]
 
     def __repr__(self) -> str:
@@ -241,7 +243,9 @@ def as_stacked(dataset: object, before: StackedSource | None = None) -> StackedS
         return StackedSource(dataset, dataset.described, dataset.geometry, positional=False)
     if isinstance(dataset, StackDataset):
         check_samples(dataset, StackDataset)
-        fields = tuple(as_field(str(name), values, known.get(id(values))) for name, values in _named(dataset.datasets))
+        fields = tuple(
+            as_field(str(name), values, known.get(id(values))) for name, values in _name_fields(dataset.datasets)
+        )
         return StackedSource(dataset, fields, None, positional=not isinstance(dataset.datasets, dict))
     if isinstance(dataset, Subset):
         base = as_stacked(dataset.dataset, before)
@@ -263,7 +267,7 @@ class _Given:
 
     def _now(self) -> tuple[type, list[tuple[object, object]]]:
         given = self._dataset.fields if isinstance(self._dataset, Fields) else self._dataset.datasets
-        return type(given), list(_named(given))
+        return type(given), list(_name_fields(given))
 
     def is_current(self) -> bool:
         kind = Fields if isinstance(self._dataset, Fields) else StackDataset
@@ -272,18 +276,18 @@ class _Given:
         return same and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(fields, before, strict=True))
 
 
-def _named(given: Iterable[object]) -> Iterable[tuple[object, object]]:
+def _name_fields(given: Iterable[object]) -> Iterable[tuple[object, object]]:
     """Returns the fields that a Fields or StackDataset holds, with their names or numbers."""
     return given.items() if isinstance(given, dict) else enumerate(given)
 
 
-def _followed(dataset: object) -> list[FollowedSubset | _Given]:
+def _follow_dataset(dataset: object) -> list[FollowedSubset | _Given]:
     """Returns what the dataset and those inside it held, outermost first."""
     if isinstance(dataset, Subset):
-        return [FollowedSubset(dataset), *_followed(dataset.dataset)]
+        return [FollowedSubset(dataset), *_follow_dataset(dataset.dataset)]
     return [_Given(dataset)]
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     """Returns a value's beginning as text, the same in every process."""
     return f"{type(value).__name__} {value!r:.200}"

@@ -41,7 +41,7 @@ class Geometry:
         self._of_images, self._of_masks = deepcopy(transform), deepcopy(transform)
         _take_nearest(self._of_masks)
 
-    def of(self, name: str) -> Any:
+    def transform_of(self, name: str) -> Any:
         """Returns the transform of a field's images."""
         return self._of_masks if name in self._masks else self._of_images
 
@@ -61,7 +61,7 @@ class Geometry:
         for name, image in images.items():
             if after is not None:
                 _restore(before)
-            made[name] = self.of(name)(image)
+            made[name] = self.transform_of(name)(image)
             after = after or _states()
         if after is not None:
             _restore(after)
@@ -82,9 +82,9 @@ class Shaped(Joined):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        return tuple(one._replace(transform=self._before(one.transform)) for one in super().variants)
+        return tuple(one._replace(transform=self._prepend_geometry(one.transform)) for one in super().variants)
 
-    def _before(self, transform: Callable[..., object] | None) -> Compose:
+    def _prepend_geometry(self, transform: Callable[..., object] | None) -> Compose:
         return Compose([self._geometry] if transform is None else [self._geometry, transform])
 
 

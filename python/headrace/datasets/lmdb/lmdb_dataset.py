@@ -129,7 +129,7 @@ class _Lookup:
         if self._known is None:
             self._known = {self.entries.key(row): row for row in range(len(self.entries.offsets))}
         if key not in self._known:
-            raise ValueError(f"{self._path} has no key {shown(key)!r}")
+            raise ValueError(f"{self._path} has no key {format_key(key)!r}")
         return self._known[key]
 
     def rows(self, keys: Iterable[Key] | Callable[[bytes], bool] | None, listed: bool) -> Int64s:
@@ -159,7 +159,7 @@ class _Lookup:
             try:
                 made.append(self.read(self.row(key)).decode())
             except UnicodeDecodeError as error:
-                raise ValueError(f"the label {shown(key)!r} in {self._path} is no text: {error}") from error
+                raise ValueError(f"the label {format_key(key)!r} in {self._path} is no text: {error}") from error
         return made
 
     def images(self, rows: Int64s, find: Callable[[Window], Found]) -> tuple[Int64s, Int64s, list[object]]:
@@ -170,7 +170,7 @@ class _Lookup:
             try:
                 found = find(Window(partial(self.read, row), int(sizes[number])))
             except (ValueError, IndexError) as error:
-                key = shown(self.entries.key(row))
+                key = format_key(self.entries.key(row))
                 raise ValueError(f"the value of the key {key!r} in {self._path} is not read: {error}") from error
             begins[number] += found.begin
             sizes[number] = found.size
@@ -212,13 +212,13 @@ class Names(Sequence[str]):
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
-        return list(map(shown, self._keys[index])) if isinstance(index, slice) else shown(self._keys[index])
+        return list(map(format_key, self._keys[index])) if isinstance(index, slice) else format_key(self._keys[index])
 
 
 def as_bytes(key: Key) -> bytes:
     return key.encode() if isinstance(key, str) else bytes(key)
 
 
-def shown(key: bytes) -> str:
+def format_key(key: bytes) -> str:
     """Returns a key as a text without a zero byte."""
     return key.decode(errors="backslashreplace").replace("\0", "\\x00")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headrace.datasets.opening.named_objects import is_object, named_object
-from headrace.datasets.opening.table_columns import of_index, of_schema, schema_of
+from headrace.datasets.opening.table_columns import columns_of_index, columns_of_schema, schema_of
 from headrace.datasets.sources import ImageFiles, ImageFolder
 from headrace.datasets.sources.image_folder import EXTENSIONS
 from headrace.datasets.tables.arrow import Arrow
@@ -29,7 +29,7 @@ _FORMS = (
 )
 
 
-def opened(text: str) -> object:
+def open_dataset(text: str) -> object:
     """Returns the dataset that a text names, without a transform unless an object of the user's has one.
 
     Args:
@@ -45,39 +45,39 @@ def opened(text: str) -> object:
     """
     path = Path(text).expanduser()
     if path.is_dir():
-        return _of_folder(path)
+        return _open_folder(path)
     if path.is_file():
-        return _of_files([path], str(path))
+        return _open_files([path], str(path))
     if is_object(text):
-        return _checked(text, named_object(text))
+        return _check_dataset(text, named_object(text))
     if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", text) and not text.startswith("file://"):
         raise ValueError(f"{text} is not a file of this machine; copy it to a disk first, or name it as module:object")
     if text.endswith(".tar") and re.search(r"[*?\[{]|::", text):
-        return _of_tars(text)
+        return _open_tars(text)
     found = sorted(Path(one) for one in glob.glob(text)) if glob.has_magic(text) else []  # noqa: PTH207 - any root
     if not found:
         raise ValueError(f"{text} does not exist; a dataset is {_FORMS}")
-    return _of_files(found, text)
+    return _open_files(found, text)
 
 
-def _checked(text: str, dataset: object) -> object:
+def _check_dataset(text: str, dataset: object) -> object:
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         raise ValueError(f"{text} is no map-style dataset but {type(dataset).__name__}: it needs [index] and len()")
     return dataset
 
 
-def _of_folder(folder: Path) -> object:
+def _open_folder(folder: Path) -> object:
     if (folder / "index.json").is_file():
-        kind, image, label = of_index(folder)
+        kind, image, label = columns_of_index(folder)
         return MDS(folder, image, label) if kind == "mds" else LitData(folder, image, label)
     entries = sorted(folder.iterdir())
     images = [one for one in entries if one.name.lower().endswith(EXTENSIONS)]
     if not images:
         if (state := folder / "state.json").is_file() and (folder / "dataset_info.json").is_file():
-            return _of_saved(folder, state)
+            return _open_saved(folder, state)
         for suffix in _SHARDS:
             if shards := [one for one in entries if one.suffix == suffix]:
-                return _of_files(shards, str(folder))
+                return _open_files(shards, str(folder))
         if any(one.is_dir() for one in entries):
             dataset = ImageFolder(folder, allow_empty=True)
             if len(dataset):
@@ -86,7 +86,7 @@ def _of_folder(folder: Path) -> object:
     return ImageFiles(sorted(one for one in folder.rglob("*") if one.name.lower().endswith(EXTENSIONS)))
 
 
-def _of_saved(folder: Path, state: Path) -> Arrow:
+def _open_saved(folder: Path, state: Path) -> Arrow:
     """Returns what ``save_to_disk`` of Hugging Face's datasets wrote."""
     try:
         names = [one["filename"] for one in json.loads(state.read_bytes())["_data_files"]]
@@ -95,13 +95,13 @@ def _of_saved(folder: Path, state: Path) -> Arrow:
     return _table([folder / Path(name).name for name in names], Arrow)
 
 
-def _of_files(paths: list[Path], text: str) -> object:
+def _open_files(paths: list[Path], text: str) -> object:
     suffixes = {one.suffix.lower() for one in paths}
     if len(suffixes) > 1:
         raise ValueError(f"{text} names files of several formats ({', '.join(sorted(suffixes))}); name those of one")
     suffix = suffixes.pop()
     if suffix == ".tar":
-        return _of_tars(*paths)
+        return _open_tars(*paths)
     if suffix in _TABLES:
         return _table(paths, _TABLES[suffix])
     if suffix == ".zip":
@@ -113,7 +113,7 @@ def _of_files(paths: list[Path], text: str) -> object:
     raise ValueError(f"{text} is no dataset that headrace reads; a dataset is {_FORMS}")
 
 
-def _of_tars(*urls: str | Path) -> TarShards:
+def _open_tars(*urls: str | Path) -> TarShards:
     """Returns tar shards with the labels ``cls``, ``json`` or ``txt``, whichever the first shard has."""
     known = set(index_of(shard_paths(urls)[0], None).extension_numbers())
     if not known & set(IMAGES):
@@ -123,6 +123,6 @@ def _of_tars(*urls: str | Path) -> TarShards:
 
 def _table(paths: list[Path], kind: Callable[..., Arrow]) -> Arrow:
     schema = schema_of(paths[0])
-    image, label = of_schema(str(paths[0]), schema)
+    image, label = columns_of_schema(str(paths[0]), schema)
     # Hugging Face's datasets turn images by their EXIF orientation, and leave their name in the files that they write.
     return kind(paths, image, label, upright=b"huggingface" in (schema.metadata or {}))

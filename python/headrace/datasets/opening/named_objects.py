@@ -51,7 +51,7 @@ def _module(name: str) -> ModuleType:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        return _of_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
+        return _load_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = f"there is no module {error.name}" if error.name else str(error)
         raise ValueError(f"{name} cannot be imported: {missing}") from error
@@ -59,7 +59,7 @@ def _module(name: str) -> ModuleType:
         raise ValueError(f"{name} cannot be imported: {named_words_of(error)}") from error
 
 
-def _of_file(path: Path) -> ModuleType:
+def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ValueError("there is no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)

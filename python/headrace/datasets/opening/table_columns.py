@@ -15,7 +15,7 @@ _LABELS = ("label", "labels", "fine_label", "target", "cls", "class", "y")
 _IMAGE_ENCODINGS = ("jpeg", "png", "image", "bytes")  # of MDS and litdata, the most certain first
 
 
-def of_schema(where: str, schema: Any) -> tuple[str, str | None]:
+def columns_of_schema(where: str, schema: Any) -> tuple[str, str | None]:
     """Returns the columns of images and labels of a ``pyarrow.Schema``.
 
     Args:
@@ -59,7 +59,7 @@ def _holds_images(name: str, kind: object) -> bool:
     return True
 
 
-def of_index(folder: Path) -> tuple[str, str, str | None]:
+def columns_of_index(folder: Path) -> tuple[str, str, str | None]:
     """Returns ("mds" or "litdata", column of images, column of labels) of a folder with such shards.
 
     Raises:

@@ -43,7 +43,7 @@ class ImageArray(BlobDataset):
     ) -> None:
         super().__init__(labels, transform, target_transform)
         self._images = images
-        self._pixels = _checked(images)
+        self._pixels = _check_images(images)
         if labels is not None and len(labels) != len(self._pixels):
             raise ValueError(f"there are {len(self._pixels)} images but {len(labels)} labels")
 
@@ -94,13 +94,13 @@ class ImageArray(BlobDataset):
         return {name: value for name, value in self.__dict__.items() if name != "_pixels"}
 
     def __setstate__(self, kept: State) -> None:
-        self.__dict__.update(kept, _pixels=_checked(kept["_images"]))
+        self.__dict__.update(kept, _pixels=_check_images(kept["_images"]))
 
     def __repr__(self) -> str:
         return f"ImageArray({len(self)} images of {' x '.join(map(str, self._pixels.shape[1:]))})"
 
 
-def _checked(images: object) -> npt.NDArray[np.uint8]:
+def _check_images(images: object) -> npt.NDArray[np.uint8]:
     """Returns a numpy view of the images, with 3 or 4 axes."""
     if not isinstance(images, (np.ndarray, torch.Tensor)):
         raise TypeError(f"images must be a numpy array or a torch tensor of uint8, not {type(images).__name__}")

@@ -68,8 +68,8 @@ class Selection(BlobDataset):
     def places(self) -> object:
         return self.base.places, self._order
 
-    def known(self) -> dict[int, BlobDataset]:
-        return self.base.known()
+    def known_sources(self) -> dict[int, BlobDataset]:
+        return self.base.known_sources()
 
     def frozen(self, before: object = None) -> BlobDataset:
         return Selection(self.base.frozen(getattr(before, "base", None)), self.rows)
@@ -167,14 +167,14 @@ class Joined(BlobDataset):
         return tuple(one for part in self.parts for one in part.named_sources())
 
     def holds(self, indices: Sequence[int]) -> bool:
-        return all(part.holds(rows.tolist()) for part, _, rows in self._by_part(np.asarray(indices)))
+        return all(part.holds(rows.tolist()) for part, _, rows in self._split_by_part(np.asarray(indices)))
 
     @property
     def places(self) -> object:
         return tuple(part.places for part in self.parts)
 
-    def known(self) -> dict[int, BlobDataset]:
-        return {key: source for part in self.parts for key, source in part.known().items()}
+    def known_sources(self) -> dict[int, BlobDataset]:
+        return {key: source for part in self.parts for key, source in part.known_sources().items()}
 
     def frozen(self, before: object = None) -> BlobDataset:
         earlier = getattr(before, "parts", ())
@@ -185,50 +185,50 @@ class Joined(BlobDataset):
         return int(self._ends[-1])
 
     def read(self, index: int) -> bytes:
-        part, row = self._at(index)
+        part, row = self._find_part(index)
         return part.read(row)
 
     def image(self, index: int) -> Image.Image:
-        part, row = self._at(index)
+        part, row = self._find_part(index)
         return part.image(row)
 
     def own_image(self, index: int) -> object:
-        part, row = self._at(index)
+        part, row = self._find_part(index)
         return part.own_image(row)
 
     def image_size(self, index: int) -> tuple[int, int]:
-        part, row = self._at(index)
+        part, row = self._find_part(index)
         return part.image_size(row)
 
     def identity(self, index: int) -> str:
-        part, row = self._at(index)
+        part, row = self._find_part(index)
         return part.identity(row)
 
     def location(self, index: int) -> str:
-        part, row = self._at(index)
+        part, row = self._find_part(index)
         return part.location(row)
 
     def target(self, index: int) -> Any:
-        part, row = self._at(index)
+        part, row = self._find_part(index)
         return part.target(row)
 
     def numbers(self, indices: Int64s) -> Int64s | None:
-        return self._gathered(indices, BlobDataset.numbers.__name__)
+        return self._gather(indices, BlobDataset.numbers.__name__)
 
     def numbers_to_hash(self, indices: Int64s) -> Int64s | None:
-        return self._gathered(indices, BlobDataset.numbers_to_hash.__name__)
+        return self._gather(indices, BlobDataset.numbers_to_hash.__name__)
 
-    def _gathered(self, indices: Int64s, name: str) -> Int64s | None:
+    def _gather(self, indices: Int64s, name: str) -> Int64s | None:
         """Returns what a method of the parts returns for these samples; None if it is None for one of the parts."""
         made = np.empty(len(indices), dtype=np.int64)
-        for part, places, rows in self._by_part(indices):
+        for part, places, rows in self._split_by_part(indices):
             some = getattr(part, name)(rows)
             if some is None:
                 return None
             made[places] = some
         return made
 
-    def _by_part(self, indices: Int64s) -> Iterator[tuple[BlobDataset, Int64s, Int64s]]:
+    def _split_by_part(self, indices: Int64s) -> Iterator[tuple[BlobDataset, Int64s, Int64s]]:
         """Yields each part that `indices` name, where in `indices` it is named, and the part's rows."""
         which = np.searchsorted(self._ends, indices, side="right")
         for number in np.unique(which):
@@ -240,12 +240,12 @@ class Joined(BlobDataset):
         return max(part.ahead_bytes for part in self.parts)
 
     def expect(self, indices: Int64s, wait: bool = False) -> int:
-        return sum(part.expect(rows, wait) for part, _, rows in self._by_part(indices))
+        return sum(part.expect(rows, wait) for part, _, rows in self._split_by_part(indices))
 
     def blob_table(self) -> core.BlobTable:
         return core.BlobTable.of_parts([part.blob_table() for part in self.parts])
 
-    def _at(self, index: int) -> tuple[BlobDataset, int]:
+    def _find_part(self, index: int) -> tuple[BlobDataset, int]:
         number = int(np.searchsorted(self._ends, index, side="right"))
         return self.parts[number], index - int(self._begins[number])
 

@@ -16,9 +16,9 @@ from PIL import ExifTags, Image
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace._recipe.arithmetic.functional_pil import MODES, opened
+from headrace._recipe.arithmetic.functional_pil import MODES, open_image
 from headrace.datasets.sources.held_values import Held
-from headrace.datasets.sources.labels import collate, on_the_default_device, whole_numbers
+from headrace.datasets.sources.labels import collate, move_to_default_device, whole_numbers
 from headrace.datasets.sources.override_checks import makes_samples_as
 
 _LOOKED_AT = 1000  # samples that `fingerprint` hashes
@@ -88,7 +88,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
 
     def image(self, index: int) -> Image.Image:
         """Returns the image that `transform` is called on: mode RGB, or mode L if `channels` is 1."""
-        return opened(BytesIO(self.read(index)), self.mode, upright=self.upright)
+        return open_image(BytesIO(self.read(index)), self.mode, upright=self.upright)
 
     def metadata(self, index: int) -> dict[object, object]:
         """Returns Pillow's ``info`` dict of the image that `image` returns."""
@@ -207,7 +207,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """What compares equal for two sources, or at two times, if each sample's bytes are at the same place."""
         return self
 
-    def known(self) -> dict[int, BlobDataset]:
+    def known_sources(self) -> dict[int, BlobDataset]:
         """Returns the sources that parts of another source may be taken from, by the ``id()`` of their datasets."""
         return {}
 
@@ -261,7 +261,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         """Returns the targets of a batch, collated as torch does: an int64 tensor (n,) for ints."""
         numbers = self.numbers(indices)
         if numbers is not None:
-            return on_the_default_device(torch.from_numpy(numbers))
+            return move_to_default_device(torch.from_numpy(numbers))
         if self.target_transform is None and type(self._labels) is torch.Tensor:
             return self._labels[torch.from_numpy(indices)]
         named = indices.tolist()

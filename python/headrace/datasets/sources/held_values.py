@@ -35,10 +35,10 @@ class Held:
     def __init__(self, value: Any, *, of_pairs: bool = False) -> None:
         self._kind = type(value)
         self._loose = of_pairs and set(map(type, value)) - {tuple} != set()
-        self.then: Any = self._copied(value)
+        self.then: Any = self._copy_value(value)
 
-    def _copied(self, value: Any) -> object:
-        return list(map(tuple, value)) if self._loose else copied(value)
+    def _copy_value(self, value: Any) -> object:
+        return list(map(tuple, value)) if self._loose else copy_value(value)
 
     def is_held(self, now: object) -> bool:
         """Returns whether an object holds the same values; False where they cannot be compared."""
@@ -57,7 +57,7 @@ class Held:
         if not all(map(is_, before, after)):
             if not all(map(_alike, before, after)):
                 return False
-            self.then = self._copied(now)  # of a copy of the loader: from now on the values are the same objects
+            self.then = self._copy_value(now)  # of a copy of the loader: from now on the values are the same objects
         return True
 
     def rows_are_held(self, now: Any, rows: Sequence[int]) -> bool:
@@ -77,7 +77,7 @@ class Held:
             return False
 
 
-def copied(value: object) -> object:
+def copy_value(value: object) -> object:
     """Returns a copy of a list, array or tensor; other objects themselves. Values inside a list are not copied."""
     if isinstance(value, (list, array.array)):
         return value[:]
@@ -103,7 +103,7 @@ def same(then: Any, now: object) -> bool:
         return False
 
 
-def placed(array: object) -> tuple[object, ...]:
+def address_of(array: object) -> tuple[object, ...]:
     """Returns what decides where the values of an array or tensor are in memory; () for any other object."""
     if isinstance(array, np.ndarray):
         return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype

@@ -90,7 +90,7 @@ def _stacked_in_worker(labels: Any) -> object:
     return torch.stack(tensors, 0, out=first.new_empty((len(tensors), *first.shape)))
 
 
-def on_the_default_device(numbers: torch.Tensor) -> torch.Tensor:
+def move_to_default_device(numbers: torch.Tensor) -> torch.Tensor:
     """Returns `numbers` on torch's default device, where ``default_collate`` puts a tensor of numbers."""
     device = torch.get_default_device()
     return numbers if device.type == "cpu" else numbers.to(device)
@@ -99,7 +99,7 @@ def on_the_default_device(numbers: torch.Tensor) -> torch.Tensor:
 def _explain(
     error: Exception, labels: tuple[object, ...], indices: Sequence[int], location: Callable[[int], str]
 ) -> NoReturn:
-    def named(place: int) -> str:
+    def name_sample(place: int) -> str:
         return f"sample {indices[place]} ({location(indices[place])})"
 
     kind = next((one for one in _KINDS if is_a(error, one)), None)
@@ -108,12 +108,13 @@ def _explain(
     for place, label in enumerate(labels):
         if not _goes((label,)):
             raise kind(
-                f"the label of {named(place)} is {_shape(label)}, which default_collate cannot batch: {words_of(error)}"
+                f"the label of {name_sample(place)} is {_shape(label)}, which default_collate cannot batch: "
+                f"{words_of(error)}"
             ) from error
         if not _goes((labels[0], label)):
             raise kind(
-                f"the labels of {named(0)} and {named(place)} do not stack: {_shape(labels[0])} and {_shape(label)}; "
-                "give all samples labels of one kind and shape"
+                f"the labels of {name_sample(0)} and {name_sample(place)} do not stack: {_shape(labels[0])} and "
+                f"{_shape(label)}; give all samples labels of one kind and shape"
             ) from error
     raise error
 

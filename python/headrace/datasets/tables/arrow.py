@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from headrace._base.native import core
 from headrace._base.types import State
-from headrace._storage.local_cache.local_caches import of_samples, tended_bytes
+from headrace._storage.local_cache.local_caches import open_cache, tended_bytes
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access
@@ -69,9 +69,9 @@ class Arrow(TableSource):
         storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
-        self._urls, self.files = listed(files)
+        self._urls, self.files = list_files(files)
         self._access = Access(None, storage_options, network)
-        self._cache, copies = of_samples(cache)
+        self._cache, copies = open_cache(cache)
         self._kept = cache_folder(copies)
         if not self._urls:
             self._access.check_local("these are files")
@@ -188,7 +188,7 @@ def labels_of(table: Any, label: LabelColumns, names: list[str]) -> Int64s | Tab
     return TableLabels(table, names, not isinstance(label, str))
 
 
-def listed(files: Paths) -> tuple[list[str], list[str]]:
+def list_files(files: Paths) -> tuple[list[str], list[str]]:
     """Returns the URLs of several files, or none, and their paths, absolute, or what may be shown of the URLs. Raises
     ValueError if there is none."""
     several = [files] if isinstance(files, (str, os.PathLike)) else list(files)

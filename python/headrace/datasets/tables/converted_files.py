@@ -84,7 +84,7 @@ def _digest(what: object) -> str:
     return hashlib.sha256(repr(what).encode(errors="surrogateescape")).hexdigest()[:16]
 
 
-def decompressed(path: str, compression: str, size: int, cache: Path) -> str:
+def decompress_file(path: str, compression: str, size: int, cache: Path) -> str:
     """Returns the path of a decompressed copy of a file, in the folder `cache`.
 
     Args:

@@ -31,7 +31,7 @@ class Stamp(NamedTuple):
         return cls(path, info.st_size, info.st_mtime_ns)
 
 
-def mapped(path: str) -> mmap.mmap | bytes:
+def map_file(path: str) -> mmap.mmap | bytes:
     """Returns the bytes of a file, mapped read-only; b"" for an empty file."""
     with Path(path).open("rb") as file:
         file.seek(0, 2)

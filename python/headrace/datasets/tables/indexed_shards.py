@@ -16,7 +16,7 @@ from headrace.datasets.tables.access.fetched_labels import Decoder, FarLabels
 from headrace.datasets.tables.access.remote_spans import FarSpans
 from headrace.datasets.tables.access.shard_bytes import FarBytes, MappedBytes, ShardBytes
 from headrace.datasets.tables.access.shard_folders import Folder
-from headrace.datasets.tables.file_spans import FileSpans, Stamp, mapped
+from headrace.datasets.tables.file_spans import FileSpans, Stamp, map_file
 from headrace.datasets.tables.image_column import ImageColumn
 from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names
 
@@ -86,7 +86,7 @@ class ShardSource(TableSource):
         several = not isinstance(label, str)
         if any(far) and folder.access is not None:
             used = {name: decoders[columns[name].encoding] for name in names}
-            spans, values = located(shards, image, used, folder.access, several=several)
+            spans, values = locate_samples(shards, image, used, folder.access, several=several)
             super().__init__(values, transform, target_transform, mode)
             self._images = spans
             return
@@ -105,7 +105,7 @@ class ShardSource(TableSource):
 
     def _locate(self) -> ImageColumn | FileSpans | FarSpans:
         self._check_stamps()
-        found = [places(shard, MappedBytes(mapped(shard.path)), [self._image])[0] for shard in self._shards]
+        found = [places(shard, MappedBytes(map_file(shard.path)), [self._image])[0] for shard in self._shards]
         begins, sizes = (np.concatenate([one[part] for one in found] or [np.empty(0, np.int64)]) for part in (0, 1))
         which = np.repeat(np.arange(len(found)), [len(one[0]) for one in found])
         return FileSpans(self._stamps, which, begins, sizes, self._cache)
@@ -136,7 +136,7 @@ def shown_path(path: str) -> str:
     return shown(path) if is_url(path) else path
 
 
-def located(
+def locate_samples(
     shards: list[Shard], image: str, decoders: Mapping[str, Decoder], access: Access, *, several: bool
 ) -> tuple[FarSpans, FarLabels | None]:
     """Returns the images and the labels of shards in other machines.
@@ -194,7 +194,7 @@ class _Labels:
         path, *stamp = self._stamps[number]
         if number not in self._known:
             read_range(path, 0, 4, tuple(stamp))  # it is still the file that was indexed
-            self._known[number] = places(shard, MappedBytes(mapped(path)), self._names)
+            self._known[number] = places(shard, MappedBytes(map_file(path)), self._names)
         row = index - int(self._ends[number]) + shard.samples
         values = {}
         for name, decode, (begins, sizes) in zip(self._names, self._decoders, self._known[number], strict=True):
@@ -233,7 +233,7 @@ def places(shard: Shard, held: ShardBytes, names: Sequence[str]) -> list[tuple[I
     if len(varying) == 1:  # its size is what remains: no sample is touched
         sizes[varying[0]] = rest
     elif varying:
-        written = held.at(bounds[:-1], 4 * len(varying)).view("<u4")
+        written = held.read_at(bounds[:-1], 4 * len(varying)).view("<u4")
         for number, column in enumerate(varying):
             sizes[column] = written[:, number].astype(np.int64)
         if not np.array_equal(np.sum([sizes[column] for column in varying], axis=0), rest):

@@ -20,7 +20,7 @@ from headrace.datasets.tables.arrow import labels_of
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.image_column import ImageColumn
 from headrace.datasets.tables.indexed_shards import Column, Shard, ShardSource, number, text
-from headrace.datasets.tables.litdata_frames import inflated
+from headrace.datasets.tables.litdata_frames import inflate_chunk
 from headrace.datasets.tables.litdata_rows import far_holds_rows, holds_rows, rows_of
 from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names
 
@@ -155,10 +155,10 @@ def _file(folder: Folder, chunk: dict[str, Any], config: dict[str, Any]) -> str:
     if compression and level in ("batch", "sample"):
         if compression.partition(":")[0] != "zstd":
             raise ValueError(f"the samples of {name} are compressed with {compression}; zstd is read")
-        return inflated(folder.here(name), level, int(chunk["chunk_size"]), folder.kept)
+        return inflate_chunk(folder.here(name), level, int(chunk["chunk_size"]), folder.kept)
     if not compression or f".{compression}." not in PurePosixPath(name).name:
         return path
-    return folder.decompressed(name, compression, int(chunk["chunk_bytes"]))
+    return folder.decompress(name, compression, int(chunk["chunk_bytes"]))
 
 
 def _columns(folder: Folder, config: dict[str, Any]) -> dict[str, Column]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.datasets.tables.converted_files import made_once, pyarrow
-from headrace.datasets.tables.file_spans import mapped
+from headrace.datasets.tables.file_spans import map_file
 
 _MAGIC = b"LDFZ01\0\0"
 _PREFIX = np.dtype([("magic", "S8"), ("version", "<u2"), ("flags", "<u2")] + [(n, "<u4") for n in ("n", "rows", "k")])
@@ -27,7 +27,7 @@ _PIECE = 1 << 20
 Fields = tuple[npt.NDArray[np.int64], Iterator[bytes]]
 
 
-def inflated(path: str, level: str, samples: int, cache: Path) -> str:
+def inflate_chunk(path: str, level: str, samples: int, cache: Path) -> str:
     """Returns the path of a chunk's copy without compression, in the folder `cache`.
 
     Args:
@@ -39,11 +39,11 @@ def inflated(path: str, level: str, samples: int, cache: Path) -> str:
         OSError: the chunk cannot be read, or the cache cannot be written.
         ValueError: the chunk is damaged, or of another layout.
     """
-    read: Callable[[memoryview, int], Fields] = {"batch": _of_frames, "sample": _of_samples}[level]
+    read: Callable[[memoryview, int], Fields] = {"batch": _read_frames, "sample": _read_samples}[level]
     pyarrow()
 
     def make(target: str) -> None:
-        data = memoryview(mapped(path))
+        data = memoryview(map_file(path))
         try:
             sizes, pieces = read(data, samples)
             begins = np.concatenate([[0], np.cumsum(sizes)]) + 4 * (samples + 2)
@@ -63,7 +63,7 @@ def inflated(path: str, level: str, samples: int, cache: Path) -> str:
     return made_once(path, (level, samples), ".bin", cache, make)
 
 
-def _of_frames(data: memoryview, samples: int) -> Fields:
+def _read_frames(data: memoryview, samples: int) -> Fields:
     """Returns the samples of a chunk with a table of frames."""
     if len(data) < _PREFIX.itemsize or bytes(data[:8]) != _MAGIC:
         raise ValueError("it does not begin as a chunk with frames")
@@ -87,16 +87,16 @@ def _of_frames(data: memoryview, samples: int) -> Fields:
         np.diff(places[np.r_[0, ends]]), frames["size"]
     ):
         raise ValueError("its samples do not fill its frames")
-    return sizes, _decompressed(data, frames)
+    return sizes, _decompress_frames(data, frames)
 
 
-def _decompressed(data: memoryview, frames: npt.NDArray[np.void]) -> Iterator[bytes]:
+def _decompress_frames(data: memoryview, frames: npt.NDArray[np.void]) -> Iterator[bytes]:
     codec = pyarrow().Codec("zstd")
     for _, _, at, packed, size in frames.tolist():
         yield codec.decompress(data[at : at + packed], decompressed_size=size, asbytes=True) if size else b""
 
 
-def _of_samples(data: memoryview, samples: int) -> Fields:
+def _read_samples(data: memoryview, samples: int) -> Fields:
     """Returns the samples of a chunk in which each one is a frame."""
     table = 4 * (samples + 2)
     count = int(np.frombuffer(data, "<u4", 1)[0]) if len(data) >= table else -1
@@ -110,12 +110,12 @@ def _of_samples(data: memoryview, samples: int) -> Fields:
     # A frame does not say its size: the samples are decompressed twice, to know the places first.
     sizes, total = [], 0
     for frame in frames:
-        sizes.append(sum(len(piece) for piece in _of_frame(frame, _MOST - total)))
+        sizes.append(sum(len(piece) for piece in _decompress_frame(frame, _MOST - total)))
         total += sizes[-1]
-    return np.array(sizes, np.int64), (piece for frame in frames for piece in _of_frame(frame, _MOST))
+    return np.array(sizes, np.int64), (piece for frame in frames for piece in _decompress_frame(frame, _MOST))
 
 
-def _of_frame(frame: object, most: int) -> Iterator[bytes]:
+def _decompress_frame(frame: object, most: int) -> Iterator[bytes]:
     pa = pyarrow()
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(frame)), "zstd") as stream:
         for piece in iter(partial(stream.read, _PIECE), b""):

@@ -12,7 +12,7 @@ import numpy as np
 from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.tables.access.remote_reads import RangeFile
 from headrace.datasets.tables.converted_files import pyarrow
-from headrace.datasets.tables.file_spans import mapped
+from headrace.datasets.tables.file_spans import map_file
 from headrace.datasets.tables.indexed_shards import Shard
 
 _END = b"LDARW01\0"  # of a chunk with an Arrow file, or stream, after its samples or in their place
@@ -49,7 +49,7 @@ def rows_of(shards: Sequence[Shard]) -> Any:
     for shard in shards:
         if not holds_rows(shard.path):
             raise ValueError(f"{shard.path} keeps its samples in another way than {shards[0].path}")
-        data = memoryview(mapped(shard.path))
+        data = memoryview(map_file(shard.path))
         size = int.from_bytes(data[-_TAIL : -len(_END)], "little")
         if size > len(data) - _TAIL:
             raise ValueError(f"{shard.path} is damaged: its table is not within it")

@@ -89,6 +89,6 @@ def _shard(folder: Folder, held: dict[str, Any]) -> Shard:
     path = folder.path(raw)
     if held["compression"] and not folder.has(raw):  # streaming keeps decompressed shards beside the others
         packed = held["zip_data"]["basename"]
-        path = folder.decompressed(packed, held["compression"], int(held["raw_data"]["bytes"]))
+        path = folder.decompress(packed, held["compression"], int(held["raw_data"]["bytes"]))
     columns = zip(held["column_names"], map(Column, held["column_encodings"], held["column_sizes"]), strict=True)
     return Shard(path, int(held["samples"]), dict(columns))

@@ -46,7 +46,7 @@ class Parquet(Arrow):
 
     def _mapped_files(self) -> list[str]:
         places = self._places()
-        wanted = [_checked(place, self._image, self._label) for place in places]
+        wanted = [_check_columns(place, self._image, self._label) for place in places]
         return [
             made_once(
                 place.name,
@@ -61,7 +61,7 @@ class Parquet(Arrow):
         ]
 
 
-def _opened(place: Place) -> Any:
+def _open_file(place: Place) -> Any:
     pa = pyarrow()
     from pyarrow.parquet import ParquetFile
 
@@ -78,9 +78,9 @@ def _raise(path: str, error: Exception) -> NoReturn:
     raise ValueError(f"{path} is no Parquet file, or it is damaged: {error}") from error
 
 
-def _checked(place: Place, image: str, label: LabelColumns) -> list[str]:
+def _check_columns(place: Place, image: str, label: LabelColumns) -> list[str]:
     """Returns the columns that are needed of a file. Raises TypeError or ValueError if they do not serve."""
-    with _opened(place) as file:
+    with _open_file(place) as file:
         schema = file.schema_arrow
     names = checked_names(schema.names, image, label)
     check_type(image, schema.field(image).type)
@@ -92,7 +92,7 @@ def _convert(place: Place, columns: list[str], target: str) -> None:
     from tqdm import tqdm  # type: ignore[import-untyped]
 
     pa = pyarrow()
-    with _opened(place) as file, pa.OSFile(target, "wb") as sink:
+    with _open_file(place) as file, pa.OSFile(target, "wb") as sink:
         schema = pa.schema([file.schema_arrow.field(name) for name in columns])
         rows = file.metadata.num_rows
         bar = tqdm(total=rows, desc=f"headrace: {Path(place.shown).name} to Arrow", unit=" rows", leave=False)

@@ -64,7 +64,7 @@ class Zip(TableSource):
         storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
-        access = Access(cache, storage_options, network).of(path)
+        access = Access(cache, storage_options, network).choose_access(path)
         self._cache = checked_local(cache) if access is None else None
         far = None if access is None else access.files([os.fspath(path)])
         self.path = str(Path(path).absolute()) if far is None else far.shown[0]

@@ -59,7 +59,9 @@ class Joined:
         return Names(self.keys, self.fields[name].choice, list(self.fields[name].extensions))
 
 
-def joined(shards: Sequence[str], indexes: list[TarIndex], wanted: dict[str, tuple[str, ...]], skip: bool) -> Joined:
+def join_indexes(
+    shards: Sequence[str], indexes: list[TarIndex], wanted: dict[str, tuple[str, ...]], skip: bool
+) -> Joined:
     """Joins the indexes of shards.
 
     Args:
@@ -91,7 +93,7 @@ def joined(shards: Sequence[str], indexes: list[TarIndex], wanted: dict[str, tup
         np.stack([index.stamp for index in indexes]),
         np.repeat(np.arange(len(indexes), dtype=np.uint32), counts)[chosen],
         PackedPaths.of_packed(b"".join(index.keys.tobytes() for index in indexes), offsets[chosen]),
-        {name: _chosen(field, chosen) for name, (field, _) in fields.items()},
+        {name: _choose_samples(field, chosen) for name, (field, _) in fields.items()},
     )
 
 
@@ -118,7 +120,7 @@ def _field(
     return Field(extensions, choice, offset, length, number), found
 
 
-def _chosen(field: Field, chosen: slice | npt.NDArray[np.bool_]) -> Field:
+def _choose_samples(field: Field, chosen: slice | npt.NDArray[np.bool_]) -> Field:
     number = None if field.number is None else field.number[chosen]
     whole = number is not None and not (number == core.NO_NUMBER).any()
     unread = whole and bool(np.any(number == UNREAD))

@@ -33,7 +33,7 @@ def dali_name(path: str) -> str:
     return f"{folder}{mark}{name.split('.')[0]}.idx"
 
 
-def of_dali(data: bytes) -> Members | None:
+def read_dali(data: bytes) -> Members | None:
     """Reads wds2idx's text: a line for each sample, with the extension, offset, size and name of each component.
 
     Raises:
@@ -64,7 +64,7 @@ def energon_shards(info: bytes) -> dict[str, int]:
     return {name: number for number, name in enumerate(json.loads(info)["shard_counts"])}
 
 
-def of_energon(database: str, number: int) -> Members | None:
+def read_energon(database: str, number: int) -> Members | None:
     """Reads a shard's part of Energon's database, a file that is not changed meanwhile.
 
     Raises:
@@ -92,9 +92,9 @@ def _guard(base: sqlite3.Connection, size: int) -> None:
     base.execute("PRAGMA trusted_schema=OFF")
     left = (_LEAST_STEPS + _STEPS_A_BYTE * size) // _WATCHED
 
-    def watched() -> int:
+    def count_down() -> int:
         nonlocal left
         left -= 1
         return left < 0
 
-    base.set_progress_handler(watched, _WATCHED)
+    base.set_progress_handler(count_down, _WATCHED)

@@ -21,8 +21,8 @@ from headrace.datasets.tar_shards.external_formats import (
     Members,
     dali_name,
     energon_shards,
-    of_dali,
-    of_energon,
+    read_dali,
+    read_energon,
 )
 from headrace.datasets.tar_shards.member_values import INTEGERS
 from headrace.datasets.tar_shards.tar_header import BLOCK, is_header_named
@@ -45,7 +45,7 @@ def foreign_index(path: str) -> dict[str, object] | None:
     Returns:
         The fields; None if there is no index, or one that does not fit.
     """
-    for candidate, read in ((dali_name(path), _dali), (_of_energon(path), _energon)):
+    for candidate, read in ((dali_name(path), _dali), (_find_energon(path), _energon)):
         try:
             if os.stat(candidate).st_mtime_ns < os.stat(path).st_mtime_ns:  # noqa: PTH116 - strings
                 continue
@@ -58,7 +58,7 @@ def foreign_index(path: str) -> dict[str, object] | None:
     return None
 
 
-def _of_energon(path: str) -> str:
+def _find_energon(path: str) -> str:
     """The index of the next folder upwards that has one."""
     for folder in Path(path).parents:
         if (folder / ENERGON).is_dir():
@@ -67,7 +67,7 @@ def _of_energon(path: str) -> str:
 
 
 def _dali(index: str, path: str) -> Members | None:
-    return of_dali(read_own(index, follow=True))
+    return read_dali(read_own(index, follow=True))
 
 
 def _energon(index: str, path: str) -> Members | None:
@@ -75,7 +75,7 @@ def _energon(index: str, path: str) -> Members | None:
     with open_own(index, follow=True):  # no pipe, which would be waited for
         pass
     shards = energon_shards(read_own(root / ENERGON / INFO, follow=True))
-    return of_energon(index, shards[os.path.relpath(path, root)])
+    return read_energon(index, shards[os.path.relpath(path, root)])
 
 
 def _fields(members: Members, path: str) -> dict[str, object] | None:
@@ -89,7 +89,7 @@ def _fields(members: Members, path: str) -> dict[str, object] | None:
         def read(offset: int, length: int) -> bytes:
             return os.pread(file.fileno(), length, offset)
 
-        drawn = layout.drawn(_TRIED)
+        drawn = layout.draw_members(_TRIED)
         if not layout.holds(drawn, [read(*place) for place in layout.places(drawn)]):
             return None
         return layout.fields((info.st_size, info.st_mtime_ns), read)
@@ -114,7 +114,7 @@ class Layout:
     extension: npt.NDArray[np.uint32]
     extensions: list[str]
 
-    def drawn(self, tried: int) -> list[int]:
+    def draw_members(self, tried: int) -> list[int]:
         """Returns the numbers of the first member, the last one, and of `tried` others, drawn at random."""
         count = len(self.members.offsets)
         return sorted({0, count - 1, *np.random.default_rng().integers(0, count, tried).tolist()})

@@ -20,8 +20,8 @@ from headrace.datasets.tar_shards.external_formats import (
     Members,
     dali_name,
     energon_shards,
-    of_dali,
-    of_energon,
+    read_dali,
+    read_energon,
 )
 from headrace.datasets.tar_shards.external_index import layout_of
 from headrace.datasets.tar_shards.tar_index import TarIndex, index_from, is_consistent
@@ -69,7 +69,7 @@ class ForeignIndexes:
         head, mark, query = url.partition("?")
         of = f"{dali_name(head)}{mark}{query}"
         with suppress(*WRONG):
-            if (made := await self._fitting(url, stamp, of, await self._of_dali(of))) is not None:
+            if (made := await self._fitting(url, stamp, of, await self._read_dali(of))) is not None:
                 return made
         with suppress(*WRONG):
             if (energon := await self._energon_of(head, mark + query)) is not None:
@@ -78,14 +78,14 @@ class ForeignIndexes:
                 return await self._fitting(url, stamp, f"{energon.folder}/{ENERGON}/{DATABASE}", members)
         return None
 
-    async def _of_dali(self, url: str) -> Members | None | str:
+    async def _read_dali(self, url: str) -> Members | None | str:
         """Returns what an index says; "" if there is none, None if it is damaged."""
         try:
             data = await self._fetcher.read(url, self._options, 0, None, None)
         except OSError:
             return ""
         try:
-            return await asyncio.to_thread(of_dali, data)
+            return await asyncio.to_thread(read_dali, data)
         except WRONG:
             return None
 
@@ -95,16 +95,16 @@ class ForeignIndexes:
             return None
         made = None
         with suppress(*WRONG):
-            made = None if members is None else await self._compared(url, stamp, members)
+            made = None if members is None else await self._compare_headers(url, stamp, members)
         if made is None:
             self.unfit.append(of)
         return made
 
-    async def _compared(self, url: str, stamp: Stamp, members: Members) -> TarIndex | None:
+    async def _compare_headers(self, url: str, stamp: Stamp, members: Members) -> TarIndex | None:
         layout = await asyncio.to_thread(layout_of, members, stamp.size)
         if layout is None:
             return None
-        drawn = layout.drawn(_TRIED)
+        drawn = layout.draw_members(_TRIED)
         reads = [self._fetcher.read(url, self._options, at, at + length, stamp) for at, length in layout.places(drawn)]
         if not layout.holds(drawn, await asyncio.gather(*reads)):
             return None
@@ -123,11 +123,11 @@ class ForeignIndexes:
             with suppress(*WRONG):
                 info = await self._fetcher.read(f"{folder}/{ENERGON}/{INFO}{query}", self._options, 0, None, None)
                 shards = energon_shards(info)
-                return _Energon(folder, shards, await self._copied(f"{folder}/{ENERGON}/{DATABASE}{query}"))
+                return _Energon(folder, shards, await self._copy_database(f"{folder}/{ENERGON}/{DATABASE}{query}"))
             folder = folder.rpartition("/")[0]
         return None
 
-    async def _copied(self, url: str) -> str:
+    async def _copy_database(self, url: str) -> str:
         """Returns the path of a copy of an object."""
         stamp = await self._fetcher.stamp(url, self._options)
         root = self._ends.enter_context(tempfile.TemporaryDirectory(prefix="headrace-"))
@@ -139,7 +139,7 @@ class ForeignIndexes:
 
 def _members(database: str, number: int) -> Members | None:
     try:
-        return of_energon(database, number)
+        return read_energon(database, number)
     except WRONG:
         return None
 

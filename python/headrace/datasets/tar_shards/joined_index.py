@@ -28,7 +28,7 @@ class Known:
     index: TarIndex
 
 
-def packed(names: Sequence[str], stamps: Sequence[Stamp], indexes: Sequence[TarIndex]) -> bytes:
+def pack_indexes(names: Sequence[str], stamps: Sequence[Stamp], indexes: Sequence[TarIndex]) -> bytes:
     """Returns the content of the file.
 
     Args:
@@ -57,7 +57,7 @@ def packed(names: Sequence[str], stamps: Sequence[Stamp], indexes: Sequence[TarI
     return file.getvalue()
 
 
-def unpacked(data: bytes) -> dict[str, Known] | None:
+def unpack_indexes(data: bytes) -> dict[str, Known] | None:
     """Returns the shards by their names; None if the bytes are no such file, or its numbers contradict each other."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:

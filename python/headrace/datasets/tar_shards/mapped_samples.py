@@ -84,7 +84,7 @@ class KeptSamples:
         if self._folder is None or not is_own_folder(self._folder):
             return None
         try:
-            loaded = self._mapped(stamps_of(self._shards))
+            loaded = self._map_samples(stamps_of(self._shards))
             return loaded if loaded is not None and self._fits(loaded) else None
         except (OSError, ValueError, EOFError, KeyError, TypeError, IndexError) as error:
             loggers.storage.info("the samples kept in %s are not used: %s", self._folder, error)
@@ -97,7 +97,7 @@ class KeptSamples:
             raise ValueError("an array of another kind")
         return array.view(np.ndarray)
 
-    def _mapped(self, stamps: npt.NDArray[np.int64]) -> Joined | None:
+    def _map_samples(self, stamps: npt.NDArray[np.int64]) -> Joined | None:
         if not np.array_equal(self._array("stamps"), stamps):
             return None
         shard_of, keys, key_offsets = self._array("shard_of"), self._array("keys"), self._array("key_offsets")

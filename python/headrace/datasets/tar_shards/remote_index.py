@@ -24,12 +24,12 @@ from headrace._base.system import path_of
 from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.remote_files import Access, RemoteFiles
-from headrace._storage.remote.urls import is_url, named, shown
+from headrace._storage.remote.urls import is_url, name_object, shown
 from headrace.datasets.tar_shards.all_samples import Joined
 from headrace.datasets.tar_shards.external_remote import ForeignIndexes, copy_object
-from headrace.datasets.tar_shards.joined_index import NAME, Known, unpacked
+from headrace.datasets.tar_shards.joined_index import NAME, Known, unpack_indexes
 from headrace.datasets.tar_shards.tar_header import BLOCK, is_header
-from headrace.datasets.tar_shards.tar_index import TarIndex, parsed, read_index, store
+from headrace.datasets.tar_shards.tar_index import TarIndex, parse_sidecar, read_index, store
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the folder for temporary files may be elsewhere
 _MANY = 16  # shards for which a joined index is looked for
@@ -90,12 +90,12 @@ def remote_indexes(
     fetcher = files.fetcher
     known: dict[int, Known] = {}
     if folder is None or is_joined_index(folder):
-        known = _joined(files, folder)
+        known = _read_joined(files, folder)
         folder = None
     maker = _Maker(files, folder != "", adopt)
     if not known and folder is None and len(files.urls) >= _MANY and fetcher.disk is None:
         known = fetcher.wait(maker.all_beside())
-        known = known if _changed(files, known) is None else {}
+        known = known if _find_changed(files, known) is None else {}
     tagged = {number: one.stamp for number, one in known.items() if one.stamp.tag or fetcher.disk is None}
     stamps = files.take_stamps(tagged)
     maker.kept = (
@@ -140,7 +140,7 @@ def is_joined_index(text: str) -> bool:
     return text.endswith(".npz")
 
 
-def _joined(files: RemoteFiles, given: str | None) -> dict[int, Known]:
+def _read_joined(files: RemoteFiles, given: str | None) -> dict[int, Known]:
     """Returns the shards that a joined index knows, by their numbers: of the file that is given, or else of the one
     beside the first shard, if there are many shards.
 
@@ -161,7 +161,7 @@ def _joined(files: RemoteFiles, given: str | None) -> dict[int, Known]:
         if given is None:
             return {}
         raise
-    by_name = unpacked(data)
+    by_name = unpack_indexes(data)
     if by_name is None:
         if given is None:
             return {}
@@ -169,7 +169,7 @@ def _joined(files: RemoteFiles, given: str | None) -> dict[int, Known]:
     names = [_base(url) for url in files.urls]
     counts = Counter(names)  # a name that two folders have says nothing
     known = {number: by_name[name] for number, name in enumerate(names) if name in by_name and counts[name] == 1}
-    changed = _changed(files, known)
+    changed = _find_changed(files, known)
     if changed is None:
         return known
     warnings.warn(
@@ -180,7 +180,7 @@ def _joined(files: RemoteFiles, given: str | None) -> dict[int, Known]:
     return {}
 
 
-def _changed(files: RemoteFiles, known: dict[int, Known]) -> int | None:
+def _find_changed(files: RemoteFiles, known: dict[int, Known]) -> int | None:
     """Looks at some of the shards, and returns the number of one that is not what was indexed; None: all are. That the
     others have the size that the index says, and that members begin where it says, is checked with each read."""
     if not known:
@@ -235,7 +235,7 @@ class _Maker:
             return index  # not kept: it lacks the whole numbers
         if index is None:
             async with self._turns:
-                index = await self._made(url, stamp)
+                index = await self._make_index(url, stamp)
         if path is not None:
             try:
                 await asyncio.to_thread(store, path, index)
@@ -255,9 +255,9 @@ class _Maker:
             data = await self._fetcher.read(f"{head}.index.npz{mark}{query}", self._options, 0, None, None)
         except OSError:
             return None
-        return await asyncio.to_thread(parsed, data)
+        return await asyncio.to_thread(parse_sidecar, data)
 
-    async def _made(self, url: str, stamp: Stamp) -> TarIndex:
+    async def _make_index(self, url: str, stamp: Stamp) -> TarIndex:
         """Reads the whole shard into a file without a name, and keeps its members in the cache on disk."""
         disk = self._fetcher.disk
         if disk is not None and not disk.broken:
@@ -292,13 +292,13 @@ def _fill(disk: DiskCache, beginning: str, index: TarIndex, file: int) -> None:
 
 def _kept_in(path: Path) -> TarIndex | None:
     try:
-        return parsed(read_own(path))
+        return parse_sidecar(read_own(path))
     except OSError:
         return None
 
 
 def _name(url: str, options: Mapping[str, object], stamp: Stamp) -> str:
-    return hashlib.sha256(repr((named(url, options), *stamp)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((name_object(url, options), *stamp)).encode()).hexdigest()[:32]
 
 
 def check_far_numbers(files: RemoteFiles, samples: Joined, names: Sequence[str], shards: Sequence[int]) -> None:

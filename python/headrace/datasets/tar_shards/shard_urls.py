@@ -32,7 +32,7 @@ def shard_paths(urls: Urls, far: FarLists | None = None) -> list[str]:
         FileNotFoundError: no file fits a pattern.
     """
     given = [urls] if isinstance(urls, (str, os.PathLike)) else list(urls)
-    named = [path for one in given for path in (_named(one) if isinstance(one, str) else [os.fspath(one)])]
+    named = [path for one in given for path in (_expand_urls(one) if isinstance(one, str) else [os.fspath(one)])]
     far = far or FarLists(Access())
     lists = (listed_shards(one, far) if one.partition("?")[0].endswith(".json") else [one] for one in named)
     paths = list(itertools.chain.from_iterable(lists))
@@ -41,9 +41,9 @@ def shard_paths(urls: Urls, far: FarLists | None = None) -> list[str]:
     return paths if all_urls(paths) else [os.path.abspath(path) for path in paths]  # noqa: PTH100 - no resolve()
 
 
-def _named(text: str) -> Iterator[str]:
+def _expand_urls(text: str) -> Iterator[str]:
     for part in text.split("::"):
-        for url in _expanded(part):
+        for url in _expand_braces(part):
             path = url.removeprefix("file://").removeprefix("file:")
             if is_url(path):
                 if "*" in path:
@@ -66,7 +66,7 @@ def _named(text: str) -> Iterator[str]:
             yield from found
 
 
-def _expanded(text: str) -> Iterator[str]:
+def _expand_braces(text: str) -> Iterator[str]:
     """Yields the strings that the first brace stands for, and those that the braces after it stand for."""
     begin = text.find("{")
     if begin < 0:
@@ -91,8 +91,8 @@ def _expanded(text: str) -> Iterator[str]:
     else:
         raise ValueError(f"the braces in {text!r} hold neither a range, as {{000..012}}, nor a list, as {{a,b}}")
     for choice in choices:
-        for middle in _expanded(choice):
-            for rest in _expanded(text[end + 1 :]):
+        for middle in _expand_braces(choice):
+            for rest in _expand_braces(text[end + 1 :]):
                 yield text[:begin] + middle + rest
 
 

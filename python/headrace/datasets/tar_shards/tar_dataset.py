@@ -21,7 +21,7 @@ from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access, RemoteFiles
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.sources.byte_ranges import Ranges
-from headrace.datasets.tar_shards.all_samples import Joined, joined
+from headrace.datasets.tar_shards.all_samples import Joined, join_indexes
 from headrace.datasets.tar_shards.mapped_samples import KeptSamples
 from headrace.datasets.tar_shards.member_values import INTEGERS, Together, Values, asked_names, checked_decoder
 from headrace.datasets.tar_shards.remote_index import (
@@ -109,14 +109,14 @@ class TarShards(Ranges):
             shards = files.shown
             indexes = remote_indexes(files, _folder(index), taken=taken)
             lists.check(files)
-            found = joined(shards, _checked(shards, indexes), wanted, missing == "skip")
+            found = join_indexes(shards, _check_ends(shards, indexes), wanted, missing == "skip")
         else:
             access.check_local("these shards are files")
             if isinstance(index, (str, os.PathLike)) and is_joined_index(os.fspath(index)):
                 raise ValueError(
                     f"{os.fspath(index)} is a joined index, which is for URLs; these shards are files: leave it out"
                 )
-            found = _found(shards, _folder(index), wanted, missing == "skip")
+            found = _find_samples(shards, _folder(index), wanted, missing == "skip")
         keys: Any = found.keys  # of two classes, both packed
         spelt = [name for name, decode in decoders.items() if decode is int and name in INTEGERS]
         numbered = [name for name in spelt if found.fields[name].number is not None]
@@ -181,19 +181,19 @@ def _folder(index: str | os.PathLike[str] | bool | None) -> str | None:
     return None if index is None or index is True else "" if index is False else os.fspath(index)
 
 
-def _found(shards: list[str], folder: str | None, wanted: dict[str, tuple[str, ...]], skip: bool) -> Joined:
+def _find_samples(shards: list[str], folder: str | None, wanted: dict[str, tuple[str, ...]], skip: bool) -> Joined:
     """Returns the samples: as they were kept, if there are many, otherwise from the index of each shard."""
     kept = KeptSamples(shards, folder, wanted, skip)
     if (known := kept.load()) is not None:
         return known
-    indexes = _checked(shards, _indexed(shards, folder))
-    made = joined(shards, indexes, wanted, skip)
+    indexes = _check_ends(shards, _index_shards(shards, folder))
+    made = join_indexes(shards, indexes, wanted, skip)
     if all(one.has_end for one in indexes):  # otherwise, the warning comes each time
         kept.store(made)
     return made
 
 
-def _checked(shards: Sequence[str], indexes: list[TarIndex]) -> list[TarIndex]:
+def _check_ends(shards: Sequence[str], indexes: list[TarIndex]) -> list[TarIndex]:
     """Returns the indexes. Warns of shards that may have been cut."""
     cut = [path for path, one in zip(shards, indexes, strict=True) if not one.has_end]
     if cut:
@@ -205,7 +205,7 @@ def _checked(shards: Sequence[str], indexes: list[TarIndex]) -> list[TarIndex]:
     return indexes
 
 
-def _indexed(shards: Sequence[str], folder: str | None) -> list[TarIndex]:
+def _index_shards(shards: Sequence[str], folder: str | None) -> list[TarIndex]:
     """Returns the index of each shard. Headers are read without the GIL."""
     bar = tqdm(total=len(shards), desc="indexing", unit="shard", leave=False, disable=not sys.stderr.isatty())
     with bar, ThreadPoolExecutor(max(4, usable_cores())) as pool:

@@ -85,7 +85,7 @@ class MemberCheck:
 
     def __init__(self, keys: Keys, first: Places, others: Sequence[Places] = ()) -> None:
         self._keys, self._key_offsets = keys.packed, keys.offsets
-        self._fields = [_said(first, None), *(_said(one, one.number) for one in others)]
+        self._fields = [_convert_field(first, None), *(_convert_field(one, one.number) for one in others)]
         self._native: core.TarCheck | None = None
 
     def native(self) -> core.TarCheck:
@@ -103,7 +103,7 @@ class MemberCheck:
         return {**vars(self), "_native": None}
 
 
-def _said(field: Places, numbers: npt.NDArray[np.int64] | None) -> _Said:
+def _convert_field(field: Places, numbers: npt.NDArray[np.int64] | None) -> _Said:
     given = numbers if numbers is None else np.ascontiguousarray(numbers, np.int64)
     return (
         [os.fsencode(name) for name in field.extensions],

@@ -64,9 +64,9 @@ def index_of(path: str, folder: str | None) -> TarIndex:
         ValueError: it cannot be indexed; the message names the shard, the offset and the remedy.
     """
     sidecar = _sidecar(path, folder)
-    if sidecar is not None and (known := _loaded(sidecar, path)) is not None:
+    if sidecar is not None and (known := _load_sidecar(sidecar, path)) is not None:
         return known
-    index = _adopted(path) if folder != "" else None
+    index = _adopt_foreign(path) if folder != "" else None
     if index is None:
         index = read_index(path, path)
     if sidecar is not None:
@@ -99,7 +99,7 @@ def index_from(made: dict[str, Any]) -> TarIndex:
     )
 
 
-def _adopted(path: str) -> TarIndex | None:
+def _adopt_foreign(path: str) -> TarIndex | None:
     """Returns an index made from another program's, if there is one beside the shard and it fits."""
     if (made := foreign_index(path)) is None:
         return None
@@ -129,17 +129,17 @@ def store(sidecar: Path, index: TarIndex, mode: int = PRIVATE) -> None:
         np.savez(file, allow_pickle=False, version=np.array(_VERSION), **vars(index))
 
 
-def _loaded(sidecar: Path, path: str) -> TarIndex | None:
+def _load_sidecar(sidecar: Path, path: str) -> TarIndex | None:
     """Returns a sidecar's index, or None if there is none or it does not fit the shard."""
     stamp = np.array(stamp_of(os.stat(path)), np.int64)  # noqa: PTH116 - a string
     try:
-        index = parsed(read_own(sidecar))
+        index = parse_sidecar(read_own(sidecar))
         return index if index is not None and np.array_equal(index.stamp, stamp) and _fits(index, path) else None
     except (OSError, ValueError):
         return None
 
 
-def parsed(data: bytes) -> TarIndex | None:
+def parse_sidecar(data: bytes) -> TarIndex | None:
     """Returns the index in the bytes of a sidecar; None if they hold none, or one whose numbers contradict each
     other."""
     try:

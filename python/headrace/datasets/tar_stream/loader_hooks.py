@@ -51,7 +51,7 @@ class Streamed:
 
     _stream_order: StreamOrder | None = None
 
-    def _ordered(self) -> Any:
+    def _find_ordering(self) -> Any:
         """Returns the object whose attributes `sampler`, `batch_sampler` and `generator` decide the order."""
         loader: Any = self
         if not is_stream(loader.dataset):
@@ -64,7 +64,7 @@ class Streamed:
         return self._stream_order
 
     def __len__(self) -> int:
-        order = self._ordered()
+        order = self._find_ordering()
         if order is self:
             return super().__len__()  # type: ignore[misc, no-any-return]
         return len(order.sampler if order.batch_sampler is None else order.batch_sampler)

@@ -66,9 +66,9 @@ class Pieces(Ending):
             self._ended = True  # asked again for each sample that leaves the buffer then
             raise StopIteration
         segment, size, begin, data = item
-        return Piece(segment, size, begin, self._arrived(data) if isinstance(data, Range) else data)
+        return Piece(segment, size, begin, self._wait_for_range(data) if isinstance(data, Range) else data)
 
-    def _arrived(self, one: Range) -> core.SharedBytes:
+    def _wait_for_range(self, one: Range) -> core.SharedBytes:
         """Waits for a range, and can be interrupted. Raises OSError."""
         self._feed.awaited = one
         while (data := self._fetcher.store.take_out(*one)) is None:
@@ -207,7 +207,7 @@ class _Feed:
             return _Coming(segment, shard, begin, None, 0)
         expected = min(self._usual, _SMALLEST)
         self._held += expected
-        head = self._spawned(self._fetcher.first(self._files.urls[shard], self._files.options, _SMALLEST))
+        head = self._spawn(self._fetcher.first(self._files.urls[shard], self._files.options, _SMALLEST))
         return _Coming(segment, shard, begin, head, expected)
 
     async def _feed_shard(self, one: _Coming) -> None:
@@ -228,9 +228,9 @@ class _Feed:
             self._stamps[shard] = await self._fetcher.stamp(url, self._files.options)
         stamp = self._stamps[shard]
         self._usual = stamp.size
-        number = self._fetcher.known(url, self._files.options, stamp, self._files.owner).number
+        number = self._fetcher.find_object(url, self._files.options, stamp, self._files.owner).number
         if head is None and begin >= stamp.size:
-            self._put(segment, stamp.size, begin, 0, self._spawned(_nothing()))
+            self._put(segment, stamp.size, begin, 0, self._spawn(_nothing()))
         while begin < stamp.size and segment > self._left:
             ahead = self._ahead
             length = min(max(_SMALLEST, min(_LARGEST, ahead // _SHARE)), stamp.size - begin)
@@ -251,13 +251,13 @@ class _Feed:
         self._queued += 1
         self._queue.put_nowait((segment, size, begin, length, request))
 
-    def _spawned(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
+    def _spawn(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
         request = self._fetcher.spawn(work)
         self._requests.add(request)
-        request.add_done_callback(self._done)
+        request.add_done_callback(self._on_done)
         return request
 
-    def _done(self, request: asyncio.Task[object]) -> None:
+    def _on_done(self, request: asyncio.Task[object]) -> None:
         self._requests.discard(request)
         if not request.cancelled():
             request.exception()  # read, so that asyncio does not report what is raised again, or dropped

@@ -77,7 +77,7 @@ class Plan:
     def segments(self, seed: int, epoch: int) -> Iterator[Segment]:
         """Yields what this rank reads; without end if the epoch is longer than what the shards hold."""
         if self.each is not None:
-            yield from self._of_counts(self.each, self._order(seed, epoch, 0))
+            yield from self._cut_samples(self.each, self._order(seed, epoch, 0))
             return
         rank, ranks = self.part
         for turn in range(1 if self.quota is None else MOST_TURNS + 1):
@@ -89,7 +89,7 @@ class Plan:
                 "turns: give the number of samples of an epoch"
             )
 
-    def _of_counts(self, each: Sequence[int], order: list[int]) -> Iterator[Segment]:
+    def _cut_samples(self, each: Sequence[int], order: list[int]) -> Iterator[Segment]:
         """Cuts the samples of all shards, in order, in equal parts; the last part is filled up with the first samples,
         as torch's DistributedSampler does."""
         left, begin = self.quota or 0, self.part[0] * (self.quota or 0)

@@ -133,11 +133,11 @@ class TarStream(IterableDataset[Any]):
         if worker is None:
             numbers = iter(self.sampler(0, 1, None, None))
         else:
-            numbers = self._of_worker(worker.id, min(worker.num_workers, self._shards), worker.seed - worker.id)
+            numbers = self._numbers_of_worker(worker.id, min(worker.num_workers, self._shards), worker.seed - worker.id)
         for number in numbers:
             yield self.source[number]
 
-    def _of_worker(self, worker: int, workers: int, seed: int) -> Iterator[int]:
+    def _numbers_of_worker(self, worker: int, workers: int, seed: int) -> Iterator[int]:
         if worker >= workers:
             return iter(())
         share = None if self._total is None else self._total // workers + (worker < self._total % workers)

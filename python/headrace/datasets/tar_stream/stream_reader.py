@@ -57,7 +57,7 @@ class Reading:
         self.at = at
         self._segments: dict[int, Segment] = {}
         self._shard: ShardSamples | None = None
-        self._pieces = Pieces(files, stamps, _noted(plan.segments(seed, epoch), at, self._segments))
+        self._pieces = Pieces(files, stamps, _note_segments(plan.segments(seed, epoch), at, self._segments))
 
     def __iter__(self) -> Reading:
         return self
@@ -126,7 +126,7 @@ class Reading:
         self._pieces.close()
 
 
-def _noted(segments: Iterator[Segment], at: At, noted: dict[int, Segment]) -> Iterator[tuple[int, int, int]]:
+def _note_segments(segments: Iterator[Segment], at: At, noted: dict[int, Segment]) -> Iterator[tuple[int, int, int]]:
     """Yields what Pieces takes, and notes each segment. It does not refer to the Reading, which ends the requests when
     it is dropped."""
     for number, segment in itertools.islice(enumerate(segments), at.segment, None):

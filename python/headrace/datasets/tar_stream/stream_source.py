@@ -106,7 +106,7 @@ class StreamSource(BlobDataset):
             self._found.popitem(last=False)
         return found
 
-    def found(self, number: int) -> Found:
+    def find_sample(self, number: int) -> Found:
         """Returns where a sample's image is, from its shard if it was read long ago. Raises OSError, ValueError."""
         known = self._found.get(number)
         return self._note(self.looked_up(number)) if known is None else known
@@ -153,17 +153,17 @@ class StreamSource(BlobDataset):
         known = self._objects[1]
         if shard not in known:
             more = {"lead": files.lead, "check": files.check, "tar": files.tar}
-            known[shard] = fetcher.known(files.urls[shard], files.options, self.stamp(shard), files.owner, **more)
+            known[shard] = fetcher.find_object(files.urls[shard], files.options, self.stamp(shard), files.owner, **more)
         return known[shard]
 
     def read(self, index: int) -> bytes:
-        found = self.found(index)
+        found = self.find_sample(index)
         return self._read(place_of(index).shard, found.offset, found.offset + found.length)
 
     def table(self, indices: Int64s) -> core.BlobTable:
         """Returns the native table of a batch, whose rows are the samples' numbers."""
         numbers = indices.tolist()
-        found = [self.found(number) for number in numbers]
+        found = [self.find_sample(number) for number in numbers]
         fetcher = self._fetcher
         objects = [self._object(fetcher, place_of(number).shard).number for number in numbers]
         columns = (objects, [one.offset for one in found], [one.length for one in found])
@@ -178,7 +178,7 @@ class StreamSource(BlobDataset):
 
     def label(self, number: int) -> object:
         """Returns a sample's label, decoded. Raises ValueError; the message names the member."""
-        found = self.found(number)
+        found = self.find_sample(number)
         values: dict[str, object] = {}
         for name, decode in self._decoders.items():
             if decode is None:
@@ -222,7 +222,7 @@ class StreamTable:
     def __len__(self) -> int:
         return len(self._source)
 
-    def of(self, indices: Int64s) -> core.BlobTable:
+    def table_of(self, indices: Int64s) -> core.BlobTable:
         """Returns the table of a batch."""
         table = self._source.table(indices)
         return table if self._points is None else table.entered_by(self._points)

@@ -94,12 +94,12 @@ class ShardSamples:
                 return None
             if not member:
                 self.ended = True
-                made = self._made(self._tar.position)
+                made = self._make_sample(self._tar.position)
             else:
                 key, extension, begin, offset, data = member
                 made = None
                 if key != self._key:
-                    made = self._made(begin)
+                    made = self._make_sample(begin)
                     self._key, self._begin, self._members = key, begin, {}
                 if data is not None:
                     self._members[os.fsdecode(extension)] = offset, data
@@ -107,7 +107,7 @@ class ShardSamples:
                 return made
         return None
 
-    def _made(self, end: int) -> Sample | None:
+    def _make_sample(self, end: int) -> Sample | None:
         """Returns the sample whose members are known; None: there is none, or it lacks something and is skipped."""
         if not self._key:
             return None

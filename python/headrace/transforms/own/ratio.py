@@ -84,7 +84,7 @@ class ByAspectRatio(Transform):
 
     def forward(self, *inputs: object) -> object:
         parts, _ = tree_flatten(inputs)
-        height, width = common_size([part for part, yes in zip(parts, self._changed(parts), strict=True) if yes])
+        height, width = common_size([part for part, yes in zip(parts, self._find_changed(parts), strict=True) if yes])
         return self.transforms[self.sizes[nearest(self.sizes, height, width)]](*inputs)
 
     def extra_repr(self) -> str:

@@ -30,7 +30,7 @@ class _Policy(Transform):
         parts, tree = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         place = self._place_of_image(parts)
         self._takes_or_refuses(parts[place])
-        parts[place] = self._augmented(parts[place])
+        parts[place] = self._augment_image(parts[place])
         return tree_unflatten(parts, tree)
 
     def _place_of_image(self, parts: list[object]) -> int:
@@ -53,7 +53,7 @@ class _Policy(Transform):
             )
         return found[0]
 
-    def _augmented(self, image: Image.Image) -> Image.Image:
+    def _augment_image(self, image: Image.Image) -> Image.Image:
         raise NotImplementedError
 
     def _operation(
@@ -109,7 +109,7 @@ class RandAugment(_Policy):
         self.magnitude = magnitude
         self.num_magnitude_bins = num_magnitude_bins
 
-    def _augmented(self, image: Image.Image) -> Image.Image:
+    def _augment_image(self, image: Image.Image) -> Image.Image:
         for _ in range(self.num_ops):
             image = self._operation(image, self._any_name(), self.num_magnitude_bins, self.magnitude)
         return image
@@ -139,7 +139,7 @@ class TrivialAugmentWide(_Policy):
         super().__init__(interpolation=interpolation, fill=fill)
         self.num_magnitude_bins = num_magnitude_bins
 
-    def _augmented(self, image: Image.Image) -> Image.Image:
+    def _augment_image(self, image: Image.Image) -> Image.Image:
         return self._operation(image, self._any_name(), self.num_magnitude_bins, drawn=True)
 
 
@@ -169,7 +169,7 @@ class AutoAugment(_Policy):
         self.policy = policy
         self._policies = pairs_of(policy)
 
-    def _augmented(self, image: Image.Image) -> Image.Image:
+    def _augment_image(self, image: Image.Image) -> Image.Image:
         for name, p, number in self._policies[int(torch.randint(len(self._policies), ()))]:
             if torch.rand(()) <= p:
                 image = self._operation(image, name, 10, number)

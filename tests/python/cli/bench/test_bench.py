@@ -264,9 +264,9 @@ def test_the_samples_of_an_epoch() -> None:
     assert sample_choice.number_of(100.0, 2, 2.0, 32) == 384  # 12 batches, of 400 samples
     assert sample_choice.number_of(1.0, 1, 1.0, 32) == 256  # 8 batches at least
     dataset = blobs(24)
-    assert sample_choice.chosen(dataset, 24) is dataset
-    assert len(sample_choice.chosen(dataset, 10)) == 10
-    assert sample_choice.chosen(dataset, 10).indices == sample_choice.chosen(dataset, 10).indices
+    assert sample_choice.choose_samples(dataset, 24) is dataset
+    assert len(sample_choice.choose_samples(dataset, 10)) == 10
+    assert sample_choice.choose_samples(dataset, 10).indices == sample_choice.choose_samples(dataset, 10).indices
     assert sample_choice.speed_of(dataset) > 0
 
 

@@ -117,7 +117,7 @@ def test_recommendations_have_numbers() -> None:
     progressive = scan(EncodedImages([encoded("JPEG", progressive=True), encoded("PNG"), encoded("JPEG")]), 1)
     assert "33% are progressive JPEGs" in said(progressive, None, 1e12)
     assert "33% are no JPEGs" in said(progressive, None, 1e12)
-    for line in scan_summary.wrapped(text).splitlines():
+    for line in scan_summary.wrap_text(text).splitlines():
         assert len(line) <= 80
 
 

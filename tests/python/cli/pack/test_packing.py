@@ -19,7 +19,7 @@ from headrace import EncodedImages, ImageArray, ImageFiles, ImageFolder, TarShar
 from headrace import transforms as T
 from headrace._cli.pack import shard_file
 from headrace._cli.pack.completion import join
-from headrace._cli.pack.conversion import COPY, SMALLER, Conversion, converted
+from headrace._cli.pack.conversion import COPY, SMALLER, Conversion, convert_image
 from headrace._cli.pack.manifest import loaded
 from headrace._cli.pack.packer import Share
 from support import pictures, truncated, write_folder
@@ -150,7 +150,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, BaseException],
 
     def at(number: int, error: BaseException) -> None:
         seen = [0]
-        original = converted
+        original = convert_image
 
         def failing(*arguments: Any) -> Any:
             seen[0] += 1
@@ -158,7 +158,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, BaseException],
                 raise error
             return original(*arguments)
 
-        monkeypatch.setattr(shard_file, "converted", failing)
+        monkeypatch.setattr(shard_file, "convert_image", failing)
 
     return at
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 from headrace import DataLoader, EncodedImages, ImageFiles, TarShards
 from headrace._cli.pack.conversion import COPY, LOSSLESS
-from headrace.datasets.opening.dataset_opening import opened
+from headrace.datasets.opening.dataset_opening import open_dataset
 from headrace.datasets.sources import BlobDataset
 from support import assert_same, data_folder, hard_files, pictures, train, write_folder
 
@@ -123,7 +123,7 @@ def images(folder: Path) -> Path:
 @pytest.mark.parametrize("form", [images, zipped, parquet, saved, mds])
 def test_every_source_packs(form: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    source = opened(str(form(tmp_path)))
+    source = open_dataset(str(form(tmp_path)))
     assert isinstance(source, BlobDataset)
     done = packed(source, tmp_path / "pack", LOSSLESS)
     assert checked(source, tmp_path / "pack") == 5

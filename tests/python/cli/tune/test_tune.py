@@ -32,9 +32,9 @@ def test_the_verdicts_advice_and_the_neighbours_of_the_best_are_tried() -> None:
     sweep = Known(blobs(8), 4, Budget(2.0, 2**30), 0.0)
     sweep.speeds = {Choice(2, 2): 100.0, Choice(8, 2): 300.0}
     sweep._measure(Choice(2, 2), 0.0)
-    assert next(sweep._untried()) == Choice(8, 2)
+    assert next(sweep._suggest_choices()) == Choice(8, 2)
     sweep._measure(Choice(8, 2), 0.0)
-    assert list(sweep._untried()) == [Choice(9, 2), Choice(7, 2), Choice(16, 2), Choice(8, 4), Choice(4, 2)]
+    assert list(sweep._suggest_choices()) == [Choice(9, 2), Choice(7, 2), Choice(16, 2), Choice(8, 4), Choice(4, 2)]
 
 
 def test_memory_and_threads_bound_what_is_tried() -> None:
@@ -42,7 +42,7 @@ def test_memory_and_threads_bound_what_is_tried() -> None:
     sweep.speeds = {}
     sweep._measure(Choice(1, 2), 0.0)
     sweep.points[Choice(1, 2)].batch_bytes = 100
-    assert list(sweep._untried()) == [Choice(2, 2), Choice(2, 2)]  # not (0, 2), and not (1, 4)
+    assert list(sweep._suggest_choices()) == [Choice(2, 2), Choice(2, 2)]  # not (0, 2), and not (1, 4)
 
 
 def test_of_settings_that_are_as_fast_the_smallest_is_taken() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from headrace import DataLoader, EncodedImages, ImageFiles, ImageFolder
-from headrace.datasets.opening.dataset_opening import opened
+from headrace.datasets.opening.dataset_opening import open_dataset
 from headrace.datasets.sources import BlobDataset
 from headrace.datasets.tables.zip_archive import Zip
 from support import assert_same, pictures, train, write_folder
@@ -28,7 +28,7 @@ def expected(labels: bool = True) -> EncodedImages:
 
 def assert_opens(text: str, kind: str, labels: bool = True) -> None:
     """Asserts that the dataset is of this class, and has `pictures` and their labels."""
-    dataset = opened(text)
+    dataset = open_dataset(text)
     assert isinstance(dataset, BlobDataset) and type(dataset).__name__ == kind
     dataset.transform = train(24)
     assert_same(DataLoader(dataset, 5, seed=0), list(DataLoader(expected(labels), 5, seed=0)))
@@ -44,17 +44,17 @@ def write_tar(path: Path, members: list[tuple[str, bytes]]) -> None:
 
 def test_folders(tmp_path: Path) -> None:
     root = write_folder(tmp_path / "classes", COUNT)
-    dataset = opened(str(root))
+    dataset = open_dataset(str(root))
     assert isinstance(dataset, ImageFolder) and dataset.classes == ["class_0", "class_1", "class_2"]
     flat = tmp_path / "flat"
     flat.mkdir()
     for i, data in enumerate(pictures(COUNT)):
         (flat / f"{i:02}.jpg").write_bytes(data)
     assert_opens(str(flat), "ImageFiles", labels=False)
-    one = opened(str(flat / "03.jpg"))
+    one = open_dataset(str(flat / "03.jpg"))
     assert isinstance(one, ImageFiles) and len(one) == 1
     (root / "empty").mkdir()  # a class without images
-    whole = opened(str(root))
+    whole = open_dataset(str(root))
     assert isinstance(whole, ImageFolder) and len(whole) == COUNT
 
 
@@ -66,7 +66,7 @@ def test_tar_shards(tmp_path: Path) -> None:
         assert_opens(text, "TarShards")
     write_tar(tmp_path / "none.tar", [("0.npy", b"")])
     with pytest.raises(ValueError, match=r"none\.tar holds no images but npy"):
-        opened(str(tmp_path / "none.tar"))
+        open_dataset(str(tmp_path / "none.tar"))
     write_tar(tmp_path / "bare.tar", [(f"{i:02}.png", data) for i, data in enumerate(pictures(COUNT))])
     assert_opens(str(tmp_path / "bare.tar"), "TarShards", labels=False)
 
@@ -75,7 +75,7 @@ def test_zip_archives(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "a.zip", "w") as archive:
         for i, data in enumerate(pictures(COUNT)):
             archive.writestr(f"class/{i:02}.jpg", data)
-    dataset = opened(str(tmp_path / "a.zip"))
+    dataset = open_dataset(str(tmp_path / "a.zip"))
     assert isinstance(dataset, Zip) and len(dataset) == COUNT
 
 
@@ -95,14 +95,14 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_opens(str(tmp_path / "a.arrow"), "Arrow")
     parquet.write_table(table.select(["number"]), tmp_path / "numbers.parquet")
     with pytest.raises(ValueError, match="no column of encoded images; its columns are number"):
-        opened(str(tmp_path / "numbers.parquet"))
+        open_dataset(str(tmp_path / "numbers.parquet"))
     two = table.select(["number"]).append_column("a", table["img"]).append_column("b", table["img"])
     parquet.write_table(two, tmp_path / "two.parquet")
     with pytest.raises(ValueError, match=r"several columns of images \(a, b\)"):
-        opened(str(tmp_path / "two.parquet"))
+        open_dataset(str(tmp_path / "two.parquet"))
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 but no more")
     with pytest.raises(ValueError, match=r"bad\.parquet is no Parquet file"):
-        opened(str(tmp_path / "bad.parquet"))
+        open_dataset(str(tmp_path / "bad.parquet"))
 
 
 def test_folders_of_shards(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_folders_of_shards(tmp_path: Path) -> None:
     assert_opens(str(tmp_path / "saved"), "Arrow")
     (tmp_path / "index.json").write_text("{}")
     with pytest.raises(ValueError, match="neither an index of MDS shards nor one of litdata's chunks"):
-        opened(str(tmp_path))
+        open_dataset(str(tmp_path))
 
 
 def test_shards_of_other_libraries(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "no_such_file.py:made": "there is no such file",
     }.items():
         with pytest.raises(ValueError, match=message):
-            opened(text)
+            open_dataset(text)
 
 
 def test_what_is_no_dataset(tmp_path: Path) -> None:
@@ -176,4 +176,4 @@ def test_what_is_no_dataset(tmp_path: Path) -> None:
         str(tmp_path / "*.zip"): "does not exist",
     }.items():
         with pytest.raises(ValueError, match=message):
-            opened(text)
+            open_dataset(text)

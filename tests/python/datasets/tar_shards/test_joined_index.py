@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headrace._storage.remote.clients.responses import Stamp
-from headrace.datasets.tar_shards.joined_index import Known, packed, unpacked
+from headrace.datasets.tar_shards.joined_index import Known, pack_indexes, unpack_indexes
 from headrace.datasets.tar_shards.tar_index import TarIndex, index_of
 
 
@@ -41,7 +41,7 @@ def stamps(made: list[TarIndex]) -> list[Stamp]:
 
 def test_the_same_comes_out(tmp_path: Path) -> None:
     made = indexes(tmp_path)
-    found = unpacked(packed(NAMES, stamps(made), made))
+    found = unpack_indexes(pack_indexes(NAMES, stamps(made), made))
     assert found is not None
     assert list(found) == NAMES
     for one, stamp, index in zip(found.values(), stamps(made), made, strict=True):
@@ -75,18 +75,18 @@ def test_the_same_comes_out(tmp_path: Path) -> None:
 )
 def test_numbers_that_contradict_each_other_are_noticed(tmp_path: Path, change: dict[str, np.ndarray]) -> None:
     made = indexes(tmp_path)
-    with np.load(io.BytesIO(packed(NAMES, stamps(made), made))) as file:
+    with np.load(io.BytesIO(pack_indexes(NAMES, stamps(made), made))) as file:
         held = {name: file[name] for name in file.files}
     file = io.BytesIO()
     np.savez(file, **held)
-    assert unpacked(file.getvalue()) is not None
+    assert unpack_indexes(file.getvalue()) is not None
     file = io.BytesIO()
     np.savez(file, **(held | change))
-    assert unpacked(file.getvalue()) is None
+    assert unpack_indexes(file.getvalue()) is None
 
 
 def test_every_truncation_is_noticed(tmp_path: Path) -> None:
     made = indexes(tmp_path)
-    data = packed(NAMES, stamps(made), made)
+    data = pack_indexes(NAMES, stamps(made), made)
     for length in range(0, len(data), 97):
-        assert unpacked(data[:length]) is None
+        assert unpack_indexes(data[:length]) is None

@@ -53,7 +53,7 @@ def test_what_is_kept_equals_what_was_joined(
     options: dict[str, Any] = {"label": ["cls", "txt", "__key__"], "transform": train(24)}
     expected = TarShards(shards, **options)
     assert len(folders(tmp_path)) == 1
-    monkeypatch.setattr(tar_dataset, "joined", None)  # not called again
+    monkeypatch.setattr(tar_dataset, "join_indexes", None)  # not called again
     data = TarShards(shards, **options)
     assert contents(data) == contents(expected)
     assert data.keys[3:5] == ["a/0003", "a/0004"]

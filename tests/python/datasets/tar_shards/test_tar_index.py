@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from headrace import TarShards
 from headrace._base.native import core
 from headrace.datasets.tar_shards.shard_urls import shard_paths
-from headrace.datasets.tar_shards.tar_index import index_of, parsed
+from headrace.datasets.tar_shards.tar_index import index_of, parse_sidecar
 
 NAMES = ("a/1.jpg", "a/1.cls", "a/2.jpg", "a/2.cls")
 
@@ -240,4 +240,4 @@ def test_a_sidecar_whose_header_ends_too_early_is_none() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("version.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
-    assert parsed(file.getvalue()) is None
+    assert parse_sidecar(file.getvalue()) is None

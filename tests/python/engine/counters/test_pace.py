@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from headrace._engine.counters.counters import Counters, summed
+from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.counters.epoch_timing import Pace, Seen, Spending
 from headrace._engine.counters.percentiles import BOUNDS, Durations, percentile
-from headrace._engine.counters.thread_times import NEVER, Scheduled, of_processes, of_threads
+from headrace._engine.counters.thread_times import NEVER, Scheduled, times_of_processes, times_of_threads
 
 
 def test_percentiles_are_within_12_percent() -> None:
@@ -34,24 +34,24 @@ def test_the_buckets_are_those_of_the_native_threads() -> None:
 
 def test_counters_add_up_and_subtract() -> None:
     one = Counters({"read": (2, 10), "idle": (1, 5)}, {"read": np.array([1, 1])}, 7, (11,), (12,))
-    two = summed([one, Counters({"read": (3, 20)}, {"read": np.array([0, 3])}, 1, (13,))])
+    two = sum_counters([one, Counters({"read": (3, 20)}, {"read": np.array([0, 3])}, 1, (13,))])
     assert two.stages == {"read": (5, 30), "idle": (1, 5)} and two.bytes_read == 8
     assert (two.workers, two.python) == ((11, 13), (12,)) and two.durations["read"].tolist() == [1, 4]
     rest = two.since(one)
     assert rest.stages == {"read": (3, 20), "idle": (0, 0)} and rest.durations["read"].tolist() == [0, 3]
     assert (rest.bytes_read, rest.workers) == (1, (11, 13))
-    assert summed([]).stages == {}
+    assert sum_counters([]).stages == {}
 
 
 def test_the_kernel_tells_how_long_a_thread_ran() -> None:
-    before, began = of_threads([threading.get_native_id()]), time.thread_time_ns()
+    before, began = times_of_threads([threading.get_native_id()]), time.thread_time_ns()
     while time.thread_time_ns() - began < 20_000_000:
         pass
-    ran = of_threads([threading.get_native_id()]).since(before).ran_ns
-    if not of_threads([threading.get_native_id()]).ran_ns:
+    ran = times_of_threads([threading.get_native_id()]).since(before).ran_ns
+    if not times_of_threads([threading.get_native_id()]).ran_ns:
         pytest.skip("this kernel keeps no /proc/self/task/ID/schedstat")
     assert 15_000_000 < ran < 60_000_000
-    assert of_threads([2**30]) == of_processes([2**30]) == NEVER  # no such thread
+    assert times_of_threads([2**30]) == times_of_processes([2**30]) == NEVER  # no such thread
     assert Scheduled(5, 9).since(Scheduled(7, 3)) == (0, 6)
 
 
@@ -101,7 +101,7 @@ def test_time_is_counted_by_part_in_any_thread_and_a_pace_can_be_copied() -> Non
 
     def spend() -> None:
         for _ in range(1000):
-            pace.spent("collate_fn", 3)
+            pace.add_time("collate_fn", 3)
 
     threads = [threading.Thread(target=spend) for _ in range(4)]
     for thread in threads:
@@ -124,7 +124,7 @@ def test_a_mark_survives_the_end_by_another_thread(monkeypatch: pytest.MonkeyPat
         pace.end()
         return NEVER
 
-    monkeypatch.setattr("headrace._engine.counters.epoch_timing.of_threads", ended_meanwhile)
+    monkeypatch.setattr("headrace._engine.counters.epoch_timing.times_of_threads", ended_meanwhile)
     pace.handed_out(1, 2, 0, steady=True)
     assert len(pace.marks) == 1
     pace.handed_out(3, 4, 0, steady=True)

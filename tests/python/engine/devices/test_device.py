@@ -76,7 +76,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, lut: torch.Tensor, levels: int) -> No
         images[0, 1, 2, 3] = lut[1][byte + levels if byte < 128 else byte - levels]
         return [images, batch[1]]
 
-    monkeypatch.setattr(verification, "moved", spoilt)
+    monkeypatch.setattr(verification, "move_tensors", spoilt)
 
 
 def test_verify_bounds_what_nvjpeg_may_be_off_by(monkeypatch: pytest.MonkeyPatch) -> None:

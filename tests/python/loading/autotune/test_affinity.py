@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace._loading.autotune.affinity import cores_near, in_words, numbers_in, resolve
+from headrace._loading.autotune.affinity import cores_near, numbers_in, resolve, write_cores
 from support import blobs
 
 CPU = torch.device("cpu")
@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 )
 def test_lists_as_the_kernel_writes_them(text: str, cores: set[int]) -> None:
     assert numbers_in(text) == cores
-    assert numbers_in(in_words(cores)) == cores
+    assert numbers_in(write_cores(cores)) == cores
 
 
 def test_the_cores_near_a_device(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_what_costs_a_twentieth_is_seldom_kept_and_what_gains_a_quarter_is(sprea
         noise = Noise()
         for seed in range(300):
             turns = judged(100.0, 100.0 * gain, spread, seed, noise)
-            noise = turns.noise.remembered()
+            noise = turns.noise.fade_noise()
             kept[gain] += bool(turns.verdict())
     assert kept[0.95] <= 0.05 * 300, kept
     assert kept[1.25] >= 0.95 * 300, kept
@@ -73,5 +73,5 @@ def test_earlier_trials_tell_the_noise() -> None:
     quiet, loud = Noise(8 * 0.01**2, 8.0), Noise(8 * 0.2**2, 8.0)
     assert Turns([window(100.0)], quiet, [window(110.0)]).verdict() is True
     assert Turns([window(100.0)], loud, [window(110.0)]).verdict() is None
-    long_past = Noise(400.0, 400.0).remembered()
+    long_past = Noise(400.0, 400.0).fade_noise()
     assert (long_past.squares, long_past.freedom) == (8.0, 8.0)

@@ -17,15 +17,15 @@ from headrace._engine.counters.epoch_timing import Mark, Seen, Step
 from headrace._engine.counters.thread_times import Scheduled
 from headrace._loading.bottleneck.batch_cost import Load, Setting, between
 from headrace._loading.bottleneck.changes import Change, changes
-from headrace._loading.bottleneck.model import free_cores, period, simulated, terms
-from headrace._loading.bottleneck.verdict import BATCHES, Verdict, judge, of_load
+from headrace._loading.bottleneck.model import free_cores, period, simulate_consumer, terms
+from headrace._loading.bottleneck.verdict import BATCHES, Verdict, judge, judge_load
 from support import TENSOR, blobs, eventually
 
 TWO = Setting(threads=2, cores=2.0)
 
 
 def verdict(load: Load, steps: list[Step] | None = None) -> Verdict:
-    return of_load(load, [load] * 6, steps or even(load))
+    return judge_load(load, [load] * 6, steps or even(load))
 
 
 def even(load: Load) -> list[Step]:
@@ -183,7 +183,7 @@ def test_a_perfect_loader_is_no_faster_than_the_consumer() -> None:
 def test_varying_steps_need_more_batches_in_flight() -> None:
     steps = [Step(82_000_000 if i % 10 == 9 else 2_000_000, 0, 0) for i in range(200)]
     making = 0.010
-    now = simulated(steps, making, 1)
+    now = simulate_consumer(steps, making, 1)
     waiting = Load(
         dataclasses.replace(TWO, depth=1), 200, now, 0.010, now - 0.010, {}, stuck=0.020, idle=2 * now - 0.020,
         stages={"read": 0.020},
@@ -192,15 +192,15 @@ def test_varying_steps_need_more_batches_in_flight() -> None:
     assert (given.bottleneck, given.certainty) == ("prefetch", "sure")
     found = next(one for one in (given.change, *given.others) if one is not None and one.name == "prefetch")
     assert found.advice == "prefetch_factor=8"
-    assert found.gain == pytest.approx(now / simulated(steps, making, 8))
-    assert simulated(steps, making, 64) == pytest.approx(0.010, rel=0.05) and now > 0.016
+    assert found.gain == pytest.approx(now / simulate_consumer(steps, making, 8))
+    assert simulate_consumer(steps, making, 64) == pytest.approx(0.010, rel=0.05) and now > 0.016
 
 
 def test_a_simulation_without_variation_is_the_slower_of_the_two() -> None:
     for own, making in itertools.product((1_000_000, 5_000_000), (0.001, 0.007)):
         slower = max(own / 1e9, making)
-        assert simulated([Step(own, 0, 0)] * 500, making, 2) == pytest.approx(slower, rel=0.01)
-    assert simulated([], 0.001, 2) == 0.0
+        assert simulate_consumer([Step(own, 0, 0)] * 500, making, 2) == pytest.approx(slower, rel=0.01)
+    assert simulate_consumer([], 0.001, 2) == 0.0
 
 
 def marks(count: int, batches: int = 5) -> list[Mark]:
@@ -261,11 +261,11 @@ def test_interrupted_samples_do_not_name_the_stage() -> None:
 
 def test_parts_of_an_epoch_that_disagree_are_not_sure() -> None:
     mixed = [DECODING, CONSUMING] * 3
-    given = of_load(DECODING, mixed, [])
+    given = judge_load(DECODING, mixed, [])
     assert (given.certainty, given.agreement) == ("unsure", 0.5)
     unexplained = dataclasses.replace(DECODING, period=0.03)
-    assert of_load(unexplained, [unexplained] * 6, []).certainty == "unsure"
-    assert of_load(DECODING, [DECODING] * 4, []).certainty == "likely"
+    assert judge_load(unexplained, [unexplained] * 6, []).certainty == "unsure"
+    assert judge_load(DECODING, [DECODING] * 4, []).certainty == "likely"
 
 
 class Waiting:

@@ -15,7 +15,7 @@ from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._loading.collate.sample_views import StackedViews
 from headrace._loading.mixup import torchvision_fast_mixes
-from headrace._loading.mixup.recognition import of_samples, of_stacked
+from headrace._loading.mixup.recognition import mixing_of_samples, mixing_of_stacked
 from support import TENSOR, pictures
 from torchvision_shim import import_torchvision
 
@@ -54,7 +54,7 @@ def test_values(number: int, dtype: torch.dtype, layout: torch.memory_format) ->
             torch.manual_seed(seed)
             expected = collate(samples)
             torch.manual_seed(seed)
-            mixing = of_samples(collate)
+            mixing = mixing_of_samples(collate)
             assert mixing is not None
             made = mixing(samples, 0)
             assert all(map(torch.equal, made, expected))
@@ -146,7 +146,7 @@ HOOKED.register_forward_hook(lambda module, given, made: None)
     ],
 )
 def test_what_may_be_noticed_is_left_to_torchvision(collate: Any) -> None:
-    assert of_samples(collate) is None
+    assert mixing_of_samples(collate) is None
 
 
 @pytest.mark.parametrize("collate", [kept, twice])
@@ -171,7 +171,7 @@ def test_the_direct_way_has_the_values_of_torchvisions_own_code(number: int, dty
         labels = torch.randint(CLASSES, (5,))
         torch.manual_seed(seed)
         expected = mix(images, labels)
-        made = torchvision_fast_mixes.mixed(mix, [images, labels], seed)
+        made = torchvision_fast_mixes.mix_directly(mix, [images, labels], seed)
         assert made is not None and type(made) is type(expected)
         assert made[0].data_ptr() == images.data_ptr()
         assert all(map(torch.equal, made, expected))
@@ -192,28 +192,28 @@ def test_what_is_left_to_torchvisions_own_code(monkeypatch: pytest.MonkeyPatch) 
     others = [Other(num_classes=CLASSES), hooked, v2.MixUp(num_classes=CLASSES, labels_getter=lambda batch: batch[1])]
     others += [v2.MixUp(), v2.RandomChoice([up, v2.Identity()]), None, len]
     for mix in others:
-        assert torchvision_fast_mixes.mixed(mix, [images, labels], 0) is None
+        assert torchvision_fast_mixes.mix_directly(mix, [images, labels], 0) is None
     for batch in ([images, soft], [images, labels.int()], [images, labels[:3]], [images.byte(), labels], [images]):
-        assert torchvision_fast_mixes.mixed(up, batch, 0) is None
+        assert torchvision_fast_mixes.mix_directly(up, batch, 0) is None
     with torch.device("cpu"):  # a mode
-        assert torchvision_fast_mixes.mixed(up, [images, labels], 0) is None
+        assert torchvision_fast_mixes.mix_directly(up, [images, labels], 0) is None
     for wrong in (labels + CLASSES, labels - 2):  # torchvision raises torch's error
-        assert torchvision_fast_mixes.mixed(up, [images, wrong], 0) is None
-    torchvision_fast_mixes._as_installed.cache_clear()
+        assert torchvision_fast_mixes.mix_directly(up, [images, wrong], 0) is None
+    torchvision_fast_mixes._matches_installed.cache_clear()
     monkeypatch.setattr(v2.MixUp, "make_params", lambda self, flat: {"lam": 0.25})  # another version draws nothing
-    assert torchvision_fast_mixes.mixed(up, [images, labels], 0) is None
-    torchvision_fast_mixes._as_installed.cache_clear()
+    assert torchvision_fast_mixes.mix_directly(up, [images, labels], 0) is None
+    torchvision_fast_mixes._matches_installed.cache_clear()
 
 
 def test_a_loader_mixes_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    real = torchvision_fast_mixes.mixed
+    real = torchvision_fast_mixes.mix_directly
 
     def mixed(*given: Any) -> Any:
         made.append(real(*given))
         return made[-1]
 
-    monkeypatch.setattr(torchvision_fast_mixes, "mixed", mixed)
+    monkeypatch.setattr(torchvision_fast_mixes, "mix_directly", mixed)
     data = EncodedImages(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     assert len(list(DataLoader(data, 4, collate_fn=collates(mixes()[2])[1], num_workers=1))) == len(made) == 2
     assert None not in made
@@ -225,10 +225,10 @@ def test_replaced_methods_are_called(
 ) -> None:
     v2 = torchvision.transforms.v2
     mix = v2.MixUp(num_classes=3)
-    assert of_stacked(lambda samples: mix(*default_collate(samples))) is not None
+    assert mixing_of_stacked(lambda samples: mix(*default_collate(samples))) is not None
     cls = getattr(v2, of)
     before = getattr(cls, name)
     monkeypatch.setattr(cls, name, lambda self, *given: before(self, *given))
-    assert of_stacked(lambda samples: mix(*default_collate(samples))) is None
+    assert mixing_of_stacked(lambda samples: mix(*default_collate(samples))) is None
     monkeypatch.undo()
-    assert of_stacked(lambda samples: mix(*default_collate(samples))) is not None
+    assert mixing_of_stacked(lambda samples: mix(*default_collate(samples))) is not None

@@ -13,7 +13,7 @@ from torch.utils.data import default_collate
 from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._loading.mixup import timm_in_place
-from headrace._loading.mixup.recognition import draws_from_numpy, of_batch, of_samples
+from headrace._loading.mixup.recognition import draws_from_numpy, mixing_of_batch, mixing_of_samples
 from support import TENSOR, assert_same, numpy_words, pictures
 from torchvision_shim import import_torchvision
 
@@ -45,7 +45,7 @@ def collate(mix: Any) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_values(options: dict[str, Any], mode: str, dtype: torch.dtype, layout: torch.memory_format) -> None:
     mix = Mixup(num_classes=10, mode=mode, **options)
-    mixing = of_samples(collate(mix))
+    mixing = mixing_of_samples(collate(mix))
     assert mixing is not None
     images = torch.rand(6, 3, 9, 11).to(dtype).contiguous(memory_format=layout)
     samples = [(image, place) for place, image in enumerate(images)]
@@ -86,7 +86,7 @@ COLLATING_MODES = (*MODES, "half")
 @pytest.mark.parametrize("mode", COLLATING_MODES)
 def test_bytes_that_are_mixed_while_they_are_collated(options: dict[str, Any], mode: str) -> None:
     mix = FastCollateMixup(num_classes=10, mode=mode, **options)
-    mixing = of_samples(mix)
+    mixing = mixing_of_samples(mix)
     assert mixing is not None and draws_from_numpy(mix)
     images = torch.randint(0, 256, (6, 3, 9, 11), dtype=torch.uint8)
     for seed in range(12):
@@ -123,12 +123,12 @@ def test_subclasses_that_mix_bytes_are_not_recognised() -> None:
     class Own(FastCollateMixup):
         pass
 
-    assert of_samples(Own(num_classes=10)) is None
+    assert mixing_of_samples(Own(num_classes=10)) is None
 
 
 def test_mixing_ends_when_the_program_says_so() -> None:
     mix = Mixup(num_classes=10, prob=1.0)
-    mixing = of_batch(lambda batch: mix(*batch))
+    mixing = mixing_of_batch(lambda batch: mix(*batch))
     assert mixing is not None
     images = torch.rand(4, 3, 8, 8)
     mix.mixup_enabled = False
@@ -150,7 +150,7 @@ def test_what_is_not_timms_own_is_left_alone() -> None:
     replaced = Mixup(num_classes=10)
     replaced._params_per_batch = lambda: (0.5, False)
     for mix in (Own(num_classes=10), FastCollateMixup(num_classes=10), replaced):
-        assert timm_in_place.twin(mix) is None and of_samples(collate(mix)) is None
+        assert timm_in_place.twin(mix) is None and mixing_of_samples(collate(mix)) is None
         assert not draws_from_numpy(collate(mix))
     loader = DataLoader(DATA, 4, collate_fn=collate(Own(num_classes=10)))
     assert not loader.native and "numpy.random" in str(loader.explain())

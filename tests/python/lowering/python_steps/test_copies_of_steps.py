@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from headrace._lowering.python_steps.step_copies import copied
+from headrace._lowering.python_steps.step_copies import copy_function
 
 LARGE = 1 << 16
 
@@ -37,6 +37,6 @@ class Model(torch.nn.Module):
 def test_what_is_shared(name: str, shares: set[str]) -> None:
     model = Model()
     step = getattr(model, name)
-    made = copied(step, (step,)).__self__
+    made = copy_function(step, (step,)).__self__
     assert made is not model
     assert {one for one in ("weight", "table", "mean") if getattr(made, one) is getattr(model, one)} == shares

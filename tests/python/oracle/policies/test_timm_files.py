@@ -52,5 +52,5 @@ def test_rand_augment(policies: ModuleType, monkeypatch: pytest.MonkeyPatch, fil
                 continue
             drawn.append([(number + 0.5) / len(policy.ops), 0.5, way, deviate])
         assert len(drawn) >= 4
-        rows = Draws(recipe.columns, 0).with_computed(np.array(drawn)).tolist()
+        rows = Draws(recipe.columns, 0).add_computed(np.array(drawn)).tolist()
         assert_made(recipe, image, rows, expected)

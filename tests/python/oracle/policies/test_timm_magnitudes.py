@@ -31,7 +31,7 @@ HPARAMS = {"translate_const": 20, "img_mean": (124, 116, 104)}
 
 
 def completed(recipe: Recipe, drawn: list[list[float]]) -> list[list[float]]:
-    return Draws(recipe.columns, 0).with_computed(np.array(drawn)).tolist()
+    return Draws(recipe.columns, 0).add_computed(np.array(drawn)).tolist()
 
 
 def ways_of(policies: ModuleType, monkeypatch: Any, policy: Any, drawn: list[float]) -> list[Any]:

@@ -74,7 +74,7 @@ def test_counts_go_on_where_they_were_packed(first: list[Any], more: list[Any], 
     for key in first + more:
         assert counts.take(key) == named.count(key)
         named.append(key)
-    packed = json.loads(json.dumps(counts.packed(more)))
+    packed = json.loads(json.dumps(counts.pack_counts(more)))
     again, named = KeyCounts(length), list(first)
     again.restore(packed)
     for key in later:
@@ -85,4 +85,4 @@ def test_counts_go_on_where_they_were_packed(first: list[Any], more: list[Any], 
 def test_counts_of_another_dataset_are_refused() -> None:
     counts = KeyCounts(3)
     with pytest.raises(ValueError, match="another number of samples"):
-        counts.restore(KeyCounts(4).packed([]))
+        counts.restore(KeyCounts(4).pack_counts([]))

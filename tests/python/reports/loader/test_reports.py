@@ -16,7 +16,7 @@ from headrace import DataLoader, EncodedImages, ImageFolder, VerificationError
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._loading.routes.image_route import ImageRoute
-from headrace._reports.loader.stats import of_torch
+from headrace._reports.loader.stats import stats_of_torch
 from headrace.pillow.image_counts import ImageCounts
 from support import (
     PHOTOS,
@@ -263,6 +263,6 @@ def test_the_stats_of_torchs_epochs_fit_into_json() -> None:
     counts = ImageCounts(3)
     for reason in ("mode P", "mode P", "not a JPEG"):
         counts.count(reason)
-    values = of_torch(1, counts, None).as_dict()
+    values = stats_of_torch(1, counts, None).as_dict()
     assert values["images"] == {"native": 3, "by_pillow": {"mode P": 2, "not a JPEG": 1}}
     assert json.loads(json.dumps(values))["images"] == values["images"]

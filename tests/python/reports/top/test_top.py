@@ -320,7 +320,7 @@ def test_without_a_login_it_is_in_tmp(value: str, monkeypatch: pytest.MonkeyPatc
     if value == "/proc/1" and os.geteuid() == 0:
         monkeypatch.setattr(os, "geteuid", lambda: 12345)  # su keeps the variable of another user
     monkeypatch.setenv("XDG_RUNTIME_DIR", value)
-    monkeypatch.setattr(status_files, "_shared", lambda user: tmp_path / f"headrace-{user}")
+    monkeypatch.setattr(status_files, "_shared_folder", lambda user: tmp_path / f"headrace-{user}")
     if os.geteuid() == 12345:
         with pytest.raises(OSError, match="headrace-12345 is not a folder that only this user may use"):
             status_files.own_folder()

@@ -82,7 +82,7 @@ def test_two_processes_add_to_one_file(tmp_path: Path) -> None:
         points.native.add(*of(number))
         points.save()
     assert known(path).images == 2
-    content = sidecar.parsed(path.read_bytes(), str(path))
+    content = sidecar.parse_content(path.read_bytes(), str(path))
     assert sorted(content["keys"].tolist()) == [0, 1]
 
 
@@ -109,7 +109,7 @@ def test_a_disk_that_is_full_is_said_once(file: Path, monkeypatch: pytest.Monkey
 
 def rewritten(path: Path, **changes: Any) -> Path:
     """The file with other arrays, and the hash that belongs to them."""
-    content = sidecar.parsed(path.read_bytes(), str(path)) | changes
+    content = sidecar.parse_content(path.read_bytes(), str(path)) | changes
     digest = np.frombuffer(sidecar._digest(content), np.uint8)
     np.savez(path, version=np.array(1), digest=digest, **content)
     return path
@@ -117,7 +117,7 @@ def rewritten(path: Path, **changes: Any) -> Path:
 
 def test_what_is_refused(file: Path) -> None:
     whole = file.read_bytes()
-    held: dict[str, Any] = sidecar.parsed(whole, str(file))
+    held: dict[str, Any] = sidecar.parse_content(whole, str(file))
     backwards = held["bits"].copy()
     backwards[:2] = backwards[1::-1]
     many = np.array([*held["counts"][:-1], 9000], np.uint32)
@@ -157,13 +157,13 @@ def test_what_is_refused(file: Path) -> None:
 
 def test_any_byte_that_flips_is_refused_or_changes_nothing(file: Path) -> None:
     whole = file.read_bytes()
-    held = sidecar.parsed(whole, str(file))
+    held = sidecar.parse_content(whole, str(file))
     refused = 0
     for at in np.random.default_rng(1).integers(0, len(whole), 300).tolist():
         data = bytearray(whole)
         data[at] ^= 1 << at % 8
         try:
-            found = sidecar.parsed(bytes(data), "file")
+            found = sidecar.parse_content(bytes(data), "file")
         except ValueError:
             refused += 1
             continue

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace._storage.local_cache.local_caches import kept
+from headrace._storage.local_cache.local_caches import sum_caches
 
 
 @pytest.fixture(autouse=True)
 def no_cache_stays() -> Iterator[None]:
     yield
     gc.collect()
-    assert kept() is None, "a cache outlives its datasets"
+    assert sum_caches() is None, "a cache outlives its datasets"

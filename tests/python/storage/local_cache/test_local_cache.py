@@ -21,7 +21,7 @@ from PIL import Image
 import headrace
 from headrace import Cache
 from headrace import transforms as T
-from headrace._storage.local_cache.local_caches import kept, local_bytes
+from headrace._storage.local_cache.local_caches import local_bytes, sum_caches
 from headrace._storage.remote.disk_cache import DiskCache
 from support import assert_same, eventually, pictures
 
@@ -31,7 +31,7 @@ GRAY = T.Compose([T.CenterCrop(8), T.PILToTensor()])
 
 def counts() -> tuple[int, int, int]:
     """Samples read from their files, found in memory, and found on the disk."""
-    found = kept()
+    found = sum_caches()
     assert found is not None
     return found.read, found.from_memory, found.from_disk
 
@@ -254,7 +254,7 @@ def test_the_limit_is_shared(tmp_path: Path) -> None:
     two = files(tmp_path / "two", cache=Cache(memory=limit))
     for dataset in (one, two, one, two):
         assert_same(batches(dataset), batches(files(tmp_path / "one")))
-        found = kept()
+        found = sum_caches()
         assert found is not None and found.bytes <= limit
     assert found is not None and found.bytes > limit - max(sizes)
     assert 0 < counts()[1] < 2 * COUNT
@@ -276,7 +276,7 @@ def test_datasets_of_the_same_files_share_what_is_kept(tmp_path: Path) -> None:
 def test_the_disk_outlives_the_process(tmp_path: Path) -> None:
     expected = batches(files(tmp_path / "data", cache=tmp_path / "cache"))
     gc.collect()
-    assert kept() is None
+    assert sum_caches() is None
     again = files(tmp_path / "data", cache=tmp_path / "cache")
     assert_same(batches(again), expected)
     assert counts() == (0, 0, COUNT)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cached_sources import batches, files
 
-from headrace._storage.local_cache.local_caches import kept
+from headrace._storage.local_cache.local_caches import sum_caches
 from support import assert_same, output_of
 
 _PROGRAM = """
@@ -49,5 +49,5 @@ def test_killed_while_filling(tmp_path: Path) -> None:
     again = files(tmp_path / "data", cache=tmp_path / "cache")
     assert_same(batches(again), expected)
     assert_same(batches(again), expected)
-    found = kept()
+    found = sum_caches()
     assert found is not None and found.from_disk >= len(again)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace._storage.remote.clients.responses import Stamp, is_strong
-from headrace._storage.remote.urls import named
+from headrace._storage.remote.urls import name_object
 
 HEX = "0123456789abcdef" * 4
 V4 = (
@@ -38,9 +38,11 @@ SIGNED = {
 @pytest.mark.parametrize("name", SIGNED)
 def test_a_signature_of_its_service_names_nothing(name: str) -> None:
     url, query, one, other = SIGNED[name]
-    assert named(f"{url}?{query.format(one)}") == named(f"{url}?{query.format(other)}") == named(url)
+    assert name_object(f"{url}?{query.format(one)}") == name_object(f"{url}?{query.format(other)}") == name_object(url)
     version = "versionId=7&"
-    assert named(f"{url}?{version}{query.format(one)}") == named(f"{url}?{version[:-1]}") != named(url)
+    assert (
+        name_object(f"{url}?{version}{query.format(one)}") == name_object(f"{url}?{version[:-1]}") != name_object(url)
+    )
 
 
 @pytest.mark.parametrize("name", SIGNED)
@@ -48,41 +50,46 @@ def test_anywhere_else_it_names_the_object(name: str) -> None:
     url, query, one, other = SIGNED[name]
     for host in ("example.com", "127.0.0.1:9000", "amazonaws.com.example.com", "evilcloudfront.net", "xamazonaws.com"):
         moved = f"https://{host}/a.jpg?"
-        assert len({named(moved + query.format(one)), named(moved + query.format(other)), named(moved)}) == 3
+        assert (
+            len({name_object(moved + query.format(one)), name_object(moved + query.format(other)), name_object(moved)})
+            == 3
+        )
     for part in query.format(one).split("&"):  # without any part that is needed it is no signature
         left = [other for other in query.format(one).split("&") if other != part]
-        if named(f"{url}?{'&'.join(left)}") == named(url):
+        if name_object(f"{url}?{'&'.join(left)}") == name_object(url):
             assert part.partition("=")[0] in ("ss", "srt", "sr", "X-Amz-Security-Token"), part
     twice = f"{url}?{query.format(one)}&{query.format(other)}"
-    assert named(twice) != named(url)
+    assert name_object(twice) != name_object(url)
 
 
 @pytest.mark.parametrize("key", ["id", "sp", "se", "sv", "sr", "sig", "token", "policy", "expires", "signature"])
 @pytest.mark.parametrize("host", ["example.com", "b.s3.amazonaws.com", "a.blob.core.windows.net", "d.cloudfront.net"])
 def test_a_parameter_that_selects_objects_names_them(key: str, host: str) -> None:
-    names = {named(f"https://{host}/image?{key}={i}") for i in range(5)}
+    names = {name_object(f"https://{host}/image?{key}={i}") for i in range(5)}
     assert len(names) == 5
 
 
 def test_all_of_a_url_counts() -> None:
     urls = ["a", "a?b", "a?b=", "a?b=&c", "a?c&b", "a?b=%20", "a?b=+", "A", "a/", "a;v=1", "a?b#1", "a%41", "aA"]
-    assert len({named(f"https://host/{url}") for url in urls}) == len(urls)
-    assert named("https://user@host/a") != named("https://host/a") != named("http://host/a")
-    assert named("https://host:1/a") != named("https://host/a")
+    assert len({name_object(f"https://host/{url}") for url in urls}) == len(urls)
+    assert name_object("https://user@host/a") != name_object("https://host/a") != name_object("http://host/a")
+    assert name_object("https://host:1/a") != name_object("https://host/a")
 
 
 def test_options_that_select_objects_count_and_credentials_do_not() -> None:
     url = "s3://bucket/a"
-    assert named(url, {"key": "1", "secret": "2", "token": "3"}) == named(url, {}) == named(url)
+    assert name_object(url, {"key": "1", "secret": "2", "token": "3"}) == name_object(url, {}) == name_object(url)
     others: list[dict[str, Any]] = [
         {"endpoint_url": "http://a"},
         {"client_kwargs": {"endpoint_url": "http://a"}},
         {"profile": "x"},
     ]
-    assert len({named(url, one) for one in [{}, *others]}) == 4
+    assert len({name_object(url, one) for one in [{}, *others]}) == 4
     web = "https://host/a"
-    assert named(web, {"headers": {"Accept": "image/webp"}}) != named(web)
-    assert named(web, {"headers": {"Authorization": "a"}}) != named(web, {"headers": {"Authorization": "b"}})
+    assert name_object(web, {"headers": {"Accept": "image/webp"}}) != name_object(web)
+    assert name_object(web, {"headers": {"Authorization": "a"}}) != name_object(
+        web, {"headers": {"Authorization": "b"}}
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import headrace
 from headrace import Cache, Network, TarShards
 from headrace import transforms as T
 from headrace._storage.remote.fetcher_registry import Traffic, traffic
-from headrace.datasets.tar_shards.tar_index import parsed, store
+from headrace.datasets.tar_shards.tar_index import parse_sidecar, store
 from support import assert_same, output_of
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
@@ -135,7 +135,7 @@ def test_an_index_beside_the_shard_is_used(tmp_path: Path) -> None:
 
 
 def lie(sidecar: Path, field: str, change: Callable[[Any], Any]) -> None:
-    index = parsed(sidecar.read_bytes())
+    index = parse_sidecar(sidecar.read_bytes())
     assert index is not None
     store(sidecar, replace(index, **{field: change(getattr(index, field))}))
 

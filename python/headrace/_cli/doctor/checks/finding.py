@@ -42,9 +42,9 @@ def means(text: str) -> Callable[[Check], Check]:
 
     def decorate(check: Check) -> Check:
         @functools.wraps(check)
-        def called() -> Finding:
+        def run_check() -> Finding:
             return replace(check(), means=text)
 
-        return called
+        return run_check
 
     return decorate

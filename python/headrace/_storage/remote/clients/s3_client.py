@@ -55,7 +55,7 @@ class S3Client:
         tried = self._signs
         if tried and self._web is not None:
             try:
-                return await self._web.read(await self._signed(url), begin, end, stamp)
+                return await self._web.read(await self._sign_url(url), begin, end, stamp)
             except OSError:  # what S3 refuses, its client explains
                 self._signatures.pop(url, None)
         found = await self._read(url, begin, end, stamp)
@@ -103,9 +103,9 @@ class S3Client:
 
     async def plain_url(self, url: str) -> PlainUrl | None:
         """Returns a URL that any reader of HTTP can read; None: there is none."""
-        return None if not self._signs else PlainUrl(await self._signed(url), _USED_S, is_encoded=True)
+        return None if not self._signs else PlainUrl(await self._sign_url(url), _USED_S, is_encoded=True)
 
-    async def _signed(self, url: str) -> str:
+    async def _sign_url(self, url: str) -> str:
         """Returns a URL with a signature that lasts for `_USED_S` at least."""
         signed, until = self._signatures.get(url, ("", 0.0))
         if time.monotonic() >= until:

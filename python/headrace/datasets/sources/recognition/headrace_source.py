@@ -13,7 +13,7 @@ from torch.utils.data import IterableDataset
 
 from headrace.datasets.sources.combined import Joined
 from headrace.datasets.sources.dataset import BlobDataset
-from headrace.datasets.sources.held_values import Held, placed, same
+from headrace.datasets.sources.held_values import Held, address_of, same
 from headrace.datasets.sources.override_checks import mro_index, refuse_override
 
 METHOD = "headrace_source"
@@ -57,7 +57,7 @@ class _Named(Joined):
         return seen[0] if seen else None
 
 
-def named(dataset: Any) -> Joined | None:
+def find_source(dataset: Any) -> Joined | None:
     """Returns the source that a map-style dataset's ``headrace_source`` returns; None if it has no such method.
 
     Raises:
@@ -107,7 +107,7 @@ class _Value:
 
     def __init__(self, value: object) -> None:
         self._value = value
-        self._placed = placed(value)
+        self._placed = address_of(value)
         small = isinstance(value, (np.ndarray, torch.Tensor)) and value.nbytes <= _MOST_BYTES
         self._held = Held(value) if small or isinstance(value, list) else None
         self._items = list(value.items()) if isinstance(value, dict) else None
@@ -117,4 +117,4 @@ class _Value:
             return isinstance(now, (str, int, float)) and type(now) is type(self._value) and now == self._value
         if self._items is not None:
             return same(self._items, list(now.items()))
-        return placed(now) == self._placed if self._held is None else self._held.is_held(now)
+        return address_of(now) == self._placed if self._held is None else self._held.is_held(now)

@@ -17,7 +17,7 @@ from headrace.datasets.sources.override_checks import (
     mro_index,
     refuse_override,
 )
-from headrace.datasets.sources.recognition.headrace_source import named
+from headrace.datasets.sources.recognition.headrace_source import find_source
 from headrace.datasets.sources.recognition.refusals import refuse_hugging_face, refuse_webdataset
 from headrace.datasets.sources.recognition.torch_combined import concat, subset
 from headrace.datasets.sources.recognition.torchvision_arrays import recognise_array
@@ -52,7 +52,7 @@ def as_source(dataset: object, before: BlobDataset | None = None) -> BlobDataset
         NotNative: headrace does not know the dataset, its class overrides a method that the native path does not
             call, or it is inconsistent, such as one with fewer labels than images.
     """
-    return _as_source(dataset, {} if before is None else before.known())
+    return _as_source(dataset, {} if before is None else before.known_sources())
 
 
 def _as_source(dataset: object, known: Mapping[int, BlobDataset]) -> BlobDataset:
@@ -60,7 +60,7 @@ def _as_source(dataset: object, known: Mapping[int, BlobDataset]) -> BlobDataset
         _check_ours(dataset)
         check_length(dataset)
         return dataset
-    if (own := named(dataset)) is not None:
+    if (own := find_source(dataset)) is not None:
         _check_ours(own.parts[0])
         return own
     for family in _FAMILIES:

@@ -31,8 +31,8 @@ class _Subset(Selection):
     def holds(self, indices: Sequence[int]) -> bool:
         return self._follows.holds(indices) and super().holds(indices)
 
-    def known(self) -> dict[int, BlobDataset]:
-        return {**super().known(), id(self._follows.subset): self}
+    def known_sources(self) -> dict[int, BlobDataset]:
+        return {**super().known_sources(), id(self._follows.subset): self}
 
 
 class _Concat(Joined):
@@ -159,7 +159,7 @@ def concat(dataset: object, as_source: AsSource, before: object) -> BlobDataset 
     if not isinstance(dataset, ConcatDataset):
         return None
     check_samples(dataset, ConcatDataset)
-    parts = [_taken(as_source(part), count) for part, count in counted_parts(dataset)]
+    parts = [_take_first(as_source(part), count) for part, count in counted_parts(dataset)]
     if any(part.has_targets != parts[0].has_targets for part in parts):
         raise NotNative("some datasets of the ConcatDataset have labels and others have none; give all of them labels")
     return _Concat(dataset, parts)
@@ -181,7 +181,7 @@ def counted_parts(dataset: ConcatDataset[object]) -> list[tuple[object, int]]:
     return list(zip(parts, counts.tolist(), strict=True))
 
 
-def _taken(part: BlobDataset, count: int) -> BlobDataset:
+def _take_first(part: BlobDataset, count: int) -> BlobDataset:
     check_taken(len(part), count)
     return part if len(part) == count else Selection(part, np.arange(count))
 

@@ -12,7 +12,7 @@ import torch
 
 from headrace.datasets.sources.arrays import ImageArray
 from headrace.datasets.sources.dataset import BlobDataset
-from headrace.datasets.sources.held_values import Held, placed
+from headrace.datasets.sources.held_values import Held, address_of
 from headrace.datasets.sources.labels import whole_numbers
 from headrace.datasets.sources.override_checks import NotNative, attribute, is_torchvision
 from headrace.datasets.sources.recognition.wrapped_dataset import Followed
@@ -34,7 +34,7 @@ class _Array(Followed, ImageArray):
         numbers = whole_numbers(self._raw, alone=True)
         ImageArray.__init__(self, images, None)
         self._labels, self._plain = (self._raw if numbers is None else numbers), numbers is not None
-        self._placed = placed(images)
+        self._placed = address_of(images)
 
     def label(self, index: int) -> object:
         return self._raw[index]
@@ -48,7 +48,7 @@ class _Array(Followed, ImageArray):
     def _has_its_pixels(self) -> bool:
         """Whether the dataset's pixels are the array that this source reads; their values may change."""
         images = getattr(self.dataset, "data", None)
-        return images is self._images and placed(images) == self._placed
+        return images is self._images and address_of(images) == self._placed
 
 
 def recognise_array(dataset: object, before: object) -> BlobDataset | None:

@@ -74,7 +74,7 @@ def recognise_folder(dataset: object, before: object) -> BlobDataset | None:
     if not is_torchvision(dataset, "folder", "DatasetFolder"):
         return None
     _check_loader(dataset)
-    return _made(_Files, dataset, sys.modules[f"{_DATASETS}.folder"].DatasetFolder, ["samples"], before)
+    return _make_source(_Files, dataset, sys.modules[f"{_DATASETS}.folder"].DatasetFolder, ["samples"], before)
 
 
 def recognise_listed(dataset: object, before: object) -> BlobDataset | None:
@@ -83,7 +83,7 @@ def recognise_listed(dataset: object, before: object) -> BlobDataset | None:
         if is_torchvision(dataset, name.lower(), name):
             _check_loader(dataset)
             original = getattr(sys.modules[f"{_DATASETS}.{name.lower()}"], name)
-            return _made(_Files, dataset, original, ["_image_files", "_labels"], before)
+            return _make_source(_Files, dataset, original, ["_image_files", "_labels"], before)
     return None
 
 
@@ -98,7 +98,7 @@ def recognise_pets(dataset: Any, before: object) -> BlobDataset | None:
     if not _are_standard(dataset.transforms):
         raise NotNative("OxfordIIITPet(transforms=) may look at image and target together; give it transform instead")
     original = sys.modules[f"{_DATASETS}.oxford_iiit_pet"].OxfordIIITPet
-    return _made(_Pets, dataset, original, ["_images", labels], before)
+    return _make_source(_Pets, dataset, original, ["_images", labels], before)
 
 
 def _are_standard(transforms: object) -> bool:
@@ -106,7 +106,9 @@ def _are_standard(transforms: object) -> bool:
     return transforms is None or type(transforms) is sys.modules[f"{_DATASETS}.vision"].StandardTransform
 
 
-def _made(kind: type[_Files], dataset: object, original: type, lists: Sequence[str], before: object) -> BlobDataset:
+def _make_source(
+    kind: type[_Files], dataset: object, original: type, lists: Sequence[str], before: object
+) -> BlobDataset:
     try:
         return kind(dataset, original, lists, before)
     except (TypeError, ValueError) as error:  # a path that is none, or URLs among files

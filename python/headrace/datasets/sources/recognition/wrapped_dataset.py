@@ -60,7 +60,7 @@ class Followed(BlobDataset):
         same = getattr(self.dataset, "loader", None) is self._loader
         return same and makes_samples_as(self.dataset, self._original)
 
-    def known(self) -> dict[int, BlobDataset]:
+    def known_sources(self) -> dict[int, BlobDataset]:
         """Returns this source, by the ``id()`` of its dataset."""
         return {id(self.dataset): self}
 

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.remote_files import Access, RemoteFiles
-from headrace._storage.remote.urls import named
-from headrace.datasets.tables.access.remote_reads import RangeFile, copied
+from headrace._storage.remote.urls import name_object
+from headrace.datasets.tables.access.remote_reads import RangeFile, copy_file
 from headrace.datasets.tables.converted_files import made_once
 
 
@@ -50,7 +50,7 @@ class Place:
         OSError."""
         if self.files is None:
             return self.name
-        make = partial(copied, self.files, self.number)
+        make = partial(copy_file, self.files, self.number)
         suffix = PurePosixPath(self.shown).suffix
         return made_once(self.name, "copy", suffix, folder, make, self.stamp, self.shown)
 
@@ -58,4 +58,4 @@ class Place:
 def far_places(urls: list[str], access: Access) -> list[Place]:
     """Returns the places of the URLs, with size and ETag fetched; a later change raises OSError. Raises OSError."""
     files = access.files(urls)
-    return [Place(named(url, files.options), files, number) for number, url in enumerate(urls)]
+    return [Place(name_object(url, files.options), files, number) for number, url in enumerate(urls)]

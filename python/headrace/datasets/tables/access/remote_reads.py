@@ -54,7 +54,7 @@ def read_short(files: RemoteFiles, number: int, begins: Int64s, length: int) -> 
     return made
 
 
-def copied(files: RemoteFiles, number: int, target: str) -> None:
+def copy_file(files: RemoteFiles, number: int, target: str) -> None:
     """Writes an object to a file of this machine. Raises OSError."""
     assert files.stamps is not None
     size, at_once = files.stamps[number].size, 8 * _PIECE

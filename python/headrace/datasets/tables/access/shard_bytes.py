@@ -22,7 +22,7 @@ class ShardBytes(Protocol):
     def head(self, length: int) -> memoryview | bytes:
         """Returns the first `length` bytes, or all if there are fewer. Raises OSError."""
 
-    def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
+    def read_at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
         """Returns `length` bytes from each of `begins` on, all in the shard: uint8 (n, length). Raises OSError."""
 
 
@@ -39,7 +39,7 @@ class MappedBytes:
     def head(self, length: int) -> memoryview:
         return memoryview(self._data)[:length]
 
-    def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
+    def read_at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
         whole: npt.NDArray[np.uint8] = np.frombuffer(self._data, np.uint8)
         found: npt.NDArray[np.uint8] = whole[begins[:, None] + np.arange(length)]
         return found
@@ -55,5 +55,5 @@ class FarBytes:
     def head(self, length: int) -> bytes:
         return read_long(self._files, self._number, 0, min(length, self.size))
 
-    def at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
+    def read_at(self, begins: Int64s, length: int) -> npt.NDArray[np.uint8]:
         return read_short(self._files, self._number, begins, length)

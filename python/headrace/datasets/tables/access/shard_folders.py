@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
-from headrace._storage.local_cache.local_caches import LocalBytes, of_samples
+from headrace._storage.local_cache.local_caches import LocalBytes, open_cache
 from headrace._storage.remote.cache import checked_cache
 from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import shown
 from headrace.datasets.tables.access.location import far_places
-from headrace.datasets.tables.converted_files import cache_folder, decompressed
+from headrace.datasets.tables.converted_files import cache_folder, decompress_file
 
 
 class Folder:
@@ -28,10 +28,10 @@ class Folder:
     """
 
     def __init__(self, path: str | os.PathLike[str], access: Access) -> None:
-        self.access = access.of(path)
+        self.access = access.choose_access(path)
         self.local: LocalBytes | None = None
         if self.access is None:
-            self.local, copies = of_samples(access.cache)
+            self.local, copies = open_cache(access.cache)
             self.kept = cache_folder(copies)
             self._root = str(Path(path).absolute())
             self.shown = self._root
@@ -70,6 +70,6 @@ class Folder:
             return self.path(name)
         return far_places([self.path(name)], self.access)[0].here(self.kept)
 
-    def decompressed(self, name: str, compression: str, size: int) -> str:
-        """Returns the path of a decompressed copy of a file; see `converted_files.decompressed`."""
-        return decompressed(self.here(name), compression, size, self.kept)
+    def decompress(self, name: str, compression: str, size: int) -> str:
+        """Returns the path of a decompressed copy of a file; see `converted_files.decompress_file`."""
+        return decompress_file(self.here(name), compression, size, self.kept)
