@@ -203,7 +203,7 @@ def attempts(loader: Any) -> list[Any]:
 def test_copies_of_loaders(name: str, duplicate: Callable[..., Any]) -> None:
     loader = DataLoader(some()[name], 2, True, seed=1, num_workers=1)
     again = duplicate(loader)
-    assert again.native and again.source.is_current()
+    assert again.native and again._source.is_current()
     recipe = again.recipe()
     assert_same(again, list(loader))
     assert again.recipe() is recipe  # the copy sees no change

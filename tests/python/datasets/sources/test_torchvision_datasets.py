@@ -265,5 +265,5 @@ def test_imagenet(torchvision: ModuleType, tmp_path: Path) -> None:
 def test_copies_of_loaders(family: Callable[..., Any], duplicate: Callable[..., Any]) -> None:
     loader = DataLoader(family(), 4, True, seed=1)
     again = duplicate(loader)
-    assert again.native and again.source.is_current()
+    assert again.native and again._source.is_current()
     assert_same(again, list(loader))
