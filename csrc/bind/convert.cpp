@@ -90,7 +90,7 @@ void read_boxes(StepFields& from, Step& step) {
 void read_effect(StepFields& from, Step& step) {
   step.draw = kConstant;
   const std::vector<std::string> names = from.names();
-  if (names.empty()) return;
+  if (names.empty() || !has_parameter(step.effect)) return;
   const std::string& name = names.front();
   const py::object given = from.attr(name.c_str());
   if (read_drawn(given, step)) return;

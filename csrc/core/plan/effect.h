@@ -87,6 +87,12 @@ static inline const Effect::Kind* effect_named(std::string_view name) {
   return nullptr;
 }
 
+/// Whether the step of this effect has a parameter.
+static inline bool has_parameter(Effect::Kind kind) {
+  return kind != Effect::Kind::kGray && kind != Effect::Kind::kInvert && kind != Effect::Kind::kAutocontrast &&
+         kind != Effect::Kind::kEqualize;
+}
+
 /// Effect::amount of effects on tensors: a sum of these.
 enum TensorFlag : int { kFirstVersion = 1, kFused = 2, kOneChannel = 4 };
 
