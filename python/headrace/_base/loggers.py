@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-logging.getLogger("headrace").addHandler(logging.NullHandler())  # else Python prints warnings that nobody handles
+logging.getLogger("headrace").addHandler(logging.NullHandler())  # without a handler Python would print WARNING records
 
 #: Requests made again, caches, indexes that are kept beside data.
 storage = logging.getLogger("headrace.storage")

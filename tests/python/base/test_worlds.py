@@ -82,8 +82,8 @@ def test_a_rank_is_given_everything_as_by_torch(monkeypatch: pytest.MonkeyPatch,
 
 def test_dealing_out_is_asked_for_by_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_job(monkeypatch, 1, 2)
-    asked, told = DataLoader(FEW, 4, distributed=True), DataLoader(FEW, 4, rank=1, world_size=2)
-    assert asked._shards_itself and torch.equal(*(torch.cat([y for _, y in one]) for one in (asked, told)))
+    asked, given = DataLoader(FEW, 4, distributed=True), DataLoader(FEW, 4, rank=1, world_size=2)
+    assert asked._shards_itself and torch.equal(*(torch.cat([y for _, y in one]) for one in (asked, given)))
     given = DataLoader(FEW, 4, sampler=range(8), distributed=True)
     assert torch.cat([y for _, y in given]).tolist() == [1, 3, 5, 7]
 
@@ -94,7 +94,7 @@ def test_orders_that_ranks_may_not_agree_on_are_warned_of() -> None:
             DataLoader(FEW, 4, sampler=sampler, rank=0, world_size=2)
 
 
-def test_a_sampler_of_the_users_stays_in_the_epoch_it_was_told() -> None:
+def test_a_sampler_of_the_users_stays_in_the_epoch_it_was_given() -> None:
     class Mine(SequentialSampler):
         epoch = 0
 

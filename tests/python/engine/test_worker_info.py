@@ -18,7 +18,7 @@ from support import WATCHDOG_S, pictures
 COUNT = 24
 
 
-class Told:
+class Asking:
     """Returns the worker info, as the bytes of the image."""
 
     def __call__(self, image: Any) -> torch.Tensor:
@@ -27,7 +27,7 @@ class Told:
         return torch.tensor(words).view(torch.uint8).reshape(1, 1, -1)
 
 
-class Drawing(Told):
+class Drawing(Asking):
     """Draws from the generator of the whole process, so it runs in the caller's thread."""
 
     def __call__(self, image: Any) -> torch.Tensor:
@@ -35,16 +35,16 @@ class Drawing(Told):
         return super().__call__(image)
 
 
-def told(kind: type, step: Any, workers: int) -> torch.Tensor:
+def worker_values(kind: type, step: Any, workers: int) -> torch.Tensor:
     torch.manual_seed(5)
     loader = kind(EncodedImages(pictures(COUNT), None, T.Compose([step])), 4, num_workers=workers)
     assert kind is TorchDataLoader or loader.native
     return torch.cat(list(loader)).view(torch.int64).reshape(-1, 4)
 
 
-@pytest.mark.parametrize("step", [Told(), Drawing()], ids=["threads", "the caller's thread"])
-def test_a_step_is_told_what_torchs_workers_are(step: Told | Drawing) -> None:
-    theirs, ours = told(TorchDataLoader, step, 2), told(DataLoader, step, 2)
+@pytest.mark.parametrize("step", [Asking(), Drawing()], ids=["threads", "the caller's thread"])
+def test_a_step_sees_what_torchs_workers_are(step: Asking | Drawing) -> None:
+    theirs, ours = worker_values(TorchDataLoader, step, 2), worker_values(DataLoader, step, 2)
     assert theirs[:, 1:2].eq(2).all() and ours[:, 1:2].eq(2).all()
     assert ours[:, 3].eq(COUNT).all()
     assert set(ours[:, 0].tolist()) <= {0, 1}
@@ -53,16 +53,16 @@ def test_a_step_is_told_what_torchs_workers_are(step: Told | Drawing) -> None:
     assert torch.equal(ours[:, 2] - ours[:, 0], theirs[:, 2] - theirs[:, 0])
 
 
-@pytest.mark.parametrize("step", [Told(), Drawing()], ids=["a step", "one that draws from the whole process"])
-def test_without_workers_there_is_none(step: Told | Drawing) -> None:
-    assert torch.equal(told(DataLoader, step, 0), told(TorchDataLoader, step, 0))
+@pytest.mark.parametrize("step", [Asking(), Drawing()], ids=["a step", "one that draws from the whole process"])
+def test_without_workers_there_is_none(step: Asking | Drawing) -> None:
+    assert torch.equal(worker_values(DataLoader, step, 0), worker_values(TorchDataLoader, step, 0))
 
 
-def test_other_threads_are_told_nothing() -> None:
+def test_other_threads_see_nothing() -> None:
     """While a step sees itself in a worker, the main thread and the user's threads do not."""
     inside, go_on = threading.Event(), threading.Event()
 
-    class Waiting(Told):
+    class Waiting(Asking):
         def __deepcopy__(self, memo: Any) -> Waiting:
             return self
 
@@ -91,8 +91,8 @@ def test_other_threads_are_told_nothing() -> None:
     assert torch.utils.data.get_worker_info is get_worker_info
 
 
-def test_torchs_own_workers_are_told_their_own() -> None:
-    told(DataLoader, Told(), 2)  # after a headrace loader has replaced the function
-    theirs = told(TorchDataLoader, Told(), 2)
+def test_torchs_own_workers_see_their_own() -> None:
+    worker_values(DataLoader, Asking(), 2)  # after a headrace loader has replaced the function
+    theirs = worker_values(TorchDataLoader, Asking(), 2)
     assert theirs[:, 0].reshape(-1, 4)[:, 0].tolist() == [0, 1, 0, 1, 0, 1]
     assert theirs[:, 1].eq(2).all()

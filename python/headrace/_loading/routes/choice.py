@@ -87,8 +87,8 @@ def renew(loader: Loader) -> Route:
         return _native_again(loader, route)
     # torch's persistent workers keep the dataset, the functions and the collate_fn of their first epoch.
     kept = loader._runner.keeps_datasets
-    native = route.needed_for("an epoch")
-    now = native if kept else _renew_route(native, loader._settings())
+    assert isinstance(route, NativeRoute)
+    now = route if kept else _renew_route(route, loader._settings())
     if isinstance(now, TorchRoute):
         now.check(loader._own)
         if loader._epochs.resumes:
@@ -190,7 +190,7 @@ def _native_route(request: Request) -> NativeRoute:
 
 def _find_relied(request: Request, sources: Sequence[BlobDataset]) -> Relied:
     """Returns the libraries' functions that native batches stand for; `sources`: of the dataset's images."""
-    collate_fn = request.collate_fn if collate_call.is_default(request.collate_fn, request.batched) else None
-    default = collate_fn is request.collate_fn
+    default = collate_call.is_default(request.collate_fn, request.batched)
+    collate_fn = request.collate_fn if default else None
     named = [one for source in sources for one in source.named_sources()]
     return Relied([request.dataset, *named], images=bool(sources), collates=default, collate_fn=collate_fn)

@@ -70,9 +70,8 @@ class Insight:
 
     def stats(self: Loader) -> stats.Stats:
         """Returns the times of the newest epoch's stages, steps and waits, and a verdict on them; print it."""
-        from headrace._reports.loader import reports_by_route
-
-        return reports_by_route.collect(self, judged=True)
+        found: stats.Stats = self._stats(judged=True)
+        return found
 
     def headroom(self: Loader, batches: int = 50) -> HeadroomLoop:
         """Returns an iterator that tells how much faster the loop around it would be with a perfect loader.

@@ -60,10 +60,10 @@ def test_facts_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one.means and "\n" not in one.means for one in found)
     assert not [one for one in found if one.level == "wrong" and one.subject in ("cores", "memory", "control groups")]
     cpu_quota.cache_clear()
-    told = describe()
+    described = describe()
     cpu_quota.cache_clear()
-    assert isinstance(told["usable_cores"], int)
-    assert told["cpu"] and told["usable_cores"] >= 1 and told["quota"] is None
+    assert isinstance(described["usable_cores"], int)
+    assert described["cpu"] and described["usable_cores"] >= 1 and described["quota"] is None
     assert budget_of(AutoWorkers()).most >= 1
     assert times_of_threads((threading.get_native_id(),)) == NEVER
 

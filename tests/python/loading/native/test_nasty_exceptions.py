@@ -268,7 +268,7 @@ class Own(torch.utils.data.Dataset[Any]):
         return torch.zeros(3), index
 
 
-def told(one: Any) -> Any:
+def seen(one: Any) -> Any:
     """What can be compared of an exception: its class and the last line that Python prints."""
     if not isinstance(one, BaseException):
         return one
@@ -282,7 +282,7 @@ def test_where_torch_delivers_it_raises_what_torch_raises(workers: int) -> None:
         if name in UNPRINTABLE | {"deep", "local"}:
             continue
         theirs, ours = (
-            within_time(lambda kind=kind, name=name: [*map(told, met(kind(Own(name), BATCH, num_workers=workers)))])  # type: ignore[misc]
+            within_time(lambda kind=kind, name=name: [*map(seen, met(kind(Own(name), BATCH, num_workers=workers)))])  # type: ignore[misc]
             for kind in (TorchDataLoader, DataLoader)
         )
         assert theirs == ours, name

@@ -34,7 +34,7 @@ def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     publish._loaders.forget()
 
 
-def told(path: Path | None) -> ProcessFigures:
+def read_figures(path: Path | None) -> ProcessFigures:
     assert path is not None
     return ProcessFigures.of_text(path.read_text())
 
@@ -42,7 +42,7 @@ def told(path: Path | None) -> ProcessFigures:
 def until(path: Path | None, good: Callable[[ProcessFigures], Any], seconds: float = WATCHDOG_S) -> ProcessFigures:
     """The first content of a file for which `good` holds."""
     end = time.monotonic() + seconds
-    while not good(found := told(path)):
+    while not good(found := read_figures(path)):
         assert time.monotonic() < end, found
         time.sleep(0.02)
     return found
@@ -52,7 +52,7 @@ def test_the_file_tells_of_the_loader_and_goes(tmp_path: Path) -> None:
     loader = DataLoader(blobs(24), 5, num_workers=2)
     with headrace.publish(folder=tmp_path / "new" / "run", every_s=0.1) as published:
         assert published.path is not None
-        first = told(published.path)
+        first = read_figures(published.path)
         assert (first.pid, first.loaders) == (os.getpid(), [])
         assert first.started == processes.process(os.getpid()).started  # type: ignore[union-attr]
         assert len(list(loader)) == 5
@@ -118,7 +118,7 @@ def test_a_loader_that_chooses_its_threads_fits_into_the_file(tmp_path: Path) ->
     assert one.stats["tuned"] is not None and one.stats["entry_points"] is not None
 
 
-def test_a_fault_of_the_dataset_is_told_and_nothing_ends(tmp_path: Path) -> None:
+def test_a_fault_of_the_dataset_is_reported_and_nothing_ends(tmp_path: Path) -> None:
     class Sizes(list[int]):
         broken = False
 
@@ -147,7 +147,7 @@ def test_recent_speed_and_share_of_work(tmp_path: Path) -> None:
     with headrace.publish(folder=tmp_path, every_s=0.1) as published:
         for _ in loader:
             time.sleep(0.01)
-            now = told(published.path).loaders
+            now = read_figures(published.path).loaders
             if now and now[0].recent_s > 0.5:
                 break
     one = now[0]

@@ -61,7 +61,7 @@ def wait_for(good: Callable[[], Any], limit_s: float = WATCHDOG_S) -> None:
         time.sleep(0.05)
 
 
-def told(pid: int, started: int | None = None, **more: Any) -> ProcessFigures:
+def figures_of(pid: int, started: int | None = None, **more: Any) -> ProcessFigures:
     known = processes.process(pid)
     began = started if started is not None else (known.started if known is not None else 1)
     return ProcessFigures(pid, began, time.time(), 1.0, 0, 1, "0.1.0", **more)
@@ -167,7 +167,7 @@ def test_a_real_terminal_follows_a_process_until_it_ends(tmp_path: Path, termina
 
 def test_ctrl_c_is_how_one_leaves(tmp_path: Path, terminal: Any) -> None:
     pytest.importorskip("rich")
-    write(tmp_path, told(os.getpid(), loaders=[LoaderFigures(0, "Mine", 5, "native", 1)]))
+    write(tmp_path, figures_of(os.getpid(), loaders=[LoaderFigures(0, "Mine", 5, "native", 1)]))
     screen = terminal("--folder", str(tmp_path))
     wait_for(lambda: "loader 0: Mine, 5 samples; native, 1 thread" in screen.lines())
     screen.program.send_signal(signal.SIGINT)
@@ -198,7 +198,7 @@ def test_a_process_that_is_killed_or_stopped(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_json_needs_no_rich(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    write(tmp_path, told(os.getpid(), loaders=[LoaderFigures(0, "Mine", None, "torch", 2)]))
+    write(tmp_path, figures_of(os.getpid(), loaders=[LoaderFigures(0, "Mine", None, "torch", 2)]))
     for name in [one for one in sys.modules if one.split(".")[0] == "rich"]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("headrace._reports.top.screen", "headrace._reports.top.bars"):
@@ -218,11 +218,11 @@ def test_json_needs_no_rich(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
 
 
 def test_a_launcher_shows_the_ranks_that_it_started(tmp_path: Path) -> None:
-    mine, parent = told(os.getpid()), os.getppid()
+    mine, parent = figures_of(os.getpid()), os.getppid()
     write(tmp_path, mine)
     stranger = subprocess.Popen(["sleep", "60"])
     try:
-        write(tmp_path, told(stranger.pid))
+        write(tmp_path, figures_of(stranger.pid))
         assert [one.figures.pid for one in find([os.getpid()], tmp_path)] == sorted([os.getpid(), stranger.pid])
         assert [one.figures.pid for one in find([stranger.pid], tmp_path)] == [stranger.pid]
         assert os.getpid() in [one.figures.pid for one in find([parent], tmp_path)]
@@ -233,7 +233,7 @@ def test_a_launcher_shows_the_ranks_that_it_started(tmp_path: Path) -> None:
 
 
 def test_a_number_that_is_used_again_is_another_process(tmp_path: Path) -> None:
-    write(tmp_path, told(os.getpid(), started=1))
+    write(tmp_path, figures_of(os.getpid(), started=1))
     assert [one.alive for one in find([os.getpid()], tmp_path)] == [False]
     with pytest.raises(NothingFoundError):
         find([], tmp_path)
@@ -270,7 +270,7 @@ def test_a_damaged_file_is_one_sentence(text: str, reason: str, tmp_path: Path) 
 
 
 def test_fields_of_other_types_are_no_figures() -> None:
-    good = json.loads(told(3, 1, loaders=[LoaderFigures(0, "Mine", 5, "native", 1)]).as_text())
+    good = json.loads(figures_of(3, 1, loaders=[LoaderFigures(0, "Mine", 5, "native", 1)]).as_text())
     changes: tuple[dict[str, Any], ...] = (
         {"pid": "3"},
         {"loaders": 3},
@@ -286,7 +286,7 @@ def test_fields_of_other_types_are_no_figures() -> None:
 
 def test_links_and_other_files_are_not_followed(tmp_path: Path) -> None:
     path = tmp_path / status_files.name_of(os.getpid())
-    (tmp_path / "other").write_text(told(os.getpid()).as_text())
+    (tmp_path / "other").write_text(figures_of(os.getpid()).as_text())
     path.symlink_to(tmp_path / "other")
     with pytest.raises(NothingFoundError, match="cannot be read: Too many levels of symbolic links"):
         find([os.getpid()], tmp_path)
@@ -341,7 +341,7 @@ def nobody() -> Iterator[int]:
 
 def test_a_process_of_another_user_is_one_sentence(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    write(tmp_path, told(os.getpid()))
+    write(tmp_path, figures_of(os.getpid()))
     with nobody() as user:
         code = (
             "import os, sys; from pathlib import Path; from headrace._reports.top import discovery; "
@@ -355,7 +355,7 @@ def test_a_process_of_another_user_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_file_that_another_user_wrote_is_not_believed(tmp_path: Path) -> None:
-    path = write(tmp_path, told(os.getpid()))
+    path = write(tmp_path, figures_of(os.getpid()))
     with nobody() as user:
         os.chown(path, user, -1)
         with pytest.raises(NothingFoundError, match="cannot be read: it does not belong to the user of the process"):
@@ -368,7 +368,7 @@ def test_root_sees_another_users_process(tmp_path: Path) -> None:
         assert sleep is not None
         with subprocess.Popen([sleep, "60"], user=user) as other:
             try:
-                path = write(tmp_path, told(other.pid))
+                path = write(tmp_path, figures_of(other.pid))
                 os.chown(path, user, -1)
                 (one,) = find([other.pid], tmp_path)
                 assert one.alive and one.command == f"{sleep} 60"
