@@ -12,6 +12,7 @@ namespace headrace::nvjpeg {
 enum Property : int { kMajor = 0, kMinor = 1, kPatch = 2 };
 enum Status : int { kSuccess = 0 };
 enum Backend : int { kGpuHybrid = 2, kHardware = 3 };
+enum Flag : unsigned { kNoPipeline = 1 };
 enum Sampling : int { k444 = 0 };
 enum OutputFormat : int { kYuv = 1, kY = 2 };
 

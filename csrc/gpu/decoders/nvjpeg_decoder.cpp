@@ -3,6 +3,11 @@
 // Note [stream order]: the engines may write their destinations before earlier work on the stream is done
 // (github.com/meta-pytorch/torchcodec/issues/1634). So no work on the device may still use the planes when the call is
 // made (StagingRing ensures that), and decode() blocks until the call's work is done, in a thread of the lane.
+//
+// Note [one stream an engine]: with its default flags nvJPEG keeps two streams for each engine and each state. A GPU has
+// few queues for streams (8, unless $CUDA_DEVICE_MAX_CONNECTIONS says otherwise), so a stream that waits for an engine
+// holds up the training step's kernels that share its queue. kNoPipeline halves the streams: a step waits a fifth as
+// long, and the engines decode as many images (docs/decisions/0012).
 #include "gpu/decoders/nvjpeg_decoder.h"
 
 #include <stdexcept>
@@ -33,7 +38,9 @@ NvjpegLibrary::NvjpegLibrary(std::shared_ptr<Device> device, const std::vector<s
     : device_(std::move(device)), api_(nvjpeg::load(candidates)), hardware_(hardware) {
   const DeviceScope current(*device_);
   nvjpeg::Handle handle = nullptr;
-  const int status = api_->CreateEx(hardware ? nvjpeg::kHardware : nvjpeg::kGpuHybrid, nullptr, nullptr, 0, &handle);
+  const int backend = hardware ? nvjpeg::kHardware : nvjpeg::kGpuHybrid;
+  const unsigned flags = hardware ? nvjpeg::kNoPipeline : 0;  // Note [one stream an engine]
+  const int status = api_->CreateEx(backend, nullptr, nullptr, flags, &handle);
   if (status != nvjpeg::kSuccess) {
     throw std::runtime_error(std::string("nvJPEG ") + (hardware ? "finds no JPEG engines" : "does not start") + " (" +
                              nvjpeg::status_name(status) +

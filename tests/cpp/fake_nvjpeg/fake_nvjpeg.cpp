@@ -218,7 +218,8 @@ int nvjpegCreateEx(int backend, void* device_allocator, void* pinned_allocator, 
   if (backend != nvjpeg::kHardware && backend != nvjpeg::kGpuHybrid) {
     return complain(kInvalidParameter, "CreateEx with a backend that the fake does not have");
   }
-  if (device_allocator != nullptr || pinned_allocator != nullptr || flags != 0 || handle == nullptr) {
+  const unsigned wanted = backend == nvjpeg::kHardware ? nvjpeg::kNoPipeline : 0;
+  if (device_allocator != nullptr || pinned_allocator != nullptr || flags != wanted || handle == nullptr) {
     return complain(kInvalidParameter, "CreateEx with arguments that the fake does not take");
   }
   if (now.create != 0) return now.create;

@@ -61,6 +61,7 @@ TEST_CASE("nvJPEG's numbers are those of its header") {
   CHECK(static_cast<int>(ours::kSuccess) == NVJPEG_STATUS_SUCCESS);
   CHECK(static_cast<int>(ours::kGpuHybrid) == NVJPEG_BACKEND_GPU_HYBRID);
   CHECK(static_cast<int>(ours::kHardware) == NVJPEG_BACKEND_HARDWARE);
+  CHECK(static_cast<unsigned>(ours::kNoPipeline) == NVJPEG_FLAGS_HW_DECODE_NO_PIPELINE);
   CHECK(static_cast<int>(ours::k444) == NVJPEG_CSS_444);
   CHECK(static_cast<int>(ours::kYuv) == NVJPEG_OUTPUT_YUV);
   CHECK(static_cast<int>(ours::kY) == NVJPEG_OUTPUT_Y);

@@ -12,7 +12,7 @@ namespace {
 /// A handle, a state and one image to decode.
 struct Caller {
   Caller() {
-    REQUIRE(api->CreateEx(nvjpeg::kHardware, nullptr, nullptr, 0, &handle) == 0);
+    REQUIRE(api->CreateEx(nvjpeg::kHardware, nullptr, nullptr, nvjpeg::kNoPipeline, &handle) == 0);
     REQUIRE(api->JpegStateCreate(handle, &state) == 0);
     for (size_t c = 0; c < planes.size(); ++c) {
       image.channel[c] = planes[c].data();
