@@ -6,8 +6,8 @@
 //
 // Note [one stream an engine]: with its default flags nvJPEG keeps two streams for each engine and each state. A GPU has
 // few queues for streams (8, unless $CUDA_DEVICE_MAX_CONNECTIONS says otherwise), so a stream that waits for an engine
-// holds up the training step's kernels that share its queue. kNoPipeline halves the streams: a step waits a fifth as
-// long, and the engines decode as many images (docs/decisions/0012).
+// holds up the training step's kernels that share its queue. kNoPipeline halves the streams: a step waits less, and
+// the engines decode as many images (docs/decisions/0012).
 #include "gpu/decoders/nvjpeg_decoder.h"
 
 #include <stdexcept>
