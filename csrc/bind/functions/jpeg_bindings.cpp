@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bind/convert.h"
+#include "bind/functions/jpeg_file.h"
 #include "bind/unlocked.h"
 #include "core/base/error.h"
 #include "core/jpeg/decode/jpeg_decoder.h"
@@ -18,11 +19,6 @@ namespace py = pybind11;
 
 namespace headrace {
 namespace {
-
-std::span<const uint8_t> bytes_of(const py::bytes& data) {
-  const std::string_view view = data;  // not a copy
-  return {reinterpret_cast<const uint8_t*>(view.data()), view.size()};
-}
 
 py::dict header_dict(const py::bytes& data) {
   JpegHeader header;
@@ -55,12 +51,6 @@ class CopySink : public RowSink {
   size_t row_bytes_;
 };
 
-JpegHeader plain_header_of(std::span<const uint8_t> bytes) {
-  JpegHeader header = parse_jpeg_header(bytes);
-  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
-  return header;
-}
-
 void copy_box(std::span<const uint8_t> bytes, const JpegHeader& header, const Box& box, uint8_t* out) {
   CopySink sink(out, static_cast<size_t>(box.width) * kPixelBytes);
   const Unlocked unlocked;
@@ -69,8 +59,8 @@ void copy_box(std::span<const uint8_t> bytes, const JpegHeader& header, const Bo
 }
 
 py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height) {
-  const auto bytes = bytes_of(data);
-  const JpegHeader header = plain_header_of(bytes);
+  const JpegFile file(data);
+  const JpegHeader& header = file.header();
   const Box box{x, y, width, height};
   if (width < 1 || height < 1 || x > header.size.width - width || y > header.size.height - height ||
       !box.inside(header.size))
@@ -79,28 +69,26 @@ py::bytes decode_crop(const py::bytes& data, int x, int y, int width, int height
   auto pixels = py::reinterpret_steal<py::bytes>(
       PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(width) * height * kPixelBytes));
   if (!pixels) throw py::error_already_set();
-  copy_box(bytes, header, box, reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(pixels.ptr())));
+  copy_box(file.bytes(), header, box, reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(pixels.ptr())));
   return pixels;
 }
 
-void decode_whole(const py::bytes& data, py::array_t<uint8_t> out) {
-  const auto bytes = bytes_of(data);
-  const JpegHeader header = plain_header_of(bytes);
-  const auto [width, height] = header.size;
+void decode_whole(const JpegFile& file, py::array_t<uint8_t> out) {
+  const auto [width, height] = file.header().size;
   if (out.ndim() != 3 || out.shape(0) != height || out.shape(1) != width || out.shape(2) != kPixelBytes ||
       !(out.flags() & py::array::c_style)) {
     throw py::value_error("out: contiguous, of shape (height, width, 4) as the file has them");
   }
-  copy_box(bytes, header, {0, 0, width, height}, out.mutable_data());
+  copy_box(file.bytes(), file.header(), {0, 0, width, height}, out.mutable_data());
 }
 
 // The rows of each component, without the padding to whole blocks.
 std::vector<py::array_t<uint8_t>> planes(const py::bytes& data) {
-  const auto bytes = bytes_of(data);
-  const JpegHeader header = plain_header_of(bytes);
+  const JpegFile file(data);
+  const JpegHeader& header = file.header();
   const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
   std::vector<uint8_t> samples(whole.bytes);
-  PlaneDecoder().decode(bytes, header, whole, samples.data());
+  PlaneDecoder().decode(file.bytes(), header, whole, samples.data());
   std::vector<py::array_t<uint8_t>> made;
   for (size_t c = 0; c < static_cast<size_t>(header.components); ++c) {
     const Plane& plane = whole.image.plane[c];
@@ -123,9 +111,16 @@ void bind_jpeg(py::module_& m) {
   m.def("decode_crop", &decode_crop, py::arg("data"), py::arg("x"), py::arg("y"), py::arg("width"), py::arg("height"),
         "RGBX bytes, row by row, of a box of a JPEG. Raises NeedsPillow where the file is not plain or not clean, and\n"
         "ValueError where the box leaves the image.");
-  m.def("decode_whole", &decode_whole, py::arg("data"), py::arg("out").noconvert(),
-        "Writes the RGBX pixels of a JPEG to an array. Raises NeedsPillow as `decode_crop`, and ValueError where the\n"
-        "array has not the image's size.");
+  py::class_<JpegFile>(m, "JpegFile", "A plain JPEG, whose markers are read once. Raises NeedsPillow for other bytes.")
+      .def(py::init<py::bytes>(), py::arg("data"))
+      .def_property_readonly("width", [](const JpegFile& file) { return file.header().size.width; })
+      .def_property_readonly("height", [](const JpegFile& file) { return file.header().size.height; })
+      .def_property_readonly(
+          "components", [](const JpegFile& file) { return file.header().components; }, "1 or 3.")
+      .def_property_readonly("data", &JpegFile::data, "The bytes.");
+  m.def("decode_whole", &decode_whole, py::arg("file"), py::arg("out").noconvert(),
+        "Writes the RGBX pixels of a JPEG to an array. Raises NeedsPillow where the file is not clean, and ValueError\n"
+        "where the array has not the image's size.");
   m.def("jpeg_planes", &planes, py::arg("data"),
         "The samples of each component, uint8 (height, width), as libjpeg-turbo decodes them. Raises NeedsPillow.");
 }

@@ -3,9 +3,9 @@
 #include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "bind/convert.h"
+#include "bind/functions/jpeg_file.h"
 #include "bind/plan.h"
 #include "bind/unlocked.h"
 #include "core/fuse/blur.h"
@@ -15,7 +15,6 @@
 #include "core/kernels/resize/kernels.h"
 #include "core/kernels/resize/resample_table.h"
 #include "core/kernels/warp/tensor_warp.h"
-#include "core/pipeline/workers/sample_maker.h"
 #include "core/plan/plan.h"
 
 namespace py = pybind11;
@@ -66,14 +65,13 @@ void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict&
   Fuser(set).run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output);
 }
 
-void decode_fuse(const py::bytes& data, const py::dict& from, const py::array& lut, py::array out,
+void decode_fuse(const JpegFile& file, const py::dict& from, const py::array& lut, py::array out,
                  const std::string& layout) {
   const Plan plan = to_plan(from);
   const Output output = output_of(plan, lut, out, layout);
-  const std::string_view view = data;  // not a copy
-  const std::span<const uint8_t> bytes{reinterpret_cast<const uint8_t*>(view.data()), view.size()};
+  const JpegHeader& header = file.header();
+  const std::span<const uint8_t> bytes = file.bytes();
   const Unlocked unlocked;
-  const JpegHeader header = plain_header(bytes, {});
   thread_local JpegDecoder decoder(kernels().blocks);
   thread_local Fuser fuser(kernels());
   RowSink& sink = fuser.begin(plan, header.size, output);
@@ -190,10 +188,10 @@ void bind_ops(py::module_& m) {
   m.def("fuse", &fuse, py::arg("image"), py::arg("plan"), py::arg("lut"), py::arg("out"), py::arg("layout") = "planar",
         py::arg("isa") = py::none(), "Runs a plan, as bind/plan.h has it, on one RGBX image.");
   m.def(
-      "decode_fuse", &decode_fuse, py::arg("data"), py::arg("plan"), py::arg("lut"), py::arg("out"),
+      "decode_fuse", &decode_fuse, py::arg("file"), py::arg("plan"), py::arg("lut"), py::arg("out"),
       py::arg("layout") = "planar",
       "Runs a plan on a JPEG in one pass: decodes only what the plan needs. Raises NeedsPillow where the file is not\n"
-      "plain or not clean.");
+      "clean.");
   m.def("blur", &gaussian_blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
         "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
   m.def("tensor_warp", &tensor_warp, py::arg("image"), py::arg("matrix"), py::arg("fused_places"), py::arg("fused"),

@@ -4,10 +4,10 @@
 // (github.com/meta-pytorch/torchcodec/issues/1634). So no work on the device may still use the planes when the call is
 // made (StagingRing ensures that), and decode() blocks until the call's work is done, in a thread of the lane.
 //
-// Note [one stream an engine]: with its default flags nvJPEG keeps two streams for each engine and each state. A GPU has
-// few queues for streams (8, unless $CUDA_DEVICE_MAX_CONNECTIONS says otherwise), so a stream that waits for an engine
-// holds up the training step's kernels that share its queue. kNoPipeline halves the streams: a step waits less, and
-// the engines decode as many images (docs/decisions/0012).
+// Note [one stream an engine]: with its default flags nvJPEG keeps two streams for each engine and each state. A GPU
+// has few queues for streams (8, unless $CUDA_DEVICE_MAX_CONNECTIONS says otherwise), so a stream that waits for an
+// engine holds up the training step's kernels that share its queue. kNoPipeline halves the streams: a step waits less,
+// and the engines decode as many images (docs/decisions/0012).
 #include "gpu/decoders/nvjpeg_decoder.h"
 
 #include <stdexcept>

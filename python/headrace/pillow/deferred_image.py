@@ -73,15 +73,15 @@ class Unread:
         with self._reading:
             if "_unread" not in own:
                 return
-            data = None
+            file = None
             reason = _why_not_now(image)
             if reason is None:
-                data, reason = _read(image)
-            if data is None:
+                file, reason = _read(image)
+            if file is None:
                 own["_by_pillow"] = reason
             else:
                 mode, size = image.mode, image.size
-                own[_IM] = LazyCore(FilePixels(data, size, mode, self._counts), mode, size)
+                own[_IM] = LazyCore(FilePixels(file, size, mode, self._counts), mode, size)
                 # What Pillow's load() leaves.
                 image.tile, image.readonly, image.map = [], 0, None
                 if image._exclusive_fp and image.fp is not None:
@@ -251,7 +251,7 @@ def _contents(file: Any, most: int, own: bool) -> bytes | None:
     return bytes(file.read())
 
 
-def _read(image: JpegImageFile) -> tuple[bytes | None, str | None]:
+def _read(image: JpegImageFile) -> tuple[core.JpegFile | None, str | None]:
     """Reads a file; returns None and the reason if Pillow has to decode it, maybe to raise an error.
 
     Note [plain files]: Pillow raises no error about a file whose header is plain, whatever its entropy-coded data are.
@@ -263,13 +263,11 @@ def _read(image: JpegImageFile) -> tuple[bytes | None, str | None]:
         data = _contents(image.fp, _TRAILING + 6 * image.width * image.height, image._exclusive_fp)
         if data is None:
             return None, "followed by other data"
-        header = core.jpeg_header(data)
+        file = core.JpegFile(data)
+    except core.NeedsPillow as error:
+        return None, str(error)
     except (OSError, ValueError):  # closed, unreadable
         return None, "not readable"
-    reason = header["not_plain"]
-    shape = header["width"], header["height"], len(header["components"])
-    if reason is None and shape != (*image.size, _COMPONENTS[image.mode]):
-        reason = "the file has changed since it was opened"
-    if reason is not None:
-        return None, reason
-    return data, None
+    if (file.width, file.height, file.components) != (*image.size, _COMPONENTS[image.mode]):
+        return None, "the file has changed since it was opened"
+    return file, None

@@ -31,7 +31,7 @@ class FilePixels:
     from the first crop on, if the file before was cropped more than once.
 
     Args:
-        data: the file. Its header must be plain: ``jpeg_header(data)["not_plain"]`` is None.
+        file: its bytes, and what its markers say.
         mode: "RGB" or "L".
         counts: counts the file.
 
@@ -41,13 +41,13 @@ class FilePixels:
 
     purpose: object
 
-    def __init__(self, data: bytes, size: tuple[int, int], mode: str, counts: ImageCounts) -> None:
-        self._data, self._size, self._mode, self._counts = data, size, mode, counts
+    def __init__(self, file: core.JpegFile, size: tuple[int, int], mode: str, counts: ImageCounts) -> None:
+        self._file, self._size, self._mode, self._counts = file, size, mode, counts
         self._counted = False
         self._crops = 0  # decoded so far
         self._whole: Array | None = None
         self._images: list[weakref.ref[LazyCore]] = []
-        self.nbytes, self.purpose, self.is_old = len(data), counts, False
+        self.nbytes, self.purpose, self.is_old = len(file.data), counts, False
         files.add(self)
 
     def hold(self, lazy: LazyCore) -> None:
@@ -113,12 +113,12 @@ class FilePixels:
         self._crops += 1
         self._counts.crop(self._crops)
         if self._crops < _MANY and self._counts.crops_expected < _SEVERAL:
-            core.decode_fuse(self._data, steps, table, out, layout)
+            core.decode_fuse(self._file, steps, table, out, layout)
         else:
             if self._whole is None:
                 width, height = self._size
                 whole = pixel_memory.empty_for_a_while((height, width, 4), np.dtype(np.uint8))
-                core.decode_whole(self._data, whole)
+                core.decode_whole(self._file, whole)
                 self._whole = whole
                 self.nbytes += whole.nbytes
                 files.grow(whole.nbytes)
@@ -129,6 +129,6 @@ class FilePixels:
     def _decode_by_pillow(self) -> object:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow issued them when the file was opened
-            image = JpegImagePlugin.JpegImageFile(io.BytesIO(self._data))
+            image = JpegImagePlugin.JpegImageFile(io.BytesIO(self._file.data))
         image.load()
         return image.im

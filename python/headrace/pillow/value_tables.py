@@ -23,12 +23,14 @@ from headrace.pillow.patches import Untouched
 
 _MOST = 64  # tables kept
 _WIDEST = 4  # bytes of an element that the kernels write
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+
+_NUMBERS = {float, int}
 
 
 def _normalize(step: Any) -> Hashable:
-    values = tuple(step.mean), tuple(step.std)
-    return None if any(type(one) not in (float, int) for row in values for one in row) else (*values, step.inplace)
+    mean, std = tuple(step.mean), tuple(step.std)
+    return (mean, std, step.inplace) if _NUMBERS.issuperset(map(type, mean + std)) else None
 
 
 def _dtype(step: Any) -> Hashable:
@@ -116,7 +118,7 @@ def table_of(steps: Sequence[Callable[..., object]], first: int, mode: str) -> V
         found.append(_depends(_LATER, steps[first + len(found)]))
     if found[-1] is None:
         found.pop()
-    kinds: tuple[type, ...] = tuple(type(one) for one in steps[first : first + len(found)])
+    kinds: tuple[type, ...] = tuple(map(type, steps[first : first + len(found)]))
     if not _make_untouched(kinds):  # asked once for all of them, which costs less than for each
         kinds = tuple(itertools.takewhile(lambda one: _make_untouched((one,)), kinds))
     if not kinds:
@@ -137,7 +139,7 @@ def _depends(kinds: dict[tuple[str, str], Depends], step: object) -> Hashable:
     if depends is None:
         return None
     held = vars(step)
-    if any(held.get(name) for name in _HOOKS) or "forward" in held:
+    if held.get("_forward_hooks") or held.get("_forward_pre_hooks") or "forward" in held:
         return None
     if nn_module._global_forward_hooks or nn_module._global_forward_pre_hooks:
         return None

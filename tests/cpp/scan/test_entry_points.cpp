@@ -213,6 +213,22 @@ TEST_CASE("FFs are counted") {
   }
 }
 
+TEST_CASE("the first marker is found, wherever it is") {
+  std::minstd_rand random(5);
+  for (size_t size = 0; size < 300; ++size) {
+    for (const unsigned often : {1U, 2U, 5U, 40U}) {
+      Bytes bytes(size);
+      for (uint8_t& byte : bytes) byte = random() % often == 0 ? 0xFF : static_cast<uint8_t>(random() % 0xFF);
+      for (size_t i = 1; i < size; ++i)
+        if (bytes[i - 1] == 0xFF && random() % 50 != 0) bytes[i] = 0;
+      size_t expected = 0;
+      while (expected < size && (bytes[expected] != 0xFF || (expected + 1 < size && bytes[expected + 1] == 0)))
+        ++expected;
+      CHECK(find_marker(bytes.data(), bytes.data() + size) == bytes.data() + expected);
+    }
+  }
+}
+
 TEST_CASE("a place in a segment is a place in the scan") {
   std::minstd_rand random(9);
   Bytes scan, plain;

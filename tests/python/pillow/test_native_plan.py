@@ -25,10 +25,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     made: list[Any] = []
     run = core.decode_fuse
 
-    def recorded(data: bytes, plan: dict[str, Any], *how: Any) -> None:
+    def recorded(file: core.JpegFile, plan: dict[str, Any], *how: Any) -> None:
         first = [*plan["stages"], plan["last"]][0]
         made.append((first["box"], len(plan["stages"])))
-        run(data, plan, *how)
+        run(file, plan, *how)
 
     monkeypatch.setattr(core, "decode_fuse", recorded)
     return made

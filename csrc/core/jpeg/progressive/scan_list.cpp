@@ -62,7 +62,7 @@ size_t end_of_scan(Bytes data, size_t at) {
   const uint8_t* const end = data.data() + data.size();
   const uint8_t* p = data.data() + at;
   for (;;) {
-    p = find_ff(p, end);
+    p = find_marker(p, end);
     const uint8_t* marker = p;
     while (marker < end && *marker == 0xFF) ++marker;
     if (marker == end) return data.size();

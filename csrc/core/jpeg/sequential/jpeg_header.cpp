@@ -264,12 +264,8 @@ bool Parser::skip_entropy_coded(const Scan& scan) {
   const uint8_t* const end = data_.data() + data_.size();
   const uint8_t* p = data_.data() + at_;
   for (;;) {
-    p = find_ff(p, end);
+    p = find_marker(p, end);
     if (end - p < 2) return refuse("no EOI");
-    if (p[1] == 0) {  // a data byte FF
-      p += 2;
-      continue;
-    }
     const uint8_t* marker = p + 1;
     while (marker < end && *marker == 0xFF) ++marker;
     if (marker == end) return refuse("no EOI");

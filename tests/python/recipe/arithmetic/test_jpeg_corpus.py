@@ -153,25 +153,25 @@ def test_wrong_boxes_and_unclean_files_are_refused() -> None:
     with pytest.raises(core.NeedsPillow, match="EOI"):
         core.decode_crop(data[:-2], 0, 0, 40, 30)
     with pytest.raises(core.NeedsPillow, match="EOI"):
-        core.decode_whole(data[:-2], np.empty((30, 40, 4), np.uint8))
+        core.JpegFile(data[:-2])
 
 
 def test_whole_images_in_memory_of_the_caller() -> None:
     file = io.BytesIO()
     Image.effect_noise((40, 30), 50).save(file, "JPEG")
     data, out = file.getvalue(), np.zeros((30, 40, 4), np.uint8)
-    core.decode_whole(data, out)
+    core.decode_whole(core.JpegFile(data), out)
     assert out.tobytes() == core.decode_crop(data, 0, 0, 40, 30)
     read_only = np.zeros((30, 40, 4), np.uint8)
     read_only.flags.writeable = False
     shapes = [(40, 30, 4), (30, 40, 3), (30, 39, 4), (31, 40, 4), (30, 160)]
     for wrong in (*(np.zeros(shape, np.uint8) for shape in shapes), np.zeros((60, 40, 4), np.uint8)[::2]):
         with pytest.raises(ValueError, match="contiguous, of shape"):
-            core.decode_whole(data, wrong)
+            core.decode_whole(core.JpegFile(data), wrong)
     with pytest.raises(ValueError, match="not writeable"):
-        core.decode_whole(data, read_only)
+        core.decode_whole(core.JpegFile(data), read_only)
     with pytest.raises(TypeError):
-        core.decode_whole(data, np.zeros((30, 40, 4), np.int8))
+        core.decode_whole(core.JpegFile(data), np.zeros((30, 40, 4), np.int8))
     assert not read_only.any()
 
 
