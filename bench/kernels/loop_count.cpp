@@ -49,9 +49,9 @@ std::map<std::string, Loop> loops(const Kernels& set) {
   const BlockLoops& block = set.blocks != nullptr ? *set.blocks : kScalarBlocks;
   made["invert"] = {64 * kBlocks, [=] { block.invert(full, kBlocks, quant, to, kPixels); }};
   made["invert_quarter"] = {64 * kBlocks, [=] { block.invert(quarter, kBlocks, quant, to, kPixels); }};
-  made["widen"] = {2 * kPixels, [=] { block.widen(a, kPixels, to); }};
-  made["widen_between"] = {2 * kPixels, [=] { block.widen_between(a, b, kPixels, to); }};
-  made["between"] = {kPixels, [=] { block.between(a, b, 1, kPixels, to); }};
+  made["upsample_h2v1"] = {2 * kPixels, [=] { block.upsample_h2v1(a, kPixels, to); }};
+  made["upsample_h2v2"] = {2 * kPixels, [=] { block.upsample_h2v2(a, b, kPixels, to); }};
+  made["upsample_h1v2"] = {kPixels, [=] { block.upsample_h1v2(a, b, 1, kPixels, to); }};
   made["colour"] = {kPixels, [=] { block.colour(a, b, c, kPixels, to); }};
 
   for (const bool enlarge : {false, true}) {
@@ -86,7 +86,7 @@ std::map<std::string, Loop> loops(const Kernels& set) {
   auto* rows = new const uint8_t*[3]{a, a + 4 * kPixels, a + 8 * kPixels};
   const auto effect = [&made](const char* name, auto call) { made[name] = {kPixels, call}; };
   effect("gray", [=] { effects.gray(to, kPixels); });
-  effect("saturate", [=] { effects.saturate(to, kPixels, 0.7F); });
+  effect("change_saturation", [=] { effects.change_saturation(to, kPixels, 0.7F); });
   effect("turn_hue", [=] { effects.turn_hue(to, kPixels, 21); });
   effect("look_up", [=] { effects.look_up(to, kPixels, c); });
   effect("sum_of_luma", [=] { (void)effects.sum_of_luma(a, kPixels); });
@@ -96,7 +96,7 @@ std::map<std::string, Loop> loops(const Kernels& set) {
   effect("add_weighted", [=] { effects.add_weighted(a, size_t{4} * kPixels, 0.3F, floats); });
   effect("blend_sums", [=] { effects.blend_sums(floats, size_t{4} * kPixels, 0.3F, to); });
   effect("blend", [=] { effects.blend(a, size_t{4} * kPixels, 0.3F, to); });
-  effect("tensor_saturate", [=] { effects.tensor_saturate(to, kPixels, 0.7F, 0.3F, false); });
+  effect("tensor_change_saturation", [=] { effects.tensor_change_saturation(to, kPixels, 0.7F, 0.3F, false); });
   effect("tensor_turn_hue", [=] { effects.tensor_turn_hue(to, kPixels, 0.1F, false); });
   effect("tensor_gray_sum", [=] { (void)effects.tensor_gray_sum(a, kPixels, false); });
   effect("tensor_sharpen", [=] { effects.tensor_sharpen(rows, kPixels, 0.7F, 0.3F, 0, to); });

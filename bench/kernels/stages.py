@@ -25,7 +25,7 @@ STAGES: dict[str, tuple[str, str]] = {
     "tables of the Huffman codes": ("AcTable|DcTable|LongCodes::build|HuffmanTable|ScanTables", ""),
     "Huffman loop": ("HuffmanDecoder|LongCodes|single_step|read_mcus|EntryPoints", "byte of the file"),
     "inverse DCT": ("Inverse<|invert", "pixel of the box"),
-    "upsampling, colour": ("Pixels<|upsampled|colour|widen|ComponentRows", "pixel of the box"),
+    "upsampling, colour": ("Pixels<|upsampled|colour|upsample|ComponentRows", "pixel of the box"),
     "weights of the resize": ("ResampleTable|weigh", ""),
     "horizontal pass": ("resample_x|resample_block|Reach", "pixel of the box"),
     "vertical pass": ("resample_columns|resample_y|Resampler", "pixel of the box"),

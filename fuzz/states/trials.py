@@ -18,7 +18,7 @@ from fuzz.states.loaders import COUNT, KINDS, loader, states
 from fuzz.states.values import changed, damaged
 from fuzz.states.watched import watched
 from headrace._storage.entry_points import sidecar
-from headrace.datasets.lmdb.lmdb_values import plain_list
+from headrace.datasets.lmdb.lmdb_values import unpickle_keys
 from headrace.datasets.tar_shards import tar_index
 
 
@@ -108,7 +108,7 @@ class Files:
         sidecar.load_or_make(str(entries), 1 << 20)
         self._seeds.append((entries.read_bytes(), _entries))
         for protocol in (2, 4):
-            self._seeds.append((pickle.dumps([b"key %d" % number for number in range(9)], protocol), plain_list))
+            self._seeds.append((pickle.dumps([b"key %d" % number for number in range(9)], protocol), unpickle_keys))
         self._hostile = [pickle.dumps([Bomb()]), self._object_array()]
 
     def _object_array(self) -> bytes:
@@ -129,7 +129,7 @@ class Files:
                 pass
             except Exception:
                 return f"{reader.__module__}: {traceback.format_exc()} for {data!r:.3000}"
-        if reader is plain_list:  # its find_class is called for a class, and refuses it
+        if reader is unpickle_keys:  # its find_class is called for a class, and refuses it
             seen = [one for one in seen if not one.startswith("pickle.find_class")]
         return f"{reader.__module__}: {seen} for {data!r:.3000}" if seen else ""
 

@@ -161,7 +161,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         from headrace._loading.routes.route import Batches, NativeRoute
 
         given = Samplers(shuffle, sampler, batch_sampler)
-        self._own = own = OwnSettings.of(
+        self._own = own = OwnSettings.from_arguments(
             dataset,
             given,
             generator,

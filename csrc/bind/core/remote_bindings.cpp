@@ -62,9 +62,9 @@ std::optional<PySharedBytes> take_out(ByteStore& store, uint64_t object, uint64_
   }
 }
 
-std::vector<py::tuple> demands(ByteStore& store) {
+std::vector<py::tuple> take_demands(ByteStore& store) {
   std::vector<py::tuple> made;
-  for (const RangeKey& key : store.demands()) {
+  for (const RangeKey& key : store.take_demands()) {
     made.push_back(py::make_tuple(key.object, key.offset, key.length, key.mark));
   }
   return made;
@@ -180,7 +180,7 @@ void bind_remote(py::module_& module) {
             self.forget({object, offset, length, mark});
           },
           py::arg("object"), py::arg("offset"), py::arg("length"), py::arg("mark") = 0)
-      .def("demands", &demands)
+      .def("take_demands", &take_demands)
       .def_property_readonly("demand_descriptor", &ByteStore::demand_descriptor)
       .def("counts", &counts)
       .def("clear", &ByteStore::clear)

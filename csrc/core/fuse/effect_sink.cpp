@@ -84,7 +84,7 @@ void EffectSink::retouch(std::span<const Effect> effects) {
         loops_.gray(image_.data(), pixels);
         break;
       case Effect::Kind::kSaturation:
-        loops_.saturate(image_.data(), pixels, effect.factor);
+        loops_.change_saturation(image_.data(), pixels, effect.factor);
         break;
       case Effect::Kind::kHue:
         loops_.turn_hue(image_.data(), pixels, effect.amount);
@@ -110,7 +110,8 @@ void EffectSink::retouch(std::span<const Effect> effects) {
         warp(plan_->warps[static_cast<size_t>(effect.amount)]);
         break;
       case Effect::Kind::kTensorSaturation:
-        loops_.tensor_saturate(image_.data(), pixels, effect.factor, effect.rest, (effect.amount & kFused) != 0);
+        loops_.tensor_change_saturation(image_.data(), pixels, effect.factor, effect.rest,
+                                        (effect.amount & kFused) != 0);
         break;
       case Effect::Kind::kTensorHue:
         loops_.tensor_turn_hue(image_.data(), pixels, effect.factor, (effect.amount & kFirstVersion) != 0);

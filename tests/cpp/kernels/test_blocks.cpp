@@ -145,10 +145,10 @@ TEST_CASE("the sets widen, mix and convert rows of every length alike") {
       CAPTURE(count);
       std::array<Bytes, 6> made;
       for (Bytes& bytes : made) bytes.resize(4 * (static_cast<size_t>(count) + kSampleSlack));
-      set->widen(near, count, made[0].data());
-      set->widen_between(near, far, count, made[1].data());
-      set->between(near, far, 1, count, made[2].data());
-      set->between(near, far, 2, count, made[3].data());
+      set->upsample_h2v1(near, count, made[0].data());
+      set->upsample_h2v2(near, far, count, made[1].data());
+      set->upsample_h1v2(near, far, 1, count, made[2].data());
+      set->upsample_h1v2(near, far, 2, count, made[3].data());
       set->colour(near, far, third, count, made[4].data());
       set->gray(near, count, made[5].data());
       const size_t bytes_each[6] = {2, 2, 1, 1, 4, 4};

@@ -144,7 +144,7 @@ TEST_CASE("the sets agree on every colour, and leave what lies beside the pixels
         return want == got;
       };
       REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.gray(p, count); }));
-      REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.saturate(p, count, factor); }));
+      REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.change_saturation(p, count, factor); }));
       REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.turn_hue(p, count, turn); }));
       REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.permute(p, count, turn % 3 | 1 << 2 | 2 << 4); }));
       REQUIRE(same([&](const EffectLoops& l, uint8_t* p) { l.look_up(p, count, tables.data()); }));

@@ -56,9 +56,9 @@ TEST_CASE("a reader demands what is not being fetched") {
   std::atomic<bool> fine{false};
   std::thread reader([&] { fine = *store.take(key(7), kNeverCancelled) == bytes_of(7); });
   while (!readable(store.demand_descriptor())) std::this_thread::yield();
-  CHECK(store.demands() == std::vector<RangeKey>{key(7)});
+  CHECK(store.take_demands() == std::vector<RangeKey>{key(7)});
   CHECK_FALSE(readable(store.demand_descriptor()));
-  CHECK(store.demands().empty());
+  CHECK(store.take_demands().empty());
   CHECK_FALSE(store.want(key(7)));
   store.put(key(7), bytes_of(7));
   reader.join();
@@ -122,7 +122,7 @@ TEST_CASE("cancelling and closing end the waiting") {
   cancelled = true;
   reader.join();
   std::thread other([&] { CHECK(failure(store, key(4)) == "the connections of this process are closed"); });
-  while (store.demands().empty()) std::this_thread::yield();
+  while (store.take_demands().empty()) std::this_thread::yield();
   store.close();
   other.join();
   CHECK(store.has(key(9)));  // nobody waits for what never comes
@@ -158,7 +158,7 @@ TEST_CASE("many readers, a fetcher, announcements, failures and drops at once: n
     };
     std::thread fetcher([&] {
       for (uint64_t round = 1; !done; ++round) {
-        for (const RangeKey& one : store.demands()) fetch(one, ++round);
+        for (const RangeKey& one : store.take_demands()) fetch(one, ++round);
         const RangeKey ahead = key(round * 7 % kKeys);
         if (store.want(ahead)) fetch(ahead, round);
         if (round % 500 == 0) store.clear();

@@ -23,7 +23,7 @@ TEST_CASE("rows of any number are read from the store, or demanded from it") {
   CHECK(table.read(kFar, buffer, kNeverCancelled)[2] == 3);
   std::thread fetcher([&] {
     std::vector<RangeKey> wanted;
-    while (wanted.empty()) wanted = store->demands();
+    while (wanted.empty()) wanted = store->take_demands();
     CHECK(wanted.front() == keys[1]);
     store->put(wanted.front(), std::vector<uint8_t>{8, 9});
   });

@@ -69,7 +69,7 @@ TEST_CASE("an entry on disk that is damaged is fetched again") {
   CHECK(table.want(std::vector<int64_t>{2}).empty());
   std::thread fetcher([&] {
     std::vector<RangeKey> demands;
-    while ((demands = rows.store->demands()).empty()) std::this_thread::yield();
+    while ((demands = rows.store->take_demands()).empty()) std::this_thread::yield();
     rows.store->put(demands.front(), rows.bytes(2));
   });
   Reader reader;

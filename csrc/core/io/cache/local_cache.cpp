@@ -108,12 +108,12 @@ std::optional<std::span<const uint8_t>> LocalCache::find(const FilePart& part, R
     const auto found = read_cache_file(entry(name), name.size() + part.length, buffer);
     if (found && std::memcmp(found->data(), name.data(), name.size()) == 0) {
       const auto bytes = found->subspan(name.size());
-      store_.count(ByteStore::Origin::kDisk);
+      store_.count_origin(ByteStore::Origin::kDisk);
       if (store_.keeps()) store_.keep(key_of(part), bytes);
       return bytes;
     }
   }
-  store_.count(ByteStore::Origin::kFetched);
+  store_.count_origin(ByteStore::Origin::kFetched);
   return {};
 }
 

@@ -156,7 +156,7 @@ void HttpReader::Inner::give_back(Connection& one, ReturnedRanges what) {
 /// Handles the end of a request.
 void HttpReader::Inner::end(Connection& one, Connection::State state) {
   const RangeResponse& response = one.response();
-  queue.count(response.bytes());
+  queue.add_received(response.bytes());
   switch (state) {
     case Connection::State::kDone:
       if (one.is_small()) times.add(now_ns() - one.begun_ns());

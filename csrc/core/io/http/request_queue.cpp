@@ -181,7 +181,7 @@ void RequestQueue::lost_connection(uint32_t host) {
   --hosts_[host].open;
 }
 
-void RequestQueue::count(uint64_t bytes) {
+void RequestQueue::add_received(uint64_t bytes) {
   const std::lock_guard guard(lock_);
   counts_.bytes += bytes;
 }

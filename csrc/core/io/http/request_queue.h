@@ -85,7 +85,7 @@ class RequestQueue {
   /// Whether another host has requests but no connection, because connections of idle hosts fill the limit.
   bool is_crowded() const;
   void lost_connection(uint32_t host);
-  void count(uint64_t bytes);
+  void add_received(uint64_t bytes);
   /// Whether the share of late requests is below `share`, so that this one may be returned as late. If so, counts it.
   bool may_be_late(double share);
   /// Puts a request back at the front of its queue.

@@ -195,7 +195,7 @@ void ByteStore::make_room() {
   free(unread_.begin(), unread_.end(), unread_bytes_, window_, false);
 }
 
-std::vector<RangeKey> ByteStore::demands() {
+std::vector<RangeKey> ByteStore::take_demands() {
   demanded_.clear();
   const std::lock_guard guard(lock_);
   return std::exchange(demands_, {});
@@ -213,7 +213,7 @@ uint64_t& ByteStore::counter(Origin origin) {
   return counts_.fetched;
 }
 
-void ByteStore::count(Origin origin) {
+void ByteStore::count_origin(Origin origin) {
   const std::lock_guard guard(lock_);
   ++counter(origin);
 }

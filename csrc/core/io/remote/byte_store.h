@@ -73,12 +73,12 @@ class ByteStore {
 
   /// The ranges that readers wait for and that are not being fetched; each is returned once, and counts as wanted from
   /// then.
-  std::vector<RangeKey> demands();
+  std::vector<RangeKey> take_demands();
   /// Readable when there are demands.
   int demand_descriptor() const { return demanded_.descriptor(); }
 
   /// Counts a read whose bytes the caller has found elsewhere.
-  void count(Origin origin);
+  void count_origin(Origin origin);
   StoreCounts counts() const;
   bool keeps() const { return keep_ > 0; }
   /// Drops what is held.

@@ -50,7 +50,7 @@ std::span<const uint8_t> RemoteRanges::read(int64_t row, ReadBuffer& buffer, con
   if (bytes == nullptr) {
     if (const std::string entry = path(row); !entry.empty()) {
       if (const auto found = read_cache_file(entry, wanted.length, buffer)) {
-        store_->count(ByteStore::Origin::kDisk);
+        store_->count_origin(ByteStore::Origin::kDisk);
         store_->keep(wanted, *found);
         return *found;
       }

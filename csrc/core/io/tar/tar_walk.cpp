@@ -149,7 +149,7 @@ uint64_t TarWalk::checked_end(uint64_t size, const char* what) const {
   return begin + padded;
 }
 
-std::string TarWalk::read_extension(uint64_t size) const {
+std::string TarWalk::read_extension_bytes(uint64_t size) const {
   if (size > kMostExtension) fail("a name or its attributes have " + std::to_string(size) + " bytes");
   std::string data(size, '\0');
   if (source_->read(reinterpret_cast<uint8_t*>(data.data()), size, at_ + kBlock) != size) fail("it became shorter");
@@ -199,7 +199,7 @@ bool TarWalk::next(TarMember& member) {
     if (!stored) fail("the size in a header is no number");
     if (lengthens(blocks_[kType])) {
       next_ = checked_end(*stored, "a name or its attributes");
-      const std::string data = read_extension(*stored);
+      const std::string data = read_extension_bytes(*stored);
       if (type == 'L') {
         long_name_ = data.substr(0, data.find('\0'));
         has_long_name_ = true;

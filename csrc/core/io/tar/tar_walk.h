@@ -67,7 +67,7 @@ class TarWalk {
   bool read_header();
   std::string_view header_name();
   uint64_t checked_end(uint64_t size, const char* what) const;
-  std::string read_extension(uint64_t size) const;
+  std::string read_extension_bytes(uint64_t size) const;
   void read_pax(std::string_view records, bool global);
   [[noreturn]] void fail(const std::string& why) const;
 

@@ -44,13 +44,13 @@ const uint8_t* ComponentRows::upsampled(const BlockLoops& loops, int x, int y, i
   const auto far = [&] { return row(neighbour(near, y & 1, plane_.height)) + offset; };
   switch (plane_.upsampling) {
     case Upsampling::kH2V1:
-      loops.widen(row(near) + offset, samples, scratch);
+      loops.upsample_h2v1(row(near) + offset, samples, scratch);
       return scratch + odd_x;
     case Upsampling::kH2V2:
-      loops.widen_between(row(near) + offset, far(), samples, scratch);
+      loops.upsample_h2v2(row(near) + offset, far(), samples, scratch);
       return scratch + odd_x;
     case Upsampling::kH1V2:
-      loops.between(row(near) + offset, far(), (y & 1) != 0 ? 2 : 1, count, scratch);
+      loops.upsample_h1v2(row(near) + offset, far(), (y & 1) != 0 ? 2 : 1, count, scratch);
       return scratch;
     case Upsampling::kNone:
     case Upsampling::kReplicate:

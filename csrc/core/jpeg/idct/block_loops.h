@@ -24,11 +24,11 @@ struct BlockLoops {
   /// apart. Reads blocks up to the next multiple of kBlockGroup, and writes their samples too.
   void (*invert)(const int16_t* blocks, int count, const uint16_t* quant, uint8_t* samples, size_t stride);
   /// Fancy upsampling of `count` samples to 2 * count, by the samples next to each (jdsample.c's h2v1).
-  void (*widen)(const uint8_t* row, int count, uint8_t* to);
+  void (*upsample_h2v1)(const uint8_t* row, int count, uint8_t* to);
   /// The same for the row of samples between `near` and `far`, three quarters near (h2v2).
-  void (*widen_between)(const uint8_t* near, const uint8_t* far, int count, uint8_t* to);
+  void (*upsample_h2v2)(const uint8_t* near, const uint8_t* far, int count, uint8_t* to);
   /// `count` samples between two rows (h1v2). `rounding`: 1 above `near`, 2 below it.
-  void (*between)(const uint8_t* near, const uint8_t* far, int rounding, int count, uint8_t* to);
+  void (*upsample_h1v2)(const uint8_t* near, const uint8_t* far, int rounding, int count, uint8_t* to);
   /// `count` pixels, whose X is 255.
   void (*colour)(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, int count, uint8_t* pixels);
   void (*gray)(const uint8_t* y, int count, uint8_t* pixels);

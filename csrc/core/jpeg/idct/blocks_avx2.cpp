@@ -96,9 +96,9 @@ struct Avx2 {
 
 const BlockLoops kAvx2Blocks{"avx2",
                              Inverse<Avx2>::run,
-                             Pixels<Avx2>::widen,
-                             Pixels<Avx2>::widen_between,
-                             Pixels<Avx2>::between,
+                             Pixels<Avx2>::upsample_h2v1,
+                             Pixels<Avx2>::upsample_h2v2,
+                             Pixels<Avx2>::upsample_h1v2,
                              Pixels<Avx2>::colour,
                              Pixels<Avx2>::gray};
 

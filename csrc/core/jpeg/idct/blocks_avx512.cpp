@@ -110,9 +110,9 @@ struct Avx512 {
 
 const BlockLoops kAvx512Blocks{"avx512",
                                Inverse<Avx512>::run,
-                               Pixels<Avx512>::widen,
-                               Pixels<Avx512>::widen_between,
-                               Pixels<Avx512>::between,
+                               Pixels<Avx512>::upsample_h2v1,
+                               Pixels<Avx512>::upsample_h2v2,
+                               Pixels<Avx512>::upsample_h1v2,
                                Pixels<Avx512>::colour,
                                Pixels<Avx512>::gray};
 

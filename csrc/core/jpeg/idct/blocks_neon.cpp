@@ -161,7 +161,7 @@ uint8x16_t mean(const Words& sum, int rounding) {
   return vshrn_high_n_u16(vshrn_n_u16(vaddq_u16(sum.low, add), kShift), vaddq_u16(sum.high, add), kShift);
 }
 
-void widen(const uint8_t* row, int count, uint8_t* to) {
+void upsample_h2v1(const uint8_t* row, int count, uint8_t* to) {
   for (int i = 0; i < count; i += kLanes, row += kLanes, to += 2 * kLanes) {
     const uint8x16_t here = vld1q_u8(row);
     const uint8x16x2_t pairs{
@@ -170,7 +170,7 @@ void widen(const uint8_t* row, int count, uint8_t* to) {
   }
 }
 
-void widen_between(const uint8_t* near, const uint8_t* far, int count, uint8_t* to) {
+void upsample_h2v2(const uint8_t* near, const uint8_t* far, int count, uint8_t* to) {
   for (int i = 0; i < count; i += kLanes, to += 2 * kLanes) {
     const auto column = [&](int at) { return weighted(vld1q_u8(far + at), vld1q_u8(near + at)); };
     const Words here = column(i);
@@ -179,7 +179,7 @@ void widen_between(const uint8_t* near, const uint8_t* far, int count, uint8_t* 
   }
 }
 
-void between(const uint8_t* near, const uint8_t* far, int rounding, int count, uint8_t* to) {
+void upsample_h1v2(const uint8_t* near, const uint8_t* far, int rounding, int count, uint8_t* to) {
   for (int i = 0; i < count; i += kLanes)
     vst1q_u8(to + i, mean<2>(weighted(vld1q_u8(far + i), vld1q_u8(near + i)), rounding));
 }
@@ -231,6 +231,6 @@ void gray(const uint8_t* y, int count, uint8_t* pixels) {
 
 }  // namespace
 
-const BlockLoops kNeonBlocks{"neon", invert, widen, widen_between, between, colour, gray};
+const BlockLoops kNeonBlocks{"neon", invert, upsample_h2v1, upsample_h2v2, upsample_h1v2, colour, gray};
 
 }  // namespace headrace

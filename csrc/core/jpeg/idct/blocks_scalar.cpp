@@ -68,14 +68,14 @@ void invert_block(const int16_t* block, const uint16_t* quant, uint8_t* samples,
   }
 }
 
-void widen(const uint8_t* row, int count, uint8_t* to) {
+void upsample_h2v1(const uint8_t* row, int count, uint8_t* to) {
   for (int i = 0; i < count; ++i) {
     to[2 * i] = static_cast<uint8_t>((3 * row[i] + row[i - 1] + 1) >> 2);
     to[2 * i + 1] = static_cast<uint8_t>((3 * row[i] + row[i + 1] + 2) >> 2);
   }
 }
 
-void widen_between(const uint8_t* near, const uint8_t* far, int count, uint8_t* to) {
+void upsample_h2v2(const uint8_t* near, const uint8_t* far, int count, uint8_t* to) {
   const auto column = [near, far](int i) { return 3 * near[i] + far[i]; };
   for (int i = 0; i < count; ++i) {
     to[2 * i] = static_cast<uint8_t>((3 * column(i) + column(i - 1) + 8) >> 4);
@@ -83,7 +83,7 @@ void widen_between(const uint8_t* near, const uint8_t* far, int count, uint8_t* 
   }
 }
 
-void between(const uint8_t* near, const uint8_t* far, int rounding, int count, uint8_t* to) {
+void upsample_h1v2(const uint8_t* near, const uint8_t* far, int rounding, int count, uint8_t* to) {
   for (int i = 0; i < count; ++i) to[i] = static_cast<uint8_t>((3 * near[i] + far[i] + rounding) >> 2);
 }
 
@@ -112,6 +112,6 @@ void invert_scalar(const int16_t* blocks, int count, const uint16_t* quant, uint
   for (int i = 0; i < count; ++i) invert_block(blocks + i * kBlockValues, quant, samples + i * kBlockEdge, stride);
 }
 
-const BlockLoops kScalarBlocks{"scalar", invert_scalar, widen, widen_between, between, colour, gray};
+const BlockLoops kScalarBlocks{"scalar", invert_scalar, upsample_h2v1, upsample_h2v2, upsample_h1v2, colour, gray};
 
 }  // namespace headrace

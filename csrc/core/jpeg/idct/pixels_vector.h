@@ -29,7 +29,7 @@ struct Pixels {
     S::store(to, S::either(even, S::shift_left16(odd, 8)));
   }
 
-  static void widen(const uint8_t* row, int count, uint8_t* to) {
+  static void upsample_h2v1(const uint8_t* row, int count, uint8_t* to) {
     for (int i = 0; i < count; i += S::kWords)
       store_widened({S::load_words(row + i), S::load_words(row + i - 1), S::load_words(row + i + 1)}, 1, 2, 2,
                     to + 2 * i);
@@ -39,14 +39,14 @@ struct Pixels {
     return S::add16(S::times3(S::load_words(near)), S::load_words(far));
   }
 
-  static void widen_between(const uint8_t* near, const uint8_t* far, int count, uint8_t* to) {
+  static void upsample_h2v2(const uint8_t* near, const uint8_t* far, int count, uint8_t* to) {
     for (int i = 0; i < count; i += S::kWords) {
       const uint8_t *n = near + i, *f = far + i;
       store_widened({column(n, f), column(n - 1, f - 1), column(n + 1, f + 1)}, 8, 7, 4, to + 2 * i);
     }
   }
 
-  static void between(const uint8_t* near, const uint8_t* far, int rounding, int count, uint8_t* to) {
+  static void upsample_h1v2(const uint8_t* near, const uint8_t* far, int rounding, int count, uint8_t* to) {
     const V add = S::all16(rounding);
     for (int i = 0; i < count; i += S::kWords)
       S::store_words(to + i, S::shift_right16(S::add16(column(near + i, far + i), add), 2));

@@ -9,7 +9,7 @@ namespace headrace {
 /// Loops over `count` consecutive RGBX pixels, changed in place. Tables and histograms have 256 entries per channel.
 struct EffectLoops {
   void (*gray)(uint8_t* pixels, size_t count);
-  void (*saturate)(uint8_t* pixels, size_t count, float factor);
+  void (*change_saturation)(uint8_t* pixels, size_t count, float factor);
   void (*turn_hue)(uint8_t* pixels, size_t count, int turn);
   /// `order`: channel_order() of effect.h.
   void (*permute)(uint8_t* pixels, size_t count, int order);
@@ -37,7 +37,7 @@ struct EffectLoops {
   /// Blends bytes with others: PIL.Image.blend. `bytes` is changed.
   void (*blend)(const uint8_t* others, size_t count, float factor, uint8_t* bytes);
   /// As torchvision changes a byte tensor; `once`: torch rounds a sum with a product once (tensor_math.h).
-  void (*tensor_saturate)(uint8_t* pixels, size_t count, float factor, float rest, bool once);
+  void (*tensor_change_saturation)(uint8_t* pixels, size_t count, float factor, float rest, bool once);
   /// The sum of the gray values of torchvision's Contrast.
   int64_t (*tensor_gray_sum)(const uint8_t* pixels, size_t count, bool once);
   /// One row of torchvision's Sharpness: rows and `out` as those of `sharpen`; `flags`: a sum of TensorFlag.

@@ -16,10 +16,24 @@ void look_up(uint8_t* pixels, size_t count, const uint8_t* tables) {
 
 }  // namespace
 
-const EffectLoops kAvx2Effects{
-    gray,           saturate,       turn_hue, permute,      look_up,    sum_of_luma, add_to_histograms, convolve,
-    round,          sharpen,        box,      add_weighted, blend_sums, blend,       tensor_saturate,   tensor_gray_sum,
-    tensor_sharpen, tensor_turn_hue};
+const EffectLoops kAvx2Effects{gray,
+                               change_saturation,
+                               turn_hue,
+                               permute,
+                               look_up,
+                               sum_of_luma,
+                               add_to_histograms,
+                               convolve,
+                               round,
+                               sharpen,
+                               box,
+                               add_weighted,
+                               blend_sums,
+                               blend,
+                               tensor_change_saturation,
+                               tensor_gray_sum,
+                               tensor_sharpen,
+                               tensor_turn_hue};
 
 }  // namespace headrace
 #endif

@@ -25,7 +25,7 @@ void each_pixel(uint8_t* pixels, size_t count, Change change) {
 
 void gray(uint8_t* pixels, size_t count) { each_pixel(pixels, count, grayed); }
 
-void saturate(uint8_t* pixels, size_t count, float factor) {
+void change_saturation(uint8_t* pixels, size_t count, float factor) {
   each_pixel(pixels, count, [factor](uint32_t pixel) { return saturated(pixel, factor); });
 }
 
@@ -105,7 +105,7 @@ auto rounding(bool once, Run run) {
   return once ? run(std::true_type{}) : run(std::false_type{});
 }
 
-void tensor_saturate(uint8_t* pixels, size_t count, float factor, float rest, bool once) {
+void tensor_change_saturation(uint8_t* pixels, size_t count, float factor, float rest, bool once) {
   rounding(once, [&](auto how) {
     each_pixel(pixels, count,
                [factor, rest](uint32_t pixel) { return tensor_saturated<decltype(how)::value>(pixel, factor, rest); });
@@ -142,9 +142,23 @@ void tensor_sharpen(const uint8_t* const* rows, size_t count, float factor, floa
 
 }  // namespace
 
-const EffectLoops kScalarEffects{
-    gray,           saturate,       turn_hue, permute,      look_up,    sum_of_luma, add_to_histograms, convolve,
-    round,          sharpen,        box,      add_weighted, blend_sums, blend,       tensor_saturate,   tensor_gray_sum,
-    tensor_sharpen, tensor_turn_hue};
+const EffectLoops kScalarEffects{gray,
+                                 change_saturation,
+                                 turn_hue,
+                                 permute,
+                                 look_up,
+                                 sum_of_luma,
+                                 add_to_histograms,
+                                 convolve,
+                                 round,
+                                 sharpen,
+                                 box,
+                                 add_weighted,
+                                 blend_sums,
+                                 blend,
+                                 tensor_change_saturation,
+                                 tensor_gray_sum,
+                                 tensor_sharpen,
+                                 tensor_turn_hue};
 
 }  // namespace headrace

@@ -37,7 +37,7 @@ void gray(uint8_t* pixels, size_t count) {
   each_block(pixels, count, [](uint32_t pixel) { return grayed(pixel); });
 }
 
-void saturate(uint8_t* pixels, size_t count, float factor) {
+void change_saturation(uint8_t* pixels, size_t count, float factor) {
   each_block(pixels, count, [factor](uint32_t pixel) { return saturated(pixel, factor); });
 }
 
@@ -173,7 +173,7 @@ auto rounding(bool once, Run run) {
   return once ? run(std::true_type{}) : run(std::false_type{});
 }
 
-void tensor_saturate(uint8_t* pixels, size_t count, float factor, float rest, bool once) {
+void tensor_change_saturation(uint8_t* pixels, size_t count, float factor, float rest, bool once) {
   rounding(once, [&](auto how) {
     each_block(pixels, count,
                [factor, rest](uint32_t pixel) { return tensor_saturated<decltype(how)::value>(pixel, factor, rest); });

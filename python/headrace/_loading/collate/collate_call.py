@@ -16,7 +16,7 @@ from headrace._engine.ragged_engine import Ragged
 from headrace._loading.collate import collate_registry
 from headrace._loading.collate.sample_views import StackedViews
 from headrace._loading.epoch.checkpoint import Progress
-from headrace._loading.mixup import recognition, torchvision_fast_mixes
+from headrace._loading.mixup import mixes_without_forward, recognition
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._recipe.draws.draws import BatchUse, batch_uniform
@@ -66,7 +66,7 @@ def keeps_state(collate_fn: CollateFunction) -> bool:
     return not isinstance(collate_fn, FunctionType) and Reach(collate_fn).mutates
 
 
-def seed_collate(function: CollateFunction, progress: Progress) -> Callable[[object, int], object]:
+def seeded_collate(function: CollateFunction, progress: Progress) -> Callable[[object, int], object]:
     """Returns a function of a batch's samples and its position in the epoch: it calls `function`, and random numbers of
     torch, and of numpy for timm's Mixup, follow from seed, epoch and batch."""
     process_wide = recognition.draws_from_numpy(function)
@@ -117,7 +117,7 @@ class Collation:
         if mix is not None and self._stacks(images, indices):  # nothing sees the samples, so none are made
             batch = self._source.batch_of(images, self._source.targets_of(indices))
             uniform = _uniform(self._progress, position)
-            mixed = torchvision_fast_mixes.mix_directly(mix, batch, seed_of(uniform))
+            mixed = mixes_without_forward.mix_without_forward(mix, batch, seed_of(uniform))
             if mixed is not None:
                 return mixed
             mixing = recognition.mixing_of_stacked(function)

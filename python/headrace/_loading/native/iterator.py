@@ -21,13 +21,13 @@ from headrace._engine.counters.epoch_timing import Pace, Spending
 from headrace._engine.engine import Engine, Flight
 from headrace._loading.collate.collate_call import Collation
 from headrace._loading.collate.collate_threads import CollateThreads
-from headrace._loading.collate.torch_batches import Holds, made_as_torch
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native import sample_errors
 from headrace._loading.native.arguments import can_pin
 from headrace._loading.native.batch_queue import Line, Order
 from headrace._loading.native.pending_batch import Begun, Collated, Results
 from headrace._loading.native.settings import Settings
+from headrace._loading.native.single_torch_batches import Holds, made_as_torch
 from headrace._loading.native.thread_probe import Looking
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.draws.held_generators import left_alone

@@ -48,7 +48,7 @@ class OwnSettings(OwnArguments):
     native_arguments: tuple[str, ...]
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         dataset: object,
         given: Samplers,

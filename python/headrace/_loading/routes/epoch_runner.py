@@ -15,7 +15,6 @@ from headrace._engine.engine import Engine
 from headrace._engine.lanes.worker_info import WorkerValues
 from headrace._loading.autotune.budget import rank_memory
 from headrace._loading.collate import collate_call
-from headrace._loading.collate.torch_batches import holds_of, naming_of
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.epoch.epochs import Epochs
 from headrace._loading.native.arguments import can_pin, check_iterable
@@ -24,8 +23,9 @@ from headrace._loading.native.iterator import NativeIterator
 from headrace._loading.native.out_transform import seed_batches
 from headrace._loading.native.sample_errors import warn_of_dropped
 from headrace._loading.native.settings import Settings
+from headrace._loading.native.single_torch_batches import holds_of, naming_of
 from headrace._loading.routes.route import AnySource, NativeRoute
-from headrace._lowering.python_steps.step_cost import is_short
+from headrace._lowering.python_steps.short_steps import is_short
 from headrace._recipe.draws.draws import Draws
 from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace._storage.remote.announcements import Announced

@@ -102,10 +102,10 @@ class Reached(Frames):
             mro = type(one.of).__mro__ if not isinstance(one.of, type) else one.of.__mro__
             after = mro[mro.index(one.cls) + 1 :] if one.cls in mro else mro
             found = next((vars(cls)[name] for cls in after if name in vars(cls)), None)
-            return FREE if found is None else self._member(found, Seen(one.of), name)
+            return FREE if found is None else self._member_as_attribute(found, Seen(one.of), name)
         if isinstance(one, New):
             found = find_member(one.cls, name)
-            return one.holds if found is None else self._member(found, one, name) | one.holds
+            return one.holds if found is None else self._member_as_attribute(found, one, name) | one.holds
         if not isinstance(one, Seen):
             return FREE
         held = one.one
@@ -113,7 +113,7 @@ class Reached(Frames):
             return self.origin(vars(held)[name]) if name in vars(held) else self._late(held, name)
         if isinstance(held, type):
             found = find_member(held, name)
-            return FREE if found is None else self._member(found, one, name)
+            return FREE if found is None else self._member_as_attribute(found, one, name)
         if isinstance(held, (*ELEMENTS, *ARRAYS, *GENERATORS)):
             return frozenset([Member(one, name)])
         for names in namespaces(held):
@@ -121,14 +121,14 @@ class Reached(Frames):
                 return self.origin(names[name])
         found = find_member(type(held), name)
         if found is not None:
-            return self._member(found, one, name)
+            return self._member_as_attribute(found, one, name)
         return frozenset([HELD]) if not inspectable(held) else FREE
 
     def _late(self, module: ModuleType, name: str) -> Value:
         """Returns what a module's own ``__getattr__`` gives, if the module is of a known package."""
         return self.origin(getattr(module, name, None)) if is_known(module.__name__) else FREE
 
-    def _member(self, found: object, one: Any, name: str) -> Value:
+    def _member_as_attribute(self, found: object, one: Any, name: str) -> Value:
         """Returns what the member of a class is as an attribute of `one`, an instance or the class."""
         of_class = isinstance(one, Seen) and isinstance(one.one, type)
         if isinstance(found, FunctionType):

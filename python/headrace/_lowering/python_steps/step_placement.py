@@ -17,7 +17,7 @@ import headrace._recipe.steps.steps as S
 from headrace._base.native import has_gil
 from headrace._base.types import Function
 from headrace._lowering.python_steps.bytecode_analysis import Reach
-from headrace._lowering.python_steps.step_cost import is_short
+from headrace._lowering.python_steps.short_steps import is_short
 from headrace._lowering.python_steps.step_state import Kept
 from headrace._recipe.draws.reseeded_transforms import bare
 from headrace._recipe.steps.recipe import Recipe

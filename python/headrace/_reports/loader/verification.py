@@ -145,7 +145,7 @@ def collated_by(
             dataset, batch_size=None, sampler=each, collate_fn=_keep_sample if own else None, generator=generator
         )
     if own and collate_fn is not None:
-        oracle.collated = collate_call.seed_collate(collate_fn, progress)
+        oracle.collated = collate_call.seeded_collate(collate_fn, progress)
     return oracle
 
 

@@ -235,7 +235,7 @@ class Fetcher:
         return self._clients[key]
 
     def _on_demand(self) -> None:
-        demands = self.store.demands()
+        demands = self.store.take_demands()
         others = self._plain.fetch(*_columns(demands), urgent=True)
         self._begin([Range(*demands[one]) for one in others], True)
 

@@ -13,7 +13,7 @@ import numpy as np
 from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
 from headrace.datasets.lmdb.btree_pages import Entries, Int64s, entries_of
-from headrace.datasets.lmdb.lmdb_values import Found, Window, datum, pickled_pair, plain_list
+from headrace.datasets.lmdb.lmdb_values import Found, Window, datum, pickled_pair, unpickle_keys
 from headrace.datasets.sources.byte_ranges import Ranges, stamp_of
 
 Key = bytes | str
@@ -139,7 +139,7 @@ class _Lookup:
             special = [row for row in range(count) if self.entries.key(row) in (_KEYS, _COUNT)]
             if all(self.entries.key(row) != _KEYS for row in special):
                 return np.delete(np.arange(count), special)
-            keys = plain_list(self.read(self.row(_KEYS)))
+            keys = unpickle_keys(self.read(self.row(_KEYS)))
         if keys is None:
             return np.arange(count)
         if callable(keys):

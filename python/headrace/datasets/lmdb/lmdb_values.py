@@ -138,7 +138,7 @@ class _Plain(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it names {module}.{name}, which could run any code")
 
 
-def plain_list(data: bytes) -> list[bytes]:
+def unpickle_keys(data: bytes) -> list[bytes]:
     """Returns a pickled list of keys. Raises ValueError for anything else; nothing in it is run."""
     try:
         held = _Plain(BytesIO(data)).load()

@@ -17,7 +17,7 @@ from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import all_urls, shown
-from headrace.datasets.tables.access.location import Place, far_places
+from headrace.datasets.tables.access.location import FileLocation, find_remote_files
 from headrace.datasets.tables.converted_files import cache_folder, pyarrow
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.image_column import ImageColumn
@@ -127,11 +127,13 @@ class Arrow(TableSource):
 
     def _mapped_files(self) -> list[str]:
         """Returns the Arrow files or streams that hold the rows."""
-        return [place.here(self._kept) for place in self._places()]
+        return [location.here(self._kept) for location in self._locations()]
 
-    def _places(self) -> list[Place]:
-        """Returns the places of the files. Raises OSError."""
-        return far_places(self._urls, self._access) if self._urls else [Place(path) for path in self.files]
+    def _locations(self) -> list[FileLocation]:
+        """Returns the locations of the files. Raises OSError."""
+        return (
+            find_remote_files(self._urls, self._access) if self._urls else [FileLocation(path) for path in self.files]
+        )
 
     def _locate(self) -> ImageColumn:
         return ImageColumn(self._image, self._table.column(self._image), None, _REMEDY)

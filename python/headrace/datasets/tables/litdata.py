@@ -20,7 +20,7 @@ from headrace.datasets.tables.arrow import labels_of
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.image_column import ImageColumn
 from headrace.datasets.tables.indexed_shards import Column, Shard, ShardSource, number, text
-from headrace.datasets.tables.litdata_frames import inflate_chunk
+from headrace.datasets.tables.inflated_chunks import inflate_chunk
 from headrace.datasets.tables.litdata_rows import far_holds_rows, holds_rows, rows_of
 from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headrace.datasets.tables.access.location import Place
+from headrace.datasets.tables.access.location import FileLocation
 from headrace.datasets.tables.arrow import Arrow
 from headrace.datasets.tables.converted_files import made_once, pyarrow
 from headrace.datasets.tables.image_column import check_type
@@ -45,30 +45,30 @@ class Parquet(Arrow):
     """
 
     def _mapped_files(self) -> list[str]:
-        places = self._places()
-        wanted = [_check_columns(place, self._image, self._label) for place in places]
+        locations = self._locations()
+        wanted = [_check_columns(location, self._image, self._label) for location in locations]
         return [
             made_once(
-                place.name,
+                location.name,
                 (_VERSION, columns),
                 ".arrow",
                 self._kept,
-                partial(_convert, place, columns),
-                place.stamp,
-                place.shown,
+                partial(_convert, location, columns),
+                location.stamp,
+                location.shown,
             )
-            for place, columns in zip(places, wanted, strict=True)
+            for location, columns in zip(locations, wanted, strict=True)
         ]
 
 
-def _open_file(place: Place) -> Any:
+def _open_file(location: FileLocation) -> Any:
     pa = pyarrow()
     from pyarrow.parquet import ParquetFile
 
     try:
-        return ParquetFile(place.open(), pre_buffer=place.far)
+        return ParquetFile(location.open(), pre_buffer=location.far)
     except (pa.ArrowException, OSError) as error:
-        _raise(place.shown, error)
+        _raise(location.shown, error)
 
 
 def _raise(path: str, error: Exception) -> NoReturn:
@@ -78,26 +78,26 @@ def _raise(path: str, error: Exception) -> NoReturn:
     raise ValueError(f"{path} is no Parquet file, or it is damaged: {error}") from error
 
 
-def _check_columns(place: Place, image: str, label: LabelColumns) -> list[str]:
+def _check_columns(location: FileLocation, image: str, label: LabelColumns) -> list[str]:
     """Returns the columns that are needed of a file. Raises TypeError or ValueError if they do not serve."""
-    with _open_file(place) as file:
+    with _open_file(location) as file:
         schema = file.schema_arrow
     names = checked_names(schema.names, image, label)
     check_type(image, schema.field(image).type)
     return list(dict.fromkeys([image, *names]))
 
 
-def _convert(place: Place, columns: list[str], target: str) -> None:
+def _convert(location: FileLocation, columns: list[str], target: str) -> None:
     """Writes some columns of a Parquet file to an Arrow file."""
     from tqdm import tqdm  # type: ignore[import-untyped]
 
     pa = pyarrow()
-    with _open_file(place) as file, pa.OSFile(target, "wb") as sink:
+    with _open_file(location) as file, pa.OSFile(target, "wb") as sink:
         schema = pa.schema([file.schema_arrow.field(name) for name in columns])
         rows = file.metadata.num_rows
-        bar = tqdm(total=rows, desc=f"headrace: {Path(place.shown).name} to Arrow", unit=" rows", leave=False)
+        bar = tqdm(total=rows, desc=f"headrace: {Path(location.shown).name} to Arrow", unit=" rows", leave=False)
         with pa.ipc.new_file(sink, schema) as writer, bar:
-            for batch in _batches(place.shown, file, columns):
+            for batch in _batches(location.shown, file, columns):
                 writer.write_batch(batch.select(columns))
                 bar.update(batch.num_rows)
 

@@ -18,7 +18,7 @@ from headrace._base.private_files import PRIVATE, mode_like, read_own, replacing
 from headrace._base.types import Array
 from headrace.datasets.sources.byte_ranges import stamp_of
 from headrace.datasets.tar_shards.external_index import foreign_index
-from headrace.datasets.tar_shards.npz import stored_arrays
+from headrace.datasets.tar_shards.npz_reader import stored_arrays
 from headrace.datasets.tar_shards.tar_header import is_header_of
 
 _VERSION = 1

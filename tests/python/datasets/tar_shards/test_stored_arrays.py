@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headrace.datasets.tar_shards.npz import stored_arrays
+from headrace.datasets.tar_shards.npz_reader import stored_arrays
 
 ARRAYS: dict[str, Any] = {
     "number": np.array(7),

@@ -14,7 +14,7 @@ from torch.utils.data import default_collate
 from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
 from headrace._loading.collate.sample_views import StackedViews
-from headrace._loading.mixup import torchvision_fast_mixes
+from headrace._loading.mixup import mixes_without_forward
 from headrace._loading.mixup.recognition import mixing_of_samples, mixing_of_stacked
 from support import TENSOR, pictures
 from torchvision_shim import import_torchvision
@@ -171,7 +171,7 @@ def test_the_direct_way_has_the_values_of_torchvisions_own_code(number: int, dty
         labels = torch.randint(CLASSES, (5,))
         torch.manual_seed(seed)
         expected = mix(images, labels)
-        made = torchvision_fast_mixes.mix_directly(mix, [images, labels], seed)
+        made = mixes_without_forward.mix_without_forward(mix, [images, labels], seed)
         assert made is not None and type(made) is type(expected)
         assert made[0].data_ptr() == images.data_ptr()
         assert all(map(torch.equal, made, expected))
@@ -192,28 +192,28 @@ def test_what_is_left_to_torchvisions_own_code(monkeypatch: pytest.MonkeyPatch) 
     others = [Other(num_classes=CLASSES), hooked, v2.MixUp(num_classes=CLASSES, labels_getter=lambda batch: batch[1])]
     others += [v2.MixUp(), v2.RandomChoice([up, v2.Identity()]), None, len]
     for mix in others:
-        assert torchvision_fast_mixes.mix_directly(mix, [images, labels], 0) is None
+        assert mixes_without_forward.mix_without_forward(mix, [images, labels], 0) is None
     for batch in ([images, soft], [images, labels.int()], [images, labels[:3]], [images.byte(), labels], [images]):
-        assert torchvision_fast_mixes.mix_directly(up, batch, 0) is None
+        assert mixes_without_forward.mix_without_forward(up, batch, 0) is None
     with torch.device("cpu"):  # a mode
-        assert torchvision_fast_mixes.mix_directly(up, [images, labels], 0) is None
+        assert mixes_without_forward.mix_without_forward(up, [images, labels], 0) is None
     for wrong in (labels + CLASSES, labels - 2):  # torchvision raises torch's error
-        assert torchvision_fast_mixes.mix_directly(up, [images, wrong], 0) is None
-    torchvision_fast_mixes._matches_installed.cache_clear()
+        assert mixes_without_forward.mix_without_forward(up, [images, wrong], 0) is None
+    mixes_without_forward._matches_installed.cache_clear()
     monkeypatch.setattr(v2.MixUp, "make_params", lambda self, flat: {"lam": 0.25})  # another version draws nothing
-    assert torchvision_fast_mixes.mix_directly(up, [images, labels], 0) is None
-    torchvision_fast_mixes._matches_installed.cache_clear()
+    assert mixes_without_forward.mix_without_forward(up, [images, labels], 0) is None
+    mixes_without_forward._matches_installed.cache_clear()
 
 
 def test_a_loader_mixes_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    real = torchvision_fast_mixes.mix_directly
+    real = mixes_without_forward.mix_without_forward
 
     def mixed(*given: Any) -> Any:
         made.append(real(*given))
         return made[-1]
 
-    monkeypatch.setattr(torchvision_fast_mixes, "mix_directly", mixed)
+    monkeypatch.setattr(mixes_without_forward, "mix_without_forward", mixed)
     data = EncodedImages(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     assert len(list(DataLoader(data, 4, collate_fn=collates(mixes()[2])[1], num_workers=1))) == len(made) == 2
     assert None not in made

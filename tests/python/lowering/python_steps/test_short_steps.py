@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import ImageEnhance, ImageOps
 
-from headrace._lowering.python_steps.step_cost import is_short
+from headrace._lowering.python_steps.short_steps import is_short
 from torchvision_shim import import_torchvision
 
 transforms = import_torchvision().transforms

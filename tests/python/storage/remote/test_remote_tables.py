@@ -20,8 +20,8 @@ from support import assert_same, pictures
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "datasets/tables"))
 
+import test_inflated_chunks
 import test_litdata
-import test_litdata_frames
 import test_mds
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
@@ -83,7 +83,7 @@ def test_compressed_shards_are_copied_once(tmp_path: Path, way: str) -> None:
     folder = tmp_path / "bucket"
     kind: Any = LitData
     if way == "litdata batch":
-        test_litdata_frames.packed(folder, "batch")
+        test_inflated_chunks.packed(folder, "batch")
     else:
         folder.mkdir()
         kind = MDS if way == "MDS" else LitData

@@ -14,7 +14,7 @@ from headrace.datasets.tables.converted_files import made_once
 
 
 @dataclass(frozen=True)
-class Place:
+class FileLocation:
     """A file.
 
     Attributes:
@@ -55,7 +55,7 @@ class Place:
         return made_once(self.name, "copy", suffix, folder, make, self.stamp, self.shown)
 
 
-def far_places(urls: list[str], access: Access) -> list[Place]:
-    """Returns the places of the URLs, with size and ETag fetched; a later change raises OSError. Raises OSError."""
+def find_remote_files(urls: list[str], access: Access) -> list[FileLocation]:
+    """Returns the locations of the URLs, with size and ETag fetched; a later change raises OSError. Raises OSError."""
     files = access.files(urls)
-    return [Place(name_object(url, files.options), files, number) for number, url in enumerate(urls)]
+    return [FileLocation(name_object(url, files.options), files, number) for number, url in enumerate(urls)]

@@ -9,7 +9,7 @@ from headrace._storage.local_cache.local_caches import LocalBytes, open_cache
 from headrace._storage.remote.cache import checked_cache
 from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import shown
-from headrace.datasets.tables.access.location import far_places
+from headrace.datasets.tables.access.location import find_remote_files
 from headrace.datasets.tables.converted_files import cache_folder, decompress_file
 
 
@@ -68,7 +68,7 @@ class Folder:
         """Returns the path of a file on this machine; of an object, that of a copy. Raises OSError."""
         if self.access is None:
             return self.path(name)
-        return far_places([self.path(name)], self.access)[0].here(self.kept)
+        return find_remote_files([self.path(name)], self.access)[0].here(self.kept)
 
     def decompress(self, name: str, compression: str, size: int) -> str:
         """Returns the path of a decompressed copy of a file; see `converted_files.decompress_file`."""

@@ -24,7 +24,7 @@ _TRANSFORMS = "torchvision.transforms.v2"
 _TRIALS = 24  # of the comparison with the installed torchvision
 
 
-def mix_directly(mix: object, batch: Any, seed: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+def mix_without_forward(mix: object, batch: Any, seed: int) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Returns what ``mix(*batch)`` does where torch's generator has been seeded with `seed`, and overwrites the images.
 
     Args:
