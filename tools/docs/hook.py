@@ -55,8 +55,19 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """Links; and a fence's marks for the test of the snippets, which the site has no use for."""
     if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation"]  # the tabs say it all
+    markdown = re.sub(r"^<picture>$.*?^</picture>$", _both_versions, markdown, flags=re.DOTALL | re.MULTILINE)
     markdown = re.sub(r"^```python no-run$", "```python", markdown, flags=re.MULTILINE)
     return rewritten(markdown, page.file.src_uri, config.repo_url, log.warning)
+
+
+def _both_versions(picture: re.Match[str]) -> str:
+    """The two images of a <picture>, of which the site shows the one that suits its colours, not the system's."""
+    image = re.search(r"<img [^>]*>", picture[0])
+    dark = re.search(r'"\(prefers-color-scheme: dark\)" srcset="([^"]+)"', picture[0])
+    if image is None or dark is None:
+        raise PluginError(f"a picture has no image, or no dark version: {picture[0]}")
+    light = re.sub(r'(?<= src=")([^"]+)', r"\1#only-light", image[0])
+    return "\n".join([light, re.sub(r'(?<= src=")([^"]+)', f"{dark[1]}#only-dark", image[0])])
 
 
 def on_page_context(context: dict[str, Any], page: Any, config: Any, nav: Any) -> dict[str, Any]:

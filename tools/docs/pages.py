@@ -15,17 +15,18 @@ SHOWN = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
-    "bench/README.md": "benchmarks/index.md",
+    "bench/README.md": "benchmarks/method.md",
     "bench/gpu/README.md": "benchmarks/gpu.md",
 }
 
 #: A folder of the repository, and the page that a link to it leads to.
 FOLDERS = {
-    "bench": "benchmarks/index.md",
+    "bench": "benchmarks/method.md",
     "bench/gpu": "benchmarks/gpu.md",
     "bench/results": "benchmarks/results/index.md",
     "docs": "index.md",
     "docs/decisions": "decisions/README.md",
+    "docs/getting-started": "getting-started/install.md",
     "docs/reference": "reference/index.md",
 }
 
