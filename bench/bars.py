@@ -26,7 +26,7 @@ BARS = {
     "torch": "torch + torchvision",
 }
 WIDTH, HEAD, ROW, BAR = 640, 44, 36, 22
-LEFT, LONGEST = 208, 350  # pixels: where bars start, and the length of the longest
+LEFT, LONGEST = 244, 320  # pixels: where bars start, and the length of the longest
 
 
 class Colours(NamedTuple):

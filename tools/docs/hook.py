@@ -28,7 +28,7 @@ def _expanded(entries: list[Any]) -> list[Any]:
         if entry == "decisions/*":
             made += [{pages.title_of(path).replace("`", ""): f"decisions/{path.name}"} for path in pages.decisions()]
         elif entry == "benchmarks/results/*":
-            made += [{path.stem: f"benchmarks/results/{path.name}"} for path in pages.results()]
+            made += [{pages.title_of(path): f"benchmarks/results/{path.name}"} for path in pages.results()]
         elif isinstance(entry, dict):
             made.append(
                 {title: _expanded(value) if isinstance(value, list) else value for title, value in entry.items()}
@@ -52,7 +52,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links; and a fence's marks for the test of the snippets, which the site has no use for."""
+    """Links, pictures and weights in the search; without a fence's marks, which only the test of the snippets needs."""
+    page.meta.setdefault("search", {"boost": pages.search_boost(page.file.src_uri)})
     if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation"]  # the tabs say it all
     markdown = re.sub(r"^<picture>$.*?^</picture>$", _both_versions, markdown, flags=re.DOTALL | re.MULTILINE)

@@ -58,7 +58,7 @@ def _target(target: str, source: str, page: str, repo_url: str, report: Callable
     if file.startswith("bench/results/") and file.endswith(".png"):
         return _relative(f"benchmarks/results/{Path(file).name}", page)
     if file.startswith("docs/assets/"):
-        return _relative(file.removeprefix("docs/"), page)
+        return _relative(file.removeprefix("docs/"), page) + (f"#{anchor}" if anchor else "")
     if anchor and not re.fullmatch(r"L\d+(-L\d+)?", anchor):
         report(f"{source}: the link {target!r} has an anchor that cannot be checked: {file!r} is not on the site")
     kind = "tree" if (ROOT / file).is_dir() else "blob"

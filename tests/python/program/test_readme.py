@@ -54,6 +54,13 @@ def test_the_readme_is_short() -> None:
     assert text[: text.index("## Install")].count("\n") < 25
 
 
+def test_results_begin_with_a_verdict() -> None:
+    for page in sorted((ROOT / "bench/results").glob("*.md")):
+        title, verdict, _ = page.read_text().split("\n\n", 2)
+        assert re.fullmatch(r"# [A-Za-z][^\n]+", title), page.name
+        assert re.fullmatch(r"[A-Z][^\n|]+\.", verdict), f"{page.name}: no sentence in plain words below the title"
+
+
 def test_a_row_that_a_page_lacks_is_an_error() -> None:
     found = {f"train, {cores}": {"seconds": [[3.0, 1.0]], "memory": [1, 1]} for cores in (1, 2)}
     assert figures.filled("| mine | 1 (2) | 1 (2) |\n", {"mine": "train"}, found) == (
