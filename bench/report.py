@@ -87,11 +87,36 @@ def _pixel_table(pixels: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
+def title(result: Mapping[str, Any]) -> str:
+    """What was measured, and where."""
+    return f"From JPEG files to batches: {result['machine']['cpu']}"
+
+
+def verdict(result: Mapping[str, Any]) -> str:
+    """One sentence in plain words: the first recipe on the fewest cores, and the range of headrace's ratios."""
+    ours = [row for row in result["summary"] if row["name"] == "headrace"]
+    if not ours:
+        return "headrace was not among the loaders of this run."
+    first = min(ours, key=lambda row: row["cores"])
+    cores = "one core" if first["cores"] == 1 else f"{first['cores']} cores"
+    sentence = f"On {cores} headrace makes {first['images_per_s']['median']:,.0f} images a second"
+    ratios = [row["to_torch"] for row in ours if row["to_torch"]]
+    if first["to_torch"]:
+        ratio = first["to_torch"]
+        times = f"{ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f})"
+        sentence += f", {times} times as many as torch's DataLoader"
+    if len(ratios) > 1:
+        medians = [ratio["median"] for ratio in ratios]
+        sentence += f"; over all recipes, files and cores here the ratio is {min(medians):.2f} to {max(medians):.2f}"
+    return sentence + "."
+
+
 def markdown(result: Mapping[str, Any]) -> str:
     """The whole report of a run."""
     rows = {(r["dataset"], r["recipe"], r["cores"], r["name"]): r for r in result["summary"]}
     cores = result["options"]["cores"]
-    lines = ["## Images per second, JPEG files to float32 NCHW batches", "", conditions(result), ""]
+    lines = [f"# {title(result)}", "", verdict(result), ""]
+    lines += ["## Images per second, JPEG files to float32 NCHW batches", "", conditions(result), ""]
     for dataset in result["datasets"]:
         for recipe in result["options"]["recipes"]:
             lines += [f"### {dataset['name']}, {recipe}: {RECIPES[recipe]}", ""]

@@ -1,4 +1,6 @@
-"""Fills the figures of `bench.code` in README.md, docs/from-your-code.md and bench/results/code.md from code.json.
+"""Fills the figures of `bench.code` in docs/benchmarks.md, docs/from-your-code.md and bench/results/code.md.
+
+They are those of code.json.
 
     python -m bench.code.page
 
@@ -18,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "bench" / "results"
 #: page -> the first words of a row -> the program that it is about
 ROWS = {
-    "README.md": {
+    "docs/benchmarks.md": {
         "own dataset, RandomResizedCrop": "train",
         "the same with ColorJitter": "ColorJitter",
         "the same with RandAugment": "RandAugment",

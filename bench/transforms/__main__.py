@@ -71,6 +71,17 @@ def line(heading: str, name: str, found: dict[str, Any]) -> str:
     return f"| {heading} | `{name}` | {rates[0]:.0f} | {rates[1]:.0f} | {shown(found)} | {spread} |"
 
 
+def verdict(rows: dict[str, Any]) -> str:
+    """The sentence above the table."""
+    ratios = [
+        statistics.median(a / b for a, b in found["seconds"]) for some in rows.values() for found in some.values()
+    ]
+    return (
+        f"Of {len(ratios)} transforms, the middle one runs at {statistics.median(ratios):.1f} times the speed of "
+        f"torch's DataLoader; the least is {min(ratios):.1f}, the greatest {max(ratios):.1f}."
+    )
+
+
 def written(out: Path, machine: dict[str, Any], rows: dict[str, Any]) -> None:
     """Writes the figures as JSON, and as a table."""
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -78,8 +89,8 @@ def written(out: Path, machine: dict[str, Any], rows: dict[str, Any]) -> None:
     about = ", ".join(f"{name} {value}" for name, value in machine.items())
     head = "| library | transform | torch, images/s | headrace | ratio | range |\n|---|---|---|---|---|---|"
     table = [line(heading, name, found) for heading, some in rows.items() for name, found in some.items()]
-    said = "Transforms on one core: `python -m bench.transforms`"
-    out.with_suffix(".md").write_text("\n".join([f"# {said}", "", f"{about}.", "", head, *table, ""]))
+    text = ["# Each transform on one core", "", verdict(rows), "", "`python -m bench.transforms`:", "", f"{about}.", ""]
+    out.with_suffix(".md").write_text("\n".join([*text, head, *table, ""]))
 
 
 def main() -> None:

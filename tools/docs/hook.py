@@ -28,7 +28,7 @@ def _expanded(entries: list[Any]) -> list[Any]:
         if entry == "decisions/*":
             made += [{pages.title_of(path).replace("`", ""): f"decisions/{path.name}"} for path in pages.decisions()]
         elif entry == "benchmarks/results/*":
-            made += [{path.stem: f"benchmarks/results/{path.name}"} for path in pages.results()]
+            made += [{pages.title_of(path): f"benchmarks/results/{path.name}"} for path in pages.results()]
         elif isinstance(entry, dict):
             made.append(
                 {title: _expanded(value) if isinstance(value, list) else value for title, value in entry.items()}
@@ -52,11 +52,23 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links; and a fence's marks for the test of the snippets, which the site has no use for."""
+    """Links, pictures and weights in the search; without a fence's marks, which only the test of the snippets needs."""
+    page.meta.setdefault("search", {"boost": pages.search_boost(page.file.src_uri)})
     if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation"]  # the tabs say it all
+    markdown = re.sub(r"^<picture>$.*?^</picture>$", _both_versions, markdown, flags=re.DOTALL | re.MULTILINE)
     markdown = re.sub(r"^```python no-run$", "```python", markdown, flags=re.MULTILINE)
     return rewritten(markdown, page.file.src_uri, config.repo_url, log.warning)
+
+
+def _both_versions(picture: re.Match[str]) -> str:
+    """The two images of a <picture>, of which the site shows the one that suits its colours, not the system's."""
+    image = re.search(r"<img [^>]*>", picture[0])
+    dark = re.search(r'"\(prefers-color-scheme: dark\)" srcset="([^"]+)"', picture[0])
+    if image is None or dark is None:
+        raise PluginError(f"a picture has no image, or no dark version: {picture[0]}")
+    light = re.sub(r'(?<= src=")([^"]+)', r"\1#only-light", image[0])
+    return "\n".join([light, re.sub(r'(?<= src=")([^"]+)', f"{dark[1]}#only-dark", image[0])])
 
 
 def on_page_context(context: dict[str, Any], page: Any, config: Any, nav: Any) -> dict[str, Any]:

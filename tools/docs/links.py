@@ -18,6 +18,7 @@ _FENCED = r"^(?P<fence>```+|~~~+).*?^(?P=fence)[ \t]*$"
 _SPAN = r"(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
 _CODE = re.compile(f"{_FENCED}|{_SPAN}", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(\]\()([^)\s]+)((?:\s+\"[^\"]*\")?\))")
+_ATTRIBUTE = re.compile(r"(<[^<>]*? (?:src|srcset|href)=\")([^\"\s]+)(\")")
 _DEFINITION = re.compile(r"(^\[[^\]]+\]:\s+)(\S+)()", re.MULTILINE)
 _ELSEWHERE = re.compile(r"^([a-z][a-z0-9+.-]*:|//|#)", re.IGNORECASE)
 
@@ -38,7 +39,7 @@ def rewritten(markdown: str, page: str, repo_url: str, report: Callable[[str], N
         return f"\0{len(code) - 1}\0"
 
     masked = _CODE.sub(mask, markdown)
-    for pattern in (_INLINE, _DEFINITION):
+    for pattern in (_INLINE, _DEFINITION, _ATTRIBUTE):
         masked = pattern.sub(link, masked)
     return re.sub(r"\0(\d+)\0", lambda match: code[int(match[1])], masked)
 
@@ -56,6 +57,8 @@ def _target(target: str, source: str, page: str, repo_url: str, report: Callable
         return _relative(shown, page) + (f"#{anchor}" if anchor else "")
     if file.startswith("bench/results/") and file.endswith(".png"):
         return _relative(f"benchmarks/results/{Path(file).name}", page)
+    if file.startswith("docs/assets/"):
+        return _relative(file.removeprefix("docs/"), page) + (f"#{anchor}" if anchor else "")
     if anchor and not re.fullmatch(r"L\d+(-L\d+)?", anchor):
         report(f"{source}: the link {target!r} has an anchor that cannot be checked: {file!r} is not on the site")
     kind = "tree" if (ROOT / file).is_dir() else "blob"

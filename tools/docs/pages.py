@@ -15,19 +15,38 @@ SHOWN = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
-    "bench/README.md": "benchmarks/index.md",
+    "bench/README.md": "benchmarks/method.md",
     "bench/gpu/README.md": "benchmarks/gpu.md",
 }
 
 #: A folder of the repository, and the page that a link to it leads to.
 FOLDERS = {
-    "bench": "benchmarks/index.md",
+    "bench": "benchmarks/method.md",
     "bench/gpu": "benchmarks/gpu.md",
     "bench/results": "benchmarks/results/index.md",
     "docs": "index.md",
     "docs/decisions": "decisions/README.md",
+    "docs/getting-started": "getting-started/install.md",
     "docs/reference": "reference/index.md",
 }
+
+#: The beginning of a page's path -> how much its words count in a search: guides come before decisions and results.
+SEARCH = {
+    "getting-started/": 4,
+    "recipes/": 2,
+    "reference/": 1,
+    "decisions/": 0.2,
+    "benchmarks/": 0.2,
+    "architecture.md": 0.3,
+    "changelog.md": 0.2,
+    "contributing.md": 0.3,
+}
+GUIDE = 3
+
+
+def search_boost(page: str) -> float:
+    """How much the words of a page count in a search."""
+    return next((boost for begin, boost in SEARCH.items() if page.startswith(begin)), GUIDE)
 
 
 def page_of(path: str) -> str | None:
@@ -75,7 +94,7 @@ def list_of_results() -> str:
     lines += ["[How they are measured](../README.md).", ""]
     lines += ["| run | machine and date | data sets |", "|---|---|---|"]
     for path in results():
-        lines.append(f"| [{path.stem}]({path.name}) | {_machine(path)} | {', '.join(_data_sets(path))} |")
+        lines.append(f"| [{title_of(path)}]({path.name}) | {_machine(path)} | {', '.join(_data_sets(path))} |")
     lines += ["", "Measurements with raw figures alone:", ""]
     others = sorted(path.stem for path in RESULTS.glob("*.json") if not path.with_suffix(".md").exists())
     lines += [f"- [{name}.json]({name}.json)" for name in others]
@@ -83,12 +102,13 @@ def list_of_results() -> str:
 
 
 def page_of_result(path: Path) -> str:
-    """One run: its picture, then its tables."""
-    lines = [f"# {path.stem}", "", f"[Raw figures]({path.stem}.json), [how they were measured](../README.md)."]
+    """One run: its verdict, its picture, then its tables."""
+    title, verdict, rest = path.read_text(encoding="utf-8").split("\n\n", 2)
+    lines = [title, "", verdict, "", f"[Raw figures]({path.stem}.json), [how they were measured](../README.md)."]
     picture = path.with_suffix(".png")
     if picture.exists():
         lines += ["", f"[![Images per second of each contender]({picture.name})]({picture.name})"]
-    return "\n".join([*lines, "", path.read_text(encoding="utf-8")])
+    return "\n".join([*lines, "", rest])
 
 
 def _machine(path: Path) -> str:

@@ -7,10 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from bench import bars
 from bench.code import page as figures
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/recipes").glob("*.md"))]
+FOLDERS = ("docs", "docs/getting-started", "docs/recipes")
+PAGES = [ROOT / "README.md", *(page for folder in FOLDERS for page in sorted((ROOT / folder).glob("*.md")))]
 SNIPPETS = [
     (page.name, snippet)
     for page in PAGES
@@ -36,6 +38,27 @@ def test_snippet_runs(page: str, snippet: str, tmp_path: Path, monkeypatch: pyte
 def test_figures_of_code_are_those_that_were_measured() -> None:
     for path, text in figures.pages(figures.figures()).items():
         assert path.read_text() == text, f"{path.name}: run python -m bench.code.page"
+
+
+def test_the_chart_is_of_the_run() -> None:
+    for path, text in bars.files().items():
+        assert path.read_text() == text, f"{path.name}: run python -m bench.bars"
+    chart = re.search(r'<img src="docs/assets/one-core-light.svg".* alt="([^"]*)"', (ROOT / "README.md").read_text())
+    assert chart is not None
+    assert re.findall(r"[\d,]*\d", chart[1]) == [f"{rate:,.0f}" for rate in bars.medians().values()]
+
+
+def test_the_readme_is_short() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.split()) <= 900
+    assert text[: text.index("## Install")].count("\n") < 25
+
+
+def test_results_begin_with_a_verdict() -> None:
+    for page in sorted((ROOT / "bench/results").glob("*.md")):
+        title, verdict, _ = page.read_text().split("\n\n", 2)
+        assert re.fullmatch(r"# [A-Za-z][^\n]+", title), page.name
+        assert re.fullmatch(r"[A-Z][^\n|]+\.", verdict), f"{page.name}: no sentence in plain words below the title"
 
 
 def test_a_row_that_a_page_lacks_is_an_error() -> None:

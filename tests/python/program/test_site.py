@@ -120,16 +120,29 @@ def test_pages_have_no_errors_and_fit_their_width(address: str, browser: Any) ->
     assert not wrong, "\n".join(wrong)
 
 
-def test_search_finds_a_public_name(address: str, browser: Any) -> None:
+def found_by(words: str, address: str, browser: Any) -> list[str]:
+    """The links that the site's search gives for words, the best first."""
     set_width(browser, "desktop")
     browser.get(f"{address}/index.html")
     field = browser.find_element("css selector", "input.md-search__input")
     browser.execute_script("arguments[0].focus()", field)
-    field.send_keys("PermutationSampler")
+    field.send_keys(words)
     deadline = time.monotonic() + WATCHDOG_S
     links: list[str] = []
     while not links and time.monotonic() < deadline:
         time.sleep(0.1)
         found = browser.find_elements("css selector", "a.md-search-result__link")
         links = [one.get_attribute("href") for one in found]
+    return links
+
+
+def test_search_finds_a_public_name(address: str, browser: Any) -> None:
+    links = found_by("PermutationSampler", address, browser)
     assert any("reference/sampler.html" in link for link in links), links
+
+
+@pytest.mark.parametrize("words", ["install", "resume", "bottleneck", "entry points", "num_workers", "notebook"])
+def test_search_finds_guides_before_decisions_and_results(words: str, address: str, browser: Any) -> None:
+    links = found_by(words, address, browser)
+    assert links
+    assert not any(folder in links[0] for folder in ("/decisions/", "/benchmarks/", "changelog")), links[:5]
