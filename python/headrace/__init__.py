@@ -11,7 +11,8 @@ from headrace.datasets import __all__ as _DATASETS
 
 if TYPE_CHECKING:
     from headrace import datasets, pillow, sampler, transforms
-    from headrace._base.errors import SampleError, VerificationError
+    from headrace._base.errors import HeadraceError, SampleError, VerificationError
+    from headrace._base.messages import PerformanceWarning
     from headrace._loading.autotune.budget import AutoWorkers
     from headrace._lowering import LoweringError
     from headrace._reports.loader.profiler import profile
@@ -51,6 +52,7 @@ __all__ = [
     "EncodedImages",
     "EntryPoints",
     "Fields",
+    "HeadraceError",
     "ImageArray",
     "ImageFiles",
     "ImageFolder",
@@ -58,6 +60,7 @@ __all__ = [
     "LoweringError",
     "Network",
     "Parquet",
+    "PerformanceWarning",
     "SampleError",
     "TarShards",
     "TarStream",
@@ -82,8 +85,10 @@ _HOMES = {
     "Cache": "_storage.remote.cache",
     "DataLoader": "loader",
     "EntryPoints": "_storage.entry_points.entry_points",
+    "HeadraceError": "_base.errors",
     "LoweringError": "_lowering",
     "Network": "_storage.remote.network",
+    "PerformanceWarning": "_base.messages",
     "SampleError": "_base.errors",
     "VerificationError": "_base.errors",
     "profile": "_reports.loader.profiler",

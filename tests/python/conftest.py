@@ -17,7 +17,7 @@ from PIL import Image
 from headrace._base import ranks
 from headrace._cli.demo.photo_folder import lay_out
 from headrace._engine import destination
-from headrace._loading.native import arguments
+from headrace._loading.fallback import opened_images
 from headrace._recipe.arithmetic import tensor_rule
 from places import place
 from support import EMULATED_BY_A_GPU, PHOTOS, data_folder, eventually, hard_files, judge, threads_of_ours
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _said_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marks the warnings that come once per process as issued: pytest would turn them into errors."""
-    monkeypatch.setattr(arguments, "_warned", True)
+    monkeypatch.setattr(opened_images, "_warned", True)
     monkeypatch.setattr(ranks, "_warned", True)
 
 

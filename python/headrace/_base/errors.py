@@ -18,7 +18,7 @@ from headrace._base.exceptions import (
     is_a,
     set_cause,
 )
-from headrace._base.text import printable
+from headrace._base.messages import printable
 
 REMEDY = 'on_error="skip" passes over such samples, on_error="replace" takes their neighbours'
 _GROUP: type[BaseException] | None = getattr(builtins, "BaseExceptionGroup", None)  # from Python 3.11 on
@@ -42,7 +42,12 @@ class _Own:
         attributes_of(error)[self._key] = value
 
 
-class SampleError(Exception):
+class HeadraceError(Exception):
+    """Base class of the exceptions that headrace defines. They are instances of a built-in class, too, where that says
+    what is wrong; wrong arguments raise TypeError and ValueError themselves, as torch's DataLoader does."""
+
+
+class SampleError(HeadraceError):
     """A sample could not be read, decoded or transformed.
 
     Raised in the main thread when the sample's batch is due. The exception is also an instance of the original
@@ -85,7 +90,7 @@ class SampleError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # The class is created at run time (`_derive_type`), so unpickling in another process has to create it too.
-        known = (one for one in bases_of(type(self))[1:] if one is not SampleError and _is_importable(one))
+        known = (one for one in bases_of(type(self))[1:] if not _is_ours(one) and _is_importable(one))
         where = self.stage, self.index, self.location, self.reason
         kept = {name: one for name, one in _attributes(self).items() if is_a(one, _PLAIN)}
         return _rebuilt, (next(known, Exception), *where), kept
@@ -118,7 +123,7 @@ class SampleError(Exception):
     __dir__ = Exception.__dir__
 
 
-class VerificationError(AssertionError):
+class VerificationError(HeadraceError, AssertionError):
     """A batch differs from the oracle's. The message names the first sample that differs."""
 
 
@@ -174,7 +179,12 @@ def _derive_type(original: type[BaseException]) -> type[SampleError] | None:
     if any("__del__" in vars(base) for base in bases_of(original)):
         content["__del__"] = object.__sizeof__  # the original has one of its own; no code of Python runs
     made = type("SampleError", (SampleError, original), content)
-    return made if [*bases_of(made)[1:3]] == [SampleError, original] else None
+    order = [one for one in bases_of(made) if one is not HeadraceError or one is original]
+    return made if order[1:3] == [SampleError, original] else None
+
+
+def _is_ours(kind: type) -> bool:
+    return kind is SampleError or kind is HeadraceError
 
 
 def _empty(kind: type[SampleError], original: BaseException) -> SampleError | None:

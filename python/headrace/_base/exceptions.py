@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from headrace._base.text import printable
+from headrace._base.messages import printable
 
 _ARGS, _CAUSE, _CONTEXT, _TRACE = (
     vars(BaseException)[name] for name in ("args", "__cause__", "__context__", "__traceback__")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 
 import torch.distributed as dist
 
+from headrace._base import messages
 from headrace._base.checks import whole_number
 
 _warned = False  # whether `warn_of_whole_reads` has warned; it does so once per process
@@ -113,9 +113,7 @@ def warn_of_whole_reads() -> None:
     if _warned or now.size == 1:
         return
     _warned = True
-    warnings.warn(
+    messages.warn(
         f"each of the {now.size} ranks of {now.found} reads all samples of a loader without a sampler, as with torch's "
-        "DataLoader; pass distributed=True to split them among the ranks, or world_size=1 to read all of them silently",
-        UserWarning,
-        stacklevel=4,
+        "DataLoader; pass distributed=True to split them among the ranks, or world_size=1 to read all of them silently"
     )

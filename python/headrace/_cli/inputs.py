@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from headrace._base.errors import HeadraceError
+
 if TYPE_CHECKING:
     from headrace.datasets.sources import BlobDataset
 
@@ -85,7 +87,7 @@ def quality(text: str) -> int:
     return int(text)
 
 
-class GivenError(ValueError):
+class GivenError(HeadraceError, ValueError):
     """An argument of a command is unusable; the message is one sentence."""
 
 

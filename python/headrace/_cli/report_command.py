@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_of_trace(path: Path, out: Path) -> None:
-    from headrace._base.text import printable
+    from headrace._base.messages import printable
     from headrace._reports.html.document import document
     from headrace._reports.html.trace_facts import facts_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headrace._base import loggers
+from headrace._base import loggers, messages
 from headrace._base.cores import usable_cores
 from headrace._base.native import core
 from headrace._engine import destination as destinations
@@ -131,7 +130,7 @@ class FusedEngine(_DeviceEngine):
         if ready and not self._warned and (trouble := self._pipeline.trouble):
             self._warned = True
             remedy = "use decoder='cpu', which avoids these attempts, or fix the GPU's decoder"
-            warnings.warn(f"{trouble}; {remedy}", RuntimeWarning, stacklevel=2)
+            messages.warn(f"{trouble}; {remedy}", RuntimeWarning)
         return ready
 
     def failures(self, flight: Flight) -> list[Failure]:

@@ -9,7 +9,8 @@ from typing import NoReturn
 import torch
 
 import headrace._recipe.steps.steps as S
-from headrace._base.text import shorten_text
+from headrace._base.errors import HeadraceError
+from headrace._base.messages import shorten_text
 from headrace._base.types import Function
 from headrace._lowering.sizes import Size, one_size_after, size_after
 from headrace._lowering.transform_library import leaves
@@ -23,7 +24,7 @@ from headrace._recipe.steps.step_numbers import LEVELS, quantiles
 _MADE_UP = ((375, 500), (500, 333))
 
 
-class LoweringError(TypeError):
+class LoweringError(HeadraceError, TypeError):
     """The transforms cannot be lowered. The message names the step, the reason and a remedy.
 
     Attributes:

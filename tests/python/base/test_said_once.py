@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import random
-import warnings
 from typing import Any
 
-import pytest
 from torch.utils.data import Dataset, default_collate
 
 from headrace import DataLoader
-from headrace._loading.native import arguments
-from support import blobs
 
 
 class Numbers(Dataset[int]):
@@ -20,19 +16,6 @@ class Numbers(Dataset[int]):
 
     def __getitem__(self, index: int) -> int:
         return index
-
-
-def test_the_first_loader_that_torch_delivers_warns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arguments, "_warned", False)
-    list(DataLoader(blobs(4), 2))
-    loader = DataLoader(Numbers(), 2)
-    with pytest.warns(UserWarning, match=r"torch's DataLoader delivers .*: headrace does not know .*\.Numbers"):
-        iter(loader)
-    for again in (loader, DataLoader(Numbers())):
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            list(again)
-        assert said == []
 
 
 def test_explain_gives_all_reasons() -> None:

@@ -14,6 +14,7 @@ from PIL import Image
 from torch import nn
 from torch.utils.data import _utils
 
+from headrace._base.errors import HeadraceError
 from headrace._base.originals.call_roots import Held, Roots
 from headrace._base.originals.called_functions import SPECIAL, Place, Reached
 from headrace._base.originals.originality import ABSENT, function_in, is_own
@@ -35,7 +36,7 @@ _COLLATING = (
 _MOST_KEPT = 64  # sets of functions
 
 
-class Replaced(TypeError):
+class Replaced(HeadraceError, TypeError):
     """A function that torch's way would call is not the library's own."""
 
 

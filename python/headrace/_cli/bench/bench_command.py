@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """
     import json
 
-    from headrace._base.text import printable
+    from headrace._base.messages import printable
     from headrace._cli.bench import plot, result_tables
     from headrace._cli.bench.comparison import compare_loaders
     from headrace._cli.bench.equality import DifferentError

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace._base.errors import VerificationError
+from headrace._base.errors import HeadraceError, VerificationError
 from headrace._cli.bench.loaders import Make
 from headrace.loader import DataLoader
 
 
-class DifferentError(Exception):
+class DifferentError(HeadraceError):
     """The batches differ; the message is one sentence that says where."""
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from torch.utils.data import Subset
 
-from headrace._base.errors import SampleError
+from headrace._base.errors import HeadraceError, SampleError
 from headrace.loader import DataLoader
 
 _PROBED_S = 0.5
 _FEWEST_BATCHES = 8  # of an epoch
 
 
-class UnusableError(ValueError):
+class UnusableError(HeadraceError, ValueError):
     """The dataset cannot be timed; the message is one sentence."""
 
 

@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.cores import usable_cores
+from headrace._base.errors import HeadraceError
 from headrace._base.system import allowed_cpus, bind_thread, can_bind
 from headrace._cli import recipes
 from headrace._cli.demo.equality_proof import same_batches
@@ -25,7 +26,7 @@ BATCH = 64
 _NAMES = ("torch", "headrace")
 
 
-class NoOpponentError(RuntimeError):
+class NoOpponentError(HeadraceError, RuntimeError):
     """torch's DataLoader cannot run with worker processes here."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from PIL import ExifTags, Image
 
+from headrace._base.errors import HeadraceError
 from headrace._base.exceptions import words_of
 from headrace._base.native import core
 from headrace._cli.pack.completion import find_finished
@@ -25,7 +26,7 @@ from headrace.datasets.sources.dataset import BlobDataset
 _SHOWN = 80  # characters of a value in a message
 
 
-class Difference(ValueError):
+class Difference(HeadraceError, ValueError):
     """A pack is not what its source makes; the message names the sample."""
 
 

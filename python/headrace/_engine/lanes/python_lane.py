@@ -13,9 +13,9 @@ from headrace._base.exceptions import format_error, is_a, set_traceback, traceba
 from headrace._base.lifetimes.thread_settings import ThreadSettings
 from headrace._base.lifetimes.threads import Serving
 from headrace._base.lifetimes.weak_list import Living
+from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._base.system import bind_thread
-from headrace._base.text import printable
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
 _live: Living[PythonLane] = Living()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeGuard
@@ -13,6 +12,7 @@ import torch
 from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
+from headrace._base import messages
 from headrace._base.ranks import World
 from headrace._loading.epoch.order import Cut
 from headrace._loading.epoch.sampler_kinds import is_headrace_sampler, is_torchs, names_each_once
@@ -84,11 +84,9 @@ def shard(
 def _shard_sampler(sampler: Iterable[object], world: World, drop_last: bool) -> ShardedSampler:
     for one in sampler_chain(sampler):
         if type(one).__module__.startswith("torch.") and getattr(one, "generator", one) is None:
-            warnings.warn(
+            messages.warn(
                 f"{type(one).__qualname__} draws from torch's default generator, which must then be in the same state "
-                "on all ranks; give it generator=torch.Generator().manual_seed(...)",
-                UserWarning,
-                stacklevel=4,
+                "on all ranks; give it generator=torch.Generator().manual_seed(...)"
             )
     return ShardedSampler(sampler, world.size, world.rank, drop_last)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from headrace._base.errors import HeadraceError
 from headrace._base.types import State
 from headrace._loading.fallback.index_batches import IndexPosition
 from headrace._loading.fallback.torch_generators import Randomness
@@ -24,7 +25,7 @@ _FITS = {
 }
 
 
-class AnotherNumberOfWorkers(ValueError, AssertionError):
+class AnotherNumberOfWorkers(HeadraceError, ValueError, AssertionError):
     """The state's number of workers differs from the loader's; an AssertionError too, as torchdata raises it."""
 
 

@@ -19,6 +19,7 @@ from headrace._loading.fallback.checkpoint_format import Saved, read, write
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making
 from headrace._loading.fallback.observed_iterators import missing_hook
+from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
 from headrace._recipe.draws.seeded_sampler import Seeded, tell
 from headrace.pillow.image_counts import ImageCounts
@@ -107,6 +108,11 @@ class TorchEpochs:
         if not followers:
             return iterator
         return _FollowingSamplers(iterator, followers, lambda: self._begin(loader, start))
+
+    def judge_images(self, first: FirstImages) -> None:
+        """Has the images of the epoch that was begun last judged."""
+        if self._progress is not None:
+            self._progress.first_images = first
 
     def get_iterator(self, stock: Callable[[], _BaseDataLoaderIter]) -> _BaseDataLoaderIter:
         """Returns the iterator that torch's ``__iter__`` requests from the loader.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Mapping
 
 import torch
-from torch.utils.data import get_worker_info
 
-from headrace._base import loggers
+from headrace._base import messages
 from headrace._base.checks import whole_number
 from headrace._base.ranks import World
 from headrace._loading.autotune.budget import AutoWorkers
@@ -21,9 +19,9 @@ from headrace._recipe.steps.recipe import DTYPES
 def warn_of_no_effect(multiprocessing_context: object, pin_memory_device: str) -> None:
     """Warns of torch's arguments that have no effect on the native path."""
     if multiprocessing_context is not None:
-        _warn("multiprocessing_context has no effect: the workers are threads of this process")
+        messages.warn("multiprocessing_context has no effect: the workers are threads of this process")
     if pin_memory_device:
-        _warn("pin_memory_device has no effect: pin_memory=True pins for the current accelerator, as in torch")
+        messages.warn("pin_memory_device has no effect: pin_memory=True pins for the current accelerator, as in torch")
 
 
 def check_own_arguments(own: Mapping[str, object]) -> None:
@@ -97,7 +95,7 @@ def warn_of_empty_epoch(samples: int, batch_size: int | None, drop_last: bool, w
         return
     ranks = f" for {world.size} ranks" if world.size > 1 else ""
     if drop_last and batch_size is not None and batch_size > samples // world.size:
-        _warn(
+        messages.warn(
             f"batch_size={batch_size} is larger than the dataset ({samples} samples{ranks}) and drop_last=True: "
             "an epoch has no batch"
         )
@@ -106,43 +104,17 @@ def warn_of_empty_epoch(samples: int, batch_size: int | None, drop_last: bool, w
 def check_pinning(pin_memory: bool, where: torch.device, way: str) -> None:
     """Warns if batches are on a device, where pinning has no meaning."""
     if pin_memory and way != "memory":
-        _warn(f"pin_memory has no effect: batches are on {where}, and the memory they are copied from is pinned")
+        messages.warn(
+            f"pin_memory has no effect: batches are on {where}, and the memory they are copied from is pinned"
+        )
 
 
 def can_pin(pin_memory: bool) -> bool:
     """Returns whether to make batches in pinned memory. Warns as torch does if it is requested but unavailable."""
     if pin_memory and not torch.accelerator.is_available():
-        _warn(
+        messages.warn(
             "'pin_memory' argument is set as true but no accelerator is found, "
             "then device pinned memory won't be used.",
-            stacklevel=7,  # the caller of iter()
         )
         return False
     return pin_memory
-
-
-def _warn(message: str, stacklevel: int = 4) -> None:
-    warnings.warn(message, UserWarning, stacklevel)
-
-
-def warn_of_torch(reason: str, *, deferred: bool) -> None:
-    """Warns once per process that torch's DataLoader delivers, why, and what would make the loader native.
-
-    Args:
-        deferred: whether it opens images deferred.
-    """
-    global _warned
-    loggers.loading.info("torch's DataLoader delivers this epoch: %s", reason)
-    if _warned or get_worker_info() is not None:
-        return
-    _warned = True
-    how = "and only the images that it opens with Pillow get native pixels" if deferred else "at its own speed"
-    warnings.warn(
-        f"torch's DataLoader delivers these batches, {how}: {reason}. This warning comes once; "
-        "loader.explain() gives the reason for every loader",
-        UserWarning,
-        stacklevel=4,
-    )
-
-
-_warned = False

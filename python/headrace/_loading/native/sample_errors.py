@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import traceback
-import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol, get_args
@@ -12,6 +11,7 @@ from typing import Any, NoReturn, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
+from headrace._base import messages
 from headrace._base.errors import SampleError, choose_error, native_cause, sample_error
 from headrace._base.exceptions import format_error, is_a, traceback_of, walk_causes
 from headrace._engine.engine import Failure
@@ -70,7 +70,7 @@ def choose_exception(error: SampleError) -> BaseException:
     """Returns what ``next()`` raises for a sample's error. With StopIteration a loop would end without a word, as with
     torch's DataLoader: a warning says why."""
     if is_a(error, StopIteration):
-        warnings.warn(f"{error}; the loop ends here, since it raised StopIteration", UserWarning, stacklevel=7)
+        messages.warn(f"{error}; the loop ends here, since it raised StopIteration")
     return choose_error(error)
 
 
@@ -143,11 +143,9 @@ class FaultLog:
             return
         self._is_reported()
         done = "skipped" if self.skips else "replaced by their neighbours"
-        warnings.warn(
+        messages.warn(
             f"epoch {self._progress.epoch}: {len(noted)} samples could not be made and were {done}; "
-            f"loader.errors lists them, the first is {noted[0]}",
-            UserWarning,
-            stacklevel=5,
+            f"loader.errors lists them, the first is {noted[0]}"
         )
 
     def _is_reported(self) -> None:

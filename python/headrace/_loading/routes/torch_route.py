@@ -8,7 +8,6 @@ from typing import NoReturn
 
 from headrace._base.originals.relied_functions import Replaced
 from headrace._base.types import State
-from headrace._loading.native import arguments
 from headrace._loading.native.out_transform import TransformedBatches
 from headrace._loading.native.settings import OwnSettings
 from headrace._loading.routes.route import Loader, Route
@@ -44,10 +43,14 @@ class TorchRoute(Route):
 
     def begin(self, loader: Loader, torchs: Callable[[], Iterator[object]], published: bool) -> Iterator[object]:
         from headrace._loading.autotune import worker_tuner  # not before torch delivers
+        from headrace._loading.fallback import opened_images
 
-        arguments.warn_of_torch(self.reason, deferred=loader.route == "deferred")
+        if loader.route != "deferred":
+            opened_images.warn_of_torch(self.reason)
         worker_tuner.choose(loader, loader._torch_epochs.pace)
         batches, function = loader._torch_epochs.begin(loader, torchs), loader._own.out_transform
+        if loader.route == "deferred":
+            loader._torch_epochs.judge_images(opened_images.FirstImages(loader, self.reason))
         return batches if function is None else TransformedBatches(batches, function)
 
     def set_epoch(self, loader: Loader, epoch: int) -> None:

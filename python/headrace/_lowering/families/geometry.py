@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, SupportsIndex
@@ -12,6 +11,7 @@ from typing import Any, SupportsIndex
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
+from headrace._base import messages
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, refuse_tensors
 from headrace._recipe.arithmetic import boxes, functional_pil, tensor_ops, tensor_rule
@@ -148,9 +148,7 @@ def image_filter(builder: Builder, transform: Any, library: str, narrowest: int 
             builder.refuse("resizes a tensor in a way that has no native twin; use antialias=True")
         return tensor_filter(builder, name, version=1 if library == "v1" else 2, narrowest=narrowest)
     if transform.antialias is False:
-        warnings.warn(
-            "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=5
-        )
+        messages.warn("Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.")
     return name
 
 

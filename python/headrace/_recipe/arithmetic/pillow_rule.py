@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ import numpy.typing as npt
 import PIL
 from PIL import Image
 
+from headrace._base import messages
 from headrace._recipe.steps.steps import FILTERS
 
 Pixels = npt.NDArray[np.uint8]
@@ -172,11 +172,7 @@ def pass_order() -> str:
     if report.expected not in report.fitting:
         found = f"follows {report.order!r}" if report.fitting else "matches no known order of the passes, so native "
         found += "" if report.fitting else "pixels may differ from it by rounding; check with loader.verify()"
-        warnings.warn(
-            f"Pillow {report.pillow} was expected to resize {report.expected!r} but {found}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        messages.warn(f"Pillow {report.pillow} was expected to resize {report.expected!r} but {found}", RuntimeWarning)
     return report.order
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
+from headrace._base.errors import HeadraceError
 from headrace._base.native import core
 from headrace._base.types import Function
 from headrace._recipe.images.file_image import FileImage, Metadata
@@ -23,7 +24,7 @@ from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 Pixels = npt.NDArray[np.uint8]
 
 
-class CallError(TypeError):
+class CallError(HeadraceError, TypeError):
     """A transform returned a value of an unsupported type, shape or dtype."""
 
 

@@ -32,7 +32,7 @@ class Reports:
             RuntimeError: a ``headrace.profile()`` is recording in this process.
             ValueError: `batches` is not positive.
         """
-        from headrace._base.text import printable
+        from headrace._base.messages import printable
         from headrace._reports.html.document import document
         from headrace._reports.html.loader_facts import facts_of
 

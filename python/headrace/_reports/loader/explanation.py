@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import PIL
 from torch.utils.data import IterableDataset
 
+from headrace._base.messages import shorten_text
 from headrace._base.native import core
 from headrace._base.ranks import World
-from headrace._base.text import shorten_text
 from headrace._engine.device_engine import decoding_threads, destination_for
 from headrace._loading.autotune.affinity import write_cores
 from headrace._loading.autotune.tuner_summary import Tuned

@@ -6,12 +6,12 @@ import functools
 import os
 import threading
 import time
-import warnings
 import weakref
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
 
+from headrace._base import messages
 from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
 from headrace._base.native import core
 from headrace._reports.loader import chrome_trace
@@ -116,10 +116,9 @@ class profile(Ending):
         )
         self._recorded = True
         if self.dropped:
-            warnings.warn(
+            messages.warn(
                 f"headrace.profile() had no room for {self.dropped} spans beyond max_spans={self._max_spans}: they "
-                "are missing from the recording",
-                stacklevel=3,  # the line of the stop() call or of the with statement
+                "are missing from the recording"
             )
 
     def __enter__(self) -> profile:

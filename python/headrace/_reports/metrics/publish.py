@@ -5,11 +5,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from headrace._base import messages
 from headrace._reports.metrics.loader_registry import Loaders
 from headrace._reports.metrics.status_writer import Writer
 
@@ -64,10 +64,9 @@ class Published:
                 self._warn(self._writer)
 
     def _warn(self, writer: Writer) -> None:
-        warnings.warn(
+        messages.warn(
             f"the figures for headrace top cannot be written to {writer.path}: {writer.trouble}; the loaders go on",
             RuntimeWarning,
-            stacklevel=2,
         )
 
     def _after_fork(self) -> None:
@@ -168,7 +167,7 @@ def _publish_by_variable() -> Published | None:
             raise ValueError("it is neither 1 nor the path of a folder")
         return publish(folder=None if value == "1" else value)
     except (OSError, ValueError) as error:
-        warnings.warn(f"{_VARIABLE}={value} has no effect: {error}", RuntimeWarning, stacklevel=4)
+        messages.warn(f"{_VARIABLE}={value} has no effect: {error}", RuntimeWarning)
         return None
 
 

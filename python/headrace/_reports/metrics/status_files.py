@@ -8,12 +8,13 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from headrace._base.errors import HeadraceError
 from headrace._reports.metrics.processes import namespace, process
 
 _MOST_BYTES = 4 << 20  # a file has some kilobytes a loader
 
 
-class NoFolderError(OSError):
+class NoFolderError(HeadraceError, OSError):
     """No folder is safe to use; the message is one sentence."""
 
 

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headrace._base.errors import HeadraceError
 from headrace._reports.metrics import processes, status_files
 from headrace._reports.metrics.process_figures import ProcessFigures
 
 _HOW = "start it with HEADRACE_PUBLISH=1, or call headrace.publish() in it; a loader appears with its next epoch"
 
 
-class NothingFoundError(Exception):
+class NothingFoundError(HeadraceError):
     """No process was found; the message is one sentence."""
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from headrace._base import messages
 from headrace._base.checks import checked_size
 from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
 from headrace._base.lifetimes.weak_list import Living
@@ -119,10 +119,9 @@ class _Saver:
             sidecar.save(self._file, self._native)
         except OSError as error:
             self._broken = True
-            warnings.warn(
+            messages.warn(
                 f"the entry points cannot be written to {self._file} ({error.strerror or error}): this process goes on "
-                "without writing them",
-                stacklevel=3,
+                "without writing them"
             )
         self._saved = known
 

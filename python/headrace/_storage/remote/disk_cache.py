@@ -10,12 +10,11 @@ import random
 import shutil
 import threading
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from headrace._base import loggers
+from headrace._base import loggers, messages
 from headrace._base.native import core
 from headrace._base.private_files import private_folder
 from headrace._storage.remote.clients.responses import Stamp, is_strong
@@ -167,17 +166,15 @@ class DiskCache:
         if self.broken:
             return
         self.broken = why
-        warnings.warn(
-            f"the cache in {self._root} cannot be written ({self.broken}): this process goes on without writing to it",
-            stacklevel=2,
+        messages.warn(
+            f"the cache in {self._root} cannot be written ({self.broken}): this process goes on without writing to it"
         )
 
     def _say_weak(self, url: str) -> None:
         if self._said_weak:
             return
         self._said_weak = True
-        warnings.warn(
+        messages.warn(
             f"{shown(url)} has no ETag that names its content, so the cache in {self._root} keeps nothing of such "
-            "objects: one that changes would not be noticed",
-            stacklevel=2,
+            "objects: one that changes would not be noticed"
         )

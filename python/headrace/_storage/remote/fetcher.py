@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.exceptions import is_a, named_words_of, words_of
+from headrace._base.messages import printable
 from headrace._base.native import core
-from headrace._base.text import printable
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.clients.client_choice import Client, open_client
 from headrace._storage.remote.clients.responses import Stamp, TemporaryError, is_strong

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Sized
 from typing import Any
 
+from headrace._base.errors import HeadraceError
 
-class NotNative(TypeError):
+
+class NotNative(HeadraceError, TypeError):
     """The native path cannot read the dataset; the message gives the reason and a remedy."""
 
 

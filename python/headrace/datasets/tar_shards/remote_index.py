@@ -8,7 +8,6 @@ import hashlib
 import os
 import sys
 import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from headrace._base import loggers
+from headrace._base import loggers, messages
 from headrace._base.native import core
 from headrace._base.private_files import read_own
 from headrace._base.system import path_of
@@ -127,10 +126,9 @@ def remote_indexes(
     if taken is not None:
         taken.shards, taken.kept = maker.taken.shards, maker.taken.kept
     if unfit := maker.foreign.unfit:
-        warnings.warn(
+        messages.warn(
             f"{len(unfit)} indexes beside the shards do not fit them, first {shown(unfit[0])}: these shards were read "
-            "whole instead; write the indexes again, or remove them",
-            stacklevel=4,
+            "whole instead; write the indexes again, or remove them"
         )
     return made
 
@@ -172,10 +170,9 @@ def _read_joined(files: RemoteFiles, given: str | None) -> dict[int, Known]:
     changed = _find_changed(files, known)
     if changed is None:
         return known
-    warnings.warn(
+    messages.warn(
         f"{shown(where)} does not fit {files.shown_of(changed)}, which was changed since, so each shard's own index is "
-        "read: write the joined index again",
-        stacklevel=5,
+        "read: write the joined index again"
     )
     return {}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from headrace._base import messages
 from headrace._base.cores import usable_cores
 from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
@@ -197,10 +197,9 @@ def _check_ends(shards: Sequence[str], indexes: list[TarIndex]) -> list[TarIndex
     """Returns the indexes. Warns of shards that may have been cut."""
     cut = [path for path, one in zip(shards, indexes, strict=True) if not one.has_end]
     if cut:
-        warnings.warn(
+        messages.warn(
             f"{len(cut)} of {len(shards)} shards have no end-of-archive marker, first {cut[0]}: they may have been cut "
-            "between two members",
-            stacklevel=4,
+            "between two members"
         )
     return indexes
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from headrace._base import messages
 from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.tar_stream.read_ahead import Pieces
@@ -109,10 +109,9 @@ class Reading:
         if each is not None and self.at.passed != each[segment.shard]:
             self._refuse_count(segment, f"{self.at.passed}, not the {each[segment.shard]}")
         if not shard.has_end:
-            warnings.warn(
+            messages.warn(
                 f"{self._files.shown_of(segment.shard)} has no end-of-archive marker: it may have been cut between two "
-                "members",
-                stacklevel=3,
+                "members"
             )
 
     def _refuse_count(self, segment: Segment, found: str) -> None:

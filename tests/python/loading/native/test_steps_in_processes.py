@@ -59,7 +59,7 @@ def data(folder: Path) -> Any:
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headrace._loading.native.arguments._warned", True)
+        patch.setattr("headrace._loading.fallback.opened_images._warned", True)
         yield
 
 

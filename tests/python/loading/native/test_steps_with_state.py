@@ -156,7 +156,7 @@ def data(step: Any, **options: Any) -> EncodedImages:
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("headrace._loading.native.arguments._warned", True)
+    monkeypatch.setattr("headrace._loading.fallback.opened_images._warned", True)
     reset()
     yield
 

@@ -6,6 +6,8 @@ import errno
 import re
 from typing import NamedTuple
 
+from headrace._base.errors import HeadraceError
+
 
 class Stamp(NamedTuple):
     """What an object is: its size, and what changes with its content."""
@@ -40,7 +42,7 @@ class PlainUrl(NamedTuple):
     is_encoded: bool = False
 
 
-class TemporaryError(Exception):
+class TemporaryError(HeadraceError):
     """The request may succeed when it is made again.
 
     Attributes:
@@ -52,7 +54,7 @@ class TemporaryError(Exception):
         self.wait_s = wait_s
 
 
-class ChangedError(OSError):
+class ChangedError(HeadraceError, OSError):
     """The object is not the one that was indexed."""
 
     def __init__(self, what: str, where: str = "") -> None:

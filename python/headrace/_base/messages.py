@@ -1,0 +1,42 @@
+"""What the package says to people: warnings at a line of the program, and text for messages."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+_PLACEHOLDER = " ..."
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+class PerformanceWarning(UserWarning):
+    """A loader delivers the right batches, but headrace makes little or nothing of it faster. The text says why, and
+    what to change."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warns, at the line of the program that led here: the first outside this package and torch's loader."""
+    torchs = getattr(sys.modules.get("torch.utils.data"), "__path__", [])  # not imported for a message
+    inner = tuple(f"{folder}/" for folder in (_PACKAGE, *torchs))
+    level, frame = 2, sys._getframe(1)
+    while frame.f_code.co_filename.startswith(inner) and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def shorten_text(text: str, width: int) -> str:
+    """Returns `text` on one line of at most `width` characters, cut between words, or in the first if it is longer."""
+    line = textwrap.shorten(text, width, placeholder=_PLACEHOLDER)
+    if line == _PLACEHOLDER.strip() and len(text) > width:
+        return text.split()[0][: width - len(_PLACEHOLDER)] + _PLACEHOLDER
+    return line
+
+
+def printable(text: str) -> str:
+    r"""Returns `text` with lone surrogates written as ``\udce9``, as ``repr`` does.
+
+    Names of files need not be UTF-8: Python keeps their other bytes as lone surrogates, which no stream takes.
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

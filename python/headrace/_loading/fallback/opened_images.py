@@ -1,0 +1,195 @@
+"""Says once, after the first batches that torch delivers, how many of their images got native pixels.
+
+Where few did, it names the function that opened them, which it finds in the bytecode of the dataset.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import sys
+import weakref
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import NamedTuple
+
+from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, get_worker_info
+
+from headrace._base import loggers, messages
+from headrace._loading.epoch.torch_loader import TorchLoader
+from headrace.pillow.image_counts import ImageCounts
+
+_BATCHES = 8  # that are judged
+_MOST = 200  # functions that are read
+_LIBRARIES = ("torch", "torchvision", "numpy", "PIL", "headrace", "cv2")
+_OPEN = 'PIL.Image.open(path).convert("RGB")'
+_ARRAYS = "headrace.ImageArray or headrace.Columns makes batches of arrays natively"
+
+
+class Door(NamedTuple):
+    """A function that opens images.
+
+    Attributes:
+        name: for example ``"cv2.imread"``.
+        remedy: what to write instead, as a sentence without its full stop.
+    """
+
+    name: str
+    remedy: str
+
+
+# By package: names of functions, and the remedy.
+_DOORS: dict[str, tuple[frozenset[str], str]] = {
+    "cv2": (frozenset({"imread", "imdecode"}), f"np.asarray({_OPEN}) gives the same kind of array, as RGB, not BGR"),
+    "torchvision.io": (
+        frozenset({"read_image", "decode_image", "decode_jpeg"}),
+        f"torchvision.transforms.functional.pil_to_tensor({_OPEN}) gives the same kind of tensor",
+    ),
+    "imageio": (frozenset({"imread"}), f"np.asarray({_OPEN}) gives the same array"),
+    "skimage.io": (frozenset({"imread"}), f"np.asarray({_OPEN}) gives the same array"),
+    "matplotlib.image": (frozenset({"imread"}), f"np.asarray({_OPEN}) gives the same array"),
+    "h5py": (frozenset({"File"}), _ARRAYS),
+    "numpy": (frozenset({"load", "memmap", "fromfile"}), _ARRAYS),
+}
+
+
+_warned = False  # in this process
+
+
+def warn_of_torch(reason: str) -> None:
+    """Warns once per process that torch's DataLoader delivers without deferred images, and why."""
+    loggers.loading.info("torch's DataLoader delivers this epoch: %s", reason)
+    _warn(f"torch's DataLoader delivers these batches, at its own speed: {reason}")
+
+
+def _warn(text: str) -> None:
+    global _warned
+    if _warned or get_worker_info() is not None:
+        return
+    _warned = True
+    end = "This warning comes once; loader.explain() gives the reason for every loader"
+    messages.warn(f"{text}. {end}", messages.PerformanceWarning)
+
+
+class FirstImages:
+    """Judges a loader's images after its first batches.
+
+    Args:
+        loader: whose dataset is searched; no reference is kept.
+        reason: why the loader is not native.
+    """
+
+    def __init__(self, loader: TorchLoader, reason: str) -> None:
+        loggers.loading.info("torch's DataLoader delivers this epoch: %s", reason)
+        self._loader = weakref.ref(loader)
+        self._batches = 0
+
+    def note_batch(self, images: ImageCounts) -> bool:
+        """Called with the counts of the epoch so far after each batch. Returns whether the judgement is made."""
+        self._batches += 1
+        if self._batches < _BATCHES:
+            return False
+        self.judge(images)
+        return True
+
+    def judge(self, images: ImageCounts) -> None:
+        """Warns if few of the images are native, or logs that they are."""
+        if not self._batches:
+            return
+        total = images.native + images.by_pillow.total()
+        if 2 * images.native >= total > 0:
+            loggers.loading.info(
+                "native pixels in torch's workers: %s; with a method headrace_source headrace's threads would make the "
+                "whole batch: https://headrace.github.io/headrace/from-your-code.html",
+                images,
+            )
+            return
+        first = "the first batch" if self._batches == 1 else f"the first {self._batches} batches"
+        if total:
+            _warn(f"few images of {first} got native pixels: {images}; native decoding is for JPEG files")
+            return
+        loader = self._loader()
+        door = None if loader is None else find_door(loader.dataset)
+        how = "" if door is None else f": the dataset's code names {door.name}; {door.remedy}"
+        _warn(f"{first} opened no image with PIL.Image.open, so headrace makes nothing of this loader faster{how}")
+
+
+def find_door(dataset: object) -> Door | None:
+    """Returns the first such function that a dataset's code names; None if it names none."""
+    doors = list(_loaded_doors())
+    seen: set[FunctionType] = set()
+    waiting = list(_functions_of(dataset))
+    while waiting and len(seen) < _MOST:
+        function = waiting.pop(0)
+        if function in seen:
+            continue
+        seen.add(function)
+        for named in _named_by(function):
+            for opened, door in doors:
+                if named is opened:
+                    return door
+            if isinstance(named, FunctionType) and (named.__module__ or "").split(".")[0] not in _LIBRARIES:
+                waiting.append(named)
+    return None
+
+
+def _loaded_doors() -> Iterator[tuple[object, Door]]:
+    for package, (functions, remedy) in _DOORS.items():
+        module = sys.modules.get(package)
+        for name in functions:
+            if (opened := getattr(module, name, None)) is not None:
+                yield opened, Door(f"{package}.{name}", remedy)
+
+
+def _functions_of(dataset: object) -> Iterator[FunctionType]:
+    """Yields the Python functions of a dataset's class and attributes, and of the datasets that it is made of."""
+    if isinstance(dataset, Subset):
+        yield from _functions_of(dataset.dataset)
+        return
+    if isinstance(dataset, ConcatDataset):
+        for one in dataset.datasets:
+            yield from _functions_of(one)
+        return
+    for cls in type(dataset).__mro__:
+        if cls not in (Dataset, IterableDataset, object):
+            for member in vars(cls).values():
+                plain = inspect.unwrap(getattr(member, "__func__", member)) if callable(member) else None
+                if isinstance(plain, FunctionType):
+                    yield plain
+    for held in vars(dataset).values() if hasattr(dataset, "__dict__") else ():
+        held = getattr(held, "__func__", held)
+        if isinstance(held, FunctionType):
+            yield held
+
+
+def _named_by(function: FunctionType) -> Iterator[object]:
+    """Yields what the names in a function stand for, with attributes of modules: `cv2.imread` is one name."""
+    free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for root, *attributes in _paths_in(function.__code__):
+        try:
+            found = free[root].cell_contents if root in free else function.__globals__.get(root, sys.modules.get(root))
+        except ValueError:  # a cell that is not bound yet
+            continue
+        for name in attributes:
+            if not isinstance(found, ModuleType):
+                break
+            found = getattr(found, name, None)
+        yield found
+
+
+def _paths_in(code: CodeType) -> Iterator[list[str]]:
+    """Yields each variable that is read, with the attributes that are read of it at once."""
+    path: list[str] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and path:
+            path.append(instruction.argval)
+        elif instruction.opname.startswith("LOAD_") and isinstance(instruction.argval, str):
+            if path:
+                yield path
+            path = [instruction.argval] if not instruction.opname.startswith("LOAD_CONST") else []
+        elif path:
+            yield path
+            path = []
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _paths_in(constant)
