@@ -6,9 +6,9 @@ import json
 from itertools import groupby
 from pathlib import Path
 
-from headrace._reports.html.markup import bars, histogram, over_time, pairs, section, table, text
 from headrace._reports.html.report_data import Facts
 from headrace._reports.html.timeline_data import Timeline, spans
+from headrace._reports.loader.markup import bars, histogram, over_time, pairs, section, table, text
 
 _HERE = Path(__file__).parent
 # The browser itself refuses every request to another address.

@@ -16,7 +16,7 @@ from headrace._reports.loader.explanation import Explanation, Part, collating, r
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report, collated_by, compared_iterator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ColumnReport(Report):
     """What `verify` compared: `bytes` counts those of all columns."""
 

@@ -22,6 +22,8 @@ from headrace._loading.native.settings import Settings
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
+from headrace._reports.loader.markup import table
+from headrace._reports.loader.notebook_views import NotebookView
 from headrace.datasets.sources import BlobDataset
 from headrace.pillow.image_counts import ImageCounts
 
@@ -37,8 +39,8 @@ class Part:
     how: str
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(NotebookView):
     """See ``DataLoader.explain``; ``str()`` is a table."""
 
     lines: tuple[Part, ...]
@@ -47,6 +49,9 @@ class Explanation:
         part = max(len(line.part) for line in self.lines)
         runs = max(len(line.runs) for line in self.lines)
         return "\n".join(f"{line.part:<{part}}  {line.runs:<{runs}}  {line.how}" for line in self.lines)
+
+    def _repr_html_(self) -> str:
+        return table(("part", "runs", "how"), [(line.part, line.runs, line.how) for line in self.lines])
 
 
 def explain(settings: Settings, route: ImageRoute) -> Explanation:

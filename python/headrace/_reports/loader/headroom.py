@@ -10,13 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from headrace._reports.loader.notebook_views import NotebookView
+
 _KEPT = 4
 _WARM_UP = 3
 _LEAST = 4
 
 
-@dataclass(frozen=True)
-class Headroom:
+@dataclass(frozen=True, repr=False)
+class Headroom(NotebookView):
     """What `HeadroomLoop` measured.
 
     Attributes:

@@ -54,6 +54,16 @@ class Insight:
         engine = route.new_engine(settings, slots_kept=2)
         return reports_by_route.verify(settings, route, self._epochs.peek(n), engine)
 
+    def __repr__(self) -> str:
+        from headrace._reports.loader import notebook_views
+
+        return notebook_views.describe(self)
+
+    def _repr_html_(self) -> str:
+        from headrace._reports.loader import notebook_views
+
+        return notebook_views.describe_in_html(self)
+
     def explain(self: Loader) -> explanation.Explanation:
         """Returns a table of what runs natively, what runs in Python, and why; print it."""
         from headrace._reports.loader import reports_by_route

@@ -15,6 +15,8 @@ from headrace._loading.bottleneck.batch_cost import STAGES, Setting
 from headrace._loading.bottleneck.verdict import Verdict, judge
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native.settings import Settings
+from headrace._reports.loader.markup import table, text
+from headrace._reports.loader.notebook_views import NotebookView
 from headrace._storage.entry_points.entry_points import Entries
 from headrace._storage.local_cache.local_caches import Kept, sum_caches
 from headrace._storage.remote.fetcher_registry import Traffic, traffic
@@ -68,8 +70,8 @@ class Spread:
         return cls(sum(durations.counts), total_ns / 1e9, *halves)
 
 
-@dataclass(frozen=True)
-class Stats:
+@dataclass(frozen=True, repr=False)
+class Stats(NotebookView):
     """See ``DataLoader.stats``.
 
     Attributes:
@@ -128,24 +130,34 @@ class Stats:
 
     def __str__(self) -> str:
         if self.images is not None:
-            return "\n".join((str(self.images), "torch's DataLoader delivers", *self._consumer(), str(self.verdict)))
+            return "\n".join(self._sentences())
         lines = [f"{'stage':<10}{'samples':>10}{'busy s':>10}{'ms each':>10}{'p50 ms':>10}{'p99 ms':>10}"]
         lines += [
             f"{one.name:<10}{one.items:>10}{one.busy_s:>10.3f}{one.ms_per_item:>10.3f}"
             f"{one.p50_ms:>10.3f}{one.p99_ms:>10.3f}"
             for one in self.stages
         ]
+        return "\n".join((*lines, *self._sentences()))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one.name, one.items, *(f"{value:.3f}" for value in (one.busy_s, one.ms_per_item, one.p50_ms, one.p99_ms)))
+            for one in self.stages
+        ]
+        heads = ("stage", "samples", "busy s", "ms each", "p50 ms", "p99 ms")
+        stages = table(heads, rows, numbers=5) if rows else ""
+        sentences = "\n".join(self._sentences())
+        return f"{stages}<pre>{text(sentences)}</pre>"
+
+    def _sentences(self) -> list[str]:
+        if self.images is not None:
+            return [str(self.images), "torch's DataLoader delivers", *self._consumer(), str(self.verdict)]
         read = f"{self.bytes_read / 1e6:,.1f} MB read; "
-        lines.append(
+        idle = (
             f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
         )
-        if self.remote is not None:
-            lines.append(str(self.remote))
-        if self.cache is not None:
-            lines.append(str(self.cache))
-        if self.entry_points is not None:
-            lines.append(str(self.entry_points))
-        return "\n".join((*lines, *self._consumer(), str(self.verdict)))
+        more = [str(one) for one in (self.remote, self.cache, self.entry_points) if one is not None]
+        return [idle, *more, *self._consumer(), str(self.verdict)]
 
     def _consumer(self) -> list[str]:
         named = (("the consumer's own steps", self.steps), ("its calls of next()", self.waits))

@@ -29,6 +29,7 @@ from headrace._oracle.reference import ReferenceDataset, reference_sample, try_s
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.part_kinds import as_kinds
 from headrace._recipe.steps.recipe import Recipe
+from headrace._reports.loader.notebook_views import NotebookView
 from headrace._storage.remote.announcements import Announced
 from headrace.datasets.sources import BlobDataset, checked_table
 
@@ -172,8 +173,8 @@ def compared_iterator(
 GREATEST, MEAN = 4, 0.1
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(NotebookView):
     """What `verify` compared.
 
     Attributes:

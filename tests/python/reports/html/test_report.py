@@ -22,11 +22,11 @@ from headrace import transforms as T
 from headrace._cli.main import main
 from headrace._reports.html.batch_recording import size_of
 from headrace._reports.html.document import document
-from headrace._reports.html.markup import histogram, over_time
 from headrace._reports.html.pictures import pictures as sheet
 from headrace._reports.html.report_data import Facts, Progress
 from headrace._reports.html.timeline_data import spans
 from headrace._reports.html.trace_facts import facts_of
+from headrace._reports.loader.markup import histogram, over_time
 from support import assert_same, blobs, evaluation, numpy_words, pictures, train, truncated, write_folder
 
 
