@@ -82,15 +82,16 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
             is damaged) for the files that it supports; the CPU decodes the others, and a RuntimeWarning gives the
             reason if nvJPEG decodes none. ``"auto"``: the best of these, together with the CPU.
         deterministic: with ``decoder="auto"``, uses the same decoder for the same file in every run.
-        dtype: dtype of the images. None: the dtype that the transforms produce.
-        memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
+        dtype: dtype of the images, or its name, ``"float16"``. None: the dtype that the transforms produce.
+        memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, or their names.
         on_error: ``"raise"``; ``"skip"``: leaves failed samples out of the batch; ``"replace"``: uses the next sample
             of the dataset instead.
         max_errors: number of failed samples per epoch above which RuntimeError is raised. None: no limit.
         rank, world_size: rank of this process and number of ranks in a distributed job: the process gets every
             `world_size`-th sample of the order, also of a given sampler, and `seed` defaults to 0. None: it gets all
             samples, as in torch.
-        distributed: takes `rank` and `world_size` from torch.distributed or torchrun.
+        distributed: takes `rank` and `world_size` from torch.distributed, torchrun, or the variables RANK and
+            WORLD_SIZE.
         snapshot_every_n_steps: if torch delivers: number of batches between two states that worker processes send, of
             an iterable dataset or of a dataset with ``state_dict``. Resuming repeats the batches after the last state.
             0 or None: never. Not given: 1, but never a state above 16 KB, whose transfer would cost more than torch's
@@ -140,8 +141,8 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         device: object = None,
         decoder: str = "auto",
         deterministic: bool = False,
-        dtype: torch.dtype | None = None,
-        memory_format: torch.memory_format = torch.contiguous_format,
+        dtype: torch.dtype | str | None = None,
+        memory_format: torch.memory_format | str = torch.contiguous_format,
         on_error: OnError = "raise",
         max_errors: int | None = 100,
         rank: int | None = None,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headrace._core import JpegHeader
 
 BACKENDS = {"cuda": 2, "hardware": 3, "cuda_device": 4, "hardware_device": 5}  # *_device: files in the GPU's memory
+NO_PIPELINE = 1  # NVJPEG_FLAGS_HW_DECODE_NO_PIPELINE
 YUV, LUMA = 1, 2
 CSS_444 = 0
 SCALES = {1: 0, 2: 1, 4: 2, 8: 3}
@@ -106,7 +107,8 @@ class Nvjpeg:
         self.backend = backend
         self._library = self._load(candidates)
         self._handle = _pointer()
-        self._call("nvjpegCreateEx", BACKENDS[backend], None, None, 0, ctypes.byref(self._handle))
+        flags = NO_PIPELINE if backend.startswith("hardware") else 0  # as headrace, which has fewer streams then
+        self._call("nvjpegCreateEx", BACKENDS[backend], None, None, flags, ctypes.byref(self._handle))
 
     @staticmethod
     def _load(candidates: Sequence[str]) -> ctypes.CDLL:

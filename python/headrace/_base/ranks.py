@@ -71,19 +71,33 @@ class World:
         if not isinstance(distributed, bool):
             raise TypeError(f"distributed must be True or False, not {distributed!r}")
         if rank is None and size is None:
-            return cls.found_out() if distributed else cls()
+            return cls._found_or_refused() if distributed else cls()
         if distributed:
             raise ValueError("distributed=True takes rank and world_size from torch.distributed: leave these out")
         return cls.of(rank, size)
 
     @classmethod
+    def _found_or_refused(cls) -> World:
+        found, (rank, size) = cls.found_out(), _stated()
+        if not found.found and (rank or size) and (rank, size) != ("0", "1"):
+            stated = f"RANK={rank or '(unset)'} and WORLD_SIZE={size or '(unset)'}"
+            raise ValueError(
+                f"distributed=True: the variables {stated} name no rank of a job: correct them, or call "
+                "torch.distributed.init_process_group first"
+            )
+        return found
+
+    @classmethod
     def found_out(cls) -> World:
-        """Returns the world of torch.distributed if it is initialised, otherwise torchrun's, otherwise one rank."""
+        """Returns the world of torch.distributed if it is initialised, otherwise torchrun's, otherwise that of the
+        variables with which ``init_process_group`` begins, otherwise one rank."""
         if dist.is_available() and dist.is_initialized():
             return cls(dist.get_rank(), dist.get_world_size(), "torch.distributed")
         if dist.is_available() and dist.is_torchelastic_launched():
             return cls(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "torchrun")
-        return cls()
+        rank, size = _stated()
+        known = rank.isdecimal() and size.isdecimal() and int(rank) < int(size) and size != "1"
+        return cls(int(rank), int(size), "the variables RANK and WORLD_SIZE") if known else cls()
 
     @property
     def is_job(self) -> bool:
@@ -104,6 +118,10 @@ class World:
                 f"this loader was made for rank {self.rank} of {self.size}, but {now.found or 'the process'} says "
                 f"rank {now.rank} of {now.size} now; make a new DataLoader and give it the state_dict() of this one"
             )
+
+
+def _stated() -> tuple[str, str]:
+    return os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
 
 
 def warn_of_whole_reads() -> None:

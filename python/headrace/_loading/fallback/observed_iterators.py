@@ -18,6 +18,7 @@ import torch
 from torch.utils.data import dataloader
 from torch.utils.data.dataloader import _DatasetKind
 
+from headrace._base.exceptions import add_note
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call_deferring
@@ -101,6 +102,16 @@ class _View:
         return getattr(self._loader, name)
 
 
+def _advise(error: Exception) -> None:
+    """Adds to errors of torch's `default_collate` what to change about the dataset."""
+    said, end = str(error) if isinstance(error, (TypeError, RuntimeError)) else "", "or pass a collate_fn."
+    if "default_collate: batch must contain" in said and "PIL." in said:
+        add_note(error, f"The samples are images: end the transforms with ToTensor(), {end}", end)
+    elif "stack expects each tensor to be equal size" in said:
+        sizes = "CenterCrop(size), Resize((height, width)) or RandomResizedCrop(size)"
+        add_note(error, f"The samples differ in size: end the transforms with {sizes}, {end}", end)
+
+
 class _Watched:
     """Mix-in that reports each batch to the observer."""
 
@@ -129,8 +140,9 @@ class _Watched:
             self.held.watch.note_return(self)
             self.held.watch.note_end()
             raise
-        except Exception:
+        except Exception as error:
             self.held.watch.note_return(self)
+            _advise(error)
             raise
         self.held.watch.note_return(self)
         if isinstance(data, Counted):

@@ -18,7 +18,7 @@ from headrace._loading.autotune import affinity
 from headrace._loading.epoch.sampler_setup import Samplers
 from headrace._loading.native import arguments
 from headrace._loading.native.loader_attributes import OwnArguments
-from headrace._recipe.images.memory_format import Layout
+from headrace._recipe.images.memory_format import Layout, torch_value
 from headrace._storage.entry_points.entry_points import checked_entry_points
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class OwnSettings(OwnArguments):
         Raises:
             TypeError, ValueError, RuntimeError: see DataLoader.
         """
+        own = {**own, "dtype": torch_value(own["dtype"]), "memory_format": torch_value(own["memory_format"])}
         arguments.check_own_arguments(own)
         native_arguments = tuple(one for one in _NATIVE_ONLY if not _is_default(one, own[one], defaults[one]))
         entry_points = checked_entry_points(own.pop("entry_points"))

@@ -7,6 +7,12 @@ import enum
 import torch
 
 
+def torch_value(given: object) -> object:
+    """Returns torch's dtype or memory format of that name, such as ``"float16"``; anything else as it is."""
+    value = getattr(torch, given.removeprefix("torch."), given) if isinstance(given, str) else given
+    return value if isinstance(value, (torch.dtype, torch.memory_format)) else given
+
+
 class Layout(enum.Enum):
     """Memory layout of a batch; the values are the names that the native module uses."""
 

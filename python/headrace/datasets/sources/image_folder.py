@@ -90,11 +90,23 @@ class ImageFolder(ImageFiles):
         return f"ImageFolder({self.root!r}, {len(self)} files in {len(self.classes)} classes)"
 
 
+def _advice(root: str) -> str:
+    """Returns what to do with a folder whose images have no class folders; "" if it has no images."""
+    with os.scandir(root) as entries:
+        count = sum(entry.name.lower().endswith(EXTENSIONS) for entry in entries)
+    if not count:
+        return ""
+    return (
+        f" It holds {count} images itself; an ImageFolder is a folder of such folders, one a class. Without classes: "
+        "headrace.ImageFiles(sorted(paths), transform=...)"
+    )
+
+
 def _class_names(root: str) -> list[str]:
     with os.scandir(root) as entries:
         names = sorted(entry.name for entry in entries if entry.is_dir())
     if not names:
-        raise FileNotFoundError(f"Couldn't find any class folder in {root}.")
+        raise FileNotFoundError(f"Couldn't find any class folder in {root}.{_advice(root)}")
     return names
 
 

@@ -30,6 +30,13 @@ class Client(Protocol):
     async def close(self) -> None: ...
 
 
+# The packages that fsspec reads a protocol with.
+_PACKAGES = {
+    **{"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"},
+    **dict.fromkeys(("az", "abfs", "abfss", "adl"), "adlfs"),
+}
+
+
 def check_installed(url: str) -> None:
     """Raises ImportError, with the remedy, if the packages that read a URL are missing; ValueError for a protocol that
     fsspec does not know."""
@@ -42,7 +49,9 @@ def check_installed(url: str) -> None:
     try:
         fsspec.get_filesystem_class(protocol(url))
     except ImportError as error:
-        raise ImportError(f"{protocol(url)}: URLs need another package: {error}") from None
+        named = _PACKAGES.get(protocol(url))
+        remedy = f"pip install {named}" if named else str(error)
+        raise ImportError(f"{protocol(url)}: URLs need another package: {remedy}") from None
     except ValueError:
         raise ValueError(f"fsspec knows no protocol {protocol(url)!r}") from None
 
