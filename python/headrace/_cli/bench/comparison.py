@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from headrace._base.cores import usable_cores
@@ -54,7 +53,7 @@ def compare_loaders(dataset: Any, args: argparse.Namespace) -> Result:
         result.notes.append(_ONE_CORE)
     if (busy := machine.busy()) is not None:
         result.notes.append(busy)
-    Rounds(result, chosen, found, seconds=args.seconds, shown=sys.stderr.isatty()).run(workers, args.rounds)
+    Rounds(result, chosen, found, seconds=args.seconds).run(workers, args.rounds)
     return result
 
 

@@ -25,9 +25,11 @@ _MOST_REASONS = 10  # that are printed
 
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
-    parser = commands.add_parser(
+    parser = inputs.add_command(
+        commands,
         "pack",
-        help="write a dataset as tar shards that decode faster, or as an array",
+        "write a dataset as tar shards that decode faster, or as an array",
+        ["pack train packed", "pack train small --max-size 512 --quality 92"],
         description="Writes a dataset as tar shards in WebDataset's layout, or as an array. The same command goes on "
         "with a run that was interrupted.",
     )
@@ -85,7 +87,9 @@ def run(args: argparse.Namespace) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files
             if conversion.kind == RAW:
-                pack_raw(known, folder, side, workers=processes, overwrite=args.overwrite, bar=samples_bar)
+                pack_raw(
+                    known, folder, side, workers=processes, overwrite=args.overwrite, bar=partial(samples_bar, "pack")
+                )
                 _report_raw(known, folder, side)
                 return 0
             contents = contents_of(known)
@@ -97,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
                 share=Share(*(args.shard or (1, 1))),
                 engine=run_with_ray if args.engine == "ray" else partial(run_jobs, workers=processes),
                 overwrite=args.overwrite,
-                bar=samples_bar,
+                bar=partial(samples_bar, "pack"),
             )
     except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         print(f"headrace pack: {error}", file=sys.stderr)
@@ -124,13 +128,12 @@ def source_of(text: str) -> BlobDataset:
 
 
 @contextmanager
-def samples_bar(total: int, done: int) -> Iterator[Callable[[int], None]]:
-    """Shows the samples that are done and the time that is left, on a terminal."""
-    from tqdm import tqdm  # type: ignore[import-untyped]
+def samples_bar(command: str, total: int, done: int) -> Iterator[Callable[[int], None]]:
+    """Shows the samples that are done and, on a terminal, the time that is left."""
+    from headrace._cli.console.progress import Progress
 
-    shown = tqdm(total=total, initial=done, desc="packing", unit="sample", leave=False, disable=not sys.stderr.isatty())
-    with shown:
-        yield lambda more: (shown.update(more), None)[1]
+    with Progress(command, total, "sample", done=done) as shown:
+        yield lambda more: shown.update(more) if more else None
 
 
 def _report_raw(source: BlobDataset, folder: Path, side: int) -> None:
