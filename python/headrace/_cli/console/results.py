@@ -87,7 +87,7 @@ def write_bad(paths: Iterable[str], target: Path | None, out: TextIO) -> None:
     else:
         target.write_bytes(data)
     if len(whole) < len(unique):
-        print(f"--bad leaves out {len(unique) - len(whole)} paths that hold a line break", file=sys.stderr)
+        print(f"--bad leaves out paths that hold a line break: {len(unique) - len(whole)}", file=sys.stderr)
 
 
 def broken_lines(broken: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -99,6 +99,8 @@ def test_bench_and_tune_write_to_the_standard_output(tmp_path: Path, capsys: pyt
     root = write_folder(tmp_path / "data", 12)
     options = ("--batch-size", 4, "--recipe", SMALL, "--json", "-")
     assert document(capsys, "tune", root, "--seconds", 1, *options)["num_workers"] >= 1
+    found = document(capsys, "bench", root, "--seconds", 0.01, "--rounds", 1, "--workers", 1, *options)
+    assert "headrace" in {one["loader"] for one in found["figures"]}
     assert not Path("-").exists()
 
 
@@ -132,7 +134,7 @@ def test_bad_files_are_written_one_a_line(
     assert main([command, str(folder), "--bad", str(listed)]) == 1
     captured = capsys.readouterr()
     assert listed.read_bytes() == b"".join(one + b"\n" for one in expected)
-    assert captured.out and "--bad leaves out 1 paths that hold a line break" in captured.err
+    assert captured.out and "--bad leaves out paths that hold a line break: 1" in captured.err
 
 
 def test_bad_files_on_the_standard_output(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
