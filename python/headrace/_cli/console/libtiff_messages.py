@@ -22,6 +22,7 @@ _MESSAGE = re.compile(
     rb"(?:_?TIFF\w+|tempfile\.tif|(?:Dump|Fax|JPEG|LERC|LogL\w*|LZMA|LZW|NeXT|OJPEG|PackBits|PixarLog|SGILog|ThunderScan"
     rb"|WebP|ZIP|ZSTD)\w*): |\.\n$"
 )
+_NUMBER = re.compile(rb"\d+")
 
 
 @dataclass
@@ -109,11 +110,15 @@ def _stream_on(descriptor: int, like: object) -> io.TextIOWrapper:
 def _print_others(kept: IO[bytes]) -> int:
     """Prints the lines that are not libtiff's, and returns the number of the others."""
     kept.seek(0)
-    found = 0
+    found, seen = 0, set[bytes]()
     with suppress(OSError):  # nobody reads the standard error any more
         for line in kept:
-            if _MESSAGE.match(line):
+            begin = _MESSAGE.match(line)
+            # libtiff writes name and message one after the other: another thread's name may stand between them.
+            message = _NUMBER.sub(b"0", line[begin.end() if begin else 0 :])
+            if begin or message in seen:
                 found += 1
+                seen.add(message)
                 continue
             while line:
                 line = line[os.write(_STDERR, line) :]

@@ -46,6 +46,8 @@ def stdout_for_result(args: argparse.Namespace) -> Iterator[TextIO]:
         if isinstance(path, Path) and path != STDOUT:
             inputs.check_writable(path)
     out = sys.stdout
+    if out is None and (document or bad == STDOUT):
+        raise inputs.GivenError("the standard output is closed")
     if not document and bad != STDOUT:
         yield out
         return
@@ -62,11 +64,7 @@ def write_document(document: dict[str, object], target: bool | Path | None, out:
     if not target:
         return
     text = json.dumps(document, indent=1) + "\n"  # ASCII: names of files may hold what is no UTF-8
-    if isinstance(target, Path) and target != STDOUT:
-        target.write_text(text)
-    else:
-        out.write(text)
-        out.flush()
+    _write(text.encode(), target, out)
 
 
 def write_bad(paths: Iterable[str], target: Path | None, out: TextIO) -> None:
@@ -80,14 +78,25 @@ def write_bad(paths: Iterable[str], target: Path | None, out: TextIO) -> None:
     unique = list(dict.fromkeys(paths))
     whole = [path for path in unique if "\n" not in path]
     data = b"".join(os.fsencode(path) + b"\n" for path in whole)
-    if target == STDOUT:
+    _write(data, target, out)
+    if len(whole) < len(unique):
+        print(f"--bad leaves out paths that hold a line break: {len(unique) - len(whole)}", file=sys.stderr)
+
+
+def _write(data: bytes, target: bool | Path, out: TextIO) -> None:
+    """Writes a result. Raises GivenError if its place is full or the like."""
+    try:
+        if isinstance(target, Path) and target != STDOUT:
+            target.write_bytes(data)
+            return
         out.flush()
         out.buffer.write(data)
         out.buffer.flush()
-    else:
-        target.write_bytes(data)
-    if len(whole) < len(unique):
-        print(f"--bad leaves out paths that hold a line break: {len(unique) - len(whole)}", file=sys.stderr)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = "the standard output" if target is True or target == STDOUT else str(target)
+        raise inputs.GivenError(f"{where} cannot be written: {error.strerror}") from error
 
 
 def broken_lines(broken: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -127,9 +127,9 @@ def scan(source: BlobDataset, threads: int, limit: int | None = None) -> Scan:
             _headers(source, indices, found, loader, bar.update)
         except KeyboardInterrupt:
             found.interrupted = True
-    found.broken = [(error.location, error.reason) for error in loader.errors]
-    found.seconds = time.perf_counter() - begin
-    loader.close()
+        found.broken = [(error.location, error.reason) for error in loader.errors]
+        found.seconds = time.perf_counter() - begin
+        loader.close()
     return found
 
 

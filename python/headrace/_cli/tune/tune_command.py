@@ -75,7 +75,8 @@ def _tune(args: argparse.Namespace, out: TextIO) -> int:
     except Exception as error:  # of a sample, of the dataset's own code or of its transforms
         why = (words_of(error).strip().splitlines() or [name_of(error)])[0]
         print(
-            f"headrace tune: a batch cannot be made: {why}; headrace doctor DATASET --bad - lists such files", file=sys.stderr
+            f"headrace tune: a batch cannot be made: {why}; headrace doctor DATASET --bad - lists such files",
+            file=sys.stderr,
         )
         return 1
     finally:

@@ -75,6 +75,18 @@ def test_other_lines_are_printed_again() -> None:
     assert done.stdout == b"2 2 lines of libtiff's messages not shown\n"
 
 
+def test_messages_of_threads_that_interrupt_each_other() -> None:
+    done = run(
+        "with counted_libtiff() as found:\n"
+        "    c(b'Fax4Decode: Bad code word at line 2 of strip 0.\\n')\n"
+        "    c(b'Fax4Decode: ZIPDecode: Decoding error at scanline 0.\\n')\n"
+        "    c(b'Bad code word at line 13 of strip 4.\\n')\n"
+        "    c(b'Bad weather.\\n')\n"
+        "print(found.lines)"
+    )
+    assert (done.stdout, done.stderr) == (b"3\n", b"Bad weather.\n")
+
+
 def test_pythons_own_messages_appear_at_once() -> None:
     done = run(
         "with counted_libtiff():\n"

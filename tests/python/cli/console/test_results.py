@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from headrace import DataLoader, VerificationError
 from headrace._cli.console.results import STDOUT, broken_lines, write_bad
 from headrace._cli.main import main
-from support import pictures, truncated, write_folder
+from support import WATCHDOG_S, pictures, truncated, write_folder
 
 SMALL = "Compose([Resize(24), CenterCrop(16), ToTensor()])"
 
@@ -158,6 +160,20 @@ def test_two_results_for_one_output_are_refused(folder: Path, capsys: pytest.Cap
         assert captured.out == "" and "--json and --bad - both write to the standard output" in captured.err
 
 
+@pytest.mark.processes
+def test_where_a_result_cannot_be_written_one_sentence_says_so(folder: Path) -> None:
+    for options, said in {
+        "--json >&-": "the standard output is closed",
+        "--json >/dev/full": "the standard output cannot be written: No space left on device",
+        "--bad - >/dev/full": "the standard output cannot be written: No space left on device",
+        "--bad /dev/full >/dev/null": "/dev/full cannot be written: No space left on device",
+    }.items():
+        line = f"{sys.executable} -m headrace doctor {folder} {options}"
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=WATCHDOG_S)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr and done.stderr.endswith(f"headrace doctor: {said}\n")
+
+
 def test_bad_needs_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["doctor", "--bad", "-"], ["verify", "pack", "source", "--bad", "-"]):
         with pytest.raises(SystemExit) as end:
@@ -174,7 +190,5 @@ def test_the_screen_shows_twenty_and_says_how_to_get_the_others(capsys: pytest.C
 
 
 def test_each_path_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import sys
-
     write_bad(["b", "a", "b"], STDOUT, sys.stdout)
     assert capsys.readouterr().out == "b\na\n"
