@@ -63,7 +63,7 @@ def write_document(document: dict[str, object], target: bool | Path | None, out:
     """
     if not target:
         return
-    text = json.dumps(document, indent=1) + "\n"  # ASCII: names of files may hold what is no UTF-8
+    text = json.dumps(document, indent=1, default=str) + "\n"  # ASCII: names of files may hold what is no UTF-8
     _write(text.encode(), target, out)
 
 

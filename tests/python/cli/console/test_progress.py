@@ -114,6 +114,18 @@ def test_commands_say_how_far_they_are(
     assert re.search(f"^{line}", capsys.readouterr().err, re.MULTILINE)
 
 
+def test_index_and_packs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "EVERY_S", 0.0)
+    source, pack = str(write_folder(tmp_path / "data", 24)), tmp_path / "pack"
+    assert main(["pack", source, str(pack), "--copy", "--shard-size", "25KB", "--workers", "1"]) == 0
+    assert main(["verify", str(pack), source, "--workers", "1"]) == 0
+    assert "\nverify: 24 of 24 samples\n" in capsys.readouterr().err
+    (pack / "pack.json").unlink()
+    shards = len([*pack.glob("*.tar")])
+    assert main(["index", str(pack)]) == 0
+    assert capsys.readouterr().err.splitlines()[-1] == f"index: {shards} of {shards} shards"
+
+
 @pytest.mark.processes
 def test_a_bar_stays_on_the_terminal_while_libtiff_is_counted(tmp_path: Path) -> None:
     import fcntl

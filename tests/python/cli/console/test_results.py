@@ -16,6 +16,7 @@ from headrace._cli.console.results import STDOUT, broken_lines, write_bad
 from headrace._cli.main import main
 from support import WATCHDOG_S, pictures, truncated, write_folder
 
+DOCS = (Path(__file__).resolve().parents[4] / "docs/command-line.md").read_text()
 SMALL = "Compose([Resize(24), CenterCrop(16), ToTensor()])"
 
 
@@ -33,6 +34,7 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: object, status: int
     captured = capsys.readouterr()
     assert captured.err
     found: dict[str, Any] = json.loads(captured.out)
+    assert all(f"`{key}`" in DOCS for key in found)
     return found
 
 
