@@ -8,6 +8,7 @@ from typing import NamedTuple
 from headrace._recipe.steps.recipe import Recipe
 
 _DRAW = re.compile(r"\(draw=\d+\)|(?:, )?\bdraw=\d+\b")
+_DRAWN, _CONSTANT = re.compile(r"Drawn\(column=\d+\)"), re.compile(r"(?:draw=)?Constant\(value=([^()]*)\)")
 #: The fields of steps and columns that hold the number of a column.
 _COLUMN = re.compile(r"\b((?:draw|column|sigma|first|drawn|way)=|among=\()(\d+)\b(?!\.)")
 _RUN = 3  # views in a row, from which on they are written "3 to 5"
@@ -27,7 +28,8 @@ class EqualViews(NamedTuple):
 
 def without_draws(how: str) -> str:
     """Returns what a transform was lowered to without the numbers of its draws."""
-    return _DRAW.sub("", how).replace("(, ", "(")
+    plain = _CONSTANT.sub(r"\1", _DRAWN.sub("drawn", how))
+    return _DRAW.sub("", plain).replace("(, ", "(")
 
 
 def equal_views(recipe: Recipe) -> list[EqualViews]:

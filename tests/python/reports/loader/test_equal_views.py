@@ -9,7 +9,7 @@ import pytest
 
 from headrace import DataLoader, EncodedImages, Fields
 from headrace import transforms as T
-from headrace._reports.loader.equal_views import equal_views
+from headrace._reports.loader.equal_views import equal_views, without_draws
 from support import pictures
 
 
@@ -73,6 +73,38 @@ def test_transforms_that_do_not_say_all_differ_by_their_draws() -> None:
     recipe: Any = loader_of(several).recipe()
     silent = replace(recipe, views=tuple(replace(one, names=()) for one in recipe.views))
     assert [group.views for group in equal_views(silent)] == [[0, 1], [2]]
+
+
+@pytest.mark.parametrize(
+    "how, shown",
+    [
+        ("native HorizontalFlip(p=0.5, draw=22)", "native HorizontalFlip(p=0.5)"),
+        ("native with p=0.8 [Brightness(draw=3) | Hue(draw=4)]", "native with p=0.8 [Brightness | Hue]"),
+        ("native Sharpness(draw=Constant(value=2.0))", "native Sharpness(2.0)"),
+        ("native Blur(draw=7, radius=Drawn(column=8))", "native Blur(radius=drawn)"),
+        ("native nothing drawn", "native nothing drawn"),
+    ],
+)
+def test_numbers_of_draws_are_left_out(how: str, shown: str) -> None:
+    assert without_draws(how) == shown
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (T.RandomAffine(10, (0.1, 0.1)), T.RandomAffine(10, (0.1, 0.2))),
+        (T.RandomPerspective(0.5), T.RandomPerspective(0.4)),
+        (T.RandAugment(), T.RandAugment(magnitude=5)),
+        (T.TrivialAugmentWide(), T.AutoAugment()),
+        (T.GaussianBlur(5, (0.1, 2.0)), T.GaussianBlur(5, (0.1, 1.0))),
+        (T.RandomAdjustSharpness(2), T.RandomAdjustSharpness(3)),
+        (T.RandomCrop(16, 2), T.RandomCrop(16, 3)),
+    ],
+)
+def test_columns_of_every_kind_are_compared(one: Any, other: Any) -> None:
+    views = [T.Compose([T.RandomResizedCrop(32), step, T.ToTensor()]) for step in (one, one, other)]
+    assert outputs(T.Views(views)) == ["views 1 and 2 (one transform)", "view 3"]
+    assert "draw=" not in str(loader_of(T.Views(views)).explain())
 
 
 def test_labels() -> None:
