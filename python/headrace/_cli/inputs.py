@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,10 +21,31 @@ if TYPE_CHECKING:
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 DATASET = "a folder of images, tar shards, a parquet, arrow or zip file, MDS or litdata shards, or module:object"
+DASH = "- is the standard output, and the text goes to the other"
 RECIPE = (
     "transforms: train, eval, own (the dataset's), module:object, or an expression of names of headrace.transforms; "
     "default: own, or train where the dataset has none"
 )
+
+
+def add_command(
+    commands: Commands, name: str, what: str, examples: Sequence[str], *, description: str = ""
+) -> argparse.ArgumentParser:
+    """Adds a command and returns its parser.
+
+    Args:
+        what: one line for the list of commands.
+        examples: what may follow ``headrace``; the help ends with them.
+        description: sentences about the command; default: `what`.
+    """
+    lines = "".join(f"\n  headrace {one}" for one in examples)
+    return commands.add_parser(
+        name,
+        help=what,
+        description=textwrap.fill(description or f"{what[0].upper()}{what[1:]}.", 78),
+        epilog=f"{'example' if len(examples) == 1 else 'examples'}:{lines}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def count(text: str) -> int:

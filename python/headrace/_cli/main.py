@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from headrace._base.version import __version__
 from headrace._cli import index_command, inputs, report_command, top_command, verify_command
 from headrace._cli.bench import bench_command
+from headrace._cli.console import shell_completion
 from headrace._cli.demo import demo_command
 from headrace._cli.doctor import doctor_command
 from headrace._cli.pack import pack_command
@@ -32,20 +33,29 @@ _COMMANDS = (
 
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of all commands and their options."""
-    top = argparse.ArgumentParser(prog="headrace", description="A drop-in PyTorch DataLoader for images.")
+    top = argparse.ArgumentParser(
+        prog="headrace",
+        description="A drop-in PyTorch DataLoader for images.",
+        epilog="headrace COMMAND --help prints the options of a command, and examples.",
+    )
     top.add_argument("--version", action="version", version=f"headrace {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    shell_completion.add_option(top)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for command in _COMMANDS:
         command.add(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns the exit status."""
+    """Runs one command and returns the exit status; without a command, prints the help."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal cannot show
-    args = parser().parse_args(arguments)
+    top = parser()
+    args = top.parse_args(arguments)
+    if args.command is None:
+        top.print_help()
+        return 0
     try:
         import headrace._base.native  # noqa: F401
     except (ImportError, ValueError) as error:  # the module is missing, or rejects HEADRACE_ISA

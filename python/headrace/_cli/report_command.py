@@ -5,13 +5,20 @@ from __future__ import annotations
 import argparse
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headrace._cli import inputs
+from headrace._cli.console import results
+
+if TYPE_CHECKING:
+    from headrace._reports.html.report_data import Facts
 
 
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
-    parser = commands.add_parser("report", help="write one HTML page about the loading of a dataset, or about a trace")
+    about = "write one HTML page about the loading of a dataset, or about a trace"
+    examples = ["report train -o report.html", "report --profile trace.json.gz"]
+    parser = inputs.add_command(commands, "report", about, examples)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("dataset", metavar="DATASET", nargs="?", help=inputs.DATASET)
     what.add_argument("--profile", type=Path, metavar="JSON", help="a trace that headrace.profile exported")
@@ -20,17 +27,31 @@ def add(commands: inputs.Commands) -> None:
     parser.add_argument("--batch-size", type=inputs.count, default=64, metavar="N", help="default: 64")
     parser.add_argument("--workers", type=inputs.count, metavar="N", help="native threads; default: one a core")
     parser.add_argument("--recipe", metavar="CODE", help=inputs.RECIPE)
+    results.add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Writes the page. Returns the exit status: 2 if an argument is unusable, or the page cannot be written."""
+    from headrace._base.messages import printable
+    from headrace._reports.html.document import document
+
+    with results.stdout_for_result(args) as out:
+        inputs.check_writable(args.out)
+        facts = _facts_of_dataset(args) if args.profile is None else _facts_of_trace(args.profile)
+        try:
+            args.out.write_text(printable(document(facts)), encoding="utf-8")
+        except OSError as error:
+            raise inputs.GivenError(f"{error.filename or args.out}: {error.strerror}") from error
+        print(args.out)
+        results.write_document(_document(facts, args.out), args.json, out)
+    return 0
+
+
+def _facts_of_dataset(args: argparse.Namespace) -> Facts:
+    from headrace._reports.html.loader_facts import facts_of
     from headrace.loader import DataLoader
 
-    inputs.check_writable(args.out)
-    if args.profile is not None:
-        _write_of_trace(args.profile, args.out)
-        return 0
     dataset = inputs.dataset_of(args.dataset)
     inputs.set_recipe(dataset, args.recipe)
     if not len(dataset):
@@ -41,20 +62,32 @@ def run(args: argparse.Namespace) -> int:
         loader = DataLoader(dataset, **options)
         if loader.native:  # the page lists broken files; the batches go on without them
             loader = DataLoader(dataset, **options, on_error="skip", max_errors=None)
-        loader.report(args.out, batches=args.batches)
-    print(args.out)
-    return 0
+        return facts_of(loader, args.batches)
 
 
-def _write_of_trace(path: Path, out: Path) -> None:
-    from headrace._base.messages import printable
-    from headrace._reports.html.document import document
+def _facts_of_trace(path: Path) -> Facts:
     from headrace._reports.html.trace_facts import facts_of
 
     try:
-        out.write_text(printable(document(facts_of(path))), encoding="utf-8")
+        return facts_of(path)
     except OSError as error:
         raise inputs.GivenError(f"{error.filename}: {error.strerror}") from error
     except ValueError as error:
         raise inputs.GivenError(str(error)) from error
-    print(out)
+
+
+def _document(facts: Facts, page: Path) -> dict[str, object]:
+    progress = facts.progress
+    return {
+        "page": str(page),
+        "title": facts.title,
+        "verdict": facts.verdict,
+        "unit": progress.unit,
+        "delivered": sum(progress.counts),
+        "per_second": progress.per_second,
+        "batches": len(progress.times_s),
+        "seconds": progress.times_s[-1] if progress.times_s else 0.0,
+        "failed": results.broken_objects(facts.failed),
+        "notes": facts.notes,
+        "machine": facts.machine,
+    }

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
-    parser = commands.add_parser("top", help="show what the loaders of running processes do, and what limits them")
+    what = "show what the loaders of running processes do, and what limits them"
+    parser = inputs.add_command(commands, "top", what, ["top 12345", "top --json | jq"])
     number = "processes that publish, or that started such ones; default: all of this user"
     parser.add_argument("pids", type=inputs.count, nargs="*", metavar="PID", help=number)
     parser.add_argument("--every", type=inputs.seconds, default=1.0, metavar="S", help="between two looks; default: 1")

@@ -8,12 +8,15 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from headrace._cli import inputs
+from headrace._cli.console import results
 
-_CHUNK = 256  # files per step of the progress bar
+_CHUNK = 64  # files per step of the progress
 
 
 class _Found(NamedTuple):
@@ -30,11 +33,32 @@ class _Found(NamedTuple):
     unsearched: dict[str, str]
 
 
+@dataclass
+class _Compared:
+    """What became of all images with one recipe; ``str()`` is a line.
+
+    Attributes:
+        images, bytes: their numbers, up to a difference.
+        difference: what differs first; None: nothing.
+    """
+
+    recipe: str
+    images: int = 0
+    bytes: int = 0
+    difference: str | None = None
+
+    def __str__(self) -> str:
+        if self.difference is not None:
+            return f"{self.recipe}: differs: {self.difference}"
+        differ = "0 differ" if self.images else "nothing to compare"
+        return f"{self.recipe}: {self.images} images, {self.bytes:,} bytes compared with Pillow and torch: {differ}"
+
+
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
-    parser = commands.add_parser(
-        "verify", help="compare your own images with Pillow and torch, or a pack with its source, bit for bit"
-    )
+    what = "compare your own images with Pillow and torch, or a pack with its source, bit for bit"
+    examples = ["verify photos --bad broken.txt", "verify packed train --json"]
+    parser = inputs.add_command(commands, "verify", what, examples)
     path = "an image, or a folder: searched with its sub-folders; with SRC, a folder that headrace pack wrote"
     parser.add_argument("path", type=Path, metavar="PATH", help=path)
     parser.add_argument("source", nargs="?", metavar="SRC", help="the dataset that PATH was packed from")
@@ -43,6 +67,8 @@ def add(commands: inputs.Commands) -> None:
         "--workers", type=inputs.count, metavar="N", help="threads, of packs processes; default: one a core"
     )
     parser.add_argument("--limit", type=inputs.count, metavar="N", help="only the first N files or samples")
+    results.add_bad(parser)
+    results.add_json(parser)
     parser.set_defaults(run=run, refuse=parser.error)
 
 
@@ -55,7 +81,14 @@ def run(args: argparse.Namespace) -> int:
     if args.source is not None:
         if args.recipe is not None:
             args.refuse("--recipe is for images; a pack is compared with SRC before any transform")
-        return _verify_pack(args)
+        if args.bad is not None:
+            args.refuse("--bad is for images; of a pack, the first sample that differs is named")
+    with results.stdout_for_result(args) as out:
+        return _verify_images(args, out) if args.source is None else _verify_pack(args, out)
+
+
+def _verify_images(args: argparse.Namespace, out: TextIO) -> int:
+    from headrace._cli.console.libtiff_messages import counted_libtiff
     from headrace.datasets.sources.image_folder import EXTENSIONS
 
     try:
@@ -72,9 +105,26 @@ def run(args: argparse.Namespace) -> int:
         return 2
     del found.paths[args.limit or len(found.paths) :]
     names = [args.recipe] if args.recipe in ("train", "eval") else ["train", "eval"]
-    with warnings.catch_warnings():
+    compared: list[_Compared] = []
+    unreadable = dict(found.unreadable)
+    with warnings.catch_warnings(), counted_libtiff() as libtiff:
         warnings.simplefilter("ignore")  # Pillow's warnings about single files come twice each and hide the result
-        return _compare_all(found, names, inputs.workers_of(args))
+        try:
+            _compare_all(found.paths, names, inputs.workers_of(args), compared, unreadable)
+        finally:  # also what was found before an interrupt
+            results.write_bad(sorted(unreadable), args.bad, out)
+    total = len(found.paths) + len(found.unreadable)
+    _print_unreadable(unreadable, total, str(libtiff) if libtiff.lines else "")
+    document = {
+        "path": str(args.path),
+        "files": total,
+        "recipes": [asdict(one) for one in compared],
+        "unreadable": results.broken_objects(sorted(unreadable.items())),
+        "unsearched": results.broken_objects(found.unsearched.items()),
+        "libtiff_lines": libtiff.lines,
+    }
+    results.write_document(document, args.json, out)
+    return 1 if unreadable or found.unsearched or any(one.difference for one in compared) else 0
 
 
 def _search(path: Path) -> _Found:
@@ -117,35 +167,44 @@ def _images_below(folder: Path, unsearched: dict[str, str]) -> Iterator[str]:
         yield from (str(Path(where, name)) for name in names if name.lower().endswith(EXTENSIONS))
 
 
-def _compare_all(found: _Found, names: list[str], threads: int) -> int:
-    """Compares the images and prints the results. Returns the exit status."""
-    from tqdm import tqdm  # type: ignore[import-untyped]
+def _compare_all(
+    paths: list[str], names: list[str], threads: int, compared: list[_Compared], unreadable: dict[str, str]
+) -> None:
+    """Compares the images through each recipe and prints the results, up to the first difference.
 
+    Args:
+        compared: gets the result of each recipe.
+        unreadable: gets the reason for each file that cannot be read.
+    """
     from headrace._base.errors import VerificationError
+    from headrace._cli.console.progress import Progress
 
-    unreadable = dict(found.unreadable)
     for name in names:
-        samples = size = 0
-        bar = tqdm(total=len(found.paths), desc=name, unit="file", leave=False, disable=not sys.stderr.isatty())
-        with bar:
-            for first in range(0, len(found.paths), _CHUNK):
-                chunk = found.paths[first : first + _CHUNK]
+        result = _Compared(name)
+        compared.append(result)
+        with Progress("verify", len(paths), "file", label=name) as bar:
+            for first in range(0, len(paths), _CHUNK):
+                chunk = paths[first : first + _CHUNK]
                 try:
                     more_samples, more_bytes, failed = _compare_chunk(chunk, name, threads)
                 except VerificationError as error:
-                    print(f"{name}: differs: {error}")
-                    return 1
-                samples, size = samples + more_samples, size + more_bytes
+                    result.difference = str(error)
+                    break
+                result.images, result.bytes = result.images + more_samples, result.bytes + more_bytes
                 unreadable |= failed
                 bar.update(len(chunk))
-        differ = "0 differ" if samples else "nothing to compare"
-        print(f"{name}: {samples} images, {size:,} bytes compared with Pillow and torch: {differ}")
+        print(result)
+        if result.difference is not None:
+            return
+
+
+def _print_unreadable(unreadable: dict[str, str], total: int, libtiff: str) -> None:
     if unreadable:
-        total = len(found.paths) + len(found.unreadable)
         print(f"{len(unreadable)} of {total} files cannot be read, here as with Pillow:")
-    for path in sorted(unreadable):
-        print(f"  {path}: {unreadable[path]}")
-    return 1 if unreadable or found.unsearched else 0
+    for line in results.broken_lines(sorted(unreadable.items())):
+        print(line)
+    if libtiff:
+        print(libtiff)
 
 
 def _compare_chunk(paths: list[str], recipe: str, threads: int) -> tuple[int, int, dict[str, str]]:
@@ -164,30 +223,50 @@ def _compare_chunk(paths: list[str], recipe: str, threads: int) -> tuple[int, in
     return report.samples, report.bytes, {error.location: error.reason for error in loader.errors}
 
 
-def _verify_pack(args: argparse.Namespace) -> int:
+def _verify_pack(args: argparse.Namespace, out: TextIO) -> int:
+    from headrace._cli.console.libtiff_messages import counted_libtiff
+    from headrace._cli.pack.pack_verification import Difference
+
+    difference, count = None, 0
+    with counted_libtiff() as libtiff:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Pillow's about single files
+                count = _check_pack(args)
+        except Difference as error:
+            difference = str(error)
+        except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
+            print(f"headrace verify: {error}", file=sys.stderr)
+            return 2
+    if difference is None:
+        print(f"{count:,} samples compared with {args.source}: 0 differ")
+    else:
+        print(f"differs: {difference}")
+    if libtiff.lines:
+        print(libtiff)
+    document = {
+        "path": str(args.path),
+        "source": args.source,
+        "samples": None if difference else count,
+        "difference": difference,
+        "libtiff_lines": libtiff.lines,
+    }
+    results.write_document(document, args.json, out)
+    return 0 if difference is None else 1
+
+
+def _check_pack(args: argparse.Namespace) -> int:
+    """Returns the number of samples that were compared. Raises Difference, and what reading raises."""
     from headrace._cli.pack.array_verification import check_raw
     from headrace._cli.pack.conversion import RAW
     from headrace._cli.pack.manifest import loaded
     from headrace._cli.pack.pack_command import samples_bar, source_of
-    from headrace._cli.pack.pack_verification import Difference, check
+    from headrace._cli.pack.pack_verification import check
     from headrace._cli.pack.tar_contents import contents_of
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow's about single files
-            manifest = loaded(args.path)
-            known = source_of(args.source)
-            processes = inputs.workers_of(args)
-            if manifest.terms.conversion.kind == RAW:
-                count = check_raw(known, manifest, args.path, workers=processes, limit=args.limit, bar=samples_bar)
-            else:
-                contents = contents_of(known)
-                count = check(contents, manifest, args.path, workers=processes, limit=args.limit, bar=samples_bar)
-    except Difference as error:
-        print(f"differs: {error}")
-        return 1
-    except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
-        print(f"headrace verify: {error}", file=sys.stderr)
-        return 2
-    print(f"{count:,} samples compared with {args.source}: 0 differ")
-    return 0
+    manifest = loaded(args.path)
+    known = source_of(args.source)
+    processes, bar = inputs.workers_of(args), partial(samples_bar, "verify")
+    if manifest.terms.conversion.kind == RAW:
+        return check_raw(known, manifest, args.path, workers=processes, limit=args.limit, bar=bar)
+    return check(contents_of(known), manifest, args.path, workers=processes, limit=args.limit, bar=bar)

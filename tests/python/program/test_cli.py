@@ -39,7 +39,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["nonsense"], ["verify"], ["verify", "x", "--recipe", "y"], ["verify", "x", "--limit", "0"]]
+    "arguments", [["nonsense"], ["verify"], ["verify", "x", "--recipe", "y"], ["verify", "x", "--limit", "0"]]
 )
 def test_wrong_arguments_are_a_usage_message(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:

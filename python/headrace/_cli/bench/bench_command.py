@@ -6,15 +6,16 @@ import argparse
 import sys
 import warnings
 from pathlib import Path
+from typing import TextIO
 
 from headrace._cli import inputs
 
 
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
-    parser = commands.add_parser(
-        "bench", help="time headrace and torch's DataLoader on your dataset, after a comparison"
-    )
+    what = "time headrace and torch's DataLoader on your dataset, after a comparison"
+    examples = ["bench train --workers 2 4 8 --json bench.json --png bench.png", "bench train --json - | jq .figures"]
+    parser = inputs.add_command(commands, "bench", what, examples)
     parser.add_argument("dataset", metavar="DATASET", help=inputs.DATASET)
     workers = "numbers of workers, measured one by one; default: one a core"
     parser.add_argument("--workers", type=inputs.count, nargs="+", metavar="N", help=workers)
@@ -25,7 +26,7 @@ def add(commands: inputs.Commands) -> None:
         "--samples", type=inputs.count, metavar="N", help="samples of an epoch; default: what fits the time"
     )
     parser.add_argument("--recipe", metavar="CODE", help=inputs.RECIPE)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of all rounds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write the figures of all rounds; {inputs.DASH}")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
     parser.add_argument("--png", type=Path, metavar="FILE", help="write a plot (needs matplotlib)")
     parser.set_defaults(run=run)
@@ -38,16 +39,22 @@ def run(args: argparse.Namespace) -> int:
         The exit status: 0 measured, 1 the batches differ or cannot be made, 2 an argument is unusable, 130 interrupted;
         what was measured before an interrupt is printed and written.
     """
-    import json
+    from headrace._cli.console.results import stdout_for_result
 
+    with stdout_for_result(args) as out:
+        return _bench(args, out)
+
+
+def _bench(args: argparse.Namespace, out: TextIO) -> int:
     from headrace._base.messages import printable
     from headrace._cli.bench import plot, result_tables
     from headrace._cli.bench.comparison import compare_loaders
     from headrace._cli.bench.equality import DifferentError
     from headrace._cli.bench.sample_choice import UnusableError
+    from headrace._cli.console.results import write_document
 
     try:
-        for path in (args.json, args.markdown, args.png):
+        for path in (args.markdown, args.png):
             inputs.check_writable(path)
         if args.png is not None and not plot.available():
             raise inputs.GivenError("--png needs matplotlib: pip install matplotlib")
@@ -62,8 +69,7 @@ def run(args: argparse.Namespace) -> int:
         print("headrace bench: interrupted before the first round; nothing was measured", file=sys.stderr)
         return 130
     print(result_tables.terminal(result))
-    if args.json is not None:
-        args.json.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
+    write_document(result.as_dict(), args.json, out)
     if args.markdown is not None:
         args.markdown.write_text(printable(result_tables.markdown(result)), encoding="utf-8")
     if args.png is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from headrace._base.cores import usable_cores
@@ -49,12 +48,12 @@ def compare_loaders(dataset: Any, args: argparse.Namespace) -> Result:
         if len(errors) > 1:
             left_out = f"{len(errors)} samples that cannot be decoded are left out; the first"
         first = f"{errors[0].location}: {errors[0].reason}"
-        result.notes.append(f"{left_out}: {first}. headrace doctor DATASET lists them.")
+        result.notes.append(f"{left_out}: {first}. headrace doctor DATASET --bad - lists them.")
     if usable_cores() == 1:
         result.notes.append(_ONE_CORE)
     if (busy := machine.busy()) is not None:
         result.notes.append(busy)
-    Rounds(result, chosen, found, seconds=args.seconds, shown=sys.stderr.isatty()).run(workers, args.rounds)
+    Rounds(result, chosen, found, seconds=args.seconds).run(workers, args.rounds)
     return result
 
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
-from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base.exceptions import name_of, words_of
 from headrace._cli.bench.loaders import OURS, Make, make_loader
 from headrace._cli.bench.result import Result, Series
 from headrace._cli.bench.sample_choice import UnusableError
+from headrace._cli.console.progress import Progress
 from headrace.loader import DataLoader
 
 
@@ -24,14 +24,11 @@ class Rounds:
         result: what the measurements are added to.
         dataset: the samples of an epoch.
         seconds: shortest duration of a measurement, which covers whole epochs.
-        shown: whether to show a progress bar.
     """
 
-    def __init__(
-        self, result: Result, dataset: Any, loaders: Mapping[str, Make], *, seconds: float, shown: bool
-    ) -> None:
+    def __init__(self, result: Result, dataset: Any, loaders: Mapping[str, Make], *, seconds: float) -> None:
         self._result, self._dataset, self._makes = result, dataset, dict(loaders)
-        self._seconds, self._shown = seconds, shown
+        self._seconds = seconds
         self._loaders: dict[tuple[int, str], TorchDataLoader[object]] = {}
 
     def run(self, workers: Sequence[int], rounds: int) -> None:
@@ -44,13 +41,12 @@ class Rounds:
             UnusableError: headrace's own loader fails.
         """
         places = list(itertools.product(workers, self._makes))
-        bar = tqdm(total=(rounds + 1) * len(places), unit="run", leave=False, disable=not self._shown)
         try:
-            with bar:
+            with Progress("bench", (rounds + 1) * len(places), "run") as bar:
                 for number in range(rounds + 1):
                     # Every second round backwards: no loader always runs after the same other one.
                     for count, name in places if number % 2 == 0 else reversed(places):
-                        bar.set_description(f"{'round ' + str(number) if number else 'first epochs'}: {name}")
+                        bar.describe(f"{'round ' + str(number) if number else 'first epochs'}: {name}")
                         self._measure(count, name, number)
                         bar.update()
         except KeyboardInterrupt:

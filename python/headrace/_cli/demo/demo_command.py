@@ -12,9 +12,8 @@ from headrace._cli import inputs
 
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
-    parser = commands.add_parser(
-        "demo", help="equality, speed, a training run and a contact sheet, on real photographs"
-    )
+    what = "equality, speed, a training run and a contact sheet, on real photographs"
+    parser = inputs.add_command(commands, "demo", what, ["demo --quick", "demo --out /tmp/demo"])
     place = "where to put photographs and contact sheet; default: a temporary folder"
     parser.add_argument("--out", type=Path, metavar="DIR", help=place)
     parser.add_argument("--quick", action="store_true", help="fewer files and rounds: a quarter of a minute")

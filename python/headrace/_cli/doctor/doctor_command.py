@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TextIO
 
 from headrace._cli import inputs
+from headrace._cli.console import results
 
 if TYPE_CHECKING:
     from headrace._cli.doctor.checks.finding import Finding
@@ -15,14 +17,18 @@ if TYPE_CHECKING:
 
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
-    parser = commands.add_parser("doctor", help="check what affects pixels and speed here, and suggest remedies")
+    what = "check what affects pixels and speed here, or the files of a dataset, and suggest remedies"
+    examples = ["doctor", "doctor train --limit 10000", "doctor train --bad - | xargs -d '\\n' ls -l"]
+    parser = inputs.add_command(commands, "doctor", what, examples)
     scanned = f"scan this instead, and recommend what to do: {inputs.DATASET}"
     parser.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
     parser.add_argument(
         "--workers", type=inputs.count, metavar="N", help="native threads of the scan; default: one a core"
     )
     parser.add_argument("--limit", type=inputs.count, metavar="N", help="only N files, drawn at random")
-    parser.set_defaults(run=run)
+    results.add_bad(parser)
+    results.add_json(parser)
+    parser.set_defaults(run=run, refuse=parser.error)
 
 
 def findings() -> Iterator[Finding]:
@@ -59,31 +65,44 @@ def run(args: argparse.Namespace) -> int:
         The exit status. Of a machine: 1 if anything is wrong, 0 otherwise. Of a dataset: 0 all files can be decoded, 1
         some cannot, 2 there is no such dataset, 130 interrupted; what was scanned before an interrupt is printed.
     """
-    if args.dataset is not None:
-        return _scan(args)
+    if args.dataset is None and args.bad is not None:
+        args.refuse("--bad needs DATASET, whose files are checked")
+    with results.stdout_for_result(args) as out:
+        return _check_machine(args, out) if args.dataset is None else _scan(args, out)
+
+
+def _check_machine(args: argparse.Namespace, out: TextIO) -> int:
     found = []
     for finding in findings():
         print(finding, flush=True)
         found.append(finding)
     wrong = sum(one.level == "wrong" for one in found)
     print(f"\n{wrong} of {len(found)} checks failed." if wrong else "\nNothing is wrong.")
+    results.write_document({"failed": wrong, "checks": [asdict(one) for one in found]}, args.json, out)
     return 1 if wrong else 0
 
 
-def _scan(args: argparse.Namespace) -> int:
+def _scan(args: argparse.Namespace, out: TextIO) -> int:
     from headrace._base import control_group
-    from headrace._cli.doctor import scan_summary
+    from headrace._cli.console.libtiff_messages import counted_libtiff
+    from headrace._cli.doctor import scan_document, scan_summary
     from headrace._cli.doctor.disk import cold_speed, files_of
     from headrace._cli.doctor.scan import scan
 
     source = inputs.source_of(args.dataset)
     disk = cold_speed(files_of(source))
-    found = scan(source, inputs.workers_of(args), args.limit)
+    with counted_libtiff() as libtiff:
+        found = scan(source, inputs.workers_of(args), args.limit)
     present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = control_group.memory_limit()
     for line in scan_summary.lines(found, disk):
         print(line)
+    if libtiff.lines:
+        print(f"libtiff       {libtiff}")
     print()
-    for advice in scan_summary.recommendations(found, disk, min(present, limit or present)):
-        print(scan_summary.wrap_text(advice))
+    advice = [*scan_summary.recommendations(found, disk, min(present, limit or present))]
+    for one in advice:
+        print(scan_summary.wrap_text(one))
+    results.write_bad((place for place, _ in found.broken), args.bad, out)
+    results.write_document(scan_document.document(args.dataset, found, disk, advice, libtiff.lines), args.json, out)
     return 130 if found.interrupted else 1 if found.broken else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections import Counter
@@ -12,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from torch.utils.data import Subset
-from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace import transforms
 from headrace._base.native import core
+from headrace._cli.console.progress import Progress
 from headrace._recipe.images.file_header import FileHeader, file_header
 from headrace.datasets.sources import BlobDataset
 from headrace.loader import DataLoader
@@ -107,14 +106,13 @@ class _Decoded(BlobDataset):
         return self._source.upright
 
 
-def scan(source: BlobDataset, threads: int, limit: int | None = None, *, shown: bool | None = None) -> Scan:
+def scan(source: BlobDataset, threads: int, limit: int | None = None) -> Scan:
     """Scans the files of a source; on Ctrl-C, returns what was scanned.
 
     Args:
         source: encoded images.
         threads: number of native threads.
         limit: largest number of files, drawn at random. None: all.
-        shown: whether to show a progress bar. None: if the standard error is a terminal.
     """
     indices = np.arange(len(source))
     if limit is not None and limit < len(indices):
@@ -122,18 +120,16 @@ def scan(source: BlobDataset, threads: int, limit: int | None = None, *, shown: 
     found = Scan(len(source), threads, source.upright)
     decoded: Subset[object] = Subset(_Decoded(source), indices.tolist())
     loader = DataLoader(decoded, _BATCH, num_workers=threads, seed=0, on_error="skip", max_errors=None)
-    hidden = not (sys.stderr.isatty() if shown is None else shown)
     begin = time.perf_counter()
-    bar = tqdm(total=len(indices), desc="scan", unit="file", leave=False, disable=hidden)
-    with bar, warnings.catch_warnings():
+    with Progress("doctor", len(indices), "file", label="scan") as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's about single files
         try:
             _headers(source, indices, found, loader, bar.update)
         except KeyboardInterrupt:
             found.interrupted = True
-    found.broken = [(error.location, error.reason) for error in loader.errors]
-    found.seconds = time.perf_counter() - begin
-    loader.close()
+        found.broken = [(error.location, error.reason) for error in loader.errors]
+        found.seconds = time.perf_counter() - begin
+        loader.close()
     return found
 
 

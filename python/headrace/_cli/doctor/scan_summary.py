@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from headrace._cli.console.results import broken_lines
 from headrace._cli.doctor.disk import DiskSpeed
 from headrace._cli.doctor.scan import Scan
 
-_SHOWN = 20  # broken files
-_QUANTILES = (0, 5, 50, 95, 100)
+QUANTILES = (0, 5, 50, 95, 100)
 _LARGE = 512 * 512 * 4  # pixels: twice as wide as what a resize to 512 keeps
 _KEPT_EDGE = 512
 
@@ -40,7 +40,7 @@ def lines(found: Scan, disk: DiskSpeed | None) -> Iterator[str]:
     yield f"              {_share(found.progressive, found)} are progressive JPEGs"
     if len(found.edges):
         width, height = found.edges.T
-        yield f"{'quantiles':<14}" + "".join(f"{f'{q}%':>10}" for q in _QUANTILES)
+        yield f"{'quantiles':<14}" + "".join(f"{f'{q}%':>10}" for q in QUANTILES)
         yield _row("width", width, "px", 1)
         yield _row("height", height, "px", 1)
         yield _row("pixels", width * height, "MP", 1e6)
@@ -53,9 +53,7 @@ def lines(found: Scan, disk: DiskSpeed | None) -> Iterator[str]:
         what = "turned by this dataset" if found.upright else "ignored by this dataset, as by torchvision's"
         yield f"EXIF turned   {_share(found.turned, found)}, {what}"
     yield f"broken        {len(found.broken):,}" + (":" if found.broken else "")
-    yield from (f"  {place}: {reason}" for place, reason in found.broken[:_SHOWN])
-    if len(found.broken) > _SHOWN:
-        yield f"  and {len(found.broken) - _SHOWN:,} more"
+    yield from broken_lines(found.broken)
 
 
 def recommendations(found: Scan, disk: DiskSpeed | None, memory_bytes: float) -> Iterator[str]:
@@ -142,7 +140,7 @@ def _share(count: int, found: Scan) -> str:
 
 
 def _row(name: str, values: np.ndarray[tuple[int, ...], np.dtype[np.int64]], unit: str, scale: float) -> str:
-    cells = np.quantile(values, [q / 100 for q in _QUANTILES]) / scale
+    cells = np.quantile(values, [q / 100 for q in QUANTILES]) / scale
     return f"{f'{name}, {unit}':<14}" + "".join(
         f"{f'{cell:,.2f}' if scale == 1e6 else f'{cell:,.0f}':>10}" for cell in cells
     )

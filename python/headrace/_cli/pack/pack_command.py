@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace._cli import inputs
+from headrace._cli.console import results
 
 if TYPE_CHECKING:
     from headrace._cli.pack.conversion import Conversion
@@ -25,9 +26,11 @@ _MOST_REASONS = 10  # that are printed
 
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
-    parser = commands.add_parser(
+    parser = inputs.add_command(
+        commands,
         "pack",
-        help="write a dataset as tar shards that decode faster, or as an array",
+        "write a dataset as tar shards that decode faster, or as an array",
+        ["pack train packed", "pack train small --max-size 512 --quality 92"],
         description="Writes a dataset as tar shards in WebDataset's layout, or as an array. The same command goes on "
         "with a run that was interrupted.",
     )
@@ -56,6 +59,7 @@ def add(commands: inputs.Commands) -> None:
         "--engine", choices=("processes", "ray"), default="processes", help=f"{engine}; default: processes"
     )
     parser.add_argument("--overwrite", action="store_true", help="remove another pack that DST holds")
+    results.add_json(parser)
     parser.set_defaults(run=run, refuse=parser.error)
 
 
@@ -67,6 +71,16 @@ def run(args: argparse.Namespace) -> int:
         args.refuse("--raw writes one array, which has no shards")
     if args.engine == "ray" and (args.raw is not None or args.workers is not None):
         args.refuse("--engine ray takes neither --raw, which is one file, nor --workers: Ray knows its cores")
+    with results.stdout_for_result(args) as out:
+        document = _pack(args)
+        if document is None:
+            return 1
+        results.write_document(document, args.json, out)
+    return 0
+
+
+def _pack(args: argparse.Namespace) -> dict[str, object] | None:
+    """Packs, prints and returns what became of the samples; None, with a sentence, if not all could be written."""
     from headrace._cli.pack.array_pack import pack_raw
     from headrace._cli.pack.conversion import COPY, LOSSLESS, RAW, SMALLER, Conversion
     from headrace._cli.pack.job_processes import run as run_jobs
@@ -85,9 +99,11 @@ def run(args: argparse.Namespace) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files
             if conversion.kind == RAW:
-                pack_raw(known, folder, side, workers=processes, overwrite=args.overwrite, bar=samples_bar)
+                pack_raw(
+                    known, folder, side, workers=processes, overwrite=args.overwrite, bar=partial(samples_bar, "pack")
+                )
                 _report_raw(known, folder, side)
-                return 0
+                return {"path": str(folder), "samples": len(known)}
             contents = contents_of(known)
             packed = pack(
                 contents,
@@ -97,15 +113,15 @@ def run(args: argparse.Namespace) -> int:
                 share=Share(*(args.shard or (1, 1))),
                 engine=run_with_ray if args.engine == "ray" else partial(run_jobs, workers=processes),
                 overwrite=args.overwrite,
-                bar=samples_bar,
+                bar=partial(samples_bar, "pack"),
             )
     except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         print(f"headrace pack: {error}", file=sys.stderr)
         if folder.is_dir() and isinstance(error, (OSError, RuntimeError)):
             print("What is finished is kept; the same command goes on with the others.", file=sys.stderr)
-        return 1
+        return None
     _report(packed, folder, conversion, contents.keys.why_numbers)
-    return 0
+    return _document(packed, folder)
 
 
 def source_of(text: str) -> BlobDataset:
@@ -124,13 +140,12 @@ def source_of(text: str) -> BlobDataset:
 
 
 @contextmanager
-def samples_bar(total: int, done: int) -> Iterator[Callable[[int], None]]:
-    """Shows the samples that are done and the time that is left, on a terminal."""
-    from tqdm import tqdm  # type: ignore[import-untyped]
+def samples_bar(command: str, total: int, done: int) -> Iterator[Callable[[int], None]]:
+    """Shows the samples that are done and, on a terminal, the time that is left."""
+    from headrace._cli.console.progress import Progress
 
-    shown = tqdm(total=total, initial=done, desc="packing", unit="sample", leave=False, disable=not sys.stderr.isatty())
-    with shown:
-        yield lambda more: (shown.update(more), None)[1]
+    with Progress(command, total, "sample", done=done) as shown:
+        yield lambda more: shown.update(more) if more else None
 
 
 def _report_raw(source: BlobDataset, folder: Path, side: int) -> None:
@@ -163,3 +178,18 @@ def _report(packed: Packed, folder: Path, conversion: Conversion, why_numbers: s
     label = {"cls": "", None: ", label=None"}.get(terms.label, f", label={terms.label!r}")
     upright = ", upright=True" if terms.upright else ""
     print(f'Read it with headrace.TarShards("{folder}/*.tar"{label}{upright}).')
+
+
+def _document(packed: Packed, folder: Path) -> dict[str, object]:
+    terms, records = packed.terms, packed.records
+    return {
+        "path": str(folder),
+        "samples": sum(record.samples for record in records.values()),
+        "shards": terms.shards,
+        "written": len(records) - packed.kept,
+        "kept_of_earlier_runs": packed.kept,
+        "missing": [terms.name_of(shard) for shard in packed.missing],
+        "images_before": sum(record.images_before for record in records.values()),
+        "images_after": sum(record.images_after for record in records.values()),
+        "stored_as_they_were": dict(sum((Counter(record.kept) for record in records.values()), Counter[str]())),
+    }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from headrace._cli import inputs
 
@@ -23,7 +24,9 @@ _NOTE = (
 
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
-    parser = commands.add_parser("tune", help="find num_workers and prefetch_factor for your dataset on this machine")
+    what = "find num_workers and prefetch_factor for your dataset on this machine"
+    examples = ["tune train --batch-size 256", "tune train --seconds 60 --recipe eval --json tune.json"]
+    parser = inputs.add_command(commands, "tune", what, examples)
     parser.add_argument("dataset", metavar="DATASET", help=inputs.DATASET)
     parser.add_argument("--seconds", type=inputs.seconds, default=30.0, metavar="S", help="in all, about; default: 30")
     parser.add_argument(
@@ -34,7 +37,7 @@ def add(commands: inputs.Commands) -> None:
     )
     parser.add_argument("--batch-size", type=inputs.count, default=64, metavar="N", help="default: 64")
     parser.add_argument("--recipe", metavar="CODE", help=inputs.RECIPE)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write all figures; {inputs.DASH}")
     parser.set_defaults(run=run)
 
 
@@ -45,20 +48,26 @@ def run(args: argparse.Namespace) -> int:
         The exit status: 0 measured, 1 the batches cannot be made, 2 an argument is unusable, 130 interrupted; what was
         measured before an interrupt is printed and written.
     """
-    import json
+    from headrace._cli.console.results import stdout_for_result
 
+    with stdout_for_result(args) as out:
+        return _tune(args, out)
+
+
+def _tune(args: argparse.Namespace, out: TextIO) -> int:
     from headrace._base.exceptions import name_of, words_of
+    from headrace._cli.console.results import write_document
     from headrace._cli.tune.measurement import Sweep
     from headrace._loading.autotune.budget import AutoWorkers, budget_of
     from headrace._reports.loader import machine
 
-    inputs.check_writable(args.json)
     dataset = inputs.dataset_of(args.dataset)
     recipe = inputs.set_recipe(dataset, args.recipe)
     if not len(dataset):
         raise inputs.GivenError(f"{args.dataset} is empty")
     budget = budget_of(AutoWorkers(args.cores, args.memory))
-    sweep = Sweep(dataset, min(args.batch_size, len(dataset)), budget, args.seconds, _show_progress)
+    show = _progress()
+    sweep = Sweep(dataset, min(args.batch_size, len(dataset)), budget, args.seconds, show)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files, torch's about workers beyond the cores
@@ -66,11 +75,12 @@ def run(args: argparse.Namespace) -> int:
     except Exception as error:  # of a sample, of the dataset's own code or of its transforms
         why = (words_of(error).strip().splitlines() or [name_of(error)])[0]
         print(
-            f"headrace tune: a batch cannot be made: {why}; headrace doctor DATASET lists such files", file=sys.stderr
+            f"headrace tune: a batch cannot be made: {why}; headrace doctor DATASET --bad - lists such files",
+            file=sys.stderr,
         )
         return 1
     finally:
-        _show_progress(None)
+        show(None)
     if not sweep.points:
         print("headrace tune: interrupted before the first setting was measured", file=sys.stderr)
         return 130
@@ -83,8 +93,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"\nDataLoader(dataset, {options})\n\n{_NOTE}")
     if (busy := machine.busy()) is not None:
         print(busy)
-    if args.json is not None:
-        args.json.write_text(json.dumps(as_dict(args, budget, sweep), indent=1) + "\n")
+    write_document(as_dict(args, budget, sweep), args.json, out)
     return 130 if sweep.interrupted else 0
 
 
@@ -127,8 +136,17 @@ def as_dict(args: argparse.Namespace, budget: Budget, sweep: Sweep) -> dict[str,
     }
 
 
-def _show_progress(choice: Choice | None) -> None:
-    """Shows what is measured now, on a terminal; None: nothing any more."""
-    if sys.stderr.isatty():
+def _progress() -> Callable[[Choice | None], None]:
+    """Returns what shows the setting that is measured now; None: nothing any more."""
+    from headrace._cli.console.progress import SpacedLines, on_terminal
+
+    lines = SpacedLines()
+
+    def show(choice: Choice | None) -> None:
         text = "" if choice is None else f"measuring {choice}"
-        print(f"\r{text:<60}\r{text}", end="", file=sys.stderr, flush=True)
+        if on_terminal():
+            print(f"\r{text:<60}\r{text}", end="", file=sys.stderr, flush=True)
+        elif text:
+            lines.say(f"tune: {text}")
+
+    return show

@@ -170,7 +170,7 @@ def _list_failed(facts: Facts) -> str:
     if not facts.failed:
         return ""
     more = len(facts.failed) - _FAILED
-    rest = f"<p class=note>and {more:,} more; headrace doctor DATASET lists them.</p>" if more > 0 else ""
+    rest = f"<p class=note>and {more:,} more; headrace doctor DATASET --bad - lists all.</p>" if more > 0 else ""
     return table(("sample", "reason"), facts.failed[:_FAILED]) + rest
 
 

@@ -71,8 +71,8 @@ def _compare(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor], wha
     return size
 
 
-def explain(settings: Settings, route: ColumnsRoute) -> Explanation:
-    """Returns the table of a loader whose rows native threads gather."""
+def explain(settings: Settings, route: ColumnsRoute, verbose: bool) -> Explanation:
+    """Returns the table of a loader whose rows native threads gather, the same if `verbose`."""
     source = route.source
     kind = type(settings.dataset)
     threads = f"{settings.num_workers} threads" if settings.num_workers else "the caller's thread (num_workers=0)"

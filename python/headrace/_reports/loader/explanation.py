@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import PIL
@@ -22,6 +21,7 @@ from headrace._loading.native.settings import Settings
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
+from headrace._reports.loader.equal_views import equal_views, without_draws
 from headrace._reports.loader.markup import table
 from headrace._reports.loader.notebook_views import NotebookView
 from headrace.datasets.sources import BlobDataset
@@ -54,20 +54,20 @@ class Explanation(NotebookView):
         return table(("part", "runs", "how"), [(line.part, line.runs, line.how) for line in self.lines])
 
 
-def explain(settings: Settings, route: ImageRoute) -> Explanation:
-    """Returns the table of a loader whose batches native threads deliver."""
+def explain(settings: Settings, route: ImageRoute, verbose: bool) -> Explanation:
+    """Returns the table of a loader whose batches native threads deliver; see ``DataLoader.explain``."""
     source, recipe = route.source, route.recipe
     ahead = not any(call.process_wide for call in recipe.calls)
     lines = [
         *reading(settings, source, settings.dataset),
-        *steps(recipe),
+        *steps(recipe, verbose),
         *order(settings, route),
         *targets(source),
         *collating(settings, ahead=ahead),
         *seeding(settings),
         *ranks(settings),
     ]
-    return Explanation((*lines, *writing(settings, recipe)))
+    return Explanation((*lines, *writing(settings, recipe, verbose)))
 
 
 def reading(settings: Settings, source: BlobDataset, dataset: object) -> list[Part]:
@@ -92,18 +92,44 @@ def reading(settings: Settings, source: BlobDataset, dataset: object) -> list[Pa
     ]
 
 
-def steps(recipe: Recipe) -> list[Part]:
-    """Returns what each transform was lowered to."""
+def steps(recipe: Recipe, verbose: bool) -> list[Part]:
+    """Returns what each transform was lowered to.
+
+    Args:
+        verbose: equal views are described each for itself, and with the numbers of their draws.
+    """
     alone = any(call.process_wide for call in recipe.calls)
     where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
-    lines = []
+    lines, labels = [], _labels(recipe)
     for number, (name, how) in enumerate(recipe.names):
-        part, how = shorten_text(name, 60), how.removeprefix("native ")
         python = number in recipe.in_python
+        if not verbose and not python:
+            if (label := _label_of(name, labels)) is None:
+                continue
+            name, how = label, without_draws(how)
+        part, how = shorten_text(name, 60), how.removeprefix("native ")
         lines.append(Part(part, "Python", how + where) if python else Part(part, "native", how))
     if recipe.in_python:
         lines.append(Part("steps in Python", "see", f"{_TABLE} lists the transforms that have a native form"))
     return lines
+
+
+def _labels(recipe: Recipe) -> dict[str, str]:
+    """Returns how a line of a view begins in `Recipe.names` -> how to begin it; empty for the others of equal views."""
+    names = recipe.view_names or range(1, len(recipe.views) + 1)
+    found = {}
+    for group in equal_views(recipe):
+        for number in group.views:
+            found[f"view {names[number]!r}: "] = f"{group.label}: " if number == group.views[0] else ""
+    return found
+
+
+def _label_of(name: str, labels: dict[str, str]) -> str | None:
+    """Returns a line's name with the label of its views; None: an equal view has the line."""
+    for begin, label in labels.items():
+        if name.startswith(begin):
+            return label + name.removeprefix(begin) if label else None
+    return name
 
 
 def order(settings: Settings, route: ImageRoute) -> list[Part]:
@@ -149,7 +175,7 @@ def seeding(settings: Settings) -> list[Part]:
     return [Part("worker_init_fn", "native", how)]
 
 
-def writing(settings: Settings, recipe: Recipe) -> list[Part]:
+def writing(settings: Settings, recipe: Recipe, verbose: bool) -> list[Part]:
     """Returns how images are resized and what a batch of them is."""
     destination = destination_for(recipe, settings.destination)
     fused = destination.way == "fused"
@@ -159,15 +185,28 @@ def writing(settings: Settings, recipe: Recipe) -> list[Part]:
     if recipe.views:
         once = "one decode for all" if destination.way == "memory" else "one decode each"
         lines.append(Part("views", "native", f"{len(recipe.views)}, {once}"))
-    for name, one in zip(recipe.view_names or itertools.count(1), recipe.views or (recipe,), strict=False):
+    for name, one in _outputs(recipe, verbose):
         shapes = " or ".join(str(variant.shape) for variant in one.variants or (one,))
         if one.varies:
             shapes = f"({one.channels}, H, W) with each image's own size"
-        part = f"output, view {name!r}" if recipe.views else "output"
-        lines.append(Part(part, "native", f"{one.dtype}, {shapes}, {settings.memory_format}"))
+        lines.append(Part(name, "native", f"{one.dtype}, {shapes}, {settings.memory_format}"))
     if destination.way != "memory":
         lines.append(Part("device", "native" if fused else "torch", f"{destination.device}: {destination.why}"))
     return lines
+
+
+def _outputs(recipe: Recipe, verbose: bool) -> list[tuple[str, Recipe]]:
+    """Returns the names of the outputs and a recipe for each; equal views are one output, unless `verbose`."""
+    if not recipe.views:
+        return [("output", recipe)]
+    if verbose:
+        names = recipe.view_names or range(1, len(recipe.views) + 1)
+        return [(f"output, view {name!r}", one) for name, one in zip(names, recipe.views, strict=True)]
+    found = []
+    for group in equal_views(recipe):
+        shared = " (one transform)" if len(group.views) > 1 else ""
+        found.append((f"output, {group.label}{shared}", recipe.views[group.views[0]]))
+    return found
 
 
 def explain_torch(settings: Settings, reasons: list[str], deferred: ImageCounts | None) -> Explanation:

@@ -141,12 +141,14 @@ def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
     return torch.equal(*(one.contiguous().reshape(-1).view(torch.uint8) for one in (a, b)))
 
 
-def explain(settings: Settings, route: FieldsRoute) -> Explanation:
+def explain(settings: Settings, route: FieldsRoute, verbose: bool) -> Explanation:
     """Returns the table of a loader whose samples have several fields."""
     kind = type(settings.dataset)
     lines = [Part("dataset", "native", f"{route.source!r} of {kind.__module__}.{kind.__qualname__}")]
     for one in route.source.fields:
-        lines += [replace(part, part=f"{one.name}: {part.part}") for part in _explain_field(settings, route, one)]
+        lines += [
+            replace(part, part=f"{one.name}: {part.part}") for part in _explain_field(settings, route, one, verbose)
+        ]
     if route.source.geometry is not None:
         lines.append(Part("geometry", "native", f"{route.shared} random numbers a sample, the same for all images"))
     lines += [*explanation.collating(settings), *explanation.seeding(settings), *explanation.ranks(settings)]
@@ -157,13 +159,13 @@ def explain(settings: Settings, route: FieldsRoute) -> Explanation:
     return Explanation((*lines, Part("output", "native", where)))
 
 
-def _explain_field(settings: Settings, route: FieldsRoute, field: Field) -> Iterator[Part]:
+def _explain_field(settings: Settings, route: FieldsRoute, field: Field, verbose: bool) -> Iterator[Part]:
     if field.image is not None:
         recipe = route.recipes[field.name]
         yield from explanation.reading(settings, field.image, field.values)
-        yield from explanation.steps(recipe)
+        yield from explanation.steps(recipe, verbose)
         yield from explanation.targets(field.image)
-        yield from explanation.writing(settings, recipe)
+        yield from explanation.writing(settings, recipe, verbose)
     elif field.rows is not None:
         yield Part("rows", "native", f"{field.rows!r}, copied by native threads")
     elif field.gathered:

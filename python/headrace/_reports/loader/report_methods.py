@@ -64,13 +64,18 @@ class Insight:
 
         return notebook_views.describe_in_html(self)
 
-    def explain(self: Loader) -> explanation.Explanation:
-        """Returns a table of what runs natively, what runs in Python, and why; print it."""
+    def explain(self: Loader, verbose: bool = False) -> explanation.Explanation:
+        """Returns a table of what runs natively, what runs in Python, and why; print it.
+
+        Args:
+            verbose: views of equal transforms have lines of their own, and steps the numbers of the draws that they
+                read. False: such views are described once.
+        """
         from headrace._reports.loader import reports_by_route
 
         route = self._renewed_route()
         deferred = self._torch_epochs.images if self.route == "deferred" else None
-        return reports_by_route.explain(self._settings(), route, deferred)
+        return reports_by_route.explain(self._settings(), route, deferred, verbose)
 
     def _stats(self: Loader, judged: bool) -> stats.Stats:
         """Returns the statistics. `judged`: with the judgement of their verdict, which takes most of the time."""

@@ -36,7 +36,7 @@ class _Reports(NamedTuple):
 
     oracle: Callable[[Settings, Any, Epoch, CollateFunction | None], ReferenceLoader]
     verify: Callable[[Settings, Any, Epoch, Engine], Report]
-    explain: Callable[[Settings, Any], explanation.Explanation]
+    explain: Callable[[Settings, Any, bool], explanation.Explanation]
 
 
 def _verify_images(settings: Settings, route: ImageRoute, epoch: Epoch, engine: Engine) -> Report:
@@ -76,14 +76,15 @@ def one_by_one(batches: list[OrderedBatch]) -> list[OrderedBatch]:
     ]
 
 
-def explain(settings: Settings, route: Route, deferred: ImageCounts | None) -> explanation.Explanation:
+def explain(settings: Settings, route: Route, deferred: ImageCounts | None, verbose: bool) -> explanation.Explanation:
     """Returns the table of a loader.
 
     Args:
         deferred: the images of torch's newest epoch so far; None if images are not opened deferred.
+        verbose: see ``DataLoader.explain``.
     """
     if isinstance(route, NativeRoute):
-        table = _REPORTS[type(route)].explain(settings, route)
+        table = _REPORTS[type(route)].explain(settings, route, verbose)
     else:
         table = explanation.explain_torch(settings, reasons(settings), deferred)
     return explanation.Explanation(

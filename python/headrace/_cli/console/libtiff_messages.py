@@ -1,0 +1,125 @@
+"""Counts what libtiff prints about damaged files, in place of showing it.
+
+Pillow's libtiff is C code: it writes lines to file descriptor 2 for each file, and no Python setting stops it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO
+
+_STDERR = 2
+#: A line begins with the function that complains, or with the name that Pillow gives a file in memory.
+_MESSAGE = re.compile(
+    rb"(?:_?TIFF\w+|tempfile\.tif|(?:Dump|Fax|JPEG|LERC|LogL\w*|LZMA|LZW|NeXT|OJPEG|PackBits|PixarLog|SGILog|ThunderScan"
+    rb"|WebP|ZIP|ZSTD)\w*): |\.\n$"
+)
+_NUMBER = re.compile(rb"\d+")
+
+
+@dataclass
+class Counted:
+    """What was kept back.
+
+    Attributes:
+        lines: of libtiff's; 0 until the context ends.
+    """
+
+    lines: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.lines:,} {'line' if self.lines == 1 else 'lines'} of libtiff's messages not shown"
+
+
+@contextmanager
+def counted_libtiff() -> Iterator[Counted]:
+    """Lets file descriptor 2 write to a temporary file, counts libtiff's lines, and prints the others at the end.
+
+    All threads of the process write to that file, and the processes that it starts. Python's own ``sys.stderr``, such
+    as a progress bar, stays on the screen. Nothing is redirected where there is no standard error or no temporary
+    folder, nor with `faulthandler` enabled: what it writes when the process crashes would be lost with the file.
+    """
+    counted = Counted()
+    if (places := _kept_and_screen()) is None:
+        yield counted
+        return
+    kept, screen = places
+    try:
+        with _redirected(kept, screen):
+            yield counted
+    finally:
+        counted.lines = _print_others(kept)
+        kept.close()
+
+
+def _kept_and_screen() -> tuple[IO[bytes], int] | None:
+    """Returns a file for what is kept back and a duplicate of descriptor 2; None where nothing can be redirected."""
+    if sys.stderr is None or sys.__stderr__ is None or faulthandler.is_enabled():
+        return None
+    try:
+        screen = os.dup(_STDERR)
+    except OSError:
+        return None
+    try:
+        return tempfile.TemporaryFile(), screen
+    except OSError:
+        os.close(screen)
+        return None
+
+
+@contextmanager
+def _redirected(kept: IO[bytes], screen: int) -> Iterator[None]:
+    """Lets descriptor 2 write to `kept`, and ``sys.stderr``, if it is that descriptor, to its duplicate `screen`."""
+    usual = sys.stderr
+    usual.flush()
+    # `screen` stays open: a log handler made meanwhile may write to it later.
+    ours = _stream_on(screen, usual) if _is_descriptor_2(usual) else usual
+    os.dup2(kept.fileno(), _STDERR)
+    sys.stderr = ours
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            ours.flush()
+        if sys.stderr is ours:
+            sys.stderr = usual
+        os.dup2(screen, _STDERR)
+
+
+def _is_descriptor_2(stream: object) -> bool:
+    try:
+        return isinstance(stream, io.TextIOWrapper) and stream.fileno() == _STDERR
+    except (OSError, ValueError):  # it has no descriptor
+        return False
+
+
+def _stream_on(descriptor: int, like: object) -> io.TextIOWrapper:
+    assert isinstance(like, io.TextIOWrapper)
+    raw = io.FileIO(descriptor, "w", closefd=False)
+    return io.TextIOWrapper(io.BufferedWriter(raw), like.encoding, like.errors, line_buffering=True)
+
+
+def _print_others(kept: IO[bytes]) -> int:
+    """Prints the lines that are not libtiff's, and returns the number of the others."""
+    kept.seek(0)
+    found, seen = 0, set[bytes]()
+    with suppress(OSError):  # nobody reads the standard error any more
+        for line in kept:
+            begin = _MESSAGE.match(line)
+            # libtiff writes name and message one after the other: another thread's name may stand between them.
+            message = _NUMBER.sub(b"0", line[begin.end() if begin else 0 :])
+            if begin or message in seen:
+                found += 1
+                seen.add(message)
+                continue
+            while line:
+                line = line[os.write(_STDERR, line) :]
+    return found
