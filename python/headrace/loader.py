@@ -5,7 +5,6 @@ Methods import what they use: a program that imports the class waits for none of
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -234,12 +233,15 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
         return "deferred" if self._defers and missing_hook() is None else "torch"
 
-    @functools.cached_property
+    @property  # not cached_property, which pyright does not take for a property of the protocol `Loader`
     def _torch_epochs(self) -> TorchEpochs:
         """The epochs that torch delivers; a loader that stays native has none."""
         from headrace._loading.fallback.torch_epochs import TorchEpochs
 
-        return TorchEpochs(self.seed, self._own.world.rank)
+        held: TorchEpochs | None = vars(self).get("_held_torch_epochs")
+        if held is None:
+            held = vars(self).setdefault("_held_torch_epochs", TorchEpochs(self.seed, self._own.world.rank))
+        return held
 
     def _settings(self) -> Settings:
         """Returns all arguments with their current values."""
@@ -331,7 +333,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         """Ends the threads of all iterators and discards their batches in flight. ``iter(loader)`` starts new ones."""
         self._runner.close()
         self._iterator = None  # torch's, with its persistent workers
-        if "_torch_epochs" in vars(self):
+        if "_held_torch_epochs" in vars(self):
             self._torch_epochs.close()
 
     def check_worker_number_rationality(self) -> None:

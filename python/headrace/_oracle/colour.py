@@ -10,7 +10,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import headrace._recipe.steps.steps as S
 from headrace._oracle.steps import apply, number
-from headrace._recipe.arithmetic import functional_pil, tensor_ops
+from headrace._recipe.arithmetic import functional_pil, torch_resize_blur
 
 
 def _factor(draw: int | S.Constant, draws: Sequence[float]) -> float:
@@ -88,6 +88,6 @@ def _apply_pillow_blur(step: S.PillowBlur, image: Image.Image, draws: Sequence[f
 @apply.register
 def _apply_gaussian_blur(step: S.GaussianBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     try:
-        return tensor_ops.gaussian_blur(image, step.width, step.height, draws[step.draw], softmax=step.softmax)
+        return torch_resize_blur.gaussian_blur(image, step.width, step.height, draws[step.draw], softmax=step.softmax)
     except RuntimeError as error:  # too few pixels to mirror; a ValueError, because the native plan raises one
         raise ValueError(str(error)) from error

@@ -10,7 +10,7 @@ from typing import Any
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._recipe.arithmetic import boxes, functional_pil, tensor_ops, textures
+from headrace._recipe.arithmetic import boxes, functional_pil, textures, torch_resize_blur
 from headrace._recipe.draws.python_randomness import sample_randomness
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 
@@ -31,9 +31,9 @@ _TRIES = 10  # of RandomResizedCrop, two draws each; the two draws of the positi
 
 def _resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Image:
     if filter in S.TENSOR_FILTERS:
-        return tensor_ops.resize(image, height, width, S.TENSOR_FILTERS[filter])
+        return torch_resize_blur.resize(image, height, width, S.TENSOR_FILTERS[filter])
     if filter in S.FLOAT_FILTERS:
-        return tensor_ops.resize_in_floats(image, height, width, S.FLOAT_FILTERS[filter])
+        return torch_resize_blur.resize_in_floats(image, height, width, S.FLOAT_FILTERS[filter])
     return functional_pil.resize(image, height, width, filter)
 
 

@@ -284,7 +284,7 @@ _OPERATIONS = {
     "adjust_hue": _operation("hue", _is_turn),
 }
 _V1, _V2 = "torchvision.transforms._functional_pil", "torchvision.transforms.v2.functional._utils"
-_OWN, _OWN_TENSORS = "headrace._recipe.arithmetic.functional_pil", "headrace._recipe.arithmetic.tensor_ops"
+_OWN, _OWN_TENSORS = "headrace._recipe.arithmetic.functional_pil", "headrace._recipe.arithmetic.torch_resize_blur"
 
 # No public functions: these are pickled by name, and what is found under the name must be the function itself.
 STEPS = Replacements(

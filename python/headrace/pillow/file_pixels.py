@@ -15,10 +15,10 @@ from headrace._base.native import core
 from headrace._base.types import Array
 from headrace.pillow import pixel_memory
 from headrace.pillow.image_counts import ImageCounts
-from headrace.pillow.kept_images import files
 from headrace.pillow.lazy_core import LazyCore, Operation
 from headrace.pillow.native_plan import NativePlan
 from headrace.pillow.recorded_effects import apply_effect
+from headrace.pillow.surviving_images import files
 
 BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _MANY = 3  # crops: decoding the whole file costs about as much as two of them
@@ -36,7 +36,7 @@ class FilePixels:
         counts: counts the file.
 
     Attributes:
-        nbytes, purpose, is_old: as of `kept_images.ReadFile`.
+        nbytes, purpose, is_old: as of `surviving_images.ReadFile`.
     """
 
     purpose: object

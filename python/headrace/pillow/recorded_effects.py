@@ -9,7 +9,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from PIL import Image, ImageEnhance, ImageOps
 
-from headrace._recipe.arithmetic import functional_pil, tensor_ops
+from headrace._recipe.arithmetic import functional_pil, torch_resize_blur
 from headrace.pillow.lazy_core import MOST_PIXELS
 
 #: Name of a step and its parameter; of a blur its name and two lists of weights; of a warp what bind/plan.cpp reads.
@@ -39,7 +39,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Blur:
-    """The arguments of `tensor_ops.gaussian_blur`."""
+    """The arguments of `torch_resize_blur.gaussian_blur`."""
 
     width: int
     height: int
@@ -102,7 +102,9 @@ def _parameter(name: str) -> Callable[[float], NativeEffect]:
 
 
 def _blur(value: Blur) -> NativeEffect:
-    row, column = (tensor_ops.gaussian_kernel(size, value.sigma, value.softmax) for size in (value.width, value.height))
+    row, column = (
+        torch_resize_blur.gaussian_kernel(size, value.sigma, value.softmax) for size in (value.width, value.height)
+    )
     return "Blur", row.tolist(), column.tolist()
 
 
@@ -116,7 +118,7 @@ def _warp_by_pillow(image: Image.Image, by: Warp) -> Image.Image:
     return image.transform(by.size, Image.Transform(by.method), by.numbers, by.filter, fillcolor=by.fill)
 
 
-_blur_by_torch = tensor_ops.gaussian_blur  # the function that deferred images replace
+_blur_by_torch = torch_resize_blur.gaussian_blur  # the function that deferred images replace
 
 EFFECTS = {
     "brightness": Effect(False, lambda image, by: ImageEnhance.Brightness(image).enhance(by), _factor("Brightness")),

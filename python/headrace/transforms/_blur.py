@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from PIL import Image
 
-from headrace._recipe.arithmetic import tensor_ops
+from headrace._recipe.arithmetic import torch_resize_blur
 from headrace.transforms._arguments import pair
 from headrace.transforms._base import BESIDE_IMAGES, PIL_ALONE, Params, Transform
 
@@ -47,7 +47,7 @@ class GaussianBlur(Transform):
 
     def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         width, height = self.kernel_size
-        return tensor_ops.gaussian_blur(inpt, width, height, params["sigma"], softmax=True)
+        return torch_resize_blur.gaussian_blur(inpt, width, height, params["sigma"], softmax=True)
 
 
 def _bounds(sigma: object) -> list[float]:

@@ -12,7 +12,7 @@ import torch
 
 from headrace import DataLoader, EncodedImages
 from headrace._base import system
-from headrace._loading.autotune import affinity
+from headrace._loading.native import cpu_affinity
 from support import assert_same, pictures, train
 
 _LINUX_ONLY = ("sched_getaffinity", "sched_setaffinity", "posix_fadvise", "RWF_NOWAIT", "preadv")
@@ -81,8 +81,8 @@ def test_elsewhere_all_cpus_are_allowed_and_nothing_is_bound(tmp_path: Path) -> 
 @pytest.mark.usefixtures("elsewhere")
 def test_elsewhere_a_request_for_cores_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot bind threads to cores; leave cpu_affinity out"):
-        affinity.resolve([0], torch.device("cpu"))
-    assert affinity.resolve(None, torch.device("cpu")) == ()
+        cpu_affinity.resolve([0], torch.device("cpu"))
+    assert cpu_affinity.resolve(None, torch.device("cpu")) == ()
 
 
 @pytest.mark.usefixtures("elsewhere")

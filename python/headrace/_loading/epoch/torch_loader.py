@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch.utils.data import Dataset
 
 from headrace._base.types import Function
-
-if TYPE_CHECKING:
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 
 class Ordering(Protocol):
@@ -30,7 +27,7 @@ class Ordering(Protocol):
 class TorchLoader(Ordering, Protocol):
     """The part of a loader that an epoch needs if torch delivers."""
 
-    _iterator: _BaseDataLoaderIter | None
+    _iterator: Any  # torch's iterator, or None
 
     @property
     def dataset(self) -> Dataset[object]: ...
@@ -42,7 +39,7 @@ class TorchLoader(Ordering, Protocol):
     def drop_last(self) -> bool: ...
 
     @property
-    def _index_sampler(self) -> Iterable[object]: ...
+    def _index_sampler(self) -> Any: ...
 
     @property
     def collate_fn(self) -> Function: ...

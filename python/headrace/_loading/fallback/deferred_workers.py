@@ -22,8 +22,8 @@ from headrace.pillow import batch_memory, pixel_memory
 from headrace.pillow.batch_memory import SamplePlaces
 from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.image_counts import ImageCounts
-from headrace.pillow.kept_images import files
 from headrace.pillow.open_patch import deferred_here, import_steps, install_for
+from headrace.pillow.surviving_images import files
 
 T = TypeVar("T")
 

@@ -17,10 +17,10 @@ from headrace._engine.counters.thread_times import times_of_processes
 from headrace._loading.epoch.sampler_state import is_stateful, state_of
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Fits, Saved, TorchStart
+from headrace._loading.fallback.generator_states import Randomness
 from headrace._loading.fallback.index_batches import IndexBatches, IndexPosition, unbegun
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.seeded_indices import SampleSeeds
-from headrace._loading.fallback.torch_generators import Randomness
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.fallback.worker_wrappers import Task, WorkerPlace
 from headrace.pillow.image_counts import ImageCounts

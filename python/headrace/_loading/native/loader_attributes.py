@@ -65,7 +65,7 @@ class OwnAttributes(OwnArguments):
 
     def __getstate__(self) -> State:
         # Even a shallow copy gets epochs and threads of its own.
-        own = ("_epochs", "_torch_epochs", "_runner", "_tuner")
+        own = ("_epochs", "_held_torch_epochs", "_runner", "_tuner")
         kept = {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}
         # torch.save uses a pickle protocol below 4, which does not support torch.memory_format.
         kept["_own"] = copy.copy(self._own)

@@ -14,9 +14,8 @@ from headrace._base.ranks import World
 from headrace._base.types import Function
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination
-from headrace._loading.autotune import affinity
 from headrace._loading.epoch.sampler_setup import Samplers
-from headrace._loading.native import arguments
+from headrace._loading.native import arguments, cpu_affinity
 from headrace._loading.native.loader_attributes import OwnArguments
 from headrace._recipe.images.memory_format import Layout, torch_value
 from headrace._storage.entry_points.entry_points import checked_entry_points
@@ -73,7 +72,7 @@ class OwnSettings(OwnArguments):
         native_arguments = tuple(one for one in _NATIVE_ONLY if not _is_default(one, own[one], defaults[one]))
         entry_points = checked_entry_points(own.pop("entry_points"))
         destination = destinations.resolve(own["device"], own["decoder"], own["deterministic"])
-        cores = affinity.resolve(own["cpu_affinity"], destination.device)
+        cores = cpu_affinity.resolve(own["cpu_affinity"], destination.device)
         world = World.requested(rank, world_size, own["distributed"])
         seed = own.pop("seed")
         if seed is not None:

@@ -138,7 +138,7 @@ def _native_again(loader: Loader, route: TorchRoute) -> Route:
 
 def _unless_torch_must(route: NativeRoute, request: Request) -> NativeRoute | TorchRoute:
     """Returns `route`, or torch's if its loader is to call the Python code of the transforms, labels and collate_fn."""
-    found, own = route.stepping(request.collate_fn, batched=request.batched), request.own
+    found, own = route.python_effects(request.collate_fn, batched=request.batched), request.own
     bound = route.streams or bool(own.native_arguments)
     why = found.refusal(request.dataset, request.num_workers, own.seed, bound=bound)
     return route if why is None else TorchRoute(why)

@@ -179,7 +179,7 @@ class Runner:
         if workers > 0:
             engine.work_as(WorkerValues(workers, progress.seed, settings.dataset))
         made = self._collation(settings, route, labels_of, progress)
-        called = route.stepping(settings.collate_fn, batched=settings.batched)
+        called = route.python_effects(settings.collate_fn, batched=settings.batched)
         iterator = NativeIterator(
             labels_of,
             self._table[1],
@@ -278,7 +278,7 @@ def _announcing(renew: Renew, source: AnySource) -> Renew:
 def settings_in_order(settings: Settings, route: NativeRoute) -> Settings:
     """Returns the settings with which the caller's thread makes each sample, in order, if a Python step keeps a state;
     otherwise `settings`."""
-    if settings.num_workers == 0 or not route.stepping(settings.collate_fn, batched=settings.batched).in_order:
+    if settings.num_workers == 0 or not route.python_effects(settings.collate_fn, batched=settings.batched).in_order:
         return settings
     return replace(settings, num_workers=0, prefetch_factor=None, tuner=None)
 
@@ -287,7 +287,7 @@ def collate_threads(settings: Settings, route: NativeRoute) -> int:
     """Returns the number of threads that collate ahead, or call long functions of labels; 0 where the caller's thread
     has to do so."""
     function = settings.collate_fn
-    found = route.stepping(function, batched=settings.batched)
+    found = route.python_effects(function, batched=settings.batched)
     if found.process_wide or found.in_order or settings.destination.way != "memory":
         return 0
     if function is None or collate_call.is_default(function, settings.batched):

@@ -18,7 +18,7 @@ from headrace._loading.epoch.epochs import Epochs
 from headrace._loading.epoch.torch_loader import Ordering, TorchLoader
 from headrace._loading.mixup import recognition
 from headrace._loading.native.settings import OwnSettings, Settings
-from headrace._lowering.python_steps.step_placement import Stepping
+from headrace._lowering.python_steps.step_placement import PythonEffects
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe, Recipes
 from headrace.datasets.columns.columns_source import ColumnSource
@@ -184,16 +184,16 @@ class NativeRoute(Route):
         """Fingerprint of the source; cached because it takes milliseconds and a state may be saved with each batch."""
         return self.source.fingerprint()
 
-    def stepping(self, collate_fn: Function | None, *, batched: bool) -> Stepping:
+    def python_effects(self, collate_fn: Function | None, *, batched: bool) -> PythonEffects:
         """Returns what the Python code of the route does beyond its samples; found out once for a `collate_fn`."""
         if collate_call.is_default(collate_fn, batched) or (
             collate_fn and recognition.mixing_of_samples(collate_fn) is not None
         ):
             collate_fn = None
-        known: dict[int, Stepping] = vars(self).setdefault("_stepping", {})
+        known: dict[int, PythonEffects] = vars(self).setdefault("_stepping", {})
         if id(collate_fn) not in known:
             known.clear()
-            known[id(collate_fn)] = Stepping.of(self.image_parts, collate_fn)
+            known[id(collate_fn)] = PythonEffects.of(self.image_parts, collate_fn)
             vars(self)["_collate_fn"] = collate_fn  # its id stays its own
         return known[id(collate_fn)]
 

@@ -13,9 +13,9 @@ import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower
 from headrace._recipe.arithmetic import tensor_rule
+from headrace._recipe.steps.byte_tensor_steps import Rounding
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.effect_steps import Drawn
-from headrace._recipe.steps.tensor_steps import Rounding
 
 #: Up to here torch's float32 sum of the bytes is exact: 2^24 / 255.
 _MOST_SUMMED = 65793

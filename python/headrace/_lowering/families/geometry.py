@@ -14,7 +14,7 @@ import headrace._recipe.steps.steps as S
 from headrace._base import messages
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, refuse_tensors
-from headrace._recipe.arithmetic import boxes, functional_pil, tensor_ops, tensor_rule
+from headrace._recipe.arithmetic import boxes, functional_pil, tensor_rule, torch_resize_blur
 from headrace._recipe.steps.draw_columns import Column
 from headrace.transforms import ResizedCenterCrop, filter_name
 
@@ -163,8 +163,8 @@ def tensor_filter(builder: Builder, mode: str, version: int, narrowest: int) -> 
     """
     if f"tensor_{mode}" not in S.TENSOR_FILTERS:
         builder.refuse("resizes a tensor in a way that has no native twin; use bilinear or bicubic")
-    in_bytes = version == 2 and tensor_ops.resizes_bytes(mode)
-    if narrowest < 2 and not (in_bytes and tensor_ops.has_kernel_for_bytes()):
+    in_bytes = version == 2 and torch_resize_blur.resizes_bytes(mode)
+    if narrowest < 2 and not (in_bytes and torch_resize_blur.has_kernel_for_bytes()):
         builder.refuse("may resize a tensor to a width of 1, where torch's kernel repeats the first row")
     kind = tensor_rule.kind_of_resize(mode, in_bytes)
     if kind is None:

@@ -28,7 +28,7 @@ _SEED = "with seed= its generators are seeded for each sample, in threads"
 
 
 @dataclass(frozen=True)
-class Stepping:
+class PythonEffects:
     """What the Python code of a route does beyond its samples; each a clause, or "" if it does not.
 
     Attributes:
@@ -52,7 +52,7 @@ class Stepping:
     process_wide: bool = False
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Recipe, object]], collate_fn: Function | None) -> Stepping:
+    def of(cls, parts: Sequence[tuple[Recipe, object]], collate_fn: Function | None) -> PythonEffects:
         """Returns that of the recipes and sources of a sample's images.
 
         Args:

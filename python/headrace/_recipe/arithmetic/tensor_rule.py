@@ -15,7 +15,7 @@ from torch.nn.functional import interpolate
 
 from headrace._base.native import core
 from headrace._recipe.arithmetic import tensor_augment
-from headrace._recipe.steps.tensor_steps import Rounding
+from headrace._recipe.steps.byte_tensor_steps import Rounding
 
 #: Matrices of a shear, a shift and rotations: none has all the same roundings in both ways.
 _MATRICES = (

@@ -36,11 +36,11 @@ def chain_weights(column: ChainWeights | SumWeights, draws: Float64Array) -> Flo
         else:
             row[-1] = generator.beta(column.alpha, column.alpha)
     if isinstance(column, ChainWeights) and column.blended:
-        made[:, :-1] = _blends(made[:, :-1] * made[:, -1:])
+        made[:, :-1] = _shares_to_blend_factors(made[:, :-1] * made[:, -1:])
     return made.astype(np.float64)
 
 
-def _blends(shares: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _shares_to_blend_factors(shares: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Returns the factors, (n, chains), of blends one after the other that give each chain its share of the result.
 
     Where nothing is left for a chain its factor is 0; timm divides 0 by 0.

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._recipe.arithmetic import boxes, functional_pil, tensor_ops
+from headrace._recipe.arithmetic import boxes, functional_pil, torch_resize_blur
 from headrace._recipe.hf_processors.processor_steps import Geometry, steps_of
 from headrace._recipe.hf_processors.recognition import CALL_IT
 from headrace._recipe.images.pil_tensor import pil_to_tensor
@@ -61,7 +61,9 @@ def _apply_step(step: Geometry, image: Image.Image) -> Image.Image:
         height, width = boxes.resize_by_edge(image.height, image.width, step.size, step.max_size)
     if step.filter in S.TENSOR_FILTERS:
         mode = S.TENSOR_FILTERS[step.filter]
-        resize = tensor_ops.resize if tensor_ops.resizes_bytes(mode) else tensor_ops.resize_in_floats
+        resize = (
+            torch_resize_blur.resize if torch_resize_blur.resizes_bytes(mode) else torch_resize_blur.resize_in_floats
+        )
         return resize(image, height, width, mode)
     return functional_pil.resize(image, height, width, step.filter)
 

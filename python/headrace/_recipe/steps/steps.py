@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from headrace._recipe.steps.byte_tensor_steps import *  # noqa: F403
+from headrace._recipe.steps.byte_tensor_steps import TensorStep
 from headrace._recipe.steps.drawn_size_steps import *  # noqa: F403
 from headrace._recipe.steps.drawn_size_steps import SizeStep
 from headrace._recipe.steps.effect_steps import *  # noqa: F403 - all steps have one home
 from headrace._recipe.steps.effect_steps import Drawn, EffectStep
 from headrace._recipe.steps.step_numbers import boxes_of
-from headrace._recipe.steps.tensor_steps import *  # noqa: F403
-from headrace._recipe.steps.tensor_steps import TensorStep
 from headrace._recipe.steps.warp_steps import *  # noqa: F403
 from headrace._recipe.steps.warp_steps import WarpStep
 

@@ -11,12 +11,12 @@ from headrace._base.messages import shorten_text
 from headrace._base.native import core
 from headrace._base.ranks import World
 from headrace._engine.device_engine import decoding_threads, destination_for
-from headrace._loading.autotune.affinity import write_cores
 from headrace._loading.autotune.tuner_summary import Tuned
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import order_of
 from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.mixup import recognition
+from headrace._loading.native.cpu_affinity import write_cores
 from headrace._loading.native.settings import Settings
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
@@ -134,7 +134,7 @@ def _label_of(name: str, labels: dict[str, str]) -> str | None:
 
 def order(settings: Settings, route: ImageRoute) -> list[Part]:
     """Returns why the caller's thread makes each sample, in order; nothing where threads share them out."""
-    why = route.stepping(settings.collate_fn, batched=settings.batched).in_order
+    why = route.python_effects(settings.collate_fn, batched=settings.batched).in_order
     if not why or settings.num_workers == 0:
         return []
     return [Part("order", "Python", f"the caller's thread makes one sample after another, because {why}")]

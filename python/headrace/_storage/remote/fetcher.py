@@ -149,7 +149,7 @@ class Fetcher:
                 self._known[key] = self._objects[made.number] = made
             return self._known[key]
 
-    def _object(self, number: int) -> RemoteObject:
+    def _object_of(self, number: int) -> RemoteObject:
         """Returns an object by its number. Called in the loop."""
         if number not in self._objects:
             with self._lock:
@@ -259,7 +259,7 @@ class Fetcher:
         """
         where = f"object {group[0].object}"
         try:
-            one = self._object(group[0].object)
+            one = self._object_of(group[0].object)
             where = shown(one.url)
             if not returned:
                 group = await self._not_native(one, group, gate is self._urgent)

@@ -316,7 +316,7 @@ def check_far_numbers(files: RemoteFiles, samples: Joined, names: Sequence[str],
         some = np.unique(np.random.default_rng().choice(rows, _NUMBERS))
         places = [(int(samples.shard_of[row]), int(field.offset[row]), int(field.length[row])) for row in some]
         for row, held in zip(some.tolist(), files.read_all(places), strict=True):
-            if _number(held) != int(field.number[row]):
+            if _int_or_none(held) != int(field.number[row]):
                 where = f"{files.shown_of(int(samples.shard_of[row]))}:{samples.names(name)[row]}"
                 raise ValueError(
                     f"{where} does not hold the number {field.number[row]} that its index says: remove the index "
@@ -324,7 +324,7 @@ def check_far_numbers(files: RemoteFiles, samples: Joined, names: Sequence[str],
                 )
 
 
-def _number(held: bytes) -> int | None:
+def _int_or_none(held: bytes) -> int | None:
     try:
         return int(held)
     except ValueError:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace._loading.autotune.affinity import cores_near, numbers_in, resolve, write_cores
+from headrace._loading.native.cpu_affinity import cores_near, numbers_in, resolve, write_cores
 from support import blobs
 
 CPU = torch.device("cpu")

@@ -23,7 +23,7 @@ from against_torchvision import assert_equal_on
 from headrace import DataLoader, EncodedImages, ImageFiles
 from headrace._base.native import core
 from headrace._lowering import LoweringError, lower
-from headrace._recipe.arithmetic import tensor_ops, tensor_rule
+from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
 from support import MEAN, PHOTOS, STD, WATCHDOG_S, assert_same, pictures
 from torchvision_feed import Feeder
 
@@ -82,13 +82,13 @@ def twin_of_resize(mode: str, in_bytes: bool) -> str:
 
 def skip_without_twin(name: str) -> None:
     for mode in ("bilinear", "bicubic"):
-        twin_of_resize(mode, not name.startswith("v1") and tensor_ops.resizes_bytes(mode))
+        twin_of_resize(mode, not name.startswith("v1") and torch_resize_blur.resizes_bytes(mode))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lowered_and_equal_to_torchvision(v2: ModuleType, feeder: Feeder, images: list[Image.Image], name: str) -> None:
     skip_without_twin(name)
-    if name == "longer edge" and not tensor_ops.has_kernel_for_bytes():
+    if name == "longer edge" and not torch_resize_blur.has_kernel_for_bytes():
         pytest.skip("a width of 1, which torch makes in another way on this processor, is Python's")
     transform = v2.Compose(recipes(v2)[name])
     assert not lower(transform).calls
@@ -117,7 +117,7 @@ def test_every_size_equals_torchs_kernel(isa: str, kind: str) -> None:
     for number in range(400):
         height, width = (int(edge) for edge in random.integers(1, 300, 2))
         # To one column, torch repeats its first row, except in its vectors of bytes.
-        narrowest = 1 if kind == "bytes" and tensor_ops.has_kernel_for_bytes() else 2
+        narrowest = 1 if kind == "bytes" and torch_resize_blur.has_kernel_for_bytes() else 2
         out = (int(random.integers(1, 260)), int(random.integers(narrowest, 260)))
         # Noise, and black and white: the latter finds clipping.
         pixels = random.integers(0, 256, (height, width, 4), dtype=np.uint8)

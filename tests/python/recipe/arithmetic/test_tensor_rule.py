@@ -17,7 +17,7 @@ import torch
 from headrace import DataLoader, ImageArray
 from headrace._base.native import core
 from headrace._recipe.arithmetic import tensor_augment, tensor_rule
-from headrace._recipe.steps.tensor_steps import Rounding, TensorWarp
+from headrace._recipe.steps.byte_tensor_steps import Rounding, TensorWarp
 from support import WATCHDOG_S
 
 pytestmark = pytest.mark.pixels

@@ -14,7 +14,7 @@ from PIL import Image
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
-from headrace._recipe.arithmetic import tensor_ops
+from headrace._recipe.arithmetic import torch_resize_blur
 from headrace._recipe.steps import steps as S
 from support import blobs
 
@@ -149,7 +149,7 @@ def test_where_torchvision_resizes_in_floating_point(monkeypatch: pytest.MonkeyP
     by_torch, by_pillow = (
         T.from_processor(hf_processors.processor_class("ViT", backend)(size=20)) for backend in hf_processors.BACKENDS
     )
-    monkeypatch.setattr(tensor_ops, "resizes_bytes", lambda mode: False)
+    monkeypatch.setattr(torch_resize_blur, "resizes_bytes", lambda mode: False)
     in_floats, in_bytes = (lower(one, native_only=True).steps[0] for one in (by_torch, by_pillow))
     assert isinstance(in_floats, S.Resize) and in_floats.filter in S.FLOAT_FILTERS
     assert isinstance(in_bytes, S.Resize) and in_bytes.filter in S.FILTERS

@@ -16,7 +16,7 @@ from PIL import Image
 from torch.utils.data import Dataset, IterableDataset
 
 import headrace
-from headrace.pillow import kept_images
+from headrace.pillow import surviving_images
 from headrace.pillow.deferred_image import is_deferred
 from headrace.pillow.file_pixels import FilePixels
 from headrace.pillow.image_counts import ImageCounts
@@ -106,7 +106,7 @@ def test_a_sample_is_not_made_whole_while_its_batch_is_made(
 
 def test_an_installation_limits_what_kept_images_hold(photographs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [path.stat().st_size for path in photographs[:8]]
-    monkeypatch.setattr(kept_images, "MOST", 2 * max(sizes))
+    monkeypatch.setattr(surviving_images, "MOST", 2 * max(sizes))
     before = files_alive()
     with deferred_here(ImageCounts()):
         images = [Image.open(path).convert("RGB").resize((20, 10)) for path in photographs[:8]]
