@@ -93,7 +93,7 @@ def test_a_sampler_without_a_length() -> None:
         ({"generator": 3}, TypeError, "generator must be a torch.Generator or None, not 3"),
         ({"seed": 1.5}, TypeError, "seed must be a whole number, not 1.5"),
         ({"seed": "1"}, TypeError, "seed must be a whole number, not '1'"),
-        ({"dtype": "float32"}, ValueError, "dtype must be one of torch.float32, .*, not 'float32'"),
+        ({"dtype": "float33"}, ValueError, "dtype must be one of torch.float32, .*, not 'float33'"),
         ({"dtype": torch.float64}, ValueError, "dtype must be one of .*, not torch.float64"),
         ({"dtype": torch.uint8}, TypeError, "dtype=torch.uint8 would cut"),
         ({"memory_format": torch.preserve_format}, ValueError, "memory_format must be torch.contiguous_format or"),

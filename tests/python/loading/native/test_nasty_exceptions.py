@@ -17,7 +17,7 @@ from PIL import Image, ImageFile
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import headrace
-from headrace import DataLoader, EncodedImages, Fields, SampleError
+from headrace import DataLoader, EncodedImages, Fields, HeadraceError, SampleError
 from headrace import transforms as T
 from nasty_exceptions import EXCEPTIONS, OTHERS, raise_named
 from support import pictures, same
@@ -185,7 +185,8 @@ def test_what_is_no_exception_is_raised_in_the_callers_thread_and_an_error_of_it
     assert type(within_time(lambda: met(DataLoader(SOURCES[source](name), BATCH)))[0]) is type(raised_by(name))
     for workers in (1, 2):
         ours = within_time(lambda workers=workers: met(DataLoader(SOURCES[source](name), BATCH, num_workers=workers)))  # type: ignore[misc]
-        assert type(ours[0]).mro()[1:3] == [SampleError, RuntimeError] and ours[0].index == BAD
+        bases = type(ours[0]).mro()[1:4]
+        assert bases == [SampleError, HeadraceError, RuntimeError] and ours[0].index == BAD
         assert ours[1:3] == [[4, 5, 6, 7], [8, 9, 10, 11]]
 
 
