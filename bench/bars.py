@@ -7,10 +7,11 @@ Plain text and rectangles, so that a diff of the files can be read.
 
 from __future__ import annotations
 
+import functools
 import json
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RUN = REPOSITORY / "bench" / "results" / "epyc-peers.json"
@@ -45,17 +46,22 @@ VERSIONS = {
 }
 
 
+@functools.cache
+def run() -> dict[str, Any]:
+    """The run that is drawn."""
+    found: dict[str, Any] = json.loads(RUN.read_text(encoding="utf-8"))
+    return found
+
+
 def medians() -> dict[str, float]:
     """Images per second of each contender that has a bar, in the order of BARS."""
-    summary = json.loads(RUN.read_text(encoding="utf-8"))["summary"]
-    rates = {row["name"]: row["images_per_s"]["median"] for row in summary}
+    rates = {row["name"]: row["images_per_s"]["median"] for row in run()["summary"]}
     return {name: rates[name] for name in BARS}
 
 
 def conditions() -> str:
     """The line below the bars: the machine, the date and the number of rounds."""
-    run = json.loads(RUN.read_text(encoding="utf-8"))
-    cpu, day, rounds = run["machine"]["cpu"], run["date"][:10], run["rounds_done"]
+    cpu, day, rounds = run()["machine"]["cpu"], run()["date"][:10], run()["rounds_done"]
     return f"one core of an {cpu} (Zen 4), {day}; medians of {rounds} rounds, page cache warm"
 
 

@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/pipeline/batch/backend.h"
@@ -37,6 +38,12 @@ std::span<const T> span_of(const Vector<T>& array) {
 /// The bytes of a contiguous buffer, not copied: valid as long as the result lives. Raises ValueError for any other
 /// buffer.
 pybind11::buffer_info bytes_of(const pybind11::buffer& buffer);
+/// The bytes of an object, not copied: valid as long as it lives.
+inline std::span<const uint8_t> span_of(const pybind11::bytes& data) {
+  const std::string_view view = data;
+  return {reinterpret_cast<const uint8_t*>(view.data()), view.size()};
+}
+
 /// The bytes of such a buffer.
 inline std::span<const uint8_t> span_of(const pybind11::buffer_info& info) {
   return {static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};

@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bind/convert.h"
@@ -23,7 +22,7 @@ namespace {
 py::dict header_dict(const py::bytes& data) {
   JpegHeader header;
   {
-    const auto bytes = bytes_of(data);
+    const auto bytes = span_of(data);
     const Unlocked unlocked;
     header = parse_jpeg_header(bytes);
   }

@@ -5,19 +5,14 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <utility>
 
+#include "bind/convert.h"
 #include "bind/unlocked.h"
 #include "core/base/error.h"
 #include "core/jpeg/sequential/jpeg_header.h"
 
 namespace headrace {
-
-inline std::span<const uint8_t> bytes_of(const pybind11::bytes& data) {
-  const std::string_view view = data;  // not a copy
-  return {reinterpret_cast<const uint8_t*>(view.data()), view.size()};
-}
 
 /// Holds the bytes together with their header, so that no function gets the header of other bytes.
 class JpegFile {
@@ -31,7 +26,7 @@ class JpegFile {
   }
 
   const pybind11::bytes& data() const { return data_; }
-  std::span<const uint8_t> bytes() const { return bytes_of(data_); }
+  std::span<const uint8_t> bytes() const { return span_of(data_); }
   const JpegHeader& header() const { return header_; }
 
  private:

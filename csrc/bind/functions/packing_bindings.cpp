@@ -1,5 +1,6 @@
 // Binds the lossless rewriting of JPEGs.
-#include <string_view>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "bind/convert.h"
@@ -12,11 +13,11 @@ namespace headrace {
 namespace {
 
 py::bytes packed_jpeg(const py::bytes& data, bool keep_metadata) {
-  const std::string_view view = data;  // not a copy
+  const std::span<const uint8_t> bytes = span_of(data);
   std::vector<uint8_t> packed;
   {
     const Unlocked unlocked;
-    packed = pack_jpeg({reinterpret_cast<const uint8_t*>(view.data()), view.size()}, keep_metadata);
+    packed = pack_jpeg(bytes, keep_metadata);
   }
   return {reinterpret_cast<const char*>(packed.data()), packed.size()};
 }

@@ -1,7 +1,8 @@
 // Binds the stages on a device, for headrace.ops.
 #include <array>
+#include <cstdint>
+#include <span>
 #include <string>
-#include <string_view>
 
 #include "bind/convert.h"
 #include "bind/gpu/devices.h"
@@ -41,11 +42,10 @@ void fuse(DeviceOps& self, const std::vector<ImageTuple>& images, const py::list
 
 // False: Pillow must decode the file.
 bool decode(DeviceOps& self, const py::bytes& data, uintptr_t output, uintptr_t stream) {
-  const std::string_view view = data;
+  const std::span<const uint8_t> bytes = span_of(data);
   const Unlocked unlocked;
   try {
-    self.decode({reinterpret_cast<const uint8_t*>(view.data()), view.size()}, reinterpret_cast<uint8_t*>(output),
-                static_cast<Stream>(stream));
+    self.decode(bytes, reinterpret_cast<uint8_t*>(output), static_cast<Stream>(stream));
   } catch (const NeedsPillow&) {
     return false;
   }

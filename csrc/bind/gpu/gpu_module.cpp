@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -119,8 +118,7 @@ std::string describe_nvjpeg(int index, const std::string& decoder, const std::ve
 }
 
 py::object route(const py::bytes& data) {
-  const std::string_view view = data;
-  const JpegHeader header = parse_jpeg_header({reinterpret_cast<const uint8_t*>(view.data()), view.size()});
+  const JpegHeader header = parse_jpeg_header(span_of(data));
   const char* reason = header.not_plain != nullptr ? header.not_plain : not_for_device(header);
   return reason == nullptr ? py::object(py::none()) : py::str(reason);
 }

@@ -179,8 +179,8 @@ def _derive_type(original: type[BaseException]) -> type[SampleError] | None:
     if any("__del__" in vars(base) for base in bases_of(original)):
         content["__del__"] = object.__sizeof__  # the original has one of its own; no code of Python runs
     made = type("SampleError", (SampleError, original), content)
-    order = [one for one in bases_of(made) if one is not HeadraceError or one is original]
-    return made if order[1:3] == [SampleError, original] else None
+    first, *rest = bases_of(made)[1:]
+    return made if first is SampleError and next(one for one in rest if not _is_ours(one)) is original else None
 
 
 def _is_ours(kind: type) -> bool:

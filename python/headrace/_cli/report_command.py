@@ -33,14 +33,13 @@ def add(commands: inputs.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Writes the page. Returns the exit status: 2 if an argument is unusable, or the page cannot be written."""
-    from headrace._base.messages import printable
     from headrace._reports.html.document import document
 
     with results.stdout_for_result(args) as out:
         inputs.check_writable(args.out)
         facts = _facts_of_dataset(args) if args.profile is None else _facts_of_trace(args.profile)
         try:
-            args.out.write_text(printable(document(facts)), encoding="utf-8")
+            args.out.write_text(document(facts), encoding="utf-8")
         except OSError as error:
             raise inputs.GivenError(f"{error.filename or args.out}: {error.strerror}") from error
         print(args.out)

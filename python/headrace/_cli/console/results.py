@@ -27,7 +27,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_bad(parser: argparse.ArgumentParser) -> None:
     """Adds ``--bad FILE``."""
-    what = "write the paths of broken files, one a line; - is the standard output, and the text goes to the other"
+    what = f"write the paths of broken files, one a line; {inputs.DASH}"
     parser.add_argument("--bad", type=Path, metavar="FILE", help=what)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from headrace._base.errors import HeadraceError
 from headrace._base.types import State
-from headrace._loading.fallback.generator_states import Randomness
 from headrace._loading.fallback.index_batches import IndexPosition
+from headrace._loading.fallback.randomness import Randomness
 from headrace._loading.fallback.worker_wrappers import WorkerPlace
 
 OURS = "headrace"

@@ -17,9 +17,9 @@ from headrace._engine.counters.thread_times import times_of_processes
 from headrace._loading.epoch.sampler_state import is_stateful, state_of
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Fits, Saved, TorchStart
-from headrace._loading.fallback.generator_states import Randomness
 from headrace._loading.fallback.index_batches import IndexBatches, IndexPosition, unbegun
 from headrace._loading.fallback.opened_images import FirstImages
+from headrace._loading.fallback.randomness import Randomness
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.fallback.worker_wrappers import Task, WorkerPlace
@@ -83,7 +83,7 @@ class TorchProgress:
         self._blind: str | None = None  # why the epoch cannot be observed
         self.base_seed = start.base_seed
         self.images = ImageCounts()
-        self.first_images: FirstImages | None = None  # judges them, until that is done
+        self.first_images: FirstImages | None = None  # judges those of the loader's first batches
         self.pace = Pace(Seen)
         self.when_requested: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested
         self.when_iterated: Callable[[], object] | None = None  # called when the sampler was iterated the first time
@@ -183,8 +183,8 @@ class TorchProgress:
     def batch(self, data: Any) -> object:
         """Counts a batch and returns the user's part of it."""
         self._count += 1
-        if self.first_images is not None and self.first_images.note_batch(self.images):
-            self.first_images = None
+        if self.first_images is not None:
+            self.first_images.note_batch(self.images)
         if self.workers is None:
             return data
         return self.workers.receive_batch(data, self._handed_out())
@@ -192,9 +192,8 @@ class TorchProgress:
     def note_end(self) -> None:
         """Called at the end of the epoch."""
         self.is_finished = True
-        judging, self.first_images = self.first_images, None
-        if judging is not None:
-            judging.judge(self.images)
+        if self.first_images is not None:
+            self.first_images.judge(self.images)
 
     def _handed_out(self) -> int:
         if self._draws is None and not self._iterable:

@@ -16,9 +16,9 @@ from headrace._loading.epoch.sampler_state import restore
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Saved, TorchStart
 from headrace._loading.fallback.epoch_observer import TorchProgress
-from headrace._loading.fallback.generator_states import Randomness, may_draw_from_default
 from headrace._loading.fallback.index_batches import restore_ended
 from headrace._loading.fallback.observed_iterators import begin, missing_hook
+from headrace._loading.fallback.randomness import Randomness, may_draw_from_default
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates, have_states
 from headrace._recipe.draws.draws import epoch_seed

@@ -58,7 +58,6 @@ _warned = False  # in this process
 
 def warn_of_torch(reason: str) -> None:
     """Warns once per process that torch's DataLoader delivers without deferred images, and why."""
-    loggers.loading.info("torch's DataLoader delivers this epoch: %s", reason)
     _warn(f"torch's DataLoader delivers these batches, at its own speed: {reason}")
 
 
@@ -72,30 +71,30 @@ def _warn(text: str) -> None:
 
 
 class FirstImages:
-    """Judges a loader's images after its first batches.
+    """Judges a loader's images once, after its first batches.
 
     Args:
         loader: whose dataset is searched; no reference is kept.
-        reason: why the loader is not native.
     """
 
-    def __init__(self, loader: TorchLoader, reason: str) -> None:
-        loggers.loading.info("torch's DataLoader delivers this epoch: %s", reason)
+    def __init__(self, loader: TorchLoader) -> None:
         self._loader = weakref.ref(loader)
         self._batches = 0
+        self._judged = False
 
-    def note_batch(self, images: ImageCounts) -> bool:
-        """Called with the counts of the epoch so far after each batch. Returns whether the judgement is made."""
+    def note_batch(self, images: ImageCounts) -> None:
+        """Called with the counts of the epoch so far after each batch."""
+        if self._judged:
+            return
         self._batches += 1
-        if self._batches < _BATCHES:
-            return False
-        self.judge(images)
-        return True
+        if self._batches == _BATCHES:
+            self.judge(images)
 
     def judge(self, images: ImageCounts) -> None:
-        """Warns if few of the images are native, or logs that they are."""
-        if not self._batches:
+        """Warns if few of the images are native, or logs that they are; does nothing before the first batch."""
+        if self._judged or not self._batches:
             return
+        self._judged = True
         total = images.native + images.by_pillow.total()
         if 2 * images.native >= total > 0:
             loggers.loading.info(

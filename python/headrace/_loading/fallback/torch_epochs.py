@@ -46,6 +46,7 @@ class TorchEpochs:
         self._begun: _BaseDataLoaderIter | None = None  # by state_dict(), before the caller's iter(loader)
         self._fresh: Any = None  # keeps an iterator without a requested batch alive: its workers' first states may come
         self._making: Making | None = None
+        self._first_images: FirstImages | None = None
 
     # ---- which epoch -------------------------------------------------------------------------------------------------
 
@@ -109,10 +110,12 @@ class TorchEpochs:
             return iterator
         return _FollowingSamplers(iterator, followers, lambda: self._begin(loader, start))
 
-    def judge_images(self, first: FirstImages) -> None:
-        """Has the images of the epoch that was begun last judged."""
+    def judge_images(self, loader: TorchLoader) -> None:
+        """Has the images of the loader's first batches judged, in the epoch that was begun last."""
+        if self._first_images is None:
+            self._first_images = FirstImages(loader)
         if self._progress is not None:
-            self._progress.first_images = first
+            self._progress.first_images = self._first_images
 
     def get_iterator(self, stock: Callable[[], _BaseDataLoaderIter]) -> _BaseDataLoaderIter:
         """Returns the iterator that torch's ``__iter__`` requests from the loader.
@@ -202,7 +205,7 @@ class TorchEpochs:
     def __getstate__(self) -> State:
         # A copy gets no iterators: each of the two counts its own progress.
         upcoming = self._next if self._begun is None or self._progress is None else self._progress.epoch
-        gone = dict.fromkeys(("_progress", "_newest", "_begun", "_fresh", "_making"))
+        gone = dict.fromkeys(("_progress", "_newest", "_begun", "_fresh", "_making", "_first_images"))
         return {**vars(self), "_next": upcoming, **gone}
 
 

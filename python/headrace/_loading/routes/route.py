@@ -190,7 +190,7 @@ class NativeRoute(Route):
             collate_fn and recognition.mixing_of_samples(collate_fn) is not None
         ):
             collate_fn = None
-        known: dict[int, PythonEffects] = vars(self).setdefault("_stepping", {})
+        known: dict[int, PythonEffects] = vars(self).setdefault("_python_effects", {})
         if id(collate_fn) not in known:
             known.clear()
             known[id(collate_fn)] = PythonEffects.of(self.image_parts, collate_fn)

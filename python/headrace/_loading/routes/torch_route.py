@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
+from headrace._base import loggers
 from headrace._base.originals.relied_functions import Replaced
 from headrace._base.types import State
 from headrace._loading.native.out_transform import TransformedBatches
@@ -45,12 +46,15 @@ class TorchRoute(Route):
         from headrace._loading.autotune import worker_tuner  # not before torch delivers
         from headrace._loading.fallback import opened_images
 
-        if loader.route != "deferred":
+        loggers.loading.info("torch's DataLoader delivers this epoch: %s", self.reason)
+        epochs, function = loader._torch_epochs, loader._own.out_transform
+        deferred = loader.route == "deferred"
+        if not deferred:
             opened_images.warn_of_torch(self.reason)
-        worker_tuner.choose(loader, loader._torch_epochs.pace)
-        batches, function = loader._torch_epochs.begin(loader, torchs), loader._own.out_transform
-        if loader.route == "deferred":
-            loader._torch_epochs.judge_images(opened_images.FirstImages(loader, self.reason))
+        worker_tuner.choose(loader, epochs.pace)
+        batches = epochs.begin(loader, torchs)
+        if deferred:
+            epochs.judge_images(loader)
         return batches if function is None else TransformedBatches(batches, function)
 
     def set_epoch(self, loader: Loader, epoch: int) -> None:

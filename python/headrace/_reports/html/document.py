@@ -6,6 +6,7 @@ import json
 from itertools import groupby
 from pathlib import Path
 
+from headrace._base.messages import printable
 from headrace._reports.html.report_data import Facts
 from headrace._reports.html.timeline_data import Timeline, spans
 from headrace._reports.loader.markup import bars, histogram, over_time, pairs, section, table, text
@@ -19,7 +20,7 @@ _FAILED = 30  # samples that are listed
 
 
 def document(facts: Facts) -> str:
-    """Returns the page as HTML."""
+    """Returns the page as HTML, such as every file takes."""
     timeline = spans(facts.threads)
     data: dict[str, object] = {
         "timeline": timeline,
@@ -41,7 +42,7 @@ def document(facts: Facts) -> str:
             section("loader", "Loader and machine", _about(facts)),
         )
     )
-    return (
+    return printable(
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name=viewport content="width=device-width, initial-scale=1">'

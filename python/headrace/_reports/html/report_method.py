@@ -32,7 +32,6 @@ class Reports:
             RuntimeError: a ``headrace.profile()`` is recording in this process.
             ValueError: `batches` is not positive.
         """
-        from headrace._base.messages import printable
         from headrace._reports.html.document import document
         from headrace._reports.html.loader_facts import facts_of
 
@@ -46,4 +45,4 @@ class Reports:
             if fresh:
                 target.unlink(missing_ok=True)
             raise
-        target.write_text(printable(page), encoding="utf-8")
+        target.write_text(page, encoding="utf-8")

@@ -32,6 +32,11 @@ def without_draws(how: str) -> str:
     return _DRAW.sub("", plain).replace("(, ", "(")
 
 
+def names_of(recipe: Recipe) -> list[str]:
+    """Returns the names of a recipe's views as text, or their numbers from 1."""
+    return [repr(one) for one in recipe.view_names or range(1, len(recipe.views) + 1)]
+
+
 def equal_views(recipe: Recipe) -> list[EqualViews]:
     """Returns the views of a recipe, those of equal transforms together, in the order of the first of each."""
     found: dict[str, list[int]] = {}
@@ -74,7 +79,7 @@ def _relative(text: str, first: int | None) -> str:
 
 
 def _label(recipe: Recipe, views: list[int]) -> str:
-    names = [repr(one) for one in recipe.view_names or range(1, len(recipe.views) + 1)]
+    names = names_of(recipe)
     parts: list[str] = []
     rest = list(views)
     while rest:

@@ -21,7 +21,7 @@ from headrace._loading.native.settings import Settings
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
-from headrace._reports.loader.equal_views import equal_views, without_draws
+from headrace._reports.loader.equal_views import equal_views, names_of, without_draws
 from headrace._reports.loader.markup import table
 from headrace._reports.loader.notebook_views import NotebookView
 from headrace.datasets.sources import BlobDataset
@@ -116,11 +116,10 @@ def steps(recipe: Recipe, verbose: bool) -> list[Part]:
 
 def _labels(recipe: Recipe) -> dict[str, str]:
     """Returns how a line of a view begins in `Recipe.names` -> how to begin it; empty for the others of equal views."""
-    names = recipe.view_names or range(1, len(recipe.views) + 1)
-    found = {}
+    names, found = names_of(recipe), {}
     for group in equal_views(recipe):
         for number in group.views:
-            found[f"view {names[number]!r}: "] = f"{group.label}: " if number == group.views[0] else ""
+            found[f"view {names[number]}: "] = f"{group.label}: " if number == group.views[0] else ""
     return found
 
 
@@ -200,8 +199,7 @@ def _outputs(recipe: Recipe, verbose: bool) -> list[tuple[str, Recipe]]:
     if not recipe.views:
         return [("output", recipe)]
     if verbose:
-        names = recipe.view_names or range(1, len(recipe.views) + 1)
-        return [(f"output, view {name!r}", one) for name, one in zip(names, recipe.views, strict=True)]
+        return [(f"output, view {name}", one) for name, one in zip(names_of(recipe), recipe.views, strict=True)]
     found = []
     for group in equal_views(recipe):
         shared = " (one transform)" if len(group.views) > 1 else ""

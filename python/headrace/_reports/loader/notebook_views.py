@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from headrace._reports.loader.markup import table, text
+from headrace._reports.loader.markup import text
 
 _NAMES = {"native": "native", "deferred": "torch's workers with native pixels", "torch": "torch's workers"}
 
@@ -25,9 +25,9 @@ def describe(loader: Any) -> str:
     dataset = type(loader.dataset).__name__
     with contextlib.suppress(Exception):  # streams; a method of the program's may raise anything
         dataset += f" of {len(loader.dataset):,} samples"
-    batches = "single samples" if loader.batch_size is None else f"batch_size={loader.batch_size}"
-    if loader.batch_sampler is not None and loader.batch_size is None:
-        batches = "batch_sampler"
+    batches = f"batch_size={loader.batch_size}"
+    if loader.batch_size is None:
+        batches = "single samples" if loader.batch_sampler is None else "batch_sampler"
     kind = "threads" if loader.native else "workers"
     delivered = _NAMES[loader.route] if loader.num_workers or loader.native else "torch in this process"
     return f"{type(loader).__name__}({dataset}, {batches}, {delivered}, {loader.num_workers} {kind})"
@@ -35,5 +35,4 @@ def describe(loader: Any) -> str:
 
 def describe_in_html(loader: Any) -> str:
     """Returns what `describe` does, and the table of ``explain()``."""
-    rows = [(line.part, line.runs, line.how) for line in loader.explain().lines]
-    return f"<p><code>{text(describe(loader))}</code></p>{table(('part', 'runs', 'how'), rows)}"
+    return f"<p><code>{text(describe(loader))}</code></p>{loader.explain()._repr_html_()}"

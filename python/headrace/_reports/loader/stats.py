@@ -70,6 +70,9 @@ class Spread:
         return cls(sum(durations.counts), total_ns / 1e9, *halves)
 
 
+_HEADS = ("stage", "samples", "busy s", "ms each", "p50 ms", "p99 ms")
+
+
 @dataclass(frozen=True, repr=False)
 class Stats(NotebookView):
     """See ``DataLoader.stats``.
@@ -129,25 +132,20 @@ class Stats(NotebookView):
     samples: int = 0
 
     def __str__(self) -> str:
-        if self.images is not None:
-            return "\n".join(self._sentences())
-        lines = [f"{'stage':<10}{'samples':>10}{'busy s':>10}{'ms each':>10}{'p50 ms':>10}{'p99 ms':>10}"]
-        lines += [
-            f"{one.name:<10}{one.items:>10}{one.busy_s:>10.3f}{one.ms_per_item:>10.3f}"
-            f"{one.p50_ms:>10.3f}{one.p99_ms:>10.3f}"
-            for one in self.stages
-        ]
+        rows = [] if self.images is not None else [_HEADS, *self._rows()]
+        lines = [f"{first:<10}" + "".join(f"{cell:>10}" for cell in rest) for first, *rest in rows]
         return "\n".join((*lines, *self._sentences()))
 
     def _repr_html_(self) -> str:
-        rows = [
-            (one.name, one.items, *(f"{value:.3f}" for value in (one.busy_s, one.ms_per_item, one.p50_ms, one.p99_ms)))
-            for one in self.stages
-        ]
-        heads = ("stage", "samples", "busy s", "ms each", "p50 ms", "p99 ms")
-        stages = table(heads, rows, numbers=5) if rows else ""
+        stages = table(_HEADS, self._rows(), numbers=5) if self.stages else ""
         sentences = "\n".join(self._sentences())
         return f"{stages}<pre>{text(sentences)}</pre>"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
+            (one.name, str(one.items), *(f"{n:.3f}" for n in (one.busy_s, one.ms_per_item, one.p50_ms, one.p99_ms)))
+            for one in self.stages
+        ]
 
     def _sentences(self) -> list[str]:
         if self.images is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import sys
 import types
@@ -71,6 +72,18 @@ def test_a_dataset_that_opens_images_with_pillow_causes_one_info_line(
         assert said(loader) == []
     lines = [one.getMessage() for one in caplog.records if "native pixels in torch's workers" in one.getMessage()]
     assert len(lines) == 1 and "12 of 12 images natively" in lines[0] and "headrace_source" in lines[0]
+
+
+def test_a_loader_is_judged_once(files: list[Path], caplog: pytest.LogCaptureFixture) -> None:
+    loader = DataLoader(Opened(files), 1)
+    with caplog.at_level(logging.INFO, "headrace"):
+        for _ in range(3):
+            assert said(loader) == []
+    lines = [one.getMessage() for one in caplog.records]
+    assert sum("native pixels in torch's workers" in one for one in lines) == 1
+    assert sum("delivers this epoch" in one for one in lines) == 3
+    copied = copy.deepcopy(loader)
+    assert len(list(copied)) == len(files)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
