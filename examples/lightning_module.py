@@ -97,6 +97,7 @@ def main() -> None:
     trainer.fit(model, datamodule=data, ckpt_path=last)
     if trainer.is_global_zero:
         model.log_of_steps.end()
+    shared.leave_group()
 
 
 if __name__ == "__main__":

@@ -91,6 +91,7 @@ def main() -> None:
         trainer.log_of_steps.taken = steps // updates * batches + steps % updates * options.accumulate
     trainer.train(resume_from_checkpoint=last)
     trainer.log_of_steps.end()
+    shared.leave_group()
 
 
 if __name__ == "__main__":

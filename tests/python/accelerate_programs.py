@@ -29,12 +29,19 @@ assert "accelerate" not in sys.modules
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
 """
+# Without it, gloo's threads abort a process at its end at times (see `leave_group` of examples/shared.py).
+END = """
+import torch.distributed as dist
+if dist.is_initialized():
+    dist.barrier()
+    dist.destroy_process_group()
+"""
 
 
 def run(folder: Path, tmp_path: Path, program: str, ranks: int = 1) -> list[str]:
-    """Runs BEGIN followed by `program`, and returns the lines that it prints."""
+    """Runs BEGIN, `program` and END, and returns the lines that it prints."""
     needs("accelerate")
     path = tmp_path / "program.py"
-    path.write_text(BEGIN + textwrap.dedent(program))
+    path.write_text(BEGIN + textwrap.dedent(program) + END)
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks] if ranks > 1 else []
     return finish(start(*torchrun, path, folder))
