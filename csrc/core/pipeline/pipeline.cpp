@@ -176,7 +176,7 @@ std::vector<StageReport> Pipeline::stats() const {
     report[i].stage = kClockNames[i];
     state_->each_worker([&](const SampleWorker& worker) {
       report[i].items += worker.stats.items[i].load(std::memory_order_relaxed);
-      report[i].busy_ns += worker.stats.busy_ns[i].load(std::memory_order_relaxed);
+      report[i].busy_ns += worker.stats.busy(static_cast<Clock>(i));
       add_counts(worker.stats.durations[i], report[i].durations);
     });
   }

@@ -78,9 +78,10 @@ void Pipeline::State::work(SampleWorker& worker, int number) {
   if (device != nullptr) device->bind_thread();
   SampleQueue::Task task;
   while (queue.stand_by(task, number)) {
-    const int64_t begin = now_ns();
-    if (!queue.pop(task, [this] { return device != nullptr && device->stealable(); }, number)) return;
-    worker.stats.add(Clock::kIdle, begin, now_ns());
+    worker.stats.begin_idle();
+    const bool open = queue.pop(task, [this] { return device != nullptr && device->stealable(); }, number);
+    worker.stats.end_idle();
+    if (!open) return;
     if (task.batch != nullptr) {
       make(worker, task.batch, task.sample);
     } else {

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace._cli import inputs
 from headrace._cli.console import results
 
 if TYPE_CHECKING:
     from headrace._reports.html.report_data import Facts
+
+_LEAST_BATCHES = 16  # of an epoch, for a verdict
 
 
 def add(commands: inputs.Commands) -> None:
@@ -24,7 +26,7 @@ def add(commands: inputs.Commands) -> None:
     what.add_argument("--profile", type=Path, metavar="JSON", help="a trace that headrace.profile exported")
     parser.add_argument("-o", "--out", type=Path, default="report.html", metavar="FILE", help="default: report.html")
     parser.add_argument("--batches", type=inputs.count, default=100, metavar="N", help="at most; default: 100")
-    parser.add_argument("--batch-size", type=inputs.count, default=64, metavar="N", help="default: 64")
+    parser.add_argument("--batch-size", type=inputs.count, metavar="N", help="default: 64, or a 16th of the samples")
     parser.add_argument("--workers", type=inputs.count, metavar="N", help="native threads; default: one a core")
     parser.add_argument("--recipe", metavar="CODE", help=inputs.RECIPE)
     results.add_json(parser)
@@ -55,7 +57,12 @@ def _facts_of_dataset(args: argparse.Namespace) -> Facts:
     inputs.set_recipe(dataset, args.recipe)
     if not len(dataset):
         raise inputs.GivenError(f"{args.dataset} is empty")
-    options = {"batch_size": args.batch_size, "shuffle": True, "num_workers": inputs.workers_of(args)}
+    batch_size = args.batch_size or max(1, min(64, len(dataset) // _LEAST_BATCHES))
+    options: dict[str, Any] = {
+        "batch_size": batch_size,
+        "shuffle": True,
+        "num_workers": inputs.workers_of(args),
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's about single files
         loader = DataLoader(dataset, **options)

@@ -22,6 +22,7 @@ struct alignas(128) StageStats {
   std::array<std::atomic<int64_t>, kClocks> busy_ns{};
   std::array<Durations, kClocks> durations;  // of the timed items
   std::atomic<int64_t> bytes{0};             // of the blobs that were read
+  std::atomic<int64_t> idle_since{0};        // by now_ns(), while the worker waits for work; otherwise 0
   std::atomic<int64_t> thread{0};            // the worker's thread, as the operating system numbers it; 0: none yet
   Recorder* recorder = nullptr;              // null: no recording
 
@@ -36,6 +37,27 @@ struct alignas(128) StageStats {
 
   /// Counts one item of negligible time.
   void add(Clock clock) { count(clock, 0); }
+
+  /// Call before the worker waits for work. The wait counts from now on, also while it lasts.
+  void begin_idle() { idle_since.store(now_ns(), std::memory_order_release); }
+
+  /// Call after begin_idle().
+  void end_idle() {
+    add(Clock::kIdle, idle_since.load(std::memory_order_relaxed), now_ns());
+    idle_since.store(0, std::memory_order_release);
+  }
+
+  /// Nanoseconds of a stage so far. Any thread.
+  int64_t busy(Clock clock) const {
+    const auto i = static_cast<size_t>(clock);
+    if (clock != Clock::kIdle) return busy_ns[i].load(std::memory_order_relaxed);
+    for (;;) {  // again if a wait began or ended meanwhile, which would count twice or not at all
+      const int64_t since = idle_since.load(std::memory_order_acquire);
+      const int64_t ended = busy_ns[i].load(std::memory_order_acquire);
+      if (idle_since.load(std::memory_order_acquire) != since) continue;
+      return since == 0 ? ended : ended + now_ns() - since;
+    }
+  }
 
   /// Counts the bytes of a blob that was read.
   void add_bytes(size_t count) {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -66,6 +67,50 @@ class Mark:
     process_ns: int
     caller: Scheduled = NEVER
 
+    def plus_window(self, begin: Mark, end: Mark) -> Mark:
+        """Returns these totals and what was counted from `begin` to `end`, as if that had followed at once."""
+        seen = Seen(
+            _plus_difference(self.seen.stages, begin.seen.stages, end.seen.stages),
+            _plus_difference(self.seen.items, begin.seen.items, end.seen.items),
+            self.seen.workers.plus(end.seen.workers.since(begin.seen.workers)),
+            self.seen.python.plus(end.seen.python.since(begin.seen.python)),
+            end.seen.count,
+        )
+        return Mark(
+            self.at_ns + end.at_ns - begin.at_ns,
+            self.batches + end.batches - begin.batches,
+            Step(*(sum_ + now - then for sum_, then, now in zip(self.steps, begin.steps, end.steps, strict=True))),
+            _plus_difference(self.parts, begin.parts, end.parts),
+            seen,
+            self.process_ns + end.process_ns - begin.process_ns,
+            self.caller.plus(end.caller.since(begin.caller)),
+        )
+
+
+def _plus_difference(total: dict[str, int], begin: dict[str, int], end: dict[str, int]) -> dict[str, int]:
+    return {name: total.get(name, 0) + value - begin.get(name, 0) for name, value in end.items()}
+
+
+@dataclass(frozen=True)
+class History:
+    """Epochs joined to one: the time between the last mark of one and the first of the next is left out.
+
+    Attributes:
+        marks, steps: the newest of both, in order.
+    """
+
+    marks: tuple[Mark, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    def followed_by(self, marks: Sequence[Mark], steps: Sequence[Step]) -> History:
+        """Returns the history with one more epoch."""
+        if not marks or not self.marks:
+            return History(tuple(marks), tuple(steps)) if marks else self
+        joined = list(self.marks)
+        for begin, end in itertools.pairwise(marks):
+            joined.append(joined[-1].plus_window(begin, end))
+        return History(tuple(joined[-_MOST_MARKS:]), (*self.steps, *steps)[-_RECENT:])
+
 
 class Spending:
     """A context manager that counts the time spent in it."""
@@ -96,9 +141,11 @@ class Pace:
         steps, waits: durations of the consumer's own steps and of its calls of ``next()``.
         recent: the newest steps.
         samples: number of samples handed out.
+        earlier: the loader's epochs before this one.
     """
 
     def __init__(self, look: Callable[[], Seen]) -> None:
+        self.earlier = History()
         self.marks: list[Mark] = []
         self.steps, self.waits = Durations(), Durations()
         self.recent: deque[Step] = deque(maxlen=_RECENT)
@@ -141,7 +188,7 @@ class Pace:
         due = newest is None or (
             end_ns - newest.at_ns >= self._interval_ns and self.batches - newest.batches >= _LEAST_BATCHES
         )
-        if steady and due:
+        if (steady and due) or (not steady and len(self.marks) == 1):  # a short epoch has one window at least
             self._mark(end_ns)
 
     def parts(self) -> dict[str, int]:
@@ -150,6 +197,10 @@ class Pace:
         for (_, part), ns in list(self._parts.items()):
             parts[part] = parts.get(part, 0) + ns
         return parts
+
+    def follow(self, before: Pace) -> None:
+        """Notes the epoch before this one, and those that it followed."""
+        self.earlier = before.earlier.followed_by(before.marks, before.recent)
 
     def quiet_ns(self) -> int:
         """Returns the time since the newest batch was handed out; 0 before the first."""

@@ -22,6 +22,10 @@ class Scheduled(NamedTuple):
         """Returns the difference; 0 where threads have ended since."""
         return Scheduled(*(max(0, now - then) for now, then in zip(self, before, strict=True)))
 
+    def plus(self, more: Scheduled) -> Scheduled:
+        """Returns the sum."""
+        return Scheduled(self.ran_ns + more.ran_ns, self.delayed_ns + more.delayed_ns)
+
 
 NEVER = Scheduled()
 

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from headrace._engine.counters.epoch_timing import Mark, Step
+from headrace._engine.counters.epoch_timing import History, Mark, Step
 from headrace._loading.bottleneck.batch_cost import Load, Setting, between
 from headrace._loading.bottleneck.changes import Change, changes, making_of
 from headrace._loading.bottleneck.model import is_crowded, is_slowed, keep_interpreter, period, simulate_consumer, terms
 from headrace._loading.bottleneck.verdict_reasons import reasons
 
-#: Fewer batches, or fewer windows of them, give no verdict.
+#: With fewer batches, or fewer windows of them, a verdict is unsure.
 BATCHES, WINDOWS = 12, 3
+_PLAIN = 4  # times as much time in the consumer's own steps as in ``next()``: so few steps tell what limits the speed
 NOTHING_YET = "nothing yet"
 #: Larger gains are shown as "more than 10x": the model is not accurate there.
 MANY = 10
@@ -22,6 +23,9 @@ _WORTH, _MUCH = 1.05, 1.15  # gains below the first are not advised
 _EXPLAINS = 0.85  # share of the period that an explanation has to cover
 _OF_THE_WORK = 0.3
 _UNEXPLAINED = 1.15  # a period this much longer than every part's has another reason
+
+
+_NO_HISTORY = History()
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Verdict:
             "out_transform", "submit", "hand_over": Python's parts. "prefetch": the consumer's steps vary, and too few
             batches are ready. "workers": the work of torch's workers; "waiting workers": they wait more than they work.
             "dataset": the making of batches in the caller's thread by torch. "nothing yet": not enough data.
-        certainty: "sure", "likely", "unsure" or "not enough data".
+        certainty: "sure", "likely", "unsure" (also of a few batches) or "not enough data".
         why: the figures.
         change: the change that would help most; None: none is worth it, or none is known.
         others: the other changes that the model knows, the greatest gain first.
@@ -42,6 +46,7 @@ class Verdict:
         ceiling: the speed-up with a loader that takes no time: the time from batch to batch divided by the consumer's
             own work.
         explained: the modelled time from batch to batch, divided by the measured one.
+        preliminary: whether more batches are needed for a verdict that is not "unsure" for their number alone.
     """
 
     bottleneck: str
@@ -52,6 +57,7 @@ class Verdict:
     agreement: float = 0.0
     ceiling: float = 1.0
     explained: float = 0.0
+    preliminary: bool = False
 
     def __str__(self) -> str:
         if self.bottleneck == NOTHING_YET:
@@ -74,27 +80,58 @@ def _speedup_text(change: Change) -> str:
 
 
 def judge(
-    marks: Sequence[Mark], steps: Sequence[Step], setting: Setting, typical: dict[str, float] | None = None
+    marks: Sequence[Mark],
+    steps: Sequence[Step],
+    setting: Setting,
+    typical: dict[str, float] | None = None,
+    earlier: History = _NO_HISTORY,
 ) -> Verdict:
-    """Returns the verdict on the batches between the first and the last mark.
+    """Returns the verdict on the batches between the first and the last mark. An epoch that is too short to be judged
+    alone is judged together with the earlier ones; and where these are too few, too, the verdict is unsure.
 
     Args:
         steps: the newest steps of the consumer.
         typical: by native stage, the median duration times the samples: its share where other programs, a quota or each
             other interrupt the threads, which makes a few of the timed samples take much longer.
+        earlier: the epochs before.
     """
-    batches = marks[-1].batches - marks[0].batches if marks else 0
-    if batches < BATCHES or len(marks) <= WINDOWS:
-        least = f"{BATCHES} batches after the first and {WINDOWS} windows of at least 10 ms"
-        there_are = f"{batches} batches in {max(0, len(marks) - 1)} windows"
-        return Verdict(NOTHING_YET, "not enough data", f"{there_are}; it takes {least}")
+    scope = ""
+    if not _is_enough(marks) and earlier.marks:
+        joined = earlier.followed_by(marks, steps)
+        marks, steps, scope = joined.marks, joined.steps, "the newest epochs together: "
+    if len(marks) < 2:
+        return _judge_steps(steps)
     load = between(marks[0], marks[-1], setting)
     interrupted = is_slowed(load) or setting.cores < setting.threads
     if typical and sum(typical.values()) and interrupted:
         scale = sum(load.stages.values()) / sum(typical.values())
         load = replace(load, stages={name: scale * share for name, share in typical.items()})
     windows = [between(begin, end, setting) for begin, end in pairwise(marks)]
-    return judge_load(load, windows, steps)
+    found = judge_load(load, windows, steps)
+    if _is_enough(marks):
+        certainty = (
+            "likely" if scope and found.certainty == "sure" else found.certainty
+        )  # the epochs' starts are left out
+        return replace(found, certainty=certainty, why=scope + found.why)
+    if load.step > _PLAIN * (load.period - load.step):  # idle threads count their time when they get work
+        found = replace(found, bottleneck="consumer", change=None, why=reasons(load, "consumer"))
+    return replace(found, certainty="unsure", why=f"{scope}few batches so far; {found.why}", preliminary=True)
+
+
+def _is_enough(marks: Sequence[Mark]) -> bool:
+    return len(marks) > WINDOWS and marks[-1].batches - marks[0].batches >= BATCHES
+
+
+def _judge_steps(steps: Sequence[Step]) -> Verdict:
+    """Returns the verdict on an epoch of which nothing but the consumer's steps is known, one a batch after the first."""
+    own = sum(step.own for step in steps)
+    waited = sum(step.blocked + step.handed for step in steps)
+    if own > _PLAIN * waited:
+        why = f"the consumer works {own / 1e9:.3g} s and waits {waited / 1e9:.3g} s; few batches so far"
+        return Verdict("consumer", "unsure", why, None, (), 1.0, (own + waited) / own, 1.0, preliminary=True)
+    first = "no batch after the first" if not steps else f"{len(steps) + 1} batches"
+    why = f"{first}; it takes {BATCHES}, of one epoch or of several"
+    return Verdict(NOTHING_YET, "not enough data", why, preliminary=True)
 
 
 def judge_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Verdict:

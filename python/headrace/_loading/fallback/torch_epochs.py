@@ -138,6 +138,8 @@ class TorchEpochs:
         if followers:
             progress.draw()  # now, since two epochs may be begun before a batch of either is requested
         self._next, self._loaded, self._progress = epoch + 1, None, progress  # only now: a refused state is kept
+        if self._newest is not None:
+            progress.pace.follow(self._newest[1])
         self._newest = epoch, progress.pace, progress.images
         if have_states(loader) and is_stateful(loader.dataset):
             self._fresh, ours = iterator, weakref.ref(self)

@@ -195,6 +195,8 @@ class Runner:
             holds=holds_of(settings, source, naming, route.relied, called.steps),
             out=seed_batches(settings.out_transform, settings.destination.device, progress, owned=made is None),
         )
+        if progress.pace is not None and self.progress is not None and self.progress.pace is not None:
+            progress.pace.follow(self.progress.pace)
         self.progress, self.engine = progress, engine
         self._iterators.add(iterator)
         self._line = (weakref.ref(iterator), iterator.line) if keeps_engine else None

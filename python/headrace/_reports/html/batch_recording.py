@@ -21,10 +21,13 @@ from headrace._reports.html.report_data import Facts, Progress
 from headrace._reports.loader.profiler import profile
 
 Step = Callable[[Any], object]
+_MOST_EPOCHS, _LONGEST_S = 32, 10.0  # that are begun for the sake of a verdict
 
 
 def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> object:
     """Adds to `facts` what a copy of the loader does for a number of batches. Returns the first batch, or None.
+
+    Epochs are repeated until there are enough batches for a verdict.
 
     Args:
         step: called with each batch, in place of the training step. None: batches are dropped.
@@ -37,7 +40,7 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> object
     with _unchanged_generators(loader), profile() as recording:
         begin = time.perf_counter()
         try:
-            for batch in _batches(twin, facts, batches):
+            for batch in _repeat_epochs(twin, facts, batches):
                 times.append(time.perf_counter() - begin)
                 counts.append(size_of(batch) if loader._auto_collation else 1)
                 first = batch if first is None else first
@@ -53,11 +56,13 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> object
         facts.notes.append(f"{recording.dropped:,} spans are missing from the timeline: there were too many.")
     own = loader.stats()
     has_own = bool(own.stages) and own.bottleneck != NOTHING_YET
-    facts.verdict = str((own if has_own else newest).verdict).splitlines()
+    verdict = (own if has_own else newest).verdict
+    facts.verdict = str(verdict).splitlines()
     if not times and facts.failed:
         facts.notes.append(f"No batch could be made: {len(facts.failed)} failed, with the reasons below.")
-    elif not has_own and newest.bottleneck == NOTHING_YET and len(times) < batches:
-        facts.notes.append(f"The epoch has only {len(times)} batches: a smaller batch size gives enough for a verdict.")
+    elif verdict.bottleneck == NOTHING_YET and times:
+        made = f"{facts.progress.per_second:,.0f} {facts.progress.unit}/s"
+        facts.verdict = [made, "An epoch of one batch shows no bottleneck: a smaller batch size gives a verdict."]
     if has_own:
         facts.notes.append("The verdict is about the newest epoch that this loader delivered.")
     elif step is None:
@@ -76,8 +81,24 @@ def size_of(batch: object) -> int:
     return next((size_of(part) for part in parts), 1)
 
 
+def _repeat_epochs(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
+    """Yields up to `batches` batches of one epoch, and of more epochs where one is too short for a verdict."""
+    left, begin = batches, time.perf_counter()
+    for epoch in range(_MOST_EPOCHS):
+        before = left
+        for batch in _batches(twin, facts, left):
+            left -= 1
+            yield batch
+        failed = facts.failed or twin.errors
+        more = left > 0 and before - left > 1 and not failed and time.perf_counter() - begin < _LONGEST_S
+        if not more or not twin.stats().verdict.preliminary:
+            break
+    if epoch:
+        facts.notes.append(f"An epoch has few batches: {epoch + 1} were made for the verdict.")
+
+
 def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
-    """Yields batches; a sample that fails is noted, and costs its batch."""
+    """Yields batches of one epoch; a sample that fails is noted, and costs its batch."""
     delivered = iter(twin)
     for _ in range(batches):
         try:

@@ -23,7 +23,7 @@ class Reports:
 
         Args:
             path: the file to write.
-            batches: largest number of batches; an epoch of fewer ends earlier.
+            batches: largest number of batches. Where an epoch has fewer, epochs are repeated until there is a verdict.
             step: called with each batch, in place of the training step. None: the batches are dropped, and the page
                 shows the speed of the loader alone.
 

@@ -206,7 +206,7 @@ def collect(
         counted.stages["idle"][1] / 1e9,
         pace.waited_ns / 1e9,
         threads,
-        judge(list(pace.marks) if judged else [], list(pace.recent), setting, typical),
+        judge(list(pace.marks), list(pace.recent), setting, typical, pace.earlier) if judged else nothing,
         None,
         counted.bytes_read,
         *_spreads(pace),
@@ -244,6 +244,7 @@ def stats_of_torch(workers: int, images: ImageCounts, pace: Pace | None, judged:
     setting = Setting(workers, _cores(), native=False)
     if pace is None:
         return Stats((), 0.0, 0.0, workers, judge([], [], setting), images)
-    verdict = judge(list(pace.marks) if judged else [], list(pace.recent), setting)
+    nothing = judge([], [], setting)
+    verdict = judge(list(pace.marks), list(pace.recent), setting, None, pace.earlier) if judged else nothing
     steps, waits = _spreads(pace)
     return Stats((), 0.0, waits.total_s, workers, verdict, images, 0, steps, waits)

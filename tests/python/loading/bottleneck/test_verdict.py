@@ -18,7 +18,7 @@ from headrace._engine.counters.thread_times import Scheduled
 from headrace._loading.bottleneck.batch_cost import Load, Setting, between
 from headrace._loading.bottleneck.changes import Change, changes
 from headrace._loading.bottleneck.model import free_cores, period, simulate_consumer, terms
-from headrace._loading.bottleneck.verdict import BATCHES, Verdict, judge, judge_load
+from headrace._loading.bottleneck.verdict import Verdict, judge, judge_load
 from support import TENSOR, blobs, eventually
 
 TWO = Setting(threads=2, cores=2.0)
@@ -236,14 +236,6 @@ def test_torchs_workers_that_do_not_run_wait_for_data_only_if_the_consumer_waits
     served = dataclasses.replace(asleep, steps=Step(end.at_ns, 0, 0))
     load = between(begin, served, torch_setting)
     assert [load.stuck, load.idle] == [0.0, pytest.approx(0.019)]
-
-
-def test_little_data_gives_no_verdict() -> None:
-    for few in ([], marks(1), marks(3, 50), marks(5, (BATCHES - 1) // 4)):
-        given = judge(few, [], TWO)
-        assert (given.bottleneck, given.certainty, given.change) == ("nothing yet", "not enough data", None)
-        assert f"{BATCHES} batches after the first" in str(given)
-    assert judge(marks(4), [], TWO).bottleneck == "decode"
 
 
 def test_interrupted_samples_do_not_name_the_stage() -> None:
