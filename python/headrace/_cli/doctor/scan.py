@@ -13,9 +13,10 @@ import numpy.typing as npt
 from torch.utils.data import Subset
 
 from headrace import transforms
-from headrace._base.native import core
 from headrace._cli.console.progress import Progress
+from headrace._cli.doctor.crop_speed import CropSpeed, SameFiles, measure_crops
 from headrace._recipe.images.file_header import FileHeader, file_header
+from headrace._reports.loader import machine
 from headrace.datasets.sources import BlobDataset
 from headrace.loader import DataLoader
 
@@ -35,6 +36,8 @@ class Scan:
         seconds: time that the scan took, with `threads` threads.
         upright: whether the dataset turns images as their EXIF orientation says.
         interrupted: whether the user ended the scan early.
+        crops: what the crops of a training cost; None: not measured.
+        busy: a sentence if other programs used the cores when the scan began.
     """
 
     samples: int
@@ -44,6 +47,8 @@ class Scan:
     broken: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
+    crops: CropSpeed | None = None
+    busy: str | None = None
 
     @property
     def scanned(self) -> int:
@@ -78,34 +83,6 @@ class Scan:
         return np.array(known, np.int64).reshape(-1, 2)
 
 
-class _Decoded(BlobDataset):
-    """The images of another source, decoded completely, without labels."""
-
-    def __init__(self, source: BlobDataset) -> None:
-        super().__init__(None, _WHOLE, None)
-        self._source = source
-
-    def __len__(self) -> int:
-        return len(self._source)
-
-    def read(self, index: int) -> bytes:
-        return self._source.read(index)
-
-    def blob_table(self) -> core.BlobTable:
-        return self._source.blob_table()
-
-    def location(self, index: int) -> str:
-        return self._source.location(index)
-
-    @property
-    def mode(self) -> str:
-        return self._source.mode
-
-    @property
-    def upright(self) -> bool:
-        return self._source.upright
-
-
 def scan(source: BlobDataset, threads: int, limit: int | None = None) -> Scan:
     """Scans the files of a source; on Ctrl-C, returns what was scanned.
 
@@ -117,18 +94,21 @@ def scan(source: BlobDataset, threads: int, limit: int | None = None) -> Scan:
     indices = np.arange(len(source))
     if limit is not None and limit < len(indices):
         indices = np.sort(np.random.default_rng(0).permutation(len(source))[:limit])
-    found = Scan(len(source), threads, source.upright)
-    decoded: Subset[object] = Subset(_Decoded(source), indices.tolist())
+    found = Scan(len(source), threads, source.upright, busy=machine.busy())
+    decoded: Subset[object] = Subset(SameFiles(source, _WHOLE), indices.tolist())
     loader = DataLoader(decoded, _BATCH, num_workers=threads, seed=0, on_error="skip", max_errors=None)
     begin = time.perf_counter()
     with Progress("doctor", len(indices), "file", label="scan") as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's about single files
         try:
             _headers(source, indices, found, loader, bar.update)
+            found.seconds = time.perf_counter() - begin
+            if len(loader.errors) < found.scanned:
+                found.crops = measure_crops(source, threads)
         except KeyboardInterrupt:
             found.interrupted = True
         found.broken = [(error.location, error.reason) for error in loader.errors]
-        found.seconds = time.perf_counter() - begin
+        found.seconds = found.seconds or time.perf_counter() - begin
         loader.close()
     return found
 

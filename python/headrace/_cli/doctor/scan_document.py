@@ -32,6 +32,14 @@ def document(
         "interrupted": found.interrupted,
         "seconds": found.seconds,
         "threads": found.threads,
+        "crops": None
+        if found.crops is None
+        else {
+            "ms_of_a_core": 1e3 * found.crops.core_s,
+            "images_per_s": found.crops.images_per_s,
+            "cores": found.crops.cores,
+        },
+        "busy": found.busy is not None,
         "formats": dict(found.formats),
         "native": found.native,
         "progressive": found.progressive,

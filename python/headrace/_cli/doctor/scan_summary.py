@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from headrace._cli.console.results import broken_lines
+from headrace._cli.doctor.crop_speed import CropSpeed
 from headrace._cli.doctor.disk import DiskSpeed
 from headrace._cli.doctor.scan import Scan
 
@@ -64,12 +65,9 @@ def recommendations(found: Scan, disk: DiskSpeed | None, memory_bytes: float) ->
     """
     if not found.scanned or len(found.broken) == found.scanned:
         return
-    rate = found.scanned / max(found.seconds, 1e-9)
-    yield (  # the scan shares the cores with this thread, which reads the headers
-        f"Decoding whole images takes {1e3 * found.threads / rate:.1f} ms of a core each: num_workers={found.threads} "
-        f"delivers about {rate:,.0f} images/s here, so training that takes more images than that waits for data."
-    )
-    yield from _advise_on_reading(found, disk, memory_bytes, rate)
+    if found.crops is not None:
+        yield from _advise_on_speed(found.crops, found.busy)
+    yield from _advise_on_reading(found, disk, memory_bytes)
     if found.broken:
         yield (
             f"{len(found.broken):,} files are broken: delete or repair them, or pass on_error='skip', which counts and "
@@ -94,16 +92,31 @@ def recommendations(found: Scan, disk: DiskSpeed | None, memory_bytes: float) ->
     yield from _advise_on_large(found)
 
 
-def _advise_on_reading(found: Scan, disk: DiskSpeed | None, memory_bytes: float, rate: float) -> Iterator[str]:
+def _advise_on_speed(crops: CropSpeed, busy: str | None) -> Iterator[str]:
+    cores = "a core of its own" if crops.cores == 1 else f"{crops.cores:.3g} cores of its own"
+    yield (
+        f"A training crop (RandomResizedCrop(224), flip, normalised) takes {1e3 * crops.core_s:.2f} ms of a core: "
+        f"num_workers={crops.threads} delivers about {crops.images_per_s:,.0f} images/s on {cores}, so "
+        "training that takes more images than that waits for data."
+    )
+    if busy is not None:
+        yield f"{busy} A loader delivers less meanwhile."
+
+
+def _advise_on_reading(found: Scan, disk: DiskSpeed | None, memory_bytes: float) -> Iterator[str]:
     total = _total(found)
     if total < 0.7 * memory_bytes:
         yield (
             f"The files ({_gigabytes(total)}) fit in the memory of this machine ({_gigabytes(memory_bytes)}): after "
             "the first epoch they are read from there, if other programs leave it free."
         )
-    elif disk is not None and disk.cold:
+    elif disk is not None and disk.cold and found.crops is not None:
         most = disk.mb_per_s * 1e6 / max(1.0, float(found.sizes.mean()))
-        which = "less than decoding needs: more threads read at the same time" if most < rate else "enough for decoding"
+        which = (
+            "less than decoding needs: more threads read at the same time"
+            if most < found.crops.images_per_s
+            else "enough for decoding"
+        )
         yield (
             f"The files ({_gigabytes(total)}) do not fit in memory ({_gigabytes(memory_bytes)}): every epoch reads "
             f"them at {disk.mb_per_s:,.0f} MB/s, {most:,.0f} images/s in one thread, {which}."

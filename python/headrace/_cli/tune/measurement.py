@@ -7,15 +7,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch.utils.data import RandomSampler
+
+from headrace._cli.tune.race import Race
 from headrace._loading.autotune.budget import Budget, bytes_of
 from headrace._loading.autotune.tuner import Choice
 from headrace.loader import DataLoader
 
-_ENOUGH = 1.03  # a setting with fewer threads and batches is taken if it comes this close to the best
 _WORTH = 1.03  # expected gains below it are not measured
 _WARM_UP_S = 0.2
 _LEAST_BATCHES = 4
-_LEAST_POINTS = 3  # however short the time is
+_LEAST_POINTS, _LEAST_ROUNDS = 3, 3  # however short the time is
+_PIECES = 40  # measurements in the time
+_EPOCH = 200  # batches of an epoch, at least
 _MOST_OF_TORCH = 4  # worker processes a core
 
 
@@ -44,17 +48,23 @@ class Point:
         middle = len(ordered) // 2
         return (ordered[middle] + ordered[-1 - middle]) / 2 if ordered else 0.0
 
+    @property
+    def spread(self) -> float | None:
+        """Half the distance from the slowest to the fastest measurement, as a share of the median; None: one alone."""
+        return (max(self.speeds) - min(self.speeds)) / 2 / self.speed if len(self.speeds) > 1 and self.speed else None
+
 
 class Sweep:
     """Measures settings of one dataset.
 
     Args:
         budget: of cores and memory.
-        seconds: of the whole sweep, about; each setting gets an equal part.
+        seconds: of the whole sweep, at most, about.
         progress: called with each setting before it is measured.
 
     Attributes:
         points: by setting, in the order of their first measurement.
+        race: which of them to recommend.
         interrupted: whether the user interrupted the sweep.
     """
 
@@ -68,32 +78,52 @@ class Sweep:
     ) -> None:
         self._dataset, self._batch_size, self._budget = dataset, batch_size, budget
         self._seconds, self._progress = seconds, progress
+        self._epoch = max(len(dataset), _EPOCH * batch_size)  # an epoch of few batches is hardly more than its start
         self.points: dict[Choice, Point] = {}
+        self.race = Race()
         self.interrupted = False
 
     def run(self) -> None:
-        """Measures until the time is over: each new setting once, then the fastest ones in turn."""
-        end = time.perf_counter() + self._seconds
-        each = max(0.3, self._seconds / 16)
+        """Measures each new setting once in the first half of the time. Then rounds of the setting that would be
+        recommended and of those that may be faster, until it is sure that none is, or the time is over."""
+        begin = time.perf_counter()
+        each = max(0.3, self._seconds / _PIECES)
         try:
-            self._measure(Choice(self._budget.first, 2), each)
-            while time.perf_counter() < end - 4 * each or len(self.points) < _LEAST_POINTS:
-                choice = next((one for one in self._suggest_choices() if one not in self.points), None)
-                if choice is None:
+            self._explore(begin + self._seconds / 2, each)
+            while self.race.target is not None and not self.race.is_decided:
+                if time.perf_counter() > begin + self._seconds and len(self.race.rounds) > _LEAST_ROUNDS:
                     break
-                self._measure(choice, each)
-            while time.perf_counter() < end:
-                for choice in [one.choice for one in sorted(self.points.values(), key=lambda one: -one.speed)[:3]]:
-                    self._measure(choice, each)
+                self._measure_round(each)
         except KeyboardInterrupt:
             self.interrupted = True
 
+    def _explore(self, end: float, each: float) -> None:
+        first: dict[Choice, float] = {}
+        try:
+            choice: Choice | None = Choice(self._budget.first, 2)
+            while choice is not None:
+                first[choice] = self._measure(choice, each)
+                if time.perf_counter() > end and len(self.points) >= _LEAST_POINTS:
+                    break
+                choice = next((one for one in self._suggest_choices() if one not in self.points), None)
+        finally:
+            self.race.add_round(first)
+
+    def _measure_round(self, each: float) -> None:
+        """Measures the target and its rivals, every second round in the reverse order."""
+        target = self.race.target
+        choices = [one for one in (target, *self.race.rivals()) if one is not None]
+        if len(self.race.rounds) % 2 == 0:
+            choices.reverse()
+        speeds: dict[Choice, float] = {}
+        for one in choices:
+            speeds[one] = self._measure(one, each)
+        self.race.add_round(speeds)
+
     @property
-    def chosen(self) -> Point:
-        """The setting to take: the one with the fewest threads, then batches, that comes close to the fastest."""
-        fastest = max(one.speed for one in self.points.values())
-        near = [one for one in self.points.values() if one.speed * _ENOUGH >= fastest]
-        return min(near, key=lambda one: one.choice)
+    def chosen(self) -> Point | None:
+        """The setting to take; None: it is not sure that no other one is 5% faster."""
+        return self.points[self.race.target] if self.race.is_decided and self.race.target is not None else None
 
     def _suggest_choices(self) -> Iterator[Choice]:
         """Yields the settings next to the fastest so far, those that its verdict advises first; `run` skips those
@@ -109,13 +139,14 @@ class Sweep:
             if 1 <= one.threads <= most and (1 <= one.depth <= deepest or one.depth == 2):
                 yield one
 
-    def _measure(self, choice: Choice, seconds: float) -> None:
+    def _measure(self, choice: Choice, seconds: float) -> float:
+        """Measures a setting once. Returns samples a second."""
         self._progress(choice)
         point = self.points.get(choice) or Point(choice)
         loader: DataLoader[object] = DataLoader(
             self._dataset,
             self._batch_size,
-            shuffle=True,
+            sampler=RandomSampler(self._dataset, num_samples=self._epoch),
             drop_last=True,
             seed=0,
             num_workers=choice.threads,
@@ -135,6 +166,7 @@ class Sweep:
                 place = {"threads": "threads", "prefetch": "depth"}[change.name]
                 point.advised.append(choice._replace(**{place: int(number)}))
         self.points.setdefault(choice, point)
+        return speed
 
     def _speed(self, loader: DataLoader[object], point: Point, seconds: float) -> float:
         """Returns samples a second, without the time in which everything starts."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -66,7 +68,7 @@ def _tune(args: argparse.Namespace, out: TextIO) -> int:
     if not len(dataset):
         raise inputs.GivenError(f"{args.dataset} is empty")
     budget = budget_of(AutoWorkers(args.cores, args.memory))
-    show = _progress()
+    show, busy = _progress(), machine.busy()  # before the sweep adds to the load
     sweep = Sweep(dataset, min(args.batch_size, len(dataset)), budget, args.seconds, show)
     try:
         with warnings.catch_warnings():
@@ -86,49 +88,70 @@ def _tune(args: argparse.Namespace, out: TextIO) -> int:
         return 130
     mib = f"{budget.memory / 2**20:,.0f} MiB for batches"
     print(f"{args.dataset}: {len(dataset)} samples, transforms: {recipe}; {budget.why}, {mib}")
-    for line in table(sweep.points, sweep.chosen):
+    chosen = None if busy else sweep.chosen
+    for line in table(sweep.points, chosen):
         print(line)
-    threads, depth = sweep.chosen.choice
-    options = f"batch_size={args.batch_size}, num_workers={threads}, prefetch_factor={depth}"
-    print(f"\nDataLoader(dataset, {options})\n\n{_NOTE}")
-    if (busy := machine.busy()) is not None:
-        print(busy)
-    write_document(as_dict(args, budget, sweep), args.json, out)
+    print(f"\n{_advice(args, sweep, chosen, busy)}\n\n{_NOTE}")
+    write_document(as_dict(args, budget, sweep, chosen, busy), args.json, out)
     return 130 if sweep.interrupted else 0
 
 
-def table(points: dict[Choice, Point], chosen: Point) -> list[str]:
+def _advice(args: argparse.Namespace, sweep: Sweep, chosen: Point | None, busy: str | None) -> str:
+    """Returns the line to paste, or why there is none."""
+    if chosen is not None:
+        threads, depth = chosen.choice
+        return f"DataLoader(dataset, batch_size={args.batch_size}, num_workers={threads}, prefetch_factor={depth})"
+    rivals = sweep.race.rivals()
+    if busy is not None:
+        why = busy
+    elif rivals and sweep.race.may_gain(rivals[0]) < math.inf:
+        gain = sweep.race.may_gain(rivals[0]) - 1
+        why = (
+            f"{rivals[0]} may be {gain:.0%} faster than {sweep.race.target}: the figures of the rounds differ too much."
+        )
+    else:
+        why = "There were too few rounds."
+    then = 'No setting is recommended: write num_workers="auto", or measure again, longer (--seconds).'
+    return "\n".join(textwrap.fill(one, 80, break_on_hyphens=False) for one in (why, then))
+
+
+def table(points: dict[Choice, Point], chosen: Point | None) -> list[str]:
     """Returns the lines of the table, the fastest setting first."""
-    lines = [f"{'num_workers':>11}  {'prefetch_factor':>15}  {'samples/s':>10}  {'of the best':>11}  bottleneck"]
+    heads = f"{'num_workers':>11}  {'prefetch_factor':>15}  {'samples/s':>10}  {'spread':>6}"
+    lines = [f"{heads}  {'of the best':>11}  bottleneck"]
     fastest = max(one.speed for one in points.values())
     for one in sorted(points.values(), key=lambda point: -point.speed):
         share = one.speed / fastest if fastest else 1.0
         mark = "  <- take this" if one is chosen else ""
-        numbers = f"{one.choice.threads:>11}  {one.choice.depth:>15}  {one.speed:>10,.1f}  {share:>11.2f}"
+        spread = "" if one.spread is None else f"\u00b1{one.spread:.0%}"
+        numbers = f"{one.choice.threads:>11}  {one.choice.depth:>15}  {one.speed:>10,.1f}  {spread:>6}  {share:>11.2f}"
         lines.append(f"{numbers}  {one.bottleneck}{mark}")
     return lines
 
 
-def as_dict(args: argparse.Namespace, budget: Budget, sweep: Sweep) -> dict[str, object]:
+def as_dict(
+    args: argparse.Namespace, budget: Budget, sweep: Sweep, chosen: Point | None, busy: str | None
+) -> dict[str, object]:
     """Returns all figures, for JSON."""
     from headrace._reports.loader import machine
 
-    chosen = sweep.chosen.choice
     return {
         "dataset": args.dataset,
         "batch_size": args.batch_size,
         "cores": budget.cores,
         "memory": budget.memory,
         "machine": machine.describe(),
+        "busy": busy is not None,
         "interrupted": sweep.interrupted,
-        "num_workers": chosen.threads,
-        "prefetch_factor": chosen.depth,
+        "num_workers": None if chosen is None else chosen.choice.threads,
+        "prefetch_factor": None if chosen is None else chosen.choice.depth,
         "figures": [
             {
                 "num_workers": one.choice.threads,
                 "prefetch_factor": one.choice.depth,
                 "samples_per_s": one.speeds,
                 "median": one.speed,
+                "spread": one.spread,
                 "bottleneck": one.bottleneck,
             }
             for one in sweep.points.values()

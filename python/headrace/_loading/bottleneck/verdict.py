@@ -123,7 +123,7 @@ def _is_enough(marks: Sequence[Mark]) -> bool:
 
 
 def _judge_steps(steps: Sequence[Step]) -> Verdict:
-    """Returns the verdict on an epoch of which nothing but the consumer's steps is known, one a batch after the first."""
+    """Returns the verdict on an epoch of which only the consumer's steps are known, one a batch after the first."""
     own = sum(step.own for step in steps)
     waited = sum(step.blocked + step.handed for step in steps)
     if own > _PLAIN * waited:

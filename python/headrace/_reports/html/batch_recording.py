@@ -84,8 +84,9 @@ def size_of(batch: object) -> int:
 def _repeat_epochs(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
     """Yields up to `batches` batches of one epoch, and of more epochs where one is too short for a verdict."""
     left, begin = batches, time.perf_counter()
-    for epoch in range(_MOST_EPOCHS):
-        before = left
+    epochs = 0
+    while epochs < _MOST_EPOCHS:
+        epochs, before = epochs + 1, left
         for batch in _batches(twin, facts, left):
             left -= 1
             yield batch
@@ -93,8 +94,8 @@ def _repeat_epochs(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
         more = left > 0 and before - left > 1 and not failed and time.perf_counter() - begin < _LONGEST_S
         if not more or not twin.stats().verdict.preliminary:
             break
-    if epoch:
-        facts.notes.append(f"An epoch has few batches: {epoch + 1} were made for the verdict.")
+    if epochs > 1:
+        facts.notes.append(f"An epoch has few batches: {epochs} were made for the verdict.")
 
 
 def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[object]:

@@ -95,14 +95,16 @@ def test_packs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root, page = write_folder(tmp_path / "data", 12), tmp_path / "page.html"
     found = document(capsys, "report", root, "-o", page, "--recipe", SMALL, "--batch-size", 4, "--workers", 1, "--json")
-    assert (found["page"], found["delivered"], found["batches"], found["unit"]) == (str(page), 12, 3, "samples")
+    assert (found["page"], found["unit"]) == (str(page), "samples")
+    assert found["delivered"] == 4 * found["batches"] and found["batches"] % 3 == 0  # of whole epochs
     assert found["verdict"] and page.exists()
 
 
 def test_bench_and_tune_write_to_the_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = write_folder(tmp_path / "data", 12)
     options = ("--batch-size", 4, "--recipe", SMALL, "--json", "-")
-    assert document(capsys, "tune", root, "--seconds", 1, *options)["num_workers"] >= 1
+    found = document(capsys, "tune", root, "--seconds", 1, *options)
+    assert found["figures"][0]["num_workers"] >= 1 and found["busy"] in (False, True)
     found = document(capsys, "bench", root, "--seconds", 0.01, "--rounds", 1, "--workers", 1, *options)
     assert "headrace" in {one["loader"] for one in found["figures"]}
     assert not Path("-").exists()

@@ -147,7 +147,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     root = write_folder(tmp_path / "data", 12)
     assert main(["doctor", str(root)]) == 0
     out = capsys.readouterr().out
-    assert "scanned       all 12 files" in out and "broken        0" in out and "-> Decoding whole images" in out
+    assert (
+        "scanned       all 12 files" in out
+        and "broken        0" in out
+        and "-> A training crop (RandomResizedCrop(224)" in out
+    )
     (root / "class_0" / "cut.jpg").write_bytes(truncated(pictures()[0]))
     assert main(["doctor", str(root), "--workers", "1", "--limit", "100"]) == 1
     assert re.search(r"cut\.jpg: image file is truncated", capsys.readouterr().out)
