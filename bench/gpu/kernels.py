@@ -108,7 +108,7 @@ def decoders(where: destination.Destination, files: list[bytes], repeats: int) -
 
 def run(device: str, folder: Path | None, batch: int, repeats: int, parts: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yields the figures one by one."""
-    where = destination.resolve(device, "cpu")
+    where = destination.resolve_destination(device, "cpu")
     if where.way != "fused":
         raise SystemExit(where.why)
     module = destination.require_gpu()

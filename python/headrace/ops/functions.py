@@ -49,7 +49,7 @@ def decode_jpeg(
         RuntimeError: there is no such device.
         Exception: Pillow's own exception for an image that it cannot read.
     """
-    where = destination.resolve(device, "auto" if device in (None, "cpu") else "cpu")
+    where = destination.resolve_destination(device, "auto" if device in (None, "cpu") else "cpu")
     data, num_threads = read_blobs(blobs), whole_number("num_threads", num_threads, smallest=0)
     if where.way == "memory":
         return _map(_decode_one, [(one,) for one in data], num_threads)
@@ -175,7 +175,7 @@ def _find_device_ops(images: Sequence[torch.Tensor] | torch.Tensor) -> device_op
     """Returns the operations of the images' GPU; None if they are not on a GPU, or if it has no native module."""
     if not len(images) or images[0].device.type != "cuda":
         return None
-    where = destination.resolve(images[0].device, "cpu")
+    where = destination.resolve_destination(images[0].device, "cpu")
     return device_ops.find_ops(where) if where.way == "fused" else None
 
 

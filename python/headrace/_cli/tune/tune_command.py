@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tune(args: argparse.Namespace, out: TextIO) -> int:
-    from headrace._base.exceptions import name_of, words_of
+    from headrace._base.exceptions import message_of, type_name_of
     from headrace._cli.console.results import write_document
     from headrace._cli.tune.measurement import Sweep
     from headrace._loading.autotune.budget import AutoWorkers, budget_of
@@ -73,7 +73,7 @@ def _tune(args: argparse.Namespace, out: TextIO) -> int:
             warnings.simplefilter("ignore")  # Pillow's about single files, torch's about workers beyond the cores
             sweep.run()
     except Exception as error:  # of a sample, of the dataset's own code or of its transforms
-        why = (words_of(error).strip().splitlines() or [name_of(error)])[0]
+        why = (message_of(error).strip().splitlines() or [type_name_of(error)])[0]
         print(
             f"headrace tune: a batch cannot be made: {why}; headrace doctor DATASET --bad - lists such files",
             file=sys.stderr,

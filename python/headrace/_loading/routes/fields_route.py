@@ -110,7 +110,7 @@ class FieldsRoute(NativeRoute):
             raise NotNative("the dataset has no fields any more")
         if list(source.images) != list(self.images):
             return FieldsRoute.of(source)
-        images = _routes_by_name(source, lambda name, one: self.images[name].over(one, settings, may_vary=False))
+        images = _routes_by_name(source, lambda name, one: self.images[name].renewed_for(one, settings, may_vary=False))
         if source is self.source and all(images[name] is one for name, one in self.images.items()):
             return self
         return FieldsRoute(source, images, _count_shared(source, images))

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._base.exceptions import is_a, name_of, words_of
+from headrace._base.exceptions import is_instance, message_of, type_name_of
 from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError, repr_of
 from headrace._lowering.python_steps.bytecode_analysis import Reach
@@ -165,7 +165,7 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
         function = copy_function(function, tuple(map(bare, function.called)))
     except Exception as error:
         raise LoweringError(
-            f"{repr_of(builder.current)} cannot be copied, but each thread needs a copy of its own: {words_of(error)}"
+            f"{repr_of(builder.current)} cannot be copied, but each thread needs a copy of its own: {message_of(error)}"
         ) from error
     made: list[Any] = []
     draws = False
@@ -178,11 +178,11 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
             except CallError:
                 return None
             except BaseException as error:
-                if is_a(error, KeyboardInterrupt):
+                if is_instance(error, KeyboardInterrupt):
                     raise
                 raise LoweringError(
-                    f"{repr_of(builder.current)} raised {name_of(error)} on a synthetic image of "
-                    f"{width} x {height} pixels: {words_of(error)}"
+                    f"{repr_of(builder.current)} raised {type_name_of(error)} on a synthetic image of "
+                    f"{width} x {height} pixels: {message_of(error)}"
                 ) from error
         image = made_up_image(*builder.trial_sizes[0], builder.channels)
         draws |= _rarely_draws_process_wide(lambda: function.call_image(image.copy()))

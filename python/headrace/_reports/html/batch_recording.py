@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.errors import SampleError
-from headrace._base.exceptions import name_of, words_of
+from headrace._base.exceptions import message_of, type_name_of
 from headrace._loading.bottleneck.verdict import NOTHING_YET
 from headrace._reports.html.report_data import Facts, Progress
 from headrace._reports.loader.profiler import profile
@@ -90,8 +90,8 @@ def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
             facts.failed.append((error.location, error.reason))
             continue
         except Exception as error:
-            why = (words_of(error).strip().splitlines() or [""])[-1]
-            facts.failed.append((f"batch {len(facts.failed)}", f"{name_of(error)}: {why}"))
+            why = (message_of(error).strip().splitlines() or [""])[-1]
+            facts.failed.append((f"batch {len(facts.failed)}", f"{type_name_of(error)}: {why}"))
             if not twin.native:
                 return
             continue

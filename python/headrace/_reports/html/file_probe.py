@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headrace._base.exceptions import words_of
+from headrace._base.exceptions import message_of
 from headrace._base.native import core
 from headrace._recipe.images.file_header import FileHeader, file_header
 from headrace._reports.html.report_data import Facts, SlowFile
@@ -34,7 +34,7 @@ def examine(source: BlobDataset, facts: Facts) -> None:
                 file, header = _time_read(source, index, location)
             except Exception as error:  # of any type: Pillow's, or the source's own
                 if location not in known:
-                    facts.failed.append((location, words_of(error)))
+                    facts.failed.append((location, message_of(error)))
                 continue
             files.append((index, file))
             headers.append(header)

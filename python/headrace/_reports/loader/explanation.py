@@ -158,7 +158,7 @@ def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
     if settings.collate_fn is None or collate_call.is_default(settings.collate_fn, settings.batched):
         return []
     name = getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))
-    ahead = ahead and not collate_call.keeps_state(settings.collate_fn)
+    ahead = ahead and not collate_call.may_change_itself(settings.collate_fn)
     threads = ahead and settings.num_workers > 0 and settings.destination.way == "memory"
     where = "Python threads" if threads else "the caller's thread"
     mixes = recognition.mixing_of_samples(settings.collate_fn) is not None

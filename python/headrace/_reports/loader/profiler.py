@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TypeAlias
 
 from headrace._base import messages
-from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
+from headrace._base.lifetimes.finalizers import Ending, call_in_finalizer_thread
 from headrace._base.native import core
 from headrace._reports.loader import chrome_trace
 from headrace._reports.loader.timeline import Nanoseconds, StageTime, ThreadTimeline, add_up, table
@@ -86,7 +86,7 @@ class profile(Ending):
         if before is not None and before() is None:
             _end(before)  # a profile that was dropped a moment ago
         if self.at_end is bool:
-            self.at_end = call_elsewhere(functools.partial(_end, self._claim))
+            self.at_end = call_in_finalizer_thread(functools.partial(_end, self._claim))
         if pid in _claims or _claims.setdefault(pid, self._claim) is not self._claim:
             raise RuntimeError("a headrace.profile() is recording in this process already; end it before the next one")
         self._pid, self._unix, self._recorded = pid, unix, False

@@ -14,7 +14,7 @@ from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.epoch.order import OrderedBatch
 from headrace._loading.native.out_transform import seed_batches
 from headrace._loading.native.settings import Settings
-from headrace._loading.routes.choice import reasons
+from headrace._loading.routes.choice import reasons_for_torch
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.epoch_runner import collate_threads
 from headrace._loading.routes.fields_route import FieldsRoute
@@ -86,7 +86,7 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None, verb
     if isinstance(route, NativeRoute):
         table = _REPORTS[type(route)].explain(settings, route, verbose)
     else:
-        table = explanation.explain_torch(settings, reasons(settings), deferred)
+        table = explanation.explain_torch(settings, reasons_for_torch(settings), deferred)
     return explanation.Explanation(
         (*table.lines, *explanation.explain_choices(settings, summarise_tuning(settings, route)))
     )

@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from headrace._base.exceptions import is_a, named_words_of, words_of
+from headrace._base.exceptions import is_instance, message_of, named_message_of
 from headrace._base.version import __version__
 from headrace._reports.metrics import processes, status_files
 from headrace._reports.metrics.loader_registry import Loaders
@@ -65,7 +65,7 @@ class Writer:
                 self._write()
                 self.trouble = ""
             except BaseException as error:  # a full disk, a folder that was removed: the next file may succeed
-                self.trouble = words_of(error) if is_a(error, OSError) else named_words_of(error)
+                self.trouble = message_of(error) if is_instance(error, OSError) else named_message_of(error)
 
     def _write(self) -> None:
         begin = time.thread_time()

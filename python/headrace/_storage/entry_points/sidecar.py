@@ -17,7 +17,7 @@ import numpy as np
 
 from headrace._base import loggers
 from headrace._base.native import core
-from headrace._base.private_files import open_new, read_own
+from headrace._base.private_files import create_file, read_own
 from headrace._base.types import Array
 
 _VERSION = 1
@@ -127,7 +127,7 @@ def _write_file(file: str, native: core.EntryPoints) -> Path:
     content: Content = dict(zip(_ARRAYS, (native.secrets, *native.content()), strict=True))
     digest = np.frombuffer(_digest(content), np.uint8)
     try:
-        with open_new(unfinished) as out:
+        with create_file(unfinished) as out:
             np.savez(out, allow_pickle=False, version=np.array(_VERSION), digest=digest, **content)
     except BaseException:
         unfinished.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import is_a, named_words_of, words_of
+from headrace._base.exceptions import is_instance, message_of, named_message_of
 from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._storage.remote.cache import Cache
@@ -271,11 +271,11 @@ class Fetcher:
                 await self._fetch_ranges(one, group, gate, failed)
         except OSError as error:
             number = error.errno if type(error.errno) is int else 0
-            said = error.strerror if number and type(error.strerror) is str else words_of(error)
+            said = error.strerror if number and type(error.strerror) is str else message_of(error)
             self._fail(group, printable(said), number)
         except BaseException as error:  # a defect, or the end of the loop
-            self._fail(group, printable(f"{where}: {named_words_of(error)}"), 0)
-            if is_a(error, asyncio.CancelledError):
+            self._fail(group, printable(f"{where}: {named_message_of(error)}"), 0)
+            if is_instance(error, asyncio.CancelledError):
                 raise
 
     async def _not_native(self, one: RemoteObject, group: list[Range], urgent: bool) -> list[Range]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from headrace._base import loggers
-from headrace._base.exceptions import built_in, words_of
+from headrace._base.exceptions import find_builtin_type, message_of
 from headrace._storage.remote.clients.responses import ChangedError, TemporaryError
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import host, shown
@@ -84,8 +84,8 @@ class Attempts:
                 raise ChangedError(error.what, shown(url)) from None
             except OSError as error:
                 self.counts["failed"] += 1
-                said = error.strerror or words_of(error)
-                raise built_in(error)(error.errno or errno.EIO, f"{shown(url)}: {said}") from None
+                said = error.strerror or message_of(error)
+                raise find_builtin_type(error)(error.errno or errno.EIO, f"{shown(url)}: {said}") from None
             wait = random.uniform(0, min(_LONGEST_S, _FIRST_S * 2 ** min(tried - 1, 16)))
             if last.wait_s > 0:
                 self._not_before[where] = time.monotonic() + last.wait_s

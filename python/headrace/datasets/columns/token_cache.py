@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.private_files import mapped_array, open_new, read_own
+from headrace._base.private_files import create_file, mapped_array, read_own
 from headrace._base.types import Array
 
 Tokenizer = Callable[[list[str]], Any]
@@ -159,7 +159,7 @@ class _Replacing:
         self._unfinished = path.with_name(f"{path.stem}.unfinished-{number}{path.suffix}")
 
     def __enter__(self) -> Path:
-        open_new(self._unfinished, 0o666).close()  # not what a link of this name leads to
+        create_file(self._unfinished, 0o666).close()  # not what a link of this name leads to
         return self._unfinished
 
     def __exit__(self, kind: object, *_: object) -> None:

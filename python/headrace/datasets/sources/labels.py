@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
 
-from headrace._base.exceptions import contextmanager, is_a, words_of
+from headrace._base.exceptions import contextmanager, is_instance, message_of
 
 _in_worker: ContextVar[bool] = ContextVar("in_worker", default=False)
 _KINDS = (TypeError, RuntimeError, ValueError, KeyError)
@@ -102,14 +102,14 @@ def _explain(
     def name_sample(place: int) -> str:
         return f"sample {indices[place]} ({location(indices[place])})"
 
-    kind = next((one for one in _KINDS if is_a(error, one)), None)
+    kind = next((one for one in _KINDS if is_instance(error, one)), None)
     if kind is None:
         raise error
     for place, label in enumerate(labels):
         if not _goes((label,)):
             raise kind(
                 f"the label of {name_sample(place)} is {_shape(label)}, which default_collate cannot batch: "
-                f"{words_of(error)}"
+                f"{message_of(error)}"
             ) from error
         if not _goes((labels[0], label)):
             raise kind(

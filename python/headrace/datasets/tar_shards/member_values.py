@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import words_of
+from headrace._base.exceptions import message_of
 from headrace.datasets.sources.byte_ranges import Ranges
 
 
@@ -88,7 +88,7 @@ class Values(Sequence[object]):
         try:
             return self._decode(data)
         except Exception as error:
-            raise ValueError(f"{self._ranges.location(index)} cannot be decoded: {words_of(error)}") from error
+            raise ValueError(f"{self._ranges.location(index)} cannot be decoded: {message_of(error)}") from error
 
 
 class Together(Sequence[object]):

@@ -19,7 +19,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from headrace._base import loggers, messages
 from headrace._base.native import core
 from headrace._base.private_files import read_own
-from headrace._base.system import path_of
+from headrace._base.system import path_of_open_file
 from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.remote_files import Access, RemoteFiles
@@ -269,7 +269,7 @@ class _Maker:
         disk = self._fetcher.disk
         with tempfile.TemporaryFile(dir=folder) as file:
             await copy_object(self._fetcher, url, self._options, stamp, file.fileno())
-            index = await asyncio.to_thread(read_index, str(path_of(file.fileno())), shown(url))
+            index = await asyncio.to_thread(read_index, str(path_of_open_file(file.fileno())), shown(url))
             if disk is not None and (beginning := disk.beginning(url, self._options, stamp)):
                 await asyncio.to_thread(_fill, disk, beginning, index, file.fileno())
         return TarIndex(**{**vars(index), "stamp": np.array([stamp.size, 0], np.int64)})

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Coroutine, Iterator
 from typing import NamedTuple, TypeVar
 
-from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
+from headrace._base.lifetimes.finalizers import Ending, call_in_finalizer_thread
 from headrace._base.native import core
 from headrace._storage.remote.clients.responses import ChangedError, Stamp, check_stamp
 from headrace._storage.remote.fetcher import Fetcher, Range
@@ -54,7 +54,7 @@ class Pieces(Ending):
     def __init__(self, files: RemoteFiles, stamps: dict[int, Stamp], segments: Iterator[tuple[int, int, int]]) -> None:
         self._fetcher = files.fetcher
         self._feed = _Feed(self._fetcher, files, stamps, segments)
-        self.at_end = call_elsewhere(self._feed.close)
+        self.at_end = call_in_finalizer_thread(self._feed.close)
         self._ended = False
 
     def __iter__(self) -> Pieces:

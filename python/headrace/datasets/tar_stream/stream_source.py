@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import words_of
+from headrace._base.exceptions import message_of
 from headrace._base.native import core
 from headrace._base.types import State
 from headrace._storage.remote.clients.responses import Stamp
@@ -188,7 +188,7 @@ class StreamSource(BlobDataset):
                 values[name] = decode(found.labels[name])
             except Exception as error:
                 where = f"{self.files.shown_of(place_of(number).shard)}:{found.key}.{name}"
-                raise ValueError(f"{where} cannot be decoded: {words_of(error)}") from error
+                raise ValueError(f"{where} cannot be decoded: {message_of(error)}") from error
         return next(iter(values.values())) if self._alone else values
 
     def location(self, index: int) -> str:

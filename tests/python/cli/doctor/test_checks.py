@@ -16,7 +16,7 @@ from headrace._base import control_group
 from headrace._base.cores import cpu_quota
 from headrace._cli.doctor.checks import gpu, machine
 from headrace._cli.doctor.doctor_command import findings
-from headrace._engine.counters.thread_times import NEVER, times_of_threads
+from headrace._engine.counters.thread_times import NEVER, scheduler_times_of_threads
 from headrace._loading.autotune.budget import AutoWorkers, budget_of
 from headrace._reports.loader.machine import describe
 
@@ -65,7 +65,7 @@ def test_facts_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(described["usable_cores"], int)
     assert described["cpu"] and described["usable_cores"] >= 1 and described["quota"] is None
     assert budget_of(AutoWorkers()).most >= 1
-    assert times_of_threads((threading.get_native_id(),)) == NEVER
+    assert scheduler_times_of_threads((threading.get_native_id(),)) == NEVER
 
 
 def test_control_groups_of_version_2(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from headrace._base.exceptions import built_in
+from headrace._base.exceptions import find_builtin_type
 from headrace._storage.remote.clients.http_client import HttpClient
 from headrace._storage.remote.clients.responses import (
     ChangedError,
@@ -150,5 +150,5 @@ def _failure(error: Exception) -> BaseException:
             f"S3 needs credentials ({type(error).__name__}); anonymous: storage_options={{'anon': True}}"
         )
     if isinstance(error, (FileNotFoundError, PermissionError)):
-        return built_in(error)(f"no such object, or no permission ({type(error).__name__})")
+        return find_builtin_type(error)(f"no such object, or no permission ({type(error).__name__})")
     return TemporaryError(f"the connection failed ({type(error).__name__})")
