@@ -96,7 +96,7 @@ def T(request: pytest.FixtureRequest, torchvision: ModuleType) -> ModuleType:
 @pytest.fixture
 def native_tensors(torchvision: ModuleType) -> None:
     """A skip where torch's arithmetic for byte tensors has no native twin."""
-    if tensor_rule.rounding(16, 16) is None:
+    if tensor_rule.find_rounding(16, 16) is None:
         pytest.skip("torch has another arithmetic on this processor, so steps on byte tensors are called in Python")
 
 

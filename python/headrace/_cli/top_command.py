@@ -33,10 +33,10 @@ def run(args: argparse.Namespace) -> int:
     import json
     from dataclasses import asdict, replace
 
-    from headrace._reports.top.discovery import NothingFoundError, find
+    from headrace._reports.top.discovery import NothingFoundError, find_processes
 
     try:
-        found = find(args.pids, args.folder)
+        found = find_processes(args.pids, args.folder)
     except NothingFoundError as error:
         print(f"headrace top: {error}", file=sys.stderr)
         return 1
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
                 live.update(Screen(found, time.time()), refresh=True)
                 time.sleep(args.every)
                 try:
-                    found = find(args.pids, args.folder)
+                    found = find_processes(args.pids, args.folder)
                 except NothingFoundError:
                     found = [replace(one, alive=False) for one in found]
     except KeyboardInterrupt:  # how one leaves

@@ -41,7 +41,7 @@ def compare_loaders(dataset: Any, args: argparse.Namespace) -> Result:
     found = list_contenders()
     kind = type(dataset).__name__
     result = Result(
-        args.dataset, kind, len(dataset), len(chosen), recipe, args.batch_size, equality, machine.describe()
+        args.dataset, kind, len(dataset), len(chosen), recipe, args.batch_size, equality, machine.describe_machine()
     )
     if errors:
         left_out = "1 sample that cannot be decoded is left out"
@@ -51,7 +51,7 @@ def compare_loaders(dataset: Any, args: argparse.Namespace) -> Result:
         result.notes.append(f"{left_out}: {first}. headrace doctor DATASET --bad - lists them.")
     if usable_cores() == 1:
         result.notes.append(_ONE_CORE)
-    if (busy := machine.busy()) is not None:
+    if (busy := machine.warning_if_busy()) is not None:
         result.notes.append(busy)
     Rounds(result, chosen, found, seconds=args.seconds).run(workers, args.rounds)
     return result

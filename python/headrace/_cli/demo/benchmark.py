@@ -132,6 +132,6 @@ def format_speed_table(speeds: dict[tuple[str, int], list[float]]) -> str:
     runs = f"{rounds} interleaved rounds" if rounds > 1 else "one round"
     lines.append(f"   Median of {runs} (smallest to largest), batch {BATCH}, num_workers = cores.")
     lines.append(f"   {machine.cpu_name()}; torch {torch.__version__}, Pillow {PIL.__version__}.")
-    if (warning := machine.busy()) is not None:
+    if (warning := machine.warning_if_busy()) is not None:
         lines.append(f"   {warning}")
     return "\n".join(lines)

@@ -91,7 +91,7 @@ def _tune(args: argparse.Namespace, out: TextIO) -> int:
     threads, depth = sweep.chosen.choice
     options = f"batch_size={args.batch_size}, num_workers={threads}, prefetch_factor={depth}"
     print(f"\nDataLoader(dataset, {options})\n\n{_NOTE}")
-    if (busy := machine.busy()) is not None:
+    if (busy := machine.warning_if_busy()) is not None:
         print(busy)
     write_document(as_dict(args, budget, sweep), args.json, out)
     return 130 if sweep.interrupted else 0
@@ -119,7 +119,7 @@ def as_dict(args: argparse.Namespace, budget: Budget, sweep: Sweep) -> dict[str,
         "batch_size": args.batch_size,
         "cores": budget.cores,
         "memory": budget.memory,
-        "machine": machine.describe(),
+        "machine": machine.describe_machine(),
         "interrupted": sweep.interrupted,
         "num_workers": chosen.threads,
         "prefetch_factor": chosen.depth,

@@ -28,9 +28,9 @@ from headrace._loading.epoch.sampler_setup import (
 )
 from headrace._loading.epoch.sampler_state import SamplerState, is_stateful
 from headrace._loading.epoch.torch_loader import Ordering
-from headrace._recipe.draws.generator_states import RandomState, base_seed, generators_of
+from headrace._recipe.draws.generator_states import RandomState, draw_base_seed, generators_of
 from headrace._recipe.draws.python_randomness import generators_held
-from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
+from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, set_epoch_of_samplers
 
 T = TypeVar("T")
 
@@ -203,7 +203,7 @@ class Epochs:
         # them. Its BatchSampler calls `iter` on the sampler inside with the first batch.
         outer = cut.batch_size is None and at.sampler is None
         iterator: Iterator[object] | None = iter(items) if outer else None
-        drawn = base_seed(self._generator) if drew else start.base_seed
+        drawn = draw_base_seed(self._generator) if drew else start.base_seed
         if outer and ahead and drew:
             iterator = iter(items)
         seed = self._seed if self._seed is not None else drawn
@@ -305,7 +305,9 @@ class Epochs:
         for one in self._followers:
             one.adopt(at.start.epoch)
         if at.start.sampler_epoch is not None:
-            tell((one for one in self._samplers if not isinstance(one, Seeded)), at.start.sampler_epoch)
+            set_epoch_of_samplers(
+                (one for one in self._samplers if not isinstance(one, Seeded)), at.start.sampler_epoch
+            )
 
 
 def _draw_first_items(order: EpochOrder, ahead: int) -> None:

@@ -16,7 +16,7 @@ from headrace._base import messages
 from headrace._base.ranks import World
 from headrace._loading.epoch.order import Cut
 from headrace._loading.epoch.sampler_kinds import is_headrace_sampler, is_torchs, names_each_once
-from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
+from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, set_epoch_of_samplers
 from headrace.datasets.sources import BlobDataset, image_sizes
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, RankSampler, ShardedSampler, Share
@@ -194,7 +194,7 @@ def sizes_known_to(sampler: object, batch_sampler: object, source: BlobDataset) 
 def set_begun_epoch(samplers: Iterable[object], epoch: int) -> None:
     """Sets the epoch of all samplers that have ``set_epoch``, and leaves no request of their own."""
     samplers = list(samplers)
-    tell(samplers, epoch)
+    set_epoch_of_samplers(samplers, epoch)
     for one in headrace_samplers(samplers):
         one.adopt(epoch)
 

@@ -22,7 +22,7 @@ from headrace._loading.fallback.randomness import Randomness, may_draw_from_defa
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates, have_states
 from headrace._recipe.draws.draws import epoch_seed
-from headrace._recipe.draws.generator_states import base_seed, generators_of
+from headrace._recipe.draws.generator_states import draw_base_seed, generators_of
 
 if TYPE_CHECKING:
     from torch.utils.data._utils.fetch import _IterableDatasetFetcher
@@ -121,7 +121,7 @@ class Making:
         advance: Callable[[], object] | None = None
         if self._seed is not None:
             if running is None:  # torch draws no base seed for the later epochs of persistent workers
-                advance = functools.partial(base_seed, generator)  # the user's, as torch and the native path do
+                advance = functools.partial(draw_base_seed, generator)  # the user's, as torch and the native path do
             of_workers = (self._seed ^ _WORKERS) + self._rank * _RANKS
             generator = torch.Generator("cpu").manual_seed(epoch_seed(of_workers, first.epoch or 0))
             first = replace(first, base_seed=None)

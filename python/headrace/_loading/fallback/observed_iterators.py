@@ -25,7 +25,7 @@ from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
-from headrace._recipe.draws.python_randomness import kept_generators
+from headrace._recipe.draws.python_randomness import preserve_process_generators
 from headrace.pillow.image_counts import ImageCounts
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def _single_process_class() -> Callable[[_View, Held, bool], _BaseDataLoaderIter
             if not isinstance(item, (SeededSamples, SeededCall)):
                 return item
             # Only now: what the sampler drew from the process's generators stays drawn.
-            self._while_seeded.enter_context(kept_generators())
+            self._while_seeded.enter_context(preserve_process_generators())
             return item.seed_and_return()
 
     return _SingleProcessDataLoaderIter

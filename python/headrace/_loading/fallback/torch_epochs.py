@@ -27,7 +27,7 @@ from headrace._loading.fallback.iterator_factory import Making
 from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
-from headrace._recipe.draws.seeded_sampler import Seeded, tell
+from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
 from headrace.pillow.image_counts import ImageCounts
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class TorchEpochs:
         for one in headrace_samplers(samplers):
             one.adopt(self._next)
         if saved.start.sampler_epoch is not None:
-            tell((one for one in samplers if not isinstance(one, Seeded)), saved.start.sampler_epoch)
+            set_epoch_of_samplers((one for one in samplers if not isinstance(one, Seeded)), saved.start.sampler_epoch)
 
     def close(self) -> None:
         """Discards an iterator that was begun for a state and not used since."""

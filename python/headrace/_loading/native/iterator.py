@@ -30,7 +30,7 @@ from headrace._loading.native.settings import Settings
 from headrace._loading.native.single_torch_batches import Holds, made_as_torch
 from headrace._loading.native.thread_probe import Looking
 from headrace._recipe.draws.draws import Draws
-from headrace._recipe.draws.held_generators import left_alone
+from headrace._recipe.draws.held_generators import leave_unseeded
 from headrace.datasets.sources.labels import as_in_workers
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class NativeIterator(Ending):
         owner = None if for_comparison else self
         self._faults = sample_errors.FaultLog(settings.on_error, settings.max_errors, progress, owner)
         own = settings.num_workers or settings.seed is not None or for_comparison
-        self._drawing = nullcontext if own else left_alone  # for the generators that steps in this thread hold
+        self._drawing = nullcontext if own else leave_unseeded  # for the generators that steps in this thread hold
         self._exhausted = self._closed = False
         progress.pace = self._pace = Pace(Looking(engine, self._collating, progress.before))
         self._blocked_ns = 0  # of the current next()

@@ -20,7 +20,7 @@ from headrace._loading.routes.route import Batches, NativeRoute
 from headrace._lowering import lower
 from headrace._lowering.multi_output.crops import called_after_crops
 from headrace._lowering.python_steps.bytecode_analysis import Reach
-from headrace._lowering.transform_library import attributes, leaves
+from headrace._lowering.transform_library import attributes, leaf_transforms
 from headrace._recipe.steps.aspect_sizes import nearest_of
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe
@@ -176,7 +176,7 @@ def _collect_lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Low
     different = {id(one.transform): one.transform for one in variants}
     found = []
     for transform in different.values():
-        for number, leaf in enumerate(leaves(transform)):
+        for number, leaf in enumerate(leaf_transforms(transform)):
             in_python = number in recipe.in_python and not recipe.variants
             held = attributes(leaf) + attributes(called_after_crops(leaf)) + (Reach(leaf).values if in_python else "")
             found.append(Lowered(leaf, held, in_python))

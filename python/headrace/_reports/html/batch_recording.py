@@ -23,7 +23,7 @@ from headrace._reports.loader.profiler import profile
 Step = Callable[[Any], object]
 
 
-def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> object:
+def record_batches(loader: Any, facts: Facts, batches: int, step: Step | None) -> object:
     """Adds to `facts` what a copy of the loader does for a number of batches. Returns the first batch, or None.
 
     Args:
@@ -34,10 +34,10 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> object
     times: list[float] = []
     counts: list[int] = []
     first = None
-    with _unchanged_generators(loader), profile() as recording:
+    with _preserve_generators(loader), profile() as recording:
         begin = time.perf_counter()
         try:
-            for batch in _batches(twin, facts, batches):
+            for batch in _iterate_and_note_failures(twin, facts, batches):
                 times.append(time.perf_counter() - begin)
                 counts.append(size_of(batch) if loader._auto_collation else 1)
                 first = batch if first is None else first
@@ -76,7 +76,7 @@ def size_of(batch: object) -> int:
     return next((size_of(part) for part in parts), 1)
 
 
-def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
+def _iterate_and_note_failures(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
     """Yields batches; a sample that fails is noted, and costs its batch."""
     delivered = iter(twin)
     for _ in range(batches):
@@ -99,7 +99,7 @@ def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
 
 
 @contextmanager
-def _unchanged_generators(loader: TorchDataLoader[object]) -> Iterator[None]:
+def _preserve_generators(loader: TorchDataLoader[object]) -> Iterator[None]:
     """Restores the process's random number generators, and those of the loader and its samplers."""
     owners = (loader, loader.sampler, loader.batch_sampler)
     own = [one for owner in owners if isinstance(one := getattr(owner, "generator", None), torch.Generator)]

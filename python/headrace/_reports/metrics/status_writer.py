@@ -42,7 +42,7 @@ class Writer:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        known = processes.process(self._pid)
+        known = processes.find_process(self._pid)
         self._started = 0 if known is None else known.started
         self.path: Path = self._folder / status_files.name_of(self._pid)
         self._pause_s = self._every_s
@@ -79,7 +79,7 @@ class Writer:
             __version__,
             self._loaders.figures(),
         )
-        status_files.replace(self.path, figures.as_text())
+        status_files.replace_status_file(self.path, figures.as_text())
         self._pause_s = max(self._every_s, (time.thread_time() - begin) / MOST_OF_A_CORE)
 
     def close(self) -> None:

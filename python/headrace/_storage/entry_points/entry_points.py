@@ -116,7 +116,7 @@ class _Saver:
         if known <= self._saved or self._broken or os.getpid() != self._process:
             return
         try:
-            sidecar.save(self._file, self._native)
+            sidecar.save_sidecar(self._file, self._native)
         except OSError as error:
             self._broken = True
             messages.warn(

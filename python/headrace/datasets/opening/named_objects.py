@@ -30,7 +30,7 @@ def named_object(text: str) -> object:
     match = _NAMED.fullmatch(text)
     if match is None:
         raise ValueError(f"{text} does not name an object; write module:object or file.py:object")
-    found: object = _module(match["module"])
+    found: object = _import_module(match["module"])
     for name in match["object"].split("."):
         try:
             found = getattr(found, name)
@@ -46,7 +46,7 @@ def named_object(text: str) -> object:
         raise ValueError(f"{text}() raised {named_message_of(error)}") from error
 
 
-def _module(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)

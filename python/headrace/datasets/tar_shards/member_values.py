@@ -14,13 +14,13 @@ from headrace._base.exceptions import message_of
 from headrace.datasets.sources.byte_ranges import Ranges
 
 
-def _text(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode("utf-8")
 
 
 _DECODERS: dict[str, Callable[[bytes], object]] = {
     **dict.fromkeys(("cls", "cls2", "class", "count", "index", "inx", "id"), int),
-    **dict.fromkeys(("txt", "text", "transcript"), _text),
+    **dict.fromkeys(("txt", "text", "transcript"), _decode_text),
     **dict.fromkeys(("json", "jsn"), json.loads),
 }
 _PICKLED = ("pkl", "pickle", "pyd")

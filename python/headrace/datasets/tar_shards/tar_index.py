@@ -105,7 +105,7 @@ def _adopt_foreign(path: str) -> TarIndex | None:
         return None
     index = index_from(made)
     with suppress(OSError, ValueError):
-        return index if is_consistent(index) and _fits(index, path) else None
+        return index if is_consistent(index) and _fits_shard(index, path) else None
     return None
 
 
@@ -134,7 +134,7 @@ def _load_sidecar(sidecar: Path, path: str) -> TarIndex | None:
     stamp = np.array(stamp_of(os.stat(path)), np.int64)  # noqa: PTH116 - a string
     try:
         index = parse_sidecar(read_own(sidecar))
-        return index if index is not None and np.array_equal(index.stamp, stamp) and _fits(index, path) else None
+        return index if index is not None and np.array_equal(index.stamp, stamp) and _fits_shard(index, path) else None
     except (OSError, ValueError):
         return None
 
@@ -176,7 +176,7 @@ def is_consistent(index: TarIndex) -> bool:
     )
 
 
-def _fits(index: TarIndex, path: str) -> bool:
+def _fits_shard(index: TarIndex, path: str) -> bool:
     """Whether the headers of some members say what the sidecar says."""
     count = len(index.sample)
     places = {0, count - 1, *np.random.default_rng().integers(0, count, _TRIED).tolist()} if count else set()
