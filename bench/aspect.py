@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.machine import describe, options_of
 from headrace import DataLoader, ImageFiles, transforms
-from headrace._recipe.steps.aspect_sizes import cut_off
+from headrace._recipe.steps.aspect_sizes import cropped_fractions
 from headrace.sampler import AspectRatioBatchSampler
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -50,7 +50,8 @@ def main() -> None:
         )
         sampler = AspectRatioBatchSampler(by_ratio, options.batch)
         off = {
-            name: cut_off(s, sampler.image_sizes).mean() for name, s in (("buckets", sizes), ("square", [(224, 224)]))
+            name: cropped_fractions(s, sampler.image_sizes).mean()
+            for name, s in (("buckets", sizes), ("square", [(224, 224)]))
         }
         workers = options.cores
         loaders = {

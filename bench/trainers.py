@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 from bench.machine import describe, options_of
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNNER = ROOT / "tests/python/oracle_loader.py"
@@ -85,7 +85,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     print("| trainer | headrace, images/s | oracle in processes, images/s | ratio |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as temporary:
-        folder = args.folder or lay_out(Path(temporary), files=200).train
+        folder = args.folder or make_photo_folder(Path(temporary), files=200).train
         for name in args.examples:
             modules, ranks = EXAMPLES[name]
             missing = [module for module in modules if importlib.util.find_spec(module) is None]

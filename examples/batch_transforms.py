@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from headrace import DataLoader, ImageFolder, transforms
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 Batch = list[torch.Tensor]
 
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--library", choices=("torchvision", "kornia", "none"), default="none")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = args.folder or lay_out(Path(temporary), files=50).train
+        folder = args.folder or make_photo_folder(Path(temporary), files=50).train
         steps = [transforms.RandomResizedCrop(96), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
         dataset = ImageFolder(folder, transforms.Compose(steps))
         out = {"torchvision": lambda: mixing(len(dataset.classes)), "kornia": kornia_modules, "none": lambda: rolled}

@@ -20,7 +20,7 @@ from headrace import (
     ImageFolder,
     transforms,
 )
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 
 @torch.inference_mode()
@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.checkpoint.exists():
         raise SystemExit(f"there is no {options.checkpoint}: run examples/train.py first")
-    folder = options.folder or lay_out(Path(tempfile.gettempdir()) / "headrace-example", files=100).validation
+    folder = options.folder or make_photo_folder(Path(tempfile.gettempdir()) / "headrace-example", files=100).validation
     steps = [
         transforms.Resize(73),
         transforms.CenterCrop(64),

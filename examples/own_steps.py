@@ -16,7 +16,7 @@ import torch
 from PIL import Image, ImageFilter
 
 from headrace import DataLoader, ImageFolder, transforms
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 
 class Sharpened:
@@ -28,7 +28,7 @@ class Sharpened:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else lay_out(Path(temporary), files=50).train
+        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else make_photo_folder(Path(temporary), files=50).train
         steps = [
             transforms.RandomResizedCrop(96),
             Sharpened(),

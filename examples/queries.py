@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from headrace import Columns, DataLoader, ImageFolder, token_columns, transforms
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 
 class Matcher(nn.Module):
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = options.folder or lay_out(Path(temporary) / "set", files=50).train
+        folder = options.folder or make_photo_folder(Path(temporary) / "set", files=50).train
         crop = [transforms.RandomResizedCrop(64), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
         photographs = ImageFolder(folder, transforms.Compose(crop))
         random = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from PIL import Image
 from torch import nn
 
 from headrace import DataLoader, Fields, ImageFiles, transforms
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 CLASSES = 3
 PALETTE = [0, 0, 0, 200, 80, 0, 0, 80, 200]
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        images = sorted(lay_out(Path(temporary) / "set", files=50).train.rglob("*.jpg"))
+        images = sorted(make_photo_folder(Path(temporary) / "set", files=50).train.rglob("*.jpg"))
         masks = [Path(temporary) / f"{number}.png" for number in range(len(images))]
         for image, mask in zip(images, masks, strict=True):
             draw_mask(image, mask)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from headrace import ImageFolder, transforms
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -42,7 +42,7 @@ def resumable(documentation: str | None) -> argparse.ArgumentParser:
 
 def photographs(options: argparse.Namespace) -> ImageFolder:
     """The images to train on: those of the folder, or the photographs inside headrace."""
-    folder = options.folder or lay_out(Path(tempfile.gettempdir()) / "headrace-example", files=100).train
+    folder = options.folder or make_photo_folder(Path(tempfile.gettempdir()) / "headrace-example", files=100).train
     steps = [
         transforms.RandomResizedCrop(options.size, scale=(0.35, 1)),
         transforms.RandomHorizontalFlip(),

@@ -19,7 +19,7 @@ from headrace import (
     ImageFolder,
     transforms,
 )
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 
 class Block(nn.Module):
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--stop-after", type=int, help="leave after so many batches, as if the job had been killed")
     parser.add_argument("--checkpoint", type=Path, default=Path("run.pt"))
     options = parser.parse_args()
-    folder = options.folder or lay_out(Path(tempfile.gettempdir()) / "headrace-example", files=100).train
+    folder = options.folder or make_photo_folder(Path(tempfile.gettempdir()) / "headrace-example", files=100).train
     steps = [
         transforms.RandomResizedCrop(64, scale=(0.35, 1)),
         transforms.RandomHorizontalFlip(),

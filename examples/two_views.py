@@ -16,7 +16,7 @@ from torch.nn import functional
 from train import network
 
 from headrace import DataLoader, ImageFiles, transforms
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 END = [transforms.ToTensor(), transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
 
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, help="a folder of images; its sub-folders do not matter")
     parser.add_argument("--epochs", type=int, default=2)
     options = parser.parse_args()
-    folder = options.folder or lay_out(Path(tempfile.gettempdir()) / "headrace-example", files=100).train
+    folder = options.folder or make_photo_folder(Path(tempfile.gettempdir()) / "headrace-example", files=100).train
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
 
     two = transforms.Views([view(64, (0.2, 1.0))] * 2)  # each view draws its own random numbers

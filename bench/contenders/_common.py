@@ -94,12 +94,12 @@ def raw_images(job: Job) -> Path:
     side = 256
 
     def write(path: Path) -> None:
-        from headrace._cli.pack.conversion import square
+        from headrace._cli.pack.conversion import square_pixels
 
         made: dict[Path, Any] = {}
         for file in job.unique_files():
             with Image.open(file) as image:
-                made[file] = np.frombuffer(square(image.convert("RGB"), side), np.uint8).reshape(side, side, 3)
+                made[file] = np.frombuffer(square_pixels(image.convert("RGB"), side), np.uint8).reshape(side, side, 3)
         with path.open("wb") as out:
             np.save(out, np.stack([made[one.resolve()] for one in job.files()]))
 

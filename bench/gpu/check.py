@@ -144,7 +144,7 @@ def gpu() -> dict[str, Any]:
         except PackageNotFoundError:
             versions[package] = "not installed"
     decoders = {}
-    module, why_not = destination.native()
+    module, why_not = destination.import_gpu_module()
     for decoder in ("hardware", "cuda"):
         try:
             said = module.nvjpeg(0, decoder, destination.nvjpeg_candidates()) if module else why_not

@@ -22,7 +22,7 @@ from headrace._base.native import core
 from headrace._engine import destination
 from headrace._recipe.arithmetic import boxes, pillow_rule
 from headrace._recipe.images.memory_format import Layout
-from headrace._recipe.steps.byte_table import Pointwise, table
+from headrace._recipe.steps.byte_table import Pointwise, make_byte_table
 from headrace._recipe.steps.steps import FILTERS
 from headrace.ops.device_ops import Job, Plan
 
@@ -53,7 +53,7 @@ def fuse(
     crops, rows = plans(files, size), []
     for name, dtype in DTYPES.items():
         steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(MEAN, STD))
-        lut = table(Pointwise(steps, dtype), 3).contiguous().view(torch.uint8).numpy()
+        lut = make_byte_table(Pointwise(steps, dtype), 3).contiguous().view(torch.uint8).numpy()
         for layout in Layout:
             ms, moved = module.time_fuse(where.kind, where.device.index or 0, files, crops, lut, layout.value, repeats)
             took = spread(ms)
@@ -108,7 +108,7 @@ def decoders(where: destination.Destination, files: list[bytes], repeats: int) -
 
 def run(device: str, folder: Path | None, batch: int, repeats: int, parts: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yields the figures one by one."""
-    where = destination.resolve(device, "cpu")
+    where = destination.resolve_destination(device, "cpu")
     if where.way != "fused":
         raise SystemExit(where.why)
     module = destination.require_gpu()

@@ -28,7 +28,7 @@ from PIL import Image
 import headrace
 from bench.machine import describe, options_of
 from headrace import transforms as T
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 BAR = 0.95
@@ -177,7 +177,7 @@ def main() -> None:
     heads = ("route", "way", "route of its loader", "bare, images/s", "images/s", "ratio", f"at least {BAR}")
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     with tempfile.TemporaryDirectory() as temporary:
-        folder = args.folder or lay_out(Path(temporary), files=200).train
+        folder = args.folder or make_photo_folder(Path(temporary), files=200).train
         paths = [path for path, _ in headrace.ImageFolder(folder).samples]
         for route in args.routes:
             count = (args.batches + FIRST + 8) * args.batch_size

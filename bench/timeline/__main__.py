@@ -27,7 +27,7 @@ from bench.datasets import PHOTOS
 from bench.gpu.images import files
 from bench.timeline.shares import shares
 from headrace import transforms as T
-from headrace._reports.loader.chrome_trace import read
+from headrace._reports.loader.chrome_trace import read_trace
 
 WARM_BATCHES = 4  # so that threads, memory and a GPU's libraries exist when the recording begins
 
@@ -77,7 +77,7 @@ def main() -> None:
     loader.set_epoch(0)
     prof = record(loader, options.out / "trace.json.gz", on_gpu=options.device == "cuda")
     print(prof)
-    trace = read(options.out / "trace.json.gz")
+    trace = read_trace(options.out / "trace.json.gz")
     result: dict[str, Any] = {
         "options": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
         "machine": machine.describe(),

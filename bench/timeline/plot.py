@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 from matplotlib.patches import Patch
 
 from bench.timeline.shares import Bar, Trace, bars, rows_of
-from headrace._reports.loader.chrome_trace import read
+from headrace._reports.loader.chrome_trace import read_trace
 
 # Stage: colour, in the order of the legend. Spans that surround others, and waiting, are pale.
 COLOURS = {
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     out = options.out or options.trace.with_name("timeline.png")
-    draw(read(options.trace), out, options.title, options.batches)
+    draw(read_trace(options.trace), out, options.title, options.batches)
 
 
 if __name__ == "__main__":

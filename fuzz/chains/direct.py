@@ -16,9 +16,9 @@ import torch
 
 import headrace._recipe.steps.steps as S
 from fuzz.chains.policies import aug_mix, policy
-from headrace._lowering import _add
+from headrace._lowering import _lower_transform
 from headrace._lowering.builder import Builder
-from headrace._lowering.transform_library import leaves
+from headrace._lowering.transform_library import leaf_transforms
 
 Draws = Sequence[float]
 Steps = Sequence[Any]  # of the kinds that the transform becomes
@@ -39,7 +39,7 @@ class Direct:
 
     def __init__(self, transform: Any, channels: int, size: tuple[int, int] | None, mode: str) -> None:
         self._steps: dict[int, Steps] = {}
-        self._leaves = list(leaves(transform))
+        self._leaves = list(leaf_transforms(transform))
         self._builder = Builder(self._record, channels, size)
         self._builder.lower(self._leaves)
         self._kept = transform  # the ids of its parts are keys
@@ -51,7 +51,7 @@ class Direct:
 
     def _record(self, builder: Builder, transform: Any) -> None:
         before = len(builder.steps)
-        _add(builder, transform)
+        _lower_transform(builder, transform)
         self._steps[id(transform)] = builder.steps[before:]
 
     def __call__(self, image: Any, draws: Draws) -> torch.Tensor:
@@ -61,7 +61,7 @@ class Direct:
 
     def _all(self, transforms: Sequence[Any], image: Any, draws: Draws) -> Any:
         for transform in transforms:
-            for leaf in leaves(transform):
+            for leaf in leaf_transforms(transform):
                 image = self._one(leaf, image, draws)
         return image
 
@@ -82,7 +82,7 @@ class Direct:
             u, sums = draws[steps[0].draw] * sum(weights), list(itertools.accumulate(weights))
             return self._all([transform.transforms[next(i for i, top in enumerate(sums) if u < top)]], image, draws)
         if name == "RandomOrder":
-            parts = [one for one in transform.transforms if any(self._steps[id(leaf)] for leaf in leaves(one))]
+            parts = [one for one in transform.transforms if any(self._steps[id(leaf)] for leaf in leaf_transforms(one))]
             return self._all([parts[i] for i in _order(steps, len(parts), draws)], image, draws)
         if name not in _PARAMETERS or type(transform).__module__.startswith("timm."):
             raise NotDirect(name)

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
 from headrace._base.checks import Unasked, whole_number
-from headrace._loading.autotune.worker_attributes import ChosenNumbers, first_number, tuner_of
+from headrace._loading.autotune.worker_attributes import ChosenNumbers, initial_workers, tuner_of
 from headrace._loading.integrations import accelerate_hook
 from headrace._loading.native.loader_attributes import OnError, OutTransform, OwnAttributes
 from headrace._reports.html.report_method import Reports
@@ -153,7 +153,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
     ) -> None:
-        from headrace._loading.epoch.sampler_setup import Samplers, shard
+        from headrace._loading.epoch.sampler_setup import Samplers, shard_samplers
         from headrace._loading.native import arguments
         from headrace._loading.native.settings import OwnSettings
         from headrace._loading.routes import choice
@@ -185,20 +185,22 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         )
         self._tuner = tuner_of(num_workers, prefetch_factor, own.cores, own.destination.way)
         batches = Batches.of(batch_size, batch_sampler)
-        self._route = choice.decide(choice.Request(dataset, batches, collate_fn, worker_init_fn, num_workers, own))
+        self._route = choice.decide_route(
+            choice.Request(dataset, batches, collate_fn, worker_init_fn, num_workers, own)
+        )
         self._route.check(own)
         if self._route.native:
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
             arguments.check_pinning(pin_memory, own.destination.device, own.destination.way)
-        sharded = shard(dataset, sampled_world(dataset, own.world), given, drop_last, own.seed, generator)
+        sharded = shard_samplers(dataset, sampled_world(dataset, own.world), given, drop_last, own.seed, generator)
         super().__init__(
             dataset,
             batch_size,
             sharded.shuffle,
             sharded.sampler,
             sharded.batch_sampler,
-            first_number(num_workers, self._tuner),
+            initial_workers(num_workers, self._tuner),
             collate_fn,
             pin_memory,
             drop_last,
@@ -251,9 +253,9 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 
     def _renewed_route(self) -> Route:
         """Returns the route after checking the dataset and mutable arguments for changes; may switch to torch."""
-        from headrace._loading.routes.choice import renew
+        from headrace._loading.routes.choice import renew_route
 
-        self._route = renew(self)
+        self._route = renew_route(self)
         return self._route
 
     def _native_route(self, what: str) -> NativeRoute:
@@ -373,4 +375,4 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
 #: Default of each argument of DataLoader by name.
 _DEFAULTS = {one.name: one.default for one in inspect.signature(DataLoader.__init__).parameters.values()}
 
-accelerate_hook.install(DataLoader)
+accelerate_hook.install_hook(DataLoader)

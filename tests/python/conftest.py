@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from headrace._base import ranks
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 from headrace._engine import destination
 from headrace._loading.fallback import opened_images
 from headrace._recipe.arithmetic import tensor_rule
@@ -60,11 +60,11 @@ def _emulated_on_a_gpu() -> Iterator[None]:
         return
 
     def on_a_gpu(decoder: str, deterministic: bool) -> destination.Destination:
-        return destination.resolve("cuda", "cpu" if decoder == "auto" else decoder, deterministic)
+        return destination.resolve_destination("cuda", "cpu" if decoder == "auto" else decoder, deterministic)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(destination, "_emulate", on_a_gpu)
-        on_it = destination.resolve(destination.EMULATED, "cpu")
+        patch.setattr(destination, "_resolve_emulated", on_a_gpu)
+        on_it = destination.resolve_destination(destination.EMULATED, "cpu")
         assert (on_it.kind, on_it.way) == ("cuda", "fused"), on_it.why  # else the CPU would pass these tests
         yield
 
@@ -96,7 +96,7 @@ def T(request: pytest.FixtureRequest, torchvision: ModuleType) -> ModuleType:
 @pytest.fixture
 def native_tensors(torchvision: ModuleType) -> None:
     """A skip where torch's arithmetic for byte tensors has no native twin."""
-    if tensor_rule.rounding(16, 16) is None:
+    if tensor_rule.find_rounding(16, 16) is None:
         pytest.skip("torch has another arithmetic on this processor, so steps on byte tensors are called in Python")
 
 
@@ -150,7 +150,7 @@ def images(photographs: list[Path]) -> list[Image.Image]:
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """60 images in folders of classes, as the demo lays them out."""
-    return lay_out(tmp_path_factory.mktemp("demo") / "set", files=60).train
+    return make_photo_folder(tmp_path_factory.mktemp("demo") / "set", files=60).train
 
 
 @pytest.fixture(scope="module", params=["photographs", "imagenet_dev", "hard_dev"])

@@ -23,8 +23,8 @@ def engines(recipe: Recipe) -> Iterator[tuple[str, Any]]:
     """Every engine that this machine and build have, by name."""
     for isa in core.isas():
         yield isa, ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=1, isa=isa)
-    if destination.native()[0] is not None:
-        emulated = destination.resolve(destination.EMULATED, "cpu")
+    if destination.import_gpu_module()[0] is not None:
+        emulated = destination.resolve_destination(destination.EMULATED, "cpu")
         yield "emulated", device_engine.make_engine(recipe, Layout.PLANAR, emulated, threads=0, slots_kept=1)
 
 

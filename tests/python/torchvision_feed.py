@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace._lowering.transform_library import leaves
+from headrace._lowering.transform_library import leaf_transforms
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.recipe import Recipe
 
@@ -233,7 +233,7 @@ class Feeder:
 
     def __call__(self, transform: Any, image: Any, recipe: Recipe, draws: Sequence[float]) -> torch.Tensor:
         self._steps, self._draws = {}, draws
-        steps, outer = iter(recipe.steps), list(leaves(transform))
+        steps, outer = iter(recipe.steps), list(leaf_transforms(transform))
         for leaf, (_, lowered) in zip(outer, recipe.names, strict=True):
             self._pair(leaf, next(steps) if lowered.startswith("native") else None)
         for leaf in outer:
@@ -249,7 +249,7 @@ class Feeder:
                 self._pair_all([one], branch)
 
     def _pair_all(self, transforms: Iterable[Any], steps: Sequence[S.Step]) -> None:
-        inner = [leaf for transform in transforms for leaf in leaves(transform)]
+        inner = [leaf for transform in transforms for leaf in leaf_transforms(transform)]
         for leaf, step in zip(inner, steps, strict=True):
             self._pair(leaf, step)
 

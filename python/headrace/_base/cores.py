@@ -37,11 +37,11 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
     Args:
         root: root of the file system, which holds ``proc/self/cgroup`` and ``sys/fs/cgroup``.
     """
-    quotas = [quota for folder in _groups(root) if (quota := _quota_of(folder)) is not None]
+    quotas = [quota for folder in _list_group_folders(root) if (quota := _read_quota(folder)) is not None]
     return min(quotas, default=None)
 
 
-def _groups(root: Path) -> Iterator[Path]:
+def _list_group_folders(root: Path) -> Iterator[Path]:
     """Yields candidate folders of this process's control groups and their parents; not all of them need to exist.
 
     Each line of ``/proc/self/cgroup`` is number:controllers:path, with number 0 and no controllers for version 2. In a
@@ -66,7 +66,7 @@ def _groups(root: Path) -> Iterator[Path]:
             yield from (top / group for group in (inside, *inside.parents) if ".." not in group.parts)
 
 
-def _quota_of(folder: Path) -> float | None:
+def _read_quota(folder: Path) -> float | None:
     """Returns the quota of one group, in CPUs; None if there is none or it cannot be read."""
     try:
         limit, period = (folder / "cpu.max").read_text().split()  # "max 100000" or "150000 100000", in microseconds

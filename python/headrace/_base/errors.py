@@ -15,7 +15,7 @@ from headrace._base.exceptions import (
     bases_of,
     cause_of,
     copy_attributes,
-    is_a,
+    is_instance,
     set_cause,
 )
 from headrace._base.messages import printable
@@ -90,10 +90,10 @@ class SampleError(HeadraceError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # The class is created at run time (`_derive_type`), so unpickling in another process has to create it too.
-        known = (one for one in bases_of(type(self))[1:] if not _is_ours(one) and _is_importable(one))
+        known = (one for one in bases_of(type(self))[1:] if not _is_headrace_error(one) and _is_importable(one))
         where = self.stage, self.index, self.location, self.reason
-        kept = {name: one for name, one in _attributes(self).items() if is_a(one, _PLAIN)}
-        return _rebuilt, (next(known, Exception), *where), kept
+        kept = {name: one for name, one in _list_copied_attributes(self).items() if is_instance(one, _PLAIN)}
+        return _unpickle_error, (next(known, Exception), *where), kept
 
     def __reduce_ex__(self, _: object) -> tuple[object, ...]:
         return self.__reduce__()
@@ -132,12 +132,12 @@ def sample_error(stage: str, index: int, location: str, reason: str, original: B
     derived from it."""
     error = None if original is None else _make_dual_error(original)
     error = SampleError() if error is None else error
-    _fill(error, stage, index, location, reason)
+    _set_error_fields(error, stage, index, location, reason)
     set_cause(error, original)
     return error
 
 
-def choose_error(error: SampleError) -> BaseException:
+def choose_error_to_raise(error: SampleError) -> BaseException:
     """Returns what to raise for a sample's error: an instance of the original exception's type, whatever that is."""
     original = cause_of(error)
     if original is None or any(base is type(original) for base in bases_of(type(error))):
@@ -146,7 +146,7 @@ def choose_error(error: SampleError) -> BaseException:
     return original
 
 
-def native_cause(stage: str, reason: str, errno: int, location: str) -> BaseException:
+def make_native_cause(stage: str, reason: str, errno: int, location: str) -> BaseException:
     """Returns the exception that Python code would have raised for a failure of a native stage."""
     if errno == ENOMEM and stage != "read":
         return MemoryError(reason)
@@ -164,7 +164,7 @@ def _make_dual_error(original: BaseException) -> SampleError | None:
     """Returns an empty SampleError that is an instance of the original's type, too; None if there can be none."""
     try:
         kind = _derive_type(type(original))
-        error = None if kind is None else _empty(kind, original)
+        error = None if kind is None else _make_uninitialised_error(kind, original)
         if error is not None:
             copy_attributes(original, error)
         return error
@@ -180,17 +180,19 @@ def _derive_type(original: type[BaseException]) -> type[SampleError] | None:
         content["__del__"] = object.__sizeof__  # the original has one of its own; no code of Python runs
     made = type("SampleError", (SampleError, original), content)
     first, *rest = bases_of(made)[1:]
-    return made if first is SampleError and next(one for one in rest if not _is_ours(one)) is original else None
+    return (
+        made if first is SampleError and next(one for one in rest if not _is_headrace_error(one)) is original else None
+    )
 
 
-def _is_ours(kind: type) -> bool:
+def _is_headrace_error(kind: type) -> bool:
     return kind is SampleError or kind is HeadraceError
 
 
-def _empty(kind: type[SampleError], original: BaseException) -> SampleError | None:
+def _make_uninitialised_error(kind: type[SampleError], original: BaseException) -> SampleError | None:
     """Returns an object of a class, made without the `__new__` and `__init__` of the classes of Python code."""
     more: tuple[object, ...] = ("",)
-    if _GROUP is not None and is_a(original, _GROUP):
+    if _GROUP is not None and is_instance(original, _GROUP):
         more = ("", vars(_GROUP)["exceptions"].__get__(original))
     for base in bases_of(kind):
         if vars(type)["__flags__"].__get__(base) & _HEAP_TYPE or "__new__" not in vars(base):
@@ -203,33 +205,33 @@ def _empty(kind: type[SampleError], original: BaseException) -> SampleError | No
     return None
 
 
-def _fill(error: SampleError, stage: str, index: int, location: str, reason: str) -> None:
+def _set_error_fields(error: SampleError, stage: str, index: int, location: str, reason: str) -> None:
     message = printable(f"{stage}: sample {index} ({location}): {reason}; {REMEDY}")
     error.stage, error.index, error.location, error.reason = stage, index, location, reason
     error._message = message
     BaseException.__init__(error, message)
-    if is_a(error, SyntaxError):  # Python prints this instead of str()
+    if is_instance(error, SyntaxError):  # Python prints this instead of str()
         vars(SyntaxError)["msg"].__set__(error, message)
 
 
 # ---- copies ----------------------------------------------------------------------------------------------------------
 
 
-def _rebuilt(kind: type[BaseException], stage: str, index: int, location: str, reason: str) -> SampleError:
+def _unpickle_error(kind: type[BaseException], stage: str, index: int, location: str, reason: str) -> SampleError:
     try:
         derived = None if kind is Exception else _derive_type(kind)
-        error = None if derived is None else _empty(derived, Exception())
+        error = None if derived is None else _make_uninitialised_error(derived, Exception())
     except Exception:
         error = None
     error = SampleError() if error is None else error
-    _fill(error, stage, index, location, reason)
+    _set_error_fields(error, stage, index, location, reason)
     return error
 
 
-def _attributes(error: SampleError) -> dict[str, object]:
+def _list_copied_attributes(error: SampleError) -> dict[str, object]:
     """Returns what was copied from the original: its attributes, and the fields of its types."""
     found = {name: one for name, one in attributes_of(error).items() if not name.startswith("_sample_")}
-    if is_a(error, OSError):
+    if is_instance(error, OSError):
         found |= {name: getattr(error, name) for name in ("errno", "strerror", "filename", "filename2")}
     return found
 

@@ -20,7 +20,7 @@ _NAME, _MRO = (vars(type)[name] for name in ("__name__", "__mro__"))
 _FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
-def name_of(error: BaseException) -> str:
+def type_name_of(error: BaseException) -> str:
     """Returns the name of an exception's class."""
     return str(_NAME.__get__(type(error)))
 
@@ -30,18 +30,18 @@ def bases_of(kind: type) -> tuple[type, ...]:
     return tuple(_MRO.__get__(kind))
 
 
-def is_a(one: object, kinds: type | tuple[type, ...]) -> bool:
+def is_instance(one: object, kinds: type | tuple[type, ...]) -> bool:
     """Returns whether an object's class is one of `kinds` or derived from it; ``isinstance`` may call its own code."""
     bases = bases_of(type(one))
     return any(base is kind for kind in (kinds if isinstance(kinds, tuple) else (kinds,)) for base in bases)
 
 
-def built_in(error: BaseException) -> type[BaseException]:
+def find_builtin_type(error: BaseException) -> type[BaseException]:
     """Returns the first base of an exception's class that is Python's own, which can be made of a text."""
     return next(base for base in bases_of(type(error)) if base.__module__ == "builtins")
 
 
-def words_of(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Returns what an exception says; if that is nothing, or ``str()`` fails, the name of its class and why.
 
     The text can be printed and passed on as UTF-8.
@@ -51,14 +51,14 @@ def words_of(error: BaseException) -> str:
     except KeyboardInterrupt:
         raise
     except BaseException as failure:
-        return f"{format_error(error)}, whose str() raises {name_of(failure)}"
-    return said or name_of(error)
+        return f"{format_error(error)}, whose str() raises {type_name_of(failure)}"
+    return said or type_name_of(error)
 
 
-def named_words_of(error: BaseException) -> str:
+def named_message_of(error: BaseException) -> str:
     """Returns the name of an exception's class, and what it says."""
-    said = words_of(error)
-    return said if said.startswith(name_of(error)) else f"{name_of(error)}: {said}"
+    said = message_of(error)
+    return said if said.startswith(type_name_of(error)) else f"{type_name_of(error)}: {said}"
 
 
 def format_error(error: BaseException) -> str:
@@ -69,7 +69,7 @@ def format_error(error: BaseException) -> str:
         raise
     except BaseException:
         arguments = "..."
-    return printable(f"{name_of(error)}({arguments})")
+    return printable(f"{type_name_of(error)}({arguments})")
 
 
 def walk_causes(error: BaseException) -> Iterator[BaseException]:
@@ -161,7 +161,7 @@ class _Context(Generic[T]):
             self._steps.throw(error)
         except BaseException as raised:
             # Python makes RuntimeError of a StopIteration that leaves a generator.
-            if raised is not error and not (is_a(error, StopIteration) and cause_of(raised) is error):
+            if raised is not error and not (is_instance(error, StopIteration) and cause_of(raised) is error):
                 raise
             set_traceback(error, trace)
             return False

@@ -23,7 +23,7 @@ def lazy_names(
     """
     former = old or {}
 
-    def get(name: str) -> object:
+    def get_attribute(name: str) -> object:
         if name in former:
             text = f"{package}.{name} is {package}.{former[name]} now; the old name goes with version {_DROPPED_IN}"
             warnings.warn(text, DeprecationWarning, stacklevel=2)
@@ -35,7 +35,7 @@ def lazy_names(
         vars(sys.modules[package])[name] = value
         return value
 
-    def public() -> list[str]:
+    def list_names() -> list[str]:
         return sorted({*names, *(name for name in vars(sys.modules[package]) if name.startswith("__"))})
 
-    return get, public
+    return get_attribute, list_names

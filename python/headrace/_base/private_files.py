@@ -93,7 +93,7 @@ def is_own(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def open_new(path: str | os.PathLike[str], mode: int = PRIVATE) -> BinaryIO:
+def create_file(path: str | os.PathLike[str], mode: int = PRIVATE) -> BinaryIO:
     """Makes a file and opens it for writing. Raises FileExistsError if there is anything of that name, also a link.
 
     Args:
@@ -104,10 +104,10 @@ def open_new(path: str | os.PathLike[str], mode: int = PRIVATE) -> BinaryIO:
 
 
 @contextmanager
-def replacing(path: Path, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+def replace_file(path: Path, mode: int = PRIVATE) -> Iterator[BinaryIO]:
     """Gives a new file to write to, which takes the place of `path` as a whole if nothing is raised. Raises OSError."""
     unfinished = path.with_name(f"{path.name}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
-    file = open_new(unfinished, mode)
+    file = create_file(unfinished, mode)
     try:
         with file:
             yield file
@@ -116,7 +116,7 @@ def replacing(path: Path, mode: int = PRIVATE) -> Iterator[BinaryIO]:
         unfinished.unlink(missing_ok=True)
 
 
-def mode_like(path: str | os.PathLike[str]) -> int:
+def permissions_like(path: str | os.PathLike[str]) -> int:
     """Returns the mode of a file that may be read by those who may read another one. Raises OSError."""
     return os.stat(path).st_mode & 0o666 | PRIVATE  # noqa: PTH116 - a string
 

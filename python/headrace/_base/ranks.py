@@ -71,14 +71,14 @@ class World:
         if not isinstance(distributed, bool):
             raise TypeError(f"distributed must be True or False, not {distributed!r}")
         if rank is None and size is None:
-            return cls._found_or_refused() if distributed else cls()
+            return cls._require_job() if distributed else cls()
         if distributed:
             raise ValueError("distributed=True takes rank and world_size from torch.distributed: leave these out")
         return cls.of(rank, size)
 
     @classmethod
-    def _found_or_refused(cls) -> World:
-        found, (rank, size) = cls.found_out(), _stated()
+    def _require_job(cls) -> World:
+        found, (rank, size) = cls.found_out(), _ranks_in_environment()
         if not found.found and (rank or size) and (rank, size) != ("0", "1"):
             stated = f"RANK={rank or '(unset)'} and WORLD_SIZE={size or '(unset)'}"
             raise ValueError(
@@ -95,7 +95,7 @@ class World:
             return cls(dist.get_rank(), dist.get_world_size(), "torch.distributed")
         if dist.is_available() and dist.is_torchelastic_launched():
             return cls(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "torchrun")
-        rank, size = _stated()
+        rank, size = _ranks_in_environment()
         known = rank.isdecimal() and size.isdecimal() and int(rank) < int(size) and size != "1"
         return cls(int(rank), int(size), "the variables RANK and WORLD_SIZE") if known else cls()
 
@@ -120,7 +120,7 @@ class World:
             )
 
 
-def _stated() -> tuple[str, str]:
+def _ranks_in_environment() -> tuple[str, str]:
     return os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
 
 

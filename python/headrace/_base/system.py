@@ -38,7 +38,7 @@ def bind_thread(thread: int, cpus: Iterable[int]) -> None:
             os.sched_setaffinity(thread, cpus)
 
 
-def forget_cached(file: int, begin: int, length: int) -> None:
+def drop_page_cache(file: int, begin: int, length: int) -> None:
     """Asks the system to drop a part of an open file from memory; elsewhere does nothing."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file, begin, length, os.POSIX_FADV_DONTNEED)
@@ -54,7 +54,7 @@ def is_cached(file: int, at: int) -> bool | None:
         return None
 
 
-def path_of(file: int, root: Path = Path("/")) -> Path:
+def path_of_open_file(file: int, root: Path = Path("/")) -> Path:
     """Returns a path that opens an open file again, which needs no name; elsewhere one that duplicates its descriptor.
 
     Args:

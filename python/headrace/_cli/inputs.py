@@ -169,7 +169,7 @@ def set_recipe(dataset: object, text: str | None) -> str:
 
 def _recipe_of(text: str) -> Callable[..., object]:
     from headrace import transforms
-    from headrace._base.exceptions import named_words_of
+    from headrace._base.exceptions import named_message_of
     from headrace._cli import recipes
     from headrace.datasets.opening.named_objects import is_object, named_object
 
@@ -187,7 +187,7 @@ def _recipe_of(text: str) -> Callable[..., object]:
         try:
             made = eval(text, {**names, "T": transforms, "transforms": transforms, "torch": torch})
         except Exception as error:
-            raise GivenError(f"--recipe {text} raises {named_words_of(error)}") from error
+            raise GivenError(f"--recipe {text} raises {named_message_of(error)}") from error
     if not callable(made):
         raise GivenError(f"--recipe {text} is no transform but {type(made).__name__}")
     return made

@@ -29,7 +29,7 @@ def add(commands: inputs.Commands) -> None:
     parser.add_argument("--batch-size", type=inputs.count, metavar="N", help="default: 64, or a 16th of the samples")
     parser.add_argument("--workers", type=inputs.count, metavar="N", help="native threads; default: one a core")
     parser.add_argument("--recipe", metavar="CODE", help=inputs.RECIPE)
-    results.add_json(parser)
+    results.add_json_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         except OSError as error:
             raise inputs.GivenError(f"{error.filename or args.out}: {error.strerror}") from error
         print(args.out)
-        results.write_document(_document(facts, args.out), args.json, out)
+        results.write_document(_json_document(facts, args.out), args.json, out)
     return 0
 
 
@@ -82,7 +82,7 @@ def _facts_of_trace(path: Path) -> Facts:
         raise inputs.GivenError(str(error)) from error
 
 
-def _document(facts: Facts, page: Path) -> dict[str, object]:
+def _json_document(facts: Facts, page: Path) -> dict[str, object]:
     progress = facts.progress
     return {
         "page": str(page),
@@ -93,7 +93,7 @@ def _document(facts: Facts, page: Path) -> dict[str, object]:
         "per_second": progress.per_second,
         "batches": len(progress.times_s),
         "seconds": progress.times_s[-1] if progress.times_s else 0.0,
-        "failed": results.broken_objects(facts.failed),
+        "failed": results.broken_files_as_json(facts.failed),
         "notes": facts.notes,
         "machine": facts.machine,
     }

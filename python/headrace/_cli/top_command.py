@@ -33,10 +33,10 @@ def run(args: argparse.Namespace) -> int:
     import json
     from dataclasses import asdict, replace
 
-    from headrace._reports.top.discovery import NothingFoundError, find
+    from headrace._reports.top.discovery import NothingFoundError, find_processes
 
     try:
-        found = find(args.pids, args.folder)
+        found = find_processes(args.pids, args.folder)
     except NothingFoundError as error:
         print(f"headrace top: {error}", file=sys.stderr)
         return 1
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         print(
             json.dumps([{"alive": one.alive, "command": one.command, **asdict(one.figures)} for one in found], indent=1)
         )
-        return _status(found)
+        return _exit_status(found)
     try:
         from rich.console import Console
         from rich.live import Live
@@ -59,14 +59,14 @@ def run(args: argparse.Namespace) -> int:
     console = Console(highlight=False)
     if args.once or not console.is_terminal:
         console.print(Screen(found, time.time()))
-        return _status(found)
+        return _exit_status(found)
     try:
         with Live(Screen(found, time.time()), console=console, screen=True, auto_refresh=False) as live:
             while any(one.alive for one in found):
                 live.update(Screen(found, time.time()), refresh=True)
                 time.sleep(args.every)
                 try:
-                    found = find(args.pids, args.folder)
+                    found = find_processes(args.pids, args.folder)
                 except NothingFoundError:
                     found = [replace(one, alive=False) for one in found]
     except KeyboardInterrupt:  # how one leaves
@@ -76,5 +76,5 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _status(found: Sequence[Found]) -> int:
+def _exit_status(found: Sequence[Found]) -> int:
     return 0 if any(one.alive for one in found) else 1

@@ -67,8 +67,8 @@ def add(commands: inputs.Commands) -> None:
         "--workers", type=inputs.count, metavar="N", help="threads, of packs processes; default: one a core"
     )
     parser.add_argument("--limit", type=inputs.count, metavar="N", help="only the first N files or samples")
-    results.add_bad(parser)
-    results.add_json(parser)
+    results.add_bad_option(parser)
+    results.add_json_option(parser)
     parser.set_defaults(run=run, refuse=parser.error)
 
 
@@ -88,11 +88,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _verify_images(args: argparse.Namespace, out: TextIO) -> int:
-    from headrace._cli.console.libtiff_messages import counted_libtiff
+    from headrace._cli.console.libtiff_messages import count_libtiff_messages
     from headrace.datasets.sources.image_folder import EXTENSIONS
 
     try:
-        found = _search(args.path)
+        found = _find_files(args.path)
     except OSError as error:
         why = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
         print(f"headrace verify: {args.path} {why}", file=sys.stderr)
@@ -107,10 +107,10 @@ def _verify_images(args: argparse.Namespace, out: TextIO) -> int:
     names = [args.recipe] if args.recipe in ("train", "eval") else ["train", "eval"]
     compared: list[_Compared] = []
     unreadable = dict(found.unreadable)
-    with warnings.catch_warnings(), counted_libtiff() as libtiff:
+    with warnings.catch_warnings(), count_libtiff_messages() as libtiff:
         warnings.simplefilter("ignore")  # Pillow's warnings about single files come twice each and hide the result
         try:
-            _compare_all(found.paths, names, inputs.workers_of(args), compared, unreadable)
+            _compare_files(found.paths, names, inputs.workers_of(args), compared, unreadable)
         finally:  # also what was found before an interrupt
             results.write_bad(sorted(unreadable), args.bad, out)
     total = len(found.paths) + len(found.unreadable)
@@ -119,15 +119,15 @@ def _verify_images(args: argparse.Namespace, out: TextIO) -> int:
         "path": str(args.path),
         "files": total,
         "recipes": [asdict(one) for one in compared],
-        "unreadable": results.broken_objects(sorted(unreadable.items())),
-        "unsearched": results.broken_objects(found.unsearched.items()),
+        "unreadable": results.broken_files_as_json(sorted(unreadable.items())),
+        "unsearched": results.broken_files_as_json(found.unsearched.items()),
         "libtiff_lines": libtiff.lines,
     }
     results.write_document(document, args.json, out)
     return 1 if unreadable or found.unsearched or any(one.difference for one in compared) else 0
 
 
-def _search(path: Path) -> _Found:
+def _find_files(path: Path) -> _Found:
     """Returns the images at `path`. Raises OSError if the path does not exist or cannot be accessed."""
     found = _Found([], {}, {})
     folder = stat.S_ISDIR(path.stat().st_mode)
@@ -167,7 +167,7 @@ def _images_below(folder: Path, unsearched: dict[str, str]) -> Iterator[str]:
         yield from (str(Path(where, name)) for name in names if name.lower().endswith(EXTENSIONS))
 
 
-def _compare_all(
+def _compare_files(
     paths: list[str], names: list[str], threads: int, compared: list[_Compared], unreadable: dict[str, str]
 ) -> None:
     """Compares the images through each recipe and prints the results, up to the first difference.
@@ -201,7 +201,7 @@ def _compare_all(
 def _print_unreadable(unreadable: dict[str, str], total: int, libtiff: str) -> None:
     if unreadable:
         print(f"{len(unreadable)} of {total} files cannot be read, here as with Pillow:")
-    for line in results.broken_lines(sorted(unreadable.items())):
+    for line in results.describe_broken_files(sorted(unreadable.items())):
         print(line)
     if libtiff:
         print(libtiff)
@@ -224,11 +224,11 @@ def _compare_chunk(paths: list[str], recipe: str, threads: int) -> tuple[int, in
 
 
 def _verify_pack(args: argparse.Namespace, out: TextIO) -> int:
-    from headrace._cli.console.libtiff_messages import counted_libtiff
+    from headrace._cli.console.libtiff_messages import count_libtiff_messages
     from headrace._cli.pack.pack_verification import Difference
 
     difference, count = None, 0
-    with counted_libtiff() as libtiff:
+    with count_libtiff_messages() as libtiff:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Pillow's about single files
@@ -259,14 +259,14 @@ def _check_pack(args: argparse.Namespace) -> int:
     """Returns the number of samples that were compared. Raises Difference, and what reading raises."""
     from headrace._cli.pack.array_verification import check_raw
     from headrace._cli.pack.conversion import RAW
-    from headrace._cli.pack.manifest import loaded
+    from headrace._cli.pack.manifest import require_manifest
     from headrace._cli.pack.pack_command import samples_bar, source_of
-    from headrace._cli.pack.pack_verification import check
+    from headrace._cli.pack.pack_verification import check_tar_pack
     from headrace._cli.pack.tar_contents import contents_of
 
-    manifest = loaded(args.path)
+    manifest = require_manifest(args.path)
     known = source_of(args.source)
     processes, bar = inputs.workers_of(args), partial(samples_bar, "verify")
     if manifest.terms.conversion.kind == RAW:
         return check_raw(known, manifest, args.path, workers=processes, limit=args.limit, bar=bar)
-    return check(contents_of(known), manifest, args.path, workers=processes, limit=args.limit, bar=bar)
+    return check_tar_pack(contents_of(known), manifest, args.path, workers=processes, limit=args.limit, bar=bar)

@@ -44,7 +44,7 @@ class Destination:
     why: str = ""
 
 
-def resolve(device: object, decoder: str, deterministic: bool = False) -> Destination:
+def resolve_destination(device: object, decoder: str, deterministic: bool = False) -> Destination:
     """Returns the best way to `device` that this build and this machine support.
 
     Args:
@@ -63,7 +63,7 @@ def resolve(device: object, decoder: str, deterministic: bool = False) -> Destin
     if device is not None and not isinstance(device, (str, torch.device)):
         raise TypeError(f"device must be a name, a torch.device or None, not {device!r}")
     if device == EMULATED:
-        return _emulate(decoder, deterministic)
+        return _resolve_emulated(decoder, deterministic)
     try:
         where = torch.device("cpu" if device is None else device)
     except RuntimeError as error:
@@ -74,10 +74,10 @@ def resolve(device: object, decoder: str, deterministic: bool = False) -> Destin
         return Destination(where, "memory")
     if where.type != "cuda":
         raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:N' or 'emulated', not {device!r}")
-    return _cuda(where, decoder, deterministic)
+    return _resolve_cuda(where, decoder, deterministic)
 
 
-def native() -> tuple[ModuleType | None, str]:
+def import_gpu_module() -> tuple[ModuleType | None, str]:
     """Returns the module `_gpu`, or None and the reason. It is imported only here: CPU users never pay for it."""
     try:
         return importlib.import_module("headrace._gpu"), ""
@@ -87,7 +87,7 @@ def native() -> tuple[ModuleType | None, str]:
 
 def require_gpu() -> ModuleType:
     """Returns the module `_gpu`. Raises RuntimeError if it cannot be imported."""
-    module, why_not = native()
+    module, why_not = import_gpu_module()
     if module is None:
         raise RuntimeError(why_not)
     return module
@@ -132,8 +132,8 @@ def nvjpeg_candidates() -> list[str]:
     return [*map(str, newest_first), "libnvjpeg.so.13"]
 
 
-def _emulate(decoder: str, deterministic: bool) -> Destination:
-    module, why_not = native()
+def _resolve_emulated(decoder: str, deterministic: bool) -> Destination:
+    module, why_not = import_gpu_module()
     if module is None:
         raise RuntimeError(f"device='emulated' is not available: {why_not}")
     decoder = "cpu" if decoder == "auto" else decoder
@@ -143,9 +143,9 @@ def _emulate(decoder: str, deterministic: bool) -> Destination:
     return Destination(torch.device("cpu"), "fused", EMULATED, decoder, not deterministic, why)
 
 
-def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Destination:
-    where = _existing(where)
-    module, why_not = native()
+def _resolve_cuda(where: torch.device, decoder: str, deterministic: bool) -> Destination:
+    where = _find_gpu(where)
+    module, why_not = import_gpu_module()
     if module is not None and not module.cuda:
         why_not = "headrace was built without CUDA"
     elif module is not None:
@@ -157,7 +157,7 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Destination
     refused = []
     for kind in {"auto": ("hardware", "cuda"), "cpu": ()}.get(decoder, (decoder,)):
         try:
-            how = _nvjpeg(where.index, kind)
+            how = _probe_nvjpeg(where.index, kind)
         except RuntimeError as error:
             refused.append(f"{kind}: {error}")
             continue
@@ -171,13 +171,13 @@ def _cuda(where: torch.device, decoder: str, deterministic: bool) -> Destination
 
 
 @functools.cache
-def _nvjpeg(index: int, decoder: str) -> str:
+def _probe_nvjpeg(index: int, decoder: str) -> str:
     """Returns a description of the nvJPEG that decodes; cached, because asking starts it. Raises RuntimeError if none
     does."""
     return str(require_gpu().nvjpeg(index, decoder, nvjpeg_candidates()))
 
 
-def _existing(where: torch.device) -> torch.device:
+def _find_gpu(where: torch.device) -> torch.device:
     """Returns the GPU with its index. Raises RuntimeError if there is none."""
     if not torch.cuda.is_available():
         reason = "this torch was built without CUDA" if torch.version.cuda is None else "torch finds no NVIDIA GPU"

@@ -122,7 +122,7 @@ class FusedEngine(_DeviceEngine):
 
     def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         stream = current_stream(self._destination.device)
-        memory = self._empty(len(rows), device=self._destination.device)
+        memory = self._allocate_batch(len(rows), device=self._destination.device)
         return Flight(self._pipeline.submit(table, rows, draws, memory, stream), stream)
 
     def wait(self, flight: Flight, seconds: float) -> bool:

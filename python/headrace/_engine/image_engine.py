@@ -86,7 +86,9 @@ class ImageEngine(PipelineEngine):
         """Returns a backend of `_gpu`; None: batches are in this machine's memory."""
         return None
 
-    def _empty(self, count: int, device: torch.device | str = "cpu", *, pin_memory: bool = False) -> torch.Tensor:
+    def _allocate_batch(
+        self, count: int, device: torch.device | str = "cpu", *, pin_memory: bool = False
+    ) -> torch.Tensor:
         """Returns uninitialised memory for a batch, never on torch's default device, which may be another."""
         return torch.empty(
             (count, *self.recipe.shape),
@@ -105,14 +107,14 @@ class ImageEngine(PipelineEngine):
         """
         memory = None
         if self._pin:
-            memory = self._empty(len(rows), pin_memory=True)
+            memory = self._allocate_batch(len(rows), pin_memory=True)
         elif self._inline:
             memory = self._take_storage(len(rows))
         return Flight(self._pipeline.submit(table, rows, draws, memory))
 
     def _take_storage(self, count: int) -> torch.Tensor:
         """Returns memory for a batch from the storage pool."""
-        like = self._empty(count, device="meta")
+        like = self._allocate_batch(count, device="meta")
         memory = torch.empty(0, dtype=like.dtype, device="cpu")
         return memory.set_(self._storages.take(like.nbytes), 0, like.shape, like.stride())
 

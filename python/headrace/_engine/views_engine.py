@@ -73,7 +73,7 @@ class ViewsEngine(ImageEngine):
 
     def single(self, batch: Any) -> object:
         """Returns the views of the sample of a batch of one."""
-        return _single(self.recipe, batch)
+        return _take_single_view(self.recipe, batch)
 
 
 class SeparateViews(PartsEngine[int]):
@@ -102,7 +102,7 @@ class SeparateViews(PartsEngine[int]):
 
     def single(self, batch: Any) -> object:
         """Returns the views of the sample of a batch of one."""
-        return _single(self.recipe, batch)
+        return _take_single_view(self.recipe, batch)
 
     def move_targets(self, targets: object) -> object:
         return self._parts[0].move_targets(targets)
@@ -120,7 +120,7 @@ def _select_samples(values: torch.Tensor, places: list[int] | None) -> torch.Ten
     return values[: len(places)]
 
 
-def _single(recipe: Recipe, batch: Any) -> object:
+def _take_single_view(recipe: Recipe, batch: Any) -> object:
     if recipe.packing == "stack":
         return batch[0]
     made = zip(recipe.unpack_views(batch), recipe.views, strict=True)

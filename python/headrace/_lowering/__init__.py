@@ -20,7 +20,7 @@ from headrace._lowering.pil_only import Lower
 from headrace._lowering.policies import torchvision_policies as policies
 from headrace._lowering.python_steps import python_call as python_steps
 from headrace._lowering.sizes import Size
-from headrace._lowering.transform_library import class_origin, has_hooks, leaves
+from headrace._lowering.transform_library import class_origin, has_hooks, leaf_transforms
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe
 
@@ -75,14 +75,14 @@ def lower(
             "the dataset has no transform, so its images have no common size; give it one that ends in ToTensor() or "
             "ToImage()"
         )
-    steps = list(leaves(transform))
-    by_ratio = _places(steps, "ByAspectRatio")
-    if _places(steps, "Views"):
-        return views.lower_views(steps, dtype, _builder(channels, size, mode), _lower)
-    if (at := crops.first(steps)) is not None:
-        return crops.lower_crops(steps, at, dtype, _builder(channels, size, mode), _lower)
+    steps = list(leaf_transforms(transform))
+    by_ratio = _find_steps_of_class(steps, "ByAspectRatio")
+    if _find_steps_of_class(steps, "Views"):
+        return views.lower_views(steps, dtype, _make_builder(channels, size, mode), _lower)
+    if (at := crops.first_crop_step(steps)) is not None:
+        return crops.lower_crops(steps, at, dtype, _make_builder(channels, size, mode), _lower)
     if not by_ratio:
-        return _lower(steps, _builder(channels, size, mode), dtype, native_only, may_vary)
+        return _lower(steps, _make_builder(channels, size, mode), dtype, native_only, may_vary)
     if by_ratio != [0] or has_hooks(steps[0]):
         raise LoweringError(
             "ByAspectRatio depends on the size of the original image, so it must be the first step and occur only once"
@@ -92,12 +92,12 @@ def lower(
     return _lower_variants(steps[0], steps[1:], dtype, channels, size, native_only)
 
 
-def _places(steps: list[Function], name: str) -> list[int]:
+def _find_steps_of_class(steps: list[Function], name: str) -> list[int]:
     """Returns the numbers of the steps that are of this class of headrace."""
     return [n for n, step in enumerate(steps) if class_origin(type(step)) == ("headrace", name)]
 
 
-def drawn_by(
+def columns_drawn_by(
     transform: object, *, channels: int = 3, size: tuple[int, int] | None = None, mode: str = "RGB"
 ) -> tuple[AnyColumn, ...]:
     """Returns the columns of a recipe that begins with `transform`, a transform of PIL images, as far as it draws them.
@@ -108,13 +108,13 @@ def drawn_by(
     Raises:
         LoweringError: a step has no native twin.
     """
-    builder = _builder(channels, size, mode)
+    builder = _make_builder(channels, size, mode)
     builder.lower([transform])
     return tuple(builder.columns)
 
 
-def _builder(channels: int, size: Size, mode: str) -> Builder:
-    builder = Builder(_add, channels, size)
+def _make_builder(channels: int, size: Size, mode: str) -> Builder:
+    builder = Builder(_lower_transform, channels, size)
     builder.mode = mode
     if mode != "RGB":
         builder.add(S.Grayscale(1))  # the native decoder makes RGB
@@ -128,11 +128,11 @@ def _lower_variants(
     columns: list[AnyColumn] = []
     made: list[Recipe] = []
     for wanted, transform in by_ratio.transforms.items():
-        steps = [*leaves(transform), *rest]
-        one = _lower(steps, Builder(_add, channels, size), dtype, native_only)
+        steps = [*leaf_transforms(transform), *rest]
+        one = _lower(steps, Builder(_lower_transform, channels, size), dtype, native_only)
         # Variants with equal columns share them: a sample then draws the same numbers, whatever its size.
         if made and one.columns != made[0].columns:
-            builder = Builder(_add, channels, size)
+            builder = Builder(_lower_transform, channels, size)
             builder.columns = columns
             one = _lower(steps, builder, dtype, native_only)
         if (one.height, one.width) != wanted:
@@ -162,20 +162,22 @@ def _lower(
         try:
             if builder.rest is not None:
                 raise LoweringError("comes after a step that runs in Python")
-            _add(builder, step)
+            _lower_transform(builder, step)
         except LoweringError as refusal:
             if native_only:
                 raise
             before()
             builder.current = step
-            builder.note(python_steps.call(builder, step, refusal.reason), in_python=True)
+            builder.note(python_steps.append_python_call(builder, step, refusal.reason), in_python=True)
     try:
-        return builder.finish(dtype, may_vary) if builder.rest is None else python_steps.finish(builder, dtype)
+        return (
+            builder.finish(dtype, may_vary) if builder.rest is None else python_steps.append_final_call(builder, dtype)
+        )
     except ValueError as error:
         raise LoweringError(str(error)) from error
 
 
-def _add(builder: Builder, transform: object) -> None:
+def _lower_transform(builder: Builder, transform: object) -> None:
     builder.current = transform
     library, name = class_origin(type(transform)) or ("", "")
     lowers = timm.LOWERS if library == "timm" else _LOWERS

@@ -13,12 +13,12 @@ from headrace._base.errors import HeadraceError
 from headrace._base.messages import shorten_text
 from headrace._base.types import Function
 from headrace._lowering.sizes import Size, one_size_after, size_after
-from headrace._lowering.transform_library import leaves
+from headrace._lowering.transform_library import leaf_transforms
 from headrace._recipe.images.part_kinds import wrap_as
-from headrace._recipe.steps.byte_table import Pointwise, TensorStep, all_bytes, table
+from headrace._recipe.steps.byte_table import Pointwise, TensorStep, all_bytes, make_byte_table
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import DTYPES, Recipe
-from headrace._recipe.steps.step_numbers import LEVELS, quantiles
+from headrace._recipe.steps.step_numbers import LEVELS, noise_quantiles
 
 #: (height, width) of the synthetic images that a step is tried on if the image size is unknown.
 _MADE_UP = ((375, 500), (500, 333))
@@ -120,7 +120,7 @@ class Builder:
     def erase(self, step: S.EraseStep) -> str:
         """Appends an Erase of a tensor and returns its line of `explain`."""
         assert self.values is not None
-        given = torch.tensor(step.value, device="cpu")[:, None, None] if step.value else quantiles()
+        given = torch.tensor(step.value, device="cpu")[:, None, None] if step.value else noise_quantiles()
         count = 1 if step.value else LEVELS
         written = wrap_as(torch.empty((self.channels, 1, count), dtype=self.values.dtype, device="cpu"), self.values)
         written[...] = given  # casts as RandomErasing's assignment does
@@ -130,10 +130,10 @@ class Builder:
     def lower(self, transforms: Iterable[object]) -> None:
         """Lowers the transforms in order and appends their steps."""
         for transform in transforms:
-            for leaf in leaves(transform):
+            for leaf in leaf_transforms(transform):
                 self._lower_one(self, leaf)
 
-    def branch(self, transforms: Iterable[object]) -> Builder:
+    def lower_branch(self, transforms: Iterable[object]) -> Builder:
         """Lowers transforms inside the current one into a new builder, which starts here and shares the columns."""
         inner = Builder(self._lower_one, self.channels, self.size)
         inner.columns = self.columns
@@ -165,7 +165,7 @@ class Builder:
             LoweringError: the outputs would not be tensors of a supported dtype, and of one size unless they may vary.
         """
         if dtype is not None and dtype not in DTYPES:
-            raise LoweringError(f"dtype={dtype} is not one of {_list(DTYPES)}")
+            raise LoweringError(f"dtype={dtype} is not one of {_list_dtypes(DTYPES)}")
         if self.steps and isinstance(self.steps[-1], S.Texture):
             assert self.size is not None
             return self.recipe(
@@ -184,8 +184,8 @@ class Builder:
         made = self.values.dtype
         if dtype is None and made not in DTYPES:
             raise LoweringError(
-                f"the transforms make {made}, which is not one of {_list(DTYPES)}; end them with one of these and "
-                "convert the batch, or pass one as dtype="
+                f"the transforms make {made}, which is not one of {_list_dtypes(DTYPES)}; end them with one of these "
+                "and convert the batch, or pass one as dtype="
             )
         if dtype == torch.uint8 and made != torch.uint8:
             raise LoweringError(
@@ -194,7 +194,7 @@ class Builder:
             )
         pointwise = Pointwise(tuple(self.pointwise), None if dtype == made else dtype)
         shape = (self.channels, *(self.size or (0, 0)))
-        return self.recipe(shape, pointwise, table(pointwise, self.channels), type(self.values))
+        return self.recipe(shape, pointwise, make_byte_table(pointwise, self.channels), type(self.values))
 
     def recipe(
         self, shape: tuple[int, int, int], pointwise: Pointwise, lut: torch.Tensor, kind: type[torch.Tensor]
@@ -226,27 +226,31 @@ def repr_of(transform: object) -> str:
     return shorten_text(_ADDRESS.sub("", repr(transform)), 200)
 
 
-def _list(dtypes: Sequence[torch.dtype]) -> str:
+def _list_dtypes(dtypes: Sequence[torch.dtype]) -> str:
     return ", ".join(str(dtype) for dtype in dtypes)
 
 
 def describe_step(step: S.Step) -> str:
     """Returns the step's repr, or words for a random choice of steps."""
     if isinstance(step, S.When):
-        return f"with p={step.p:g} [{_all(step.steps)}]"
+        return f"with p={step.p:g} [{_describe_steps(step.steps)}]"
     if isinstance(step, S.OneOf):
         shares = [high - low for low, high in zip((0.0, *step.bounds), step.bounds, strict=False)]
-        ways = [f"p={share:.4g}: {_all(branch)}" for share, branch in zip(shares, step.branches, strict=True)]
+        ways = [
+            f"p={share:.4g}: {_describe_steps(branch)}" for share, branch in zip(shares, step.branches, strict=True)
+        ]
         return f"one of [{' | '.join(ways)}]"
     if isinstance(step, S.Shuffled):
-        return f"in random order [{' | '.join(_all(branch) for branch in step.branches)}]"
+        return f"in random order [{' | '.join(_describe_steps(branch) for branch in step.branches)}]"
     if isinstance(step, S.MixChains):
         how = "blends" if step.blended else "sums"
-        return f"{how} of {len(step.chains)} chains [{' | '.join(_all(chain) for chain in step.chains)}]"
+        return f"{how} of {len(step.chains)} chains [{' | '.join(_describe_steps(chain) for chain in step.chains)}]"
     if isinstance(step, S.SumChains):
-        return f"weighted sum of the image and {len(step.chains)} chains [{' | '.join(map(_all, step.chains))}]"
+        return (
+            f"weighted sum of the image and {len(step.chains)} chains [{' | '.join(map(_describe_steps, step.chains))}]"
+        )
     return str(step)
 
 
-def _all(steps: Sequence[S.Step]) -> str:
+def _describe_steps(steps: Sequence[S.Step]) -> str:
     return ", ".join(describe_step(step) for step in steps) or "nothing"

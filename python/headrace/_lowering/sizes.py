@@ -75,27 +75,27 @@ def _update_size(step: S.Step, size: Size) -> Size:
     if isinstance(step, S.Call):
         return step.size
     if isinstance(step, S.When):
-        return _common([size, size_after(step.steps, size)])
+        return _common_size([size, size_after(step.steps, size)])
     if isinstance(step, S.OneOf):
-        return _common(size_after(branch, size) for branch in step.branches)
+        return _common_size(size_after(branch, size) for branch in step.branches)
     if isinstance(step, S.Shuffled):
-        sizing = [branch for branch in step.branches if not all(_keeps(one) for one in branch)]
+        sizing = [branch for branch in step.branches if not all(_keeps_size(one) for one in branch)]
         if len(sizing) > _MOST_ORDERED:
             return None
         orders = itertools.permutations(sizing)
-        return _common(size_after(list(itertools.chain(*order)), size) for order in orders)
+        return _common_size(size_after(list(itertools.chain(*order)), size) for order in orders)
     return size
 
 
-def _keeps(step: S.Step) -> bool:
+def _keeps_size(step: S.Step) -> bool:
     """Whether a step keeps the size of every image."""
     if isinstance(step, S.When):
-        return all(_keeps(one) for one in step.steps)
+        return all(_keeps_size(one) for one in step.steps)
     if isinstance(step, (S.OneOf, S.Shuffled)):
-        return all(_keeps(one) for branch in step.branches for one in branch)
+        return all(_keeps_size(one) for branch in step.branches for one in branch)
     return not isinstance(step, _SIZING) and not (isinstance(step, S.RandomRotate) and step.expand)
 
 
-def _common(found: Iterable[Size]) -> Size:
+def _common_size(found: Iterable[Size]) -> Size:
     sizes = set(found)
     return sizes.pop() if len(sizes) == 1 else None

@@ -85,7 +85,7 @@ def _only_calls_its_transforms(cls: type) -> bool:
     return bool(compared(theirs) == compared(ours) and (theirs.co_flags ^ ours.co_flags) & _CODE_FLAGS == 0)
 
 
-def leaves(transform: Any) -> Iterator[Function]:
+def leaf_transforms(transform: Any) -> Iterator[Function]:
     """Yields the transforms in the order of application; flattens every Compose, nn.Sequential and preset.
 
     A preset of torchvision's weights for images (``ResNet50_Weights.DEFAULT.transforms()``) is replaced by v1
@@ -96,9 +96,9 @@ def leaves(transform: Any) -> Iterator[Function]:
         yield transform
     elif origin in _CONTAINERS:
         for inner in transform if isinstance(transform, nn.Sequential) else transform.transforms:
-            yield from leaves(inner)
+            yield from leaf_transforms(inner)
     elif _only_calls_its_transforms(type(transform)):
-        yield from leaves(transform.transforms)
+        yield from leaf_transforms(transform.transforms)
     elif origin in _PRESETS:
         yield from _preset_steps(transform, sys.modules[_V1])
     else:
@@ -138,9 +138,9 @@ class _Attributes:
         if id(value) in self._around or self._left < 0:  # an object that contains itself, or too many objects
             return "..."
         if isinstance(value, torch.Tensor):
-            return _numbers(value.detach())
+            return _format_array(value.detach())
         if isinstance(value, np.ndarray):
-            return _numbers(value)
+            return _format_array(value)
         if isinstance(value, (type, FunctionType, ModuleType)):
             return repr(value)
         self._around.add(id(value))
@@ -156,7 +156,7 @@ class _Attributes:
             self._around.discard(id(value))
 
 
-def _numbers(array: Array | torch.Tensor) -> str:
+def _format_array(array: Array | torch.Tensor) -> str:
     """Returns an array's shape, dtype and a checksum of its elements; its repr if they cannot be viewed as bytes.
 
     Of a large array the checksum is that of some elements, and the text names its memory and, of a tensor, its version.

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import headrace._recipe.steps.steps as S
-from headrace._oracle.steps import apply, number
+from headrace._oracle.steps import apply_step, resolve_number
 from headrace._recipe.arithmetic import functional_pil, torch_resize_blur
 
 
@@ -17,75 +17,75 @@ def _factor(draw: int | S.Constant, draws: Sequence[float]) -> float:
     return draw.value if isinstance(draw, S.Constant) else draws[draw]
 
 
-@apply.register
+@apply_step.register
 def _apply_brightness(step: S.Brightness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageEnhance.Brightness(image).enhance(_factor(step.draw, draws))
 
 
-@apply.register
+@apply_step.register
 def _apply_contrast(step: S.Contrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageEnhance.Contrast(image).enhance(_factor(step.draw, draws))
 
 
-@apply.register
+@apply_step.register
 def _apply_saturation(step: S.Saturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageEnhance.Color(image).enhance(_factor(step.draw, draws))
 
 
-@apply.register
+@apply_step.register
 def _apply_sharpness(step: S.Sharpness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageEnhance.Sharpness(image).enhance(_factor(step.draw, draws))
 
 
-@apply.register
+@apply_step.register
 def _apply_permute_channels(step: S.PermuteChannels, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return Image.fromarray(np.ascontiguousarray(np.asarray(image)[..., list(step.order)]))
 
 
-@apply.register
+@apply_step.register
 def _apply_hue(step: S.Hue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return functional_pil.adjust_hue(image, draws[step.draw])
 
 
-@apply.register
+@apply_step.register
 def _apply_invert(step: S.Invert, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.invert(image)
 
 
-@apply.register
+@apply_step.register
 def _apply_posterize(step: S.Posterize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return ImageOps.posterize(image, int(number(step.bits, draws)))
+    return ImageOps.posterize(image, int(resolve_number(step.bits, draws)))
 
 
-@apply.register
+@apply_step.register
 def _apply_solarize(step: S.Solarize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    threshold: Any = number(step.threshold, draws)  # torchvision passes a float as well
+    threshold: Any = resolve_number(step.threshold, draws)  # torchvision passes a float as well
     return ImageOps.solarize(image, threshold)
 
 
-@apply.register
+@apply_step.register
 def _apply_solarize_add(step: S.SolarizeAdd, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    add = int(number(step.add, draws))
+    add = int(resolve_number(step.add, draws))
     table = [min(value + add, 255) if value < 128 else value for value in range(256)]
     return image.point(table * len(image.getbands()))
 
 
-@apply.register
+@apply_step.register
 def _apply_autocontrast(step: S.Autocontrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.autocontrast(image)
 
 
-@apply.register
+@apply_step.register
 def _apply_equalize(step: S.Equalize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return ImageOps.equalize(image)
 
 
-@apply.register
+@apply_step.register
 def _apply_pillow_blur(step: S.PillowBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return image.filter(ImageFilter.GaussianBlur(number(step.radius, draws)))
+    return image.filter(ImageFilter.GaussianBlur(resolve_number(step.radius, draws)))
 
 
-@apply.register
+@apply_step.register
 def _apply_gaussian_blur(step: S.GaussianBlur, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     try:
         return torch_resize_blur.gaussian_blur(image, step.width, step.height, draws[step.draw], softmax=step.softmax)

@@ -51,7 +51,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     if isinstance(made, torch.Tensor):  # a Texture, or a Call that has run all remaining transforms
         return made.contiguous()
     tensor = pil_to_tensor(made).contiguous()
-    return reference_tensor.finish(tensor, recipe.steps[on_image:], recipe.pointwise, draws).contiguous()
+    return reference_tensor.finish_tensor(tensor, recipe.steps[on_image:], recipe.pointwise, draws).contiguous()
 
 
 def try_samples(make: Callable[[int], _T], index: int, length: int, on_error: str) -> _T | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._oracle.steps import apply
+from headrace._oracle.steps import apply_step
 from headrace._recipe.arithmetic import boxes, drawn_boxes, functional_pil
 
 
@@ -16,51 +16,51 @@ def _pad(image: Image.Image, padding: boxes.Padding, color: Sequence[int], mode:
     return functional_pil.pad(image, padding, color[: len(image.getbands())], mode) if any(padding) else image
 
 
-@apply.register
+@apply_step.register
 def _apply_corner_crop(step: S.CornerCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return functional_pil.crop(
         image, boxes.corner(image.height, image.width, step.height, step.width, step.bottom, step.right)
     )
 
 
-@apply.register
+@apply_step.register
 def _apply_random_resize(step: S.RandomResize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     edge = step.low + boxes.place_at(draws[step.draw])(step.high - step.low)
     return functional_pil.resize(image, *boxes.resize_by_edge(image.height, image.width, edge, None), step.filter)
 
 
-@apply.register
+@apply_step.register
 def _apply_scale_shorter(step: S.ScaleShorter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     size = drawn_boxes.scaled_shorter(image.height, image.width, step.size, step.max_size)
     return functional_pil.resize(image, *size, step.filter)
 
 
-@apply.register
+@apply_step.register
 def _apply_scale_jitter(step: S.ScaleJitter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     size = drawn_boxes.jitter_size(image.height, image.width, (step.height, step.width), draws[step.draw])
     return functional_pil.resize(image, *size, step.filter)
 
 
-@apply.register
+@apply_step.register
 def _apply_zoom_out(step: S.ZoomOut, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return _pad(image, drawn_boxes.zoomed_out(image.height, image.width, *draws[step.draw : step.draw + 3]), step.fill)
 
 
-@apply.register
+@apply_step.register
 def _apply_random_pad(step: S.RandomPad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     left, top = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
     target = step.height, step.width
     return _pad(image, drawn_boxes.random_padding(image.height, image.width, target, left, top), step.fill)
 
 
-@apply.register
+@apply_step.register
 def _apply_random_crop_or_pad(step: S.RandomCropOrPad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     top, left = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
     padding, box = drawn_boxes.random_window(image.height, image.width, (step.height, step.width), top, left)
     return functional_pil.crop(_pad(image, padding, step.fill, step.padding_mode), box)
 
 
-@apply.register
+@apply_step.register
 def _apply_random_keep_ratio(step: S.RandomKeepRatio, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     scales, drawn_scale, changes, drawn_aspect = draws[step.draw : step.draw + 4]
     scale = 1.0

@@ -16,12 +16,12 @@ from headrace._recipe.images.pil_tensor import pil_to_tensor
 
 
 @functools.singledispatch
-def apply(step: S.Step, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def apply_step(step: S.Step, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     """Returns the image after a step; `draws` are all draws of the sample."""
     raise TypeError(f"the oracle does not know the step {step}")
 
 
-def number(parameter: float | S.Drawn, draws: Sequence[float]) -> float:
+def resolve_number(parameter: float | S.Drawn, draws: Sequence[float]) -> float:
     """Returns a parameter of a step: a constant, or the number that was drawn for it."""
     return draws[parameter.column] if isinstance(parameter, S.Drawn) else parameter
 
@@ -42,7 +42,7 @@ def _pad(image: Image.Image, padding: Sequence[int], color: Sequence[int], mode:
     return functional_pil.pad(image, padding, color[: len(image.getbands())], mode) if any(padding) else image
 
 
-@apply.register
+@apply_step.register
 def _apply_random_resized_crop(step: S.RandomResizedCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     position = step.draw + 2 * _TRIES
     tries = [(draws[i], draws[i + 1]) for i in range(step.draw, position, 2)]
@@ -51,31 +51,31 @@ def _apply_random_resized_crop(step: S.RandomResizedCrop, image: Image.Image, dr
     return _resize(functional_pil.crop(image, box), step.height, step.width, step.filter)
 
 
-@apply.register
+@apply_step.register
 def _apply_resize(step: S.Resize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return _resize(image, step.height, step.width, step.filter)
 
 
-@apply.register
+@apply_step.register
 def _apply_resize_shorter(step: S.ResizeShorter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     height, width = boxes.resize_by_edge(image.height, image.width, step.size or None, step.max_size)
     return _resize(image, height, width, step.filter)
 
 
-@apply.register
+@apply_step.register
 def _apply_resize_keep_ratio(step: S.ResizeKeepRatio, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     target = (step.height, step.width)
     height, width = boxes.resize_keep_ratio(image.height, image.width, target, step.longest)
     return _resize(image, height, width, step.filter)
 
 
-@apply.register
+@apply_step.register
 def _apply_center_crop(step: S.CenterCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     padding, box = boxes.center_crop(image.height, image.width, step.height, step.width, step.rounding)
     return functional_pil.crop(_pad(image, padding, step.fill, step.padding_mode), box)
 
 
-@apply.register
+@apply_step.register
 def _apply_random_crop(step: S.RandomCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     top, left = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
     padding, box = boxes.random_crop(
@@ -84,33 +84,33 @@ def _apply_random_crop(step: S.RandomCrop, image: Image.Image, draws: Sequence[f
     return functional_pil.crop(_pad(image, padding, step.fill, step.padding_mode), box)
 
 
-@apply.register
+@apply_step.register
 def _apply_pad(step: S.Pad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return _pad(image, step.padding, step.fill, step.padding_mode)
 
 
-@apply.register
+@apply_step.register
 def _apply_horizontal_flip(step: S.HorizontalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return functional_pil.flip_horizontal(image) if draws[step.draw] < step.p else image
 
 
-@apply.register
+@apply_step.register
 def _apply_vertical_flip(step: S.VerticalFlip, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return functional_pil.flip_vertical(image) if draws[step.draw] < step.p else image
 
 
-@apply.register
+@apply_step.register
 def _apply_grayscale(step: S.Grayscale, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return functional_pil.grayscale(image, step.channels)
 
 
-@apply.register
+@apply_step.register
 def _apply_texture(step: S.Texture, image: Image.Image, draws: Sequence[float]) -> Any:
     made = textures.channels(pil_to_tensor(image), step.bands)
     return made if step.layout == "CHW" else made.permute(1, 2, 0)
 
 
-@apply.register
+@apply_step.register
 def _apply_call(step: S.Call, image: Image.Image, draws: Sequence[float]) -> Any:
     if not step.metadata:
         image = image.copy()

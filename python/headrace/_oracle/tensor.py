@@ -11,10 +11,12 @@ import torch
 import headrace._recipe.steps.steps as S
 from headrace._recipe.arithmetic import boxes
 from headrace._recipe.steps.byte_table import Pointwise
-from headrace._recipe.steps.step_numbers import LEVELS, quantiles
+from headrace._recipe.steps.step_numbers import LEVELS, noise_quantiles
 
 
-def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, draws: Sequence[float]) -> torch.Tensor:
+def finish_tensor(
+    tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, draws: Sequence[float]
+) -> torch.Tensor:
     """Returns the finished tensor.
 
     Args:
@@ -35,7 +37,7 @@ def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, 
             if isinstance(step, S.EraseBoxes):
                 _erase_boxes(tensor, step, draws)
             else:
-                _erase(tensor, step, draws)
+                _erase_box(tensor, step, draws)
         elif isinstance(step, (S.HorizontalFlip, S.VerticalFlip)):
             if draws[step.draw] < step.p:
                 tensor[...] = tensor.flip(-1 if isinstance(step, S.HorizontalFlip) else -2)
@@ -44,10 +46,10 @@ def finish(tensor: torch.Tensor, steps: Sequence[S.Step], pointwise: Pointwise, 
     return Pointwise(pointwise.steps[done:], pointwise.dtype)(tensor)
 
 
-def _erase(tensor: torch.Tensor, step: S.Erase, draws: Sequence[float]) -> None:
-    box = _box(tensor, draws[step.draw + 1 : step.draw + 23], 1)
+def _erase_box(tensor: torch.Tensor, step: S.Erase, draws: Sequence[float]) -> None:
+    box = _draw_erase_box(tensor, draws[step.draw + 1 : step.draw + 23], 1)
     if box is not None:
-        _part(tensor, box)[...] = torch.tensor(step.value, device=tensor.device)[:, None, None]
+        _crop_to_box(tensor, box)[...] = torch.tensor(step.value, device=tensor.device)[:, None, None]
 
 
 def _erase_boxes(tensor: torch.Tensor, step: S.EraseBoxes, draws: Sequence[float]) -> None:
@@ -56,18 +58,18 @@ def _erase_boxes(tensor: torch.Tensor, step: S.EraseBoxes, draws: Sequence[float
     each = 22 + {"": 0, "channel": channels, "element": 1}[step.noise]
     for number in range(count):
         first = step.draw + 2 + number * each
-        box = _box(tensor, draws[first : first + 22], count)
+        box = _draw_erase_box(tensor, draws[first : first + 22], count)
         if box is None:
             continue
         if step.noise == "channel":
             levels = np.array([int(u * LEVELS) for u in draws[first + 22 : first + each]])[:, None, None]
-            values = quantiles()[levels]
+            values = noise_quantiles()[levels]
         elif step.noise == "element":
             levels = noise_levels(int(draws[first + 22] * 2**53), channels * box.height * box.width)
-            values = quantiles()[levels].reshape(channels, box.height, box.width)
+            values = noise_quantiles()[levels].reshape(channels, box.height, box.width)
         else:
             values = torch.tensor(step.value)[:, None, None]
-        _part(tensor, box)[...] = values.to(tensor.device)
+        _crop_to_box(tensor, box)[...] = values.to(tensor.device)
 
 
 def noise_levels(seed: int, count: int) -> npt.NDArray[np.int64]:
@@ -79,12 +81,12 @@ def noise_levels(seed: int, count: int) -> npt.NDArray[np.int64]:
     return words.astype("<u8").view("<u2")[:count].astype(np.int64)  # from the lowest 16 bits up
 
 
-def _box(tensor: torch.Tensor, draws: Sequence[float], count: int) -> boxes.Box | None:
+def _draw_erase_box(tensor: torch.Tensor, draws: Sequence[float], count: int) -> boxes.Box | None:
     """Returns the box of ten tries and a position."""
     top, left = (boxes.place_at(u) for u in draws[20:22])
     tries = [(draws[i], draws[i + 1]) for i in range(0, 20, 2)]
     return boxes.random_erase(tensor.shape[-2], tensor.shape[-1], tries, top, left, count)
 
 
-def _part(tensor: torch.Tensor, box: boxes.Box) -> torch.Tensor:
+def _crop_to_box(tensor: torch.Tensor, box: boxes.Box) -> torch.Tensor:
     return tensor[:, box.top : box.top + box.height, box.left : box.left + box.width]

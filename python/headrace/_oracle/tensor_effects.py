@@ -10,47 +10,47 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._oracle.containers import apply_all
-from headrace._oracle.steps import apply, number
+from headrace._oracle.steps import apply_step, resolve_number
 from headrace._recipe.arithmetic import tensor_augment, tensor_hue
 from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 
 
-@apply.register
+@apply_step.register
 def _apply_hue(step: S.TensorHue, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return to_pil_image(tensor_hue.turn_hue(pil_to_tensor(image), number(step.factor, draws), step.version))
+    return to_pil_image(tensor_hue.turn_hue(pil_to_tensor(image), resolve_number(step.factor, draws), step.version))
 
 
-@apply.register
+@apply_step.register
 def _apply_saturation(step: S.TensorSaturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return to_pil_image(
-        tensor_augment.saturation(pil_to_tensor(image)[None], number(step.factor, draws), step.version)[0]
+        tensor_augment.saturation(pil_to_tensor(image)[None], resolve_number(step.factor, draws), step.version)[0]
     )
 
 
-@apply.register
+@apply_step.register
 def _apply_contrast(step: S.TensorContrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return to_pil_image(
-        tensor_augment.contrast(pil_to_tensor(image)[None], number(step.factor, draws), step.version)[0]
+        tensor_augment.contrast(pil_to_tensor(image)[None], resolve_number(step.factor, draws), step.version)[0]
     )
 
 
-@apply.register
+@apply_step.register
 def _apply_sharpness(step: S.TensorSharpness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return to_pil_image(tensor_augment.sharpness(pil_to_tensor(image)[None], step.factor, step.version)[0])
 
 
-@apply.register
+@apply_step.register
 def _apply_autocontrast(step: S.TensorAutocontrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return to_pil_image(tensor_augment.autocontrast(pil_to_tensor(image)[None], step.version)[0])
 
 
-@apply.register
+@apply_step.register
 def _apply_warp(step: S.TensorWarp, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     values = pil_to_tensor(image)[None]
     return to_pil_image(tensor_augment.affine(values, step.matrix, step.filter, step.fill, step.version)[0])
 
 
-@apply.register
+@apply_step.register
 def _apply_sum_chains(step: S.SumChains, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     *weights, own = np.array(draws[step.draw : step.draw + len(step.chains) + 1], np.float32).tolist()
     total = own * pil_to_tensor(image)

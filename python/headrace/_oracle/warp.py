@@ -7,43 +7,43 @@ from collections.abc import Sequence
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._oracle.steps import apply, number
+from headrace._oracle.steps import apply_step, resolve_number
 from headrace._recipe.arithmetic import boxes, warps
 
 
-def _ink(fill: Sequence[int], image: Image.Image) -> int | tuple[int, ...]:
+def _fill_colour(fill: Sequence[int], image: Image.Image) -> int | tuple[int, ...]:
     """Returns a step's fill of three bytes as a pixel of the image's mode."""
     return fill[0] if image.mode == "L" else tuple(fill)
 
 
-def _filter(name: str) -> Image.Resampling:
+def _resampling_filter(name: str) -> Image.Resampling:
     return Image.Resampling(S.FILTERS[name])
 
 
 def _warp_image(
     image: Image.Image, method: Image.Transform, numbers: Sequence[float], filter: str, fill: Sequence[int]
 ) -> Image.Image:
-    return image.transform(image.size, method, numbers, _filter(filter), fillcolor=_ink(fill, image))
+    return image.transform(image.size, method, numbers, _resampling_filter(filter), fillcolor=_fill_colour(fill, image))
 
 
-@apply.register
+@apply_step.register
 def _apply_affine(step: S.Affine, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    matrix = [number(one, draws) for one in step.matrix]
+    matrix = [resolve_number(one, draws) for one in step.matrix]
     return _warp_image(image, Image.Transform.AFFINE, matrix, step.filter, step.fill)
 
 
-@apply.register
+@apply_step.register
 def _apply_rotate(step: S.Rotate, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return image.rotate(step.angle, _filter(step.filter), fillcolor=_ink(step.fill, image))
+    return image.rotate(step.angle, _resampling_filter(step.filter), fillcolor=_fill_colour(step.fill, image))
 
 
-@apply.register
+@apply_step.register
 def _apply_random_rotate(step: S.RandomRotate, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    fill = _ink(step.fill, image)
-    return image.rotate(draws[step.draw], _filter(step.filter), step.expand, step.center, fillcolor=fill)
+    fill = _fill_colour(step.fill, image)
+    return image.rotate(draws[step.draw], _resampling_filter(step.filter), step.expand, step.center, fillcolor=fill)
 
 
-@apply.register
+@apply_step.register
 def _apply_random_affine(step: S.RandomAffine, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     angle, x, y, scale, shear_x, shear_y = draws[step.draw : step.draw + 6]
     center = step.center or (image.width * 0.5, image.height * 0.5)
@@ -52,7 +52,7 @@ def _apply_random_affine(step: S.RandomAffine, image: Image.Image, draws: Sequen
     return _warp_image(image, Image.Transform.AFFINE, matrix, step.filter, step.fill)
 
 
-@apply.register
+@apply_step.register
 def _apply_random_perspective(step: S.RandomPerspective, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     most = warps.perspective_moves(image.height, image.width, step.distortion)
     start = warps.corners(image.height, image.width)

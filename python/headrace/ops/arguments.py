@@ -21,10 +21,10 @@ def read_blobs(blobs: Iterable[object]) -> list[bytes]:
     """
     if isinstance(blobs, (str, bytes, bytearray, memoryview, torch.Tensor)):
         raise TypeError(f"blobs must be a list of encoded images, not one {type(blobs).__name__}; put it into a list")
-    return [_bytes(i, blob) for i, blob in enumerate(blobs)]
+    return [_bytes_of_blob(i, blob) for i, blob in enumerate(blobs)]
 
 
-def _bytes(i: int, blob: Any) -> bytes:
+def _bytes_of_blob(i: int, blob: Any) -> bytes:
     if isinstance(blob, bytes):
         return blob
     if isinstance(blob, torch.Tensor):

@@ -19,7 +19,7 @@ from headrace._engine import destination
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.arithmetic.functional_pil import open_rgb
 from headrace._recipe.images.memory_format import Layout
-from headrace._recipe.steps.byte_table import Pointwise, table
+from headrace._recipe.steps.byte_table import Pointwise, make_byte_table
 from headrace._recipe.steps.steps import FILTERS
 from headrace.ops import device_ops
 from headrace.ops.arguments import check_counts, check_dtype, checked_box, output_size, read_blobs
@@ -49,19 +49,19 @@ def decode_jpeg(
         RuntimeError: there is no such device.
         Exception: Pillow's own exception for an image that it cannot read.
     """
-    where = destination.resolve(device, "auto" if device in (None, "cpu") else "cpu")
+    where = destination.resolve_destination(device, "auto" if device in (None, "cpu") else "cpu")
     data, num_threads = read_blobs(blobs), whole_number("num_threads", num_threads, smallest=0)
     if where.way == "memory":
-        return _map(_decode_one, [(one,) for one in data], num_threads)
+        return _map_in_threads(_decode_one, [(one,) for one in data], num_threads)
     if where.way == "copy":
-        return [one.to(where.device) for one in _map(_decode_one, [(one,) for one in data], num_threads)]
+        return [one.to(where.device) for one in _map_in_threads(_decode_one, [(one,) for one in data], num_threads)]
     on_device, stream = device_ops.find_ops(where), destination.current_stream(where.device)
 
     def one(blob: bytes) -> torch.Tensor:
         made = on_device.decode(blob, stream)
         return _decode_one(blob).to(where.device) if made is None else made
 
-    return _map(destination.bind_stream(where.device, one), [(one,) for one in data], num_threads)
+    return _map_in_threads(destination.bind_stream(where.device, one), [(one,) for one in data], num_threads)
 
 
 def _decode_one(data: bytes) -> torch.Tensor:
@@ -117,8 +117,8 @@ def resize_normalize(
     num_threads = whole_number("num_threads", num_threads, smallest=0)
     filter_number = FILTERS[transforms.filter_name(interpolation)]
     steps = (lambda image: image.to(torch.float32).div(255), transforms.Normalize(mean, std))  # ToTensor, Normalize
-    lut = table(Pointwise(steps, dtype), 3)
-    plans = [one.plan(height, width, filter_number) for one in _jobs(images, boxes, flips, height, width)]
+    lut = make_byte_table(Pointwise(steps, dtype), 3)
+    plans = [one.plan(height, width, filter_number) for one in _make_jobs(images, boxes, flips, height, width)]
     on_gpu = _find_device_ops(images)
     if on_gpu is not None:
         return on_gpu.resize(images, plans, height, width, lut, layout)
@@ -127,7 +127,7 @@ def resize_normalize(
     return made.to(images[0].device) if len(images) else made
 
 
-def _jobs(
+def _make_jobs(
     images: Sequence[torch.Tensor] | torch.Tensor,
     boxes: Sequence[Sequence[int]] | torch.Tensor | None,
     flips: Sequence[bool] | torch.Tensor | None,
@@ -167,7 +167,7 @@ def _resize(
         rgbx[:, :, :3] = image.permute(1, 2, 0).numpy()
         core.fuse(rgbx, plan, table, into, layout.value)
 
-    _map(one, list(zip(images, plans, elements, strict=True)), num_threads)
+    _map_in_threads(one, list(zip(images, plans, elements, strict=True)), num_threads)
     return out
 
 
@@ -175,11 +175,11 @@ def _find_device_ops(images: Sequence[torch.Tensor] | torch.Tensor) -> device_op
     """Returns the operations of the images' GPU; None if they are not on a GPU, or if it has no native module."""
     if not len(images) or images[0].device.type != "cuda":
         return None
-    where = destination.resolve(images[0].device, "cpu")
+    where = destination.resolve_destination(images[0].device, "cpu")
     return device_ops.find_ops(where) if where.way == "fused" else None
 
 
-def _map(function: Callable[..., T], calls: Sequence[tuple[object, ...]], num_threads: int) -> list[T]:
+def _map_in_threads(function: Callable[..., T], calls: Sequence[tuple[object, ...]], num_threads: int) -> list[T]:
     threads = min(num_threads or usable_cores(), len(calls))
     if threads <= 1:
         return [function(*call) for call in calls]

@@ -122,7 +122,7 @@ class SamplePlaces:
                 self._list_references = references
             elif type(samples) is list and self._misses < _MOST_MISSES:
                 if not self._ranks:
-                    self._learn(samples)
+                    self._find_allocations(samples)
                 elif len(samples) == self._count and references == self._list_references:
                     self._sole = set(_sole_tensors(samples))
 
@@ -171,7 +171,7 @@ class SamplePlaces:
             self._addresses.clear()
             self._sole = set()
 
-    def _learn(self, samples: list[object]) -> None:
+    def _find_allocations(self, samples: list[object]) -> None:
         """Finds the allocations whose memory is that of a tensor in each sample."""
         tensors = [list(_tensors(one)) for one in samples]
         if len(samples) < 2 or any(len(one) != len(tensors[0]) for one in tensors):
@@ -217,13 +217,13 @@ def _sole_tensors(container: Any) -> Iterator[int]:
             continue
         one = container[key]
         if type(one) is torch.Tensor:
-            if not one.requires_grad and _users(one) == _USERS_OF_ONE:
+            if not one.requires_grad and _count_users(one) == _USERS_OF_ONE:
                 yield id(one)
         elif type(one) in (list, tuple, dict):
             yield from _sole_tensors(one)
 
 
-def _users(tensor: torch.Tensor) -> tuple[int, int, int]:
+def _count_users(tensor: torch.Tensor) -> tuple[int, int, int]:
     """Numbers of the references to a tensor in C++, to its memory, and to the Python object of that."""
     storage = tensor.untyped_storage()
     count: int = tensor._use_count()  # type: ignore[attr-defined]
@@ -235,7 +235,7 @@ def is_possible() -> bool:
     return has_gil() and hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
 
 
-_USERS_OF_ONE = _users(torch.from_numpy(np.empty(1))) if is_possible() else (0, 0, 0)
+_USERS_OF_ONE = _count_users(torch.from_numpy(np.empty(1))) if is_possible() else (0, 0, 0)
 
 
 def _make_private(block: _Block) -> None:

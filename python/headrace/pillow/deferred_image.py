@@ -74,9 +74,9 @@ class Unread:
             if "_unread" not in own:
                 return
             file = None
-            reason = _why_not_now(image)
+            reason = _why_pillow_must_decode(image)
             if reason is None:
-                file, reason = _read(image)
+                file, reason = _read_jpeg(image)
             if file is None:
                 own["_by_pillow"] = reason
             else:
@@ -90,7 +90,7 @@ class Unread:
             del own["_unread"]
 
 
-def _load(image: JpegImageFile) -> object:
+def _load_pixels(image: JpegImageFile) -> object:
     """Stands for the method that Pillow's class of JPEG files inherits."""
     unread = image.__dict__.get("_unread")
     if unread is not None:
@@ -98,7 +98,7 @@ def _load(image: JpegImageFile) -> object:
     return ImageFile.ImageFile.load(image)
 
 
-def _im(image: Image.Image) -> object:
+def _get_im(image: Image.Image) -> object:
     """What the attribute `im` gives."""
     held = _held(image)
     kind = type(held)
@@ -116,7 +116,7 @@ def _set_im(image: Image.Image, native: Any) -> None:
     if isinstance(image, ImageFile.ImageFile) and native is not None and _held(image) is None:
         counts = in_force.here()
         if counts is not None and image.tile:  # Pillow decodes the file
-            reason = image.__dict__.pop("_by_pillow", None) or _why_not(image)
+            reason = image.__dict__.pop("_by_pillow", None) or _why_not_deferrable(image)
             counts.count(reason or "JPEG of a class that a program has replaced")
     if _IM == "_im":
         image._im = native
@@ -150,11 +150,11 @@ _plain_array_interface: Callable[[Image.Image], object] = Image.Image.__array_in
 def prepare() -> None:
     """Makes Pillow's classes know images without pixels, for the rest of this process's life: they may outlive all that
     opened them."""
-    if getattr(Image.Image.__dict__.get("im"), "fget", None) is not _im:
-        setattr(Image.Image, "im", property(_im, _set_im))  # noqa: B010 - not as Pillow's types have it
+    if getattr(Image.Image.__dict__.get("im"), "fget", None) is not _get_im:
+        setattr(Image.Image, "im", property(_get_im, _set_im))  # noqa: B010 - not as Pillow's types have it
         setattr(Image.Image, "__array_interface__", property(_array_interface))  # noqa: B010
     if "load" not in JpegImageFile.__dict__:
-        setattr(JpegImageFile, "load", _load)  # noqa: B010
+        setattr(JpegImageFile, "load", _load_pixels)  # noqa: B010
 
 
 def find_recording(image: object) -> LazyCore | None:
@@ -193,13 +193,13 @@ def defer(image: T, counts: ImageCounts) -> T:
     Args:
         counts: counts the image.
     """
-    if _why_not(image) is None:
+    if _why_not_deferrable(image) is None:
         prepare()
         image.__dict__["_unread"] = Unread(counts)
     return image
 
 
-def _why_not(image: object) -> str | None:
+def _why_not_deferrable(image: object) -> str | None:
     """Returns why an image cannot be deferred; None if it can."""
     if type(image) is not JpegImageFile:
         return str(getattr(image, "format", None) or type(image).__name__)
@@ -210,7 +210,7 @@ def _why_not(image: object) -> str | None:
     return None
 
 
-def _why_not_now(image: JpegImageFile) -> str | None:
+def _why_pillow_must_decode(image: JpegImageFile) -> str | None:
     """Returns why Pillow has to decode a file; None if it would decode it now, to RGB or L, and whole: not after a
     ``draft`` that shrinks it, or when the program has changed what is decoded or how."""
     own, mode, (width, height) = image.__dict__, image.mode, image.size
@@ -229,7 +229,7 @@ def _why_not_now(image: JpegImageFile) -> str | None:
     return None
 
 
-def _contents(file: Any, most: int, own: bool) -> bytes | None:
+def _read_contents(file: Any, most: int, own: bool) -> bytes | None:
     """Returns a file's bytes; None if there are more than `most`: then the file stays where it is, with what its buffer
     holds.
 
@@ -251,7 +251,7 @@ def _contents(file: Any, most: int, own: bool) -> bytes | None:
     return bytes(file.read())
 
 
-def _read(image: JpegImageFile) -> tuple[core.JpegFile | None, str | None]:
+def _read_jpeg(image: JpegImageFile) -> tuple[core.JpegFile | None, str | None]:
     """Reads a file; returns None and the reason if Pillow has to decode it, maybe to raise an error.
 
     Note [plain files]: Pillow raises no error about a file whose header is plain, whatever its entropy-coded data are.
@@ -260,7 +260,7 @@ def _read(image: JpegImageFile) -> tuple[core.JpegFile | None, str | None]:
     order. After it come sound segments and at last an EOI, so the file is never truncated for it.
     """
     try:
-        data = _contents(image.fp, _TRAILING + 6 * image.width * image.height, image._exclusive_fp)
+        data = _read_contents(image.fp, _TRAILING + 6 * image.width * image.height, image._exclusive_fp)
         if data is None:
             return None, "followed by other data"
         file = core.JpegFile(data)

@@ -55,14 +55,14 @@ def _add_effect(
         return None
     lazy = find_recording(image)
     changed = None if lazy is None else lazy.effect(name, value, size)
-    return None if changed is None else _image(image, name, changed)
+    return None if changed is None else _image_with_effect(image, name, changed)
 
 
-def _image(of: Image.Image, name: str, changed: Any) -> Image.Image:
+def _image_with_effect(of: Image.Image, name: str, changed: Any) -> Image.Image:
     return (of if EFFECTS[name].keeps_info else _WITHOUT_INFO)._new(changed)
 
 
-def _only(arguments: tuple[object, ...], options: dict[str, object]) -> object:
+def _only_argument(arguments: tuple[object, ...], options: dict[str, object]) -> object:
     """Returns the one further argument of a call."""
     values = (*arguments, *options.values())
     return values[0] if len(values) == 1 else None
@@ -91,7 +91,7 @@ def _enhancer(name: str) -> Version:
             self.image = image
             if name == "saturation":
                 self.intermediate_mode = "L"
-            self.degenerate = _image(image, name, changed)
+            self.degenerate = _image_with_effect(image, name, changed)
 
         return init
 
@@ -105,7 +105,7 @@ def _is_eager(image: object, name: str) -> TypeGuard[Image.Image]:
     return is_deferred(image) and (name != "saturation" or image.mode != "L")  # gray pixels are the image's
 
 
-def _enhance(plain: Function) -> Function:
+def _defer_enhance(plain: Function) -> Function:
     @functools.wraps(plain)
     def enhance(self: ImageEnhance._Enhance, factor: object) -> object:
         made = _enhance_image(self, float(factor)) if _is_number(factor) else None
@@ -137,7 +137,7 @@ def _enhance_image(enhancer: ImageEnhance._Enhance, factor: float) -> Image.Imag
     return None if changed is None else degenerate._new(changed)  # as Image.blend
 
 
-def _transform(plain: Function) -> Function:
+def _defer_image_transform(plain: Function) -> Function:
     @functools.wraps(plain)
     def transform(
         self: Image.Image,
@@ -161,7 +161,7 @@ def _operation(name: str, accepts: Callable[[object], bool] | None = None) -> Ve
     def version(plain: Function) -> Function:
         @functools.wraps(plain)
         def operation(image: object, *arguments: object, **options: object) -> object:
-            value = _only(arguments, options)
+            value = _only_argument(arguments, options)
             fits = not (arguments or options) if accepts is None else accepts(value)
             made = _add_effect(image, name, value) if fits else None
             return plain(image, *arguments, **options) if made is None else made
@@ -175,7 +175,7 @@ def _grayscale(keeps_info: bool) -> Version:
     def version(plain: Function) -> Function:
         @functools.wraps(plain)
         def to_grayscale(image: object, *arguments: object, **options: object) -> object:
-            if not is_recorded(image) or _only(arguments, options) != 3 or not _PILLOWS["hue"]:
+            if not is_recorded(image) or _only_argument(arguments, options) != 3 or not _PILLOWS["hue"]:
                 return plain(image, *arguments, **options)
             made = image.convert("L").convert("RGB")
             if not keeps_info:
@@ -187,27 +187,27 @@ def _grayscale(keeps_info: bool) -> Version:
     return version
 
 
-def _is_bits(value: object) -> bool:
+def _is_bit_count(value: object) -> bool:
     return type(value) is int and 1 <= value <= 8
 
 
-def _is_turn(value: object) -> bool:
+def _is_hue_turn(value: object) -> bool:
     return _is_number(value) and -0.5 <= value <= 0.5
 
 
-def _blur(plain: Function) -> Function:
+def _defer_functional_blur(plain: Function) -> Function:
     """A version of the kernel of torchvision v2."""
     parts = _globals_of(plain, "pil_to_tensor", "to_pil_image", "gaussian_blur_image", "_get_gaussian_kernel2d")
 
     @functools.wraps(plain)
     def gaussian_blur(image: object, kernel_size: object, sigma: object = None) -> object:
-        made = parts and _blur_image(image, _pair(kernel_size, int), _pair(sigma, float), softmax=True)
+        made = parts and _blur_image(image, _as_pair(kernel_size, int), _as_pair(sigma, float), softmax=True)
         return made or plain(image, kernel_size, sigma)
 
     return gaussian_blur
 
 
-def _blur_step(plain: Function) -> Function:
+def _defer_blur_transform(plain: Function) -> Function:
     """A version of the method of torchvision v1's GaussianBlur."""
     functional = plain.__globals__["F"]
     parts = Untouched(
@@ -221,13 +221,13 @@ def _blur_step(plain: Function) -> Function:
         if not is_deferred(img) or not parts:
             return plain(self, img)
         sigma = self.get_params(*self.sigma)
-        made = _blur_image(img, _pair(self.kernel_size, int), (sigma, sigma), softmax=False)
+        made = _blur_image(img, _as_pair(self.kernel_size, int), (sigma, sigma), softmax=False)
         return functional.gaussian_blur(img, self.kernel_size, [sigma, sigma]) if made is None else made
 
     return forward
 
 
-def _own_blur(plain: Function) -> Function:
+def _defer_own_blur(plain: Function) -> Function:
     @functools.wraps(plain)
     def gaussian_blur(image: object, width: int, height: int, sigma: float, *, softmax: bool) -> object:
         made = _blur_image(image, (width, height), (sigma, sigma), softmax)
@@ -241,7 +241,7 @@ def _globals_of(plain: object, *names: str) -> Untouched:
     return Untouched(*((sys.modules[plain.__module__], name) for name in names))
 
 
-def _pair(value: object, kind: type[T]) -> Sequence[T] | None:
+def _as_pair(value: object, kind: type[T]) -> Sequence[T] | None:
     """Returns a number of this type twice, a sequence of two as it is, and None for all else."""
     if type(value) is kind:
         return value, value
@@ -259,7 +259,13 @@ def _blur_image(
     (width, height), sigma = sizes, sigmas[0]
     odd = width > 0 and height > 0 and width % 2 == height % 2 == 1
     fits = width // 2 < image.width and height // 2 < image.height  # borders are mirrored
-    if not odd or not fits or sigmas[0] != sigmas[1] or not 0 < sigma < math.inf or not blur_rule.native():
+    if (
+        not odd
+        or not fits
+        or sigmas[0] != sigmas[1]
+        or not 0 < sigma < math.inf
+        or not blur_rule.is_native_blur_exact()
+    ):
         return None
     return _add_effect(image, "blur", Blur(width, height, sigma, softmax))
 
@@ -276,12 +282,12 @@ def _kernels(functional: str) -> Callable[[object], object]:
 
 _ENHANCERS = {"Brightness": "brightness", "Contrast": "contrast", "Color": "saturation", "Sharpness": "sharpness"}
 _OPERATIONS = {
-    "posterize": _operation("posterize", _is_bits),
+    "posterize": _operation("posterize", _is_bit_count),
     "solarize": _operation("solarize", _is_number),
     "invert": _operation("invert"),
     "autocontrast": _operation("autocontrast"),
     "equalize": _operation("equalize"),
-    "adjust_hue": _operation("hue", _is_turn),
+    "adjust_hue": _operation("hue", _is_hue_turn),
 }
 _V1, _V2 = "torchvision.transforms._functional_pil", "torchvision.transforms.v2.functional._utils"
 _OWN, _OWN_TENSORS = "headrace._recipe.arithmetic.functional_pil", "headrace._recipe.arithmetic.torch_resize_blur"
@@ -290,15 +296,15 @@ _OWN, _OWN_TENSORS = "headrace._recipe.arithmetic.functional_pil", "headrace._re
 STEPS = Replacements(
     [
         *(method("PIL.ImageEnhance", kind, "__init__", _enhancer(name)) for kind, name in _ENHANCERS.items()),
-        method("PIL.ImageEnhance", "_Enhance", "enhance", _enhance),
-        method("PIL.Image", "Image", "transform", _transform),
+        method("PIL.ImageEnhance", "_Enhance", "enhance", _defer_enhance),
+        method("PIL.Image", "Image", "transform", _defer_image_transform),
         *(function(_V1, name, version) for name, version in _OPERATIONS.items()),
         *(Place(_V2, _kernels(name), Image.Image, version) for name, version in _OPERATIONS.items()),
         *(function(_OWN, name, version) for name, version in _OPERATIONS.items()),
         function(_V1, "to_grayscale", _grayscale(keeps_info=False)),
         function(_OWN, "grayscale", _grayscale(keeps_info=True)),
-        method("torchvision.transforms.transforms", "GaussianBlur", "forward", _blur_step),
-        Place(_V2, _kernels("gaussian_blur"), Image.Image, _blur),
-        function(_OWN_TENSORS, "gaussian_blur", _own_blur),
+        method("torchvision.transforms.transforms", "GaussianBlur", "forward", _defer_blur_transform),
+        Place(_V2, _kernels("gaussian_blur"), Image.Image, _defer_functional_blur),
+        function(_OWN_TENSORS, "gaussian_blur", _defer_own_blur),
     ]
 )

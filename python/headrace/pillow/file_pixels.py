@@ -68,7 +68,7 @@ class FilePixels:
         """Returns Pillow's native image after the operations."""
         plan = NativePlan(self._size, self._mode, operations)
         try:
-            pixels = self._run(plan, BYTES[: len(plan.mode)], "channels_last")
+            pixels = self._run_plan(plan, BYTES[: len(plan.mode)], "channels_last")
         except core.NeedsPillow as error:  # damaged
             self._count(str(error))
             made, rest = self._decode_by_pillow(), operations
@@ -93,7 +93,7 @@ class FilePixels:
         if plan.rest or len(plan.mode) != len(table):
             return None
         try:
-            return self._run(plan, table, layout)
+            return self._run_plan(plan, table, layout)
         except core.NeedsPillow:
             return None
 
@@ -103,7 +103,7 @@ class FilePixels:
         if not counted:
             self._counts.count(reason)
 
-    def _run(self, plan: NativePlan, table: Array, layout: str) -> Array:
+    def _run_plan(self, plan: NativePlan, table: Array, layout: str) -> Array:
         """Runs a plan. Threads that call this at the same time may decode once more."""
         _, _, width, height = plan.last["box"]
         channels = len(table)

@@ -116,7 +116,7 @@ class LazyCore:
 
     def crop(self, box: tuple[int, int, int, int]) -> object:
         left, top, right, bottom = box
-        return self._then("crop", box, size=(max(0, right - left), max(0, bottom - top)))
+        return self._record_operation("crop", box, size=(max(0, right - left), max(0, bottom - top)))
 
     def resize(self, size: Sequence[int], resample: int, box: Sequence[float]) -> object:
         try:
@@ -126,23 +126,27 @@ class LazyCore:
         own = self._size
         if tuple(box) != (0, 0, *own) or min(width, height, *own) < 1 or width * height > MOST_PIXELS:
             return self.make_native().resize(size, resample, box)
-        return self._then("resize", (width, height), resample, (0, 0, *own), size=(width, height))
+        return self._record_operation("resize", (width, height), resample, (0, 0, *own), size=(width, height))
 
     def transpose(self, method: int) -> object:
         if method not in _TRANSPOSES:
             return self.make_native().transpose(method)
         width, height = self._size
-        return self._then("transpose", method, size=(height, width) if method in _SWAPPING else (width, height))
+        return self._record_operation(
+            "transpose", method, size=(height, width) if method in _SWAPPING else (width, height)
+        )
 
     def convert(self, mode: str, *dither: object) -> object:
         if mode not in _MODES:
             return self.make_native().convert(mode, *dither)
-        return self._then("convert", mode, *dither, mode=mode)
+        return self._record_operation("convert", mode, *dither, mode=mode)
 
     def copy(self) -> object:
-        return self._then()
+        return self._record_operation()
 
-    def _then(self, *operation: Any, mode: str | None = None, size: tuple[int, int] | None = None) -> object:
+    def _record_operation(
+        self, *operation: Any, mode: str | None = None, size: tuple[int, int] | None = None
+    ) -> object:
         recorded = self._recorded
         if recorded is None:
             name, *arguments = operation or ("copy",)

@@ -64,7 +64,7 @@ class NativePlan:
         return True
 
     def _resize(self, size: tuple[int, int], resample: int, _: object) -> bool:
-        if resample not in _FILTERS or not pillow_rule.is_known():
+        if resample not in _FILTERS or not pillow_rule.is_pass_order_known():
             return False
         _, _, width, height = self.last["box"]
         first = pillow_rule.vertical_first(height, width, size[1], size[0])

@@ -115,7 +115,7 @@ def install() -> None:
     global _installed
     with _lock:
         if not _installed:
-            _put_in_place()
+            _install_patch()
             in_force.uses += 1
             _installed = True
 
@@ -134,7 +134,7 @@ def uninstall() -> None:
 def deferred() -> Iterator[None]:
     """Inside ``with``, ``PIL.Image.open`` opens images deferred, in all threads of the process."""
     with _lock:
-        _put_in_place()
+        _install_patch()
         in_force.uses += 1
     try:
         yield
@@ -153,7 +153,7 @@ def deferred_here(counts: ImageCounts) -> Iterator[None]:
     """
     thread = threading.get_ident()
     with _lock:
-        _put_in_place()
+        _install_patch()
         before = in_force.threads.get(thread)
         in_force.threads[thread] = counts
     try:
@@ -174,14 +174,14 @@ def install_for(counts: ImageCounts) -> None:
         counts: counts the images.
     """
     with _lock:
-        _put_in_place()
+        _install_patch()
         in_force.counts = counts
         in_force.threads.clear()  # blocks of the process that this one was forked from
         in_force.uses += 1
         pixel_memory.use_again()
 
 
-def _put_in_place() -> None:
+def _install_patch() -> None:
     global _is_in_place, _before
     if not _is_in_place:
         _is_in_place = True

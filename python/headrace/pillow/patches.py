@@ -69,12 +69,12 @@ class Replacements:
             before, (known, ours) = _read_place(holder, place.name), self._versions.get(place, (None, None))
             if known is None or known is not before:
                 # A program that replaced ours, and has put it back since, has left it here.
-                before = _below(before)
+                before = _function_below_patch(before)
                 if before is None or not is_own(before, holder, place.name):
                     continue
                 ours = self._version(place, before)
             self._replaced[place] = holder, before, ours
-            _set(holder, place.name, ours)
+            _set_in_holder(holder, place.name, ours)
         return len(self._replaced) == len(self._places)
 
     def _version(self, place: Place, before: Function) -> Function:
@@ -90,14 +90,14 @@ class Replacements:
         does."""
         for place, (holder, before, ours) in self._replaced.items():
             if _read_place(holder, place.name) is ours:
-                _set(holder, place.name, before)
+                _set_in_holder(holder, place.name, before)
         self._replaced = {}
 
 
 _MARK = "_stands_for_wrapped"  # of ours: its id, because functools.wraps copies attributes to functions around it
 
 
-def _below(function: Any) -> Any:
+def _function_below_patch(function: Any) -> Any:
     """Returns the function that ours stands in place of; another one as it is."""
     if isinstance(function, FunctionType) and function.__dict__.get(_MARK) == id(function):
         return function.__wrapped__  # type: ignore[attr-defined]
@@ -109,20 +109,20 @@ _LIBRARIES = ("PIL", "headrace", "timm", "torch", "torchvision")
 
 def is_own(function: object, holder: object, name: object) -> bool:
     """Whether a function is the one that its library has put in a class, module or dict, or our version of it."""
-    function = _below(function)
+    function = _function_below_patch(function)
     if isinstance(function, type):
-        return _library(function) in _LIBRARIES
+        return _library_of(function) in _LIBRARIES
     if not isinstance(function, FunctionType):
         return not callable(function) or type(function).__module__ == "builtins"  # a native function
     module = sys.modules.get(function.__module__)
-    if module is None or function.__globals__ is not vars(module) or _library(function) not in _LIBRARIES:
+    if module is None or function.__globals__ is not vars(module) or _library_of(function) not in _LIBRARIES:
         return False  # functools.wraps copies names, not globals
     if isinstance(holder, type):
         return function.__qualname__.split(".")[0] in [of.__name__ for of in holder.__mro__]
     return isinstance(holder, dict) or function.__name__ == name
 
 
-def _library(of: object) -> str:
+def _library_of(of: object) -> str:
     return str(of.__module__).split(".")[0]
 
 
@@ -137,9 +137,9 @@ class Untouched:
         self._by_holder: dict[int, tuple[object, list[str]]] = {}
         for of, name in places:
             self._by_holder.setdefault(id(of), (of, []))[1].append(name)
-        self._take()
+        self._take_snapshot()
 
-    def _take(self) -> None:
+    def _take_snapshot(self) -> None:
         """Takes what is in the places for the library's, if it is."""
         parts: list[list[Any]] = []  # what looks at a holder, the holder, and what it saw last
         functions: list[FunctionType] = []
@@ -152,7 +152,7 @@ class Untouched:
                 look = operator.attrgetter(*there)
                 parts.append([look, of, look(of)])
             known = known and all(is_own(getattr(of, name), of, name) for name in there)
-            found = [_below(getattr(of, name)) for name in there]
+            found = [_function_below_patch(getattr(of, name)) for name in there]
             functions += [one for one in found if isinstance(one, FunctionType)]
         self._parts, self._functions, self._missing = parts, functions, missing
         self._codes = list(map(_code_of, functions))
@@ -162,7 +162,7 @@ class Untouched:
         """Whether all of them are in their places."""
         same = self._are_as_seen()
         if not same and not self._known:
-            self._take()  # a program may have put them back
+            self._take_snapshot()  # a program may have put them back
             return self._known
         return same and self._known
 
@@ -174,7 +174,7 @@ class Untouched:
             except AttributeError:
                 return False
             if now != seen:
-                if _all_below(now) != _all_below(seen):
+                if _functions_below_patches(now) != _functions_below_patches(seen):
                     return False
                 part[2] = now  # our versions have come or gone
         if self._missing and any(hasattr(of, name) for of, name in self._missing):
@@ -185,15 +185,15 @@ class Untouched:
 _code_of = operator.attrgetter("__code__")
 
 
-def _all_below(functions: object) -> list[object]:
-    return [_below(one) for one in (functions if type(functions) is tuple else (functions,))]
+def _functions_below_patches(functions: object) -> list[object]:
+    return [_function_below_patch(one) for one in (functions if type(functions) is tuple else (functions,))]
 
 
 def _read_place(holder: object, name: Any) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
-def _set(holder: object, name: Any, value: object) -> None:
+def _set_in_holder(holder: object, name: Any, value: object) -> None:
     if isinstance(holder, dict):
         holder[name] = value
     else:

@@ -53,19 +53,19 @@ class PixelMemory:
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
         """Returns an array, as ``numpy.empty``."""
         if self._places is None or self._process != os.getpid():
-            return self._own(shape, dtype, _CLASSES)
+            return self._allocate_array(shape, dtype, _CLASSES)
         array = self._places.take(shape, dtype)
         if array is None:
-            array = self._own(shape, dtype, _CLASSES)
+            array = self._allocate_array(shape, dtype, _CLASSES)
             self._places.has_other(array)
         return array
 
     def empty_for_a_while(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
         """The same, for arrays of many sizes that are used one after the other: they share a piece of memory, whose
         pages after an array are not touched."""
-        return self._own(shape, dtype, 1)
+        return self._allocate_array(shape, dtype, 1)
 
-    def _own(self, shape: tuple[int, ...], dtype: np.dtype[np.generic], classes: int) -> Array:
+    def _allocate_array(self, shape: tuple[int, ...], dtype: np.dtype[np.generic], classes: int) -> Array:
         needed = math.prod(shape) * dtype.itemsize
         if needed < LEAST or self._process != os.getpid():
             return np.empty(shape, dtype)
@@ -87,7 +87,7 @@ class PixelMemory:
             self._unused.setdefault(memory.nbytes, []).append((memory, self._batch))
             self._bytes += memory.nbytes
             while self._bytes > MOST:
-                self._give_up(next(iter(self._unused)))  # not used for the longest time
+                self._free_piece(next(iter(self._unused)))  # not used for the longest time
 
     def next_batch(self) -> None:
         """Called when all samples of a batch have been made; gives up what the last batches did not need."""
@@ -95,14 +95,14 @@ class PixelMemory:
             self._batch += 1
             for size in list(self._unused):
                 while size in self._unused and self._unused[size][0][1] < self._batch - _MAX_IDLE_BATCHES:
-                    self._give_up(size)
+                    self._free_piece(size)
 
     def count_unused(self) -> dict[int, int]:
         """Returns the number of unused pieces of each size in bytes."""
         with self._lock:
             return {size: len(found) for size, found in self._unused.items()}
 
-    def _give_up(self, size: int) -> None:
+    def _free_piece(self, size: int) -> None:
         pieces = self._unused[size]
         del pieces[0]
         self._bytes -= size

@@ -71,14 +71,14 @@ def warp_of(mode: str, size: object, method: object, data: object, filter: Any, 
     if not isinstance(method, int) or method not in _NUMBERS or not isinstance(data, (list, tuple)):
         return None
     data = data[: _NUMBERS[method]]
-    if mode not in ("RGB", "L") or filter not in _WARP_FILTERS or not _are(size, int, 2):
+    if mode not in ("RGB", "L") or filter not in _WARP_FILTERS or not _are_values_of_type(size, int, 2):
         return None
-    if not _are(data, (int, float), _NUMBERS[method]):
+    if not _are_values_of_type(data, (int, float), _NUMBERS[method]):
         return None
     if fill is None:
         fill = 0 if mode == "L" else (0, 0, 0)
     bytes_ = fill if mode == "RGB" else (fill,)
-    if not _are(bytes_, int, len(mode)) or not all(0 <= byte <= 255 for byte in bytes_):
+    if not _are_values_of_type(bytes_, int, len(mode)) or not all(0 <= byte <= 255 for byte in bytes_):
         return None
     numbers = tuple(float(one) for one in data)
     if min(size) < 1 or size[0] * size[1] > MOST_PIXELS or not all(map(math.isfinite, numbers)):
@@ -86,22 +86,22 @@ def warp_of(mode: str, size: object, method: object, data: object, filter: Any, 
     return Warp((size[0], size[1]), int(method), numbers, int(filter), bytes_[0] if mode == "L" else tuple(bytes_))
 
 
-def _are(values: object, kind: type[T] | tuple[type[T], ...], count: int) -> TypeGuard[Sequence[T]]:
+def _are_values_of_type(values: object, kind: type[T] | tuple[type[T], ...], count: int) -> TypeGuard[Sequence[T]]:
     """Whether these are `count` values of a type."""
     if not isinstance(values, (list, tuple)) or len(values) != count:
         return False
     return all(isinstance(one, kind) and not isinstance(one, bool) for one in values)
 
 
-def _factor(name: str) -> Callable[[float], NativeEffect | None]:
+def _record_factor(name: str) -> Callable[[float], NativeEffect | None]:
     return lambda value: (name, value) if abs(value) <= _MOST_FACTOR else None
 
 
-def _parameter(name: str) -> Callable[[float], NativeEffect]:
+def _record_parameter(name: str) -> Callable[[float], NativeEffect]:
     return lambda value: (name, value or 0)
 
 
-def _blur(value: Blur) -> NativeEffect:
+def _record_blur(value: Blur) -> NativeEffect:
     row, column = (
         torch_resize_blur.gaussian_kernel(size, value.sigma, value.softmax) for size in (value.width, value.height)
     )
@@ -121,20 +121,22 @@ def _warp_by_pillow(image: Image.Image, by: Warp) -> Image.Image:
 _blur_by_torch = torch_resize_blur.gaussian_blur  # the function that deferred images replace
 
 EFFECTS = {
-    "brightness": Effect(False, lambda image, by: ImageEnhance.Brightness(image).enhance(by), _factor("Brightness")),
-    "contrast": Effect(False, lambda image, by: ImageEnhance.Contrast(image).enhance(by), _factor("Contrast")),
-    "saturation": Effect(True, lambda image, by: ImageEnhance.Color(image).enhance(by), _factor("Saturation")),
-    "sharpness": Effect(True, lambda image, by: ImageEnhance.Sharpness(image).enhance(by), _factor("Sharpness")),
-    "hue": Effect(False, functional_pil.adjust_hue, _parameter("Hue")),
-    "posterize": Effect(True, ImageOps.posterize, _parameter("Posterize")),
-    "solarize": Effect(True, ImageOps.solarize, _parameter("Solarize")),
-    "invert": Effect(True, lambda image, _: ImageOps.invert(image), _parameter("Invert")),
-    "autocontrast": Effect(True, lambda image, _: ImageOps.autocontrast(image), _parameter("Autocontrast")),
-    "equalize": Effect(True, lambda image, _: ImageOps.equalize(image), _parameter("Equalize")),
+    "brightness": Effect(
+        False, lambda image, by: ImageEnhance.Brightness(image).enhance(by), _record_factor("Brightness")
+    ),
+    "contrast": Effect(False, lambda image, by: ImageEnhance.Contrast(image).enhance(by), _record_factor("Contrast")),
+    "saturation": Effect(True, lambda image, by: ImageEnhance.Color(image).enhance(by), _record_factor("Saturation")),
+    "sharpness": Effect(True, lambda image, by: ImageEnhance.Sharpness(image).enhance(by), _record_factor("Sharpness")),
+    "hue": Effect(False, functional_pil.adjust_hue, _record_parameter("Hue")),
+    "posterize": Effect(True, ImageOps.posterize, _record_parameter("Posterize")),
+    "solarize": Effect(True, ImageOps.solarize, _record_parameter("Solarize")),
+    "invert": Effect(True, lambda image, _: ImageOps.invert(image), _record_parameter("Invert")),
+    "autocontrast": Effect(True, lambda image, _: ImageOps.autocontrast(image), _record_parameter("Autocontrast")),
+    "equalize": Effect(True, lambda image, _: ImageOps.equalize(image), _record_parameter("Equalize")),
     "blur": Effect(
         False,
         lambda image, by: _blur_by_torch(image, by.width, by.height, by.sigma, softmax=by.softmax),
-        _blur,
+        _record_blur,
     ),
     "warp": Effect(True, _warp_by_pillow, _warp),
 }

@@ -53,10 +53,10 @@ class ReadFiles:
         with self._lock:
             self._files.append(weakref.ref(file))
             if len(self._files) > self._longest:
-                self._longest = 2 * len(self._alive()) + _LONG
+                self._longest = 2 * len(self._files_in_use()) + _LONG
             else:
                 self._bytes += file.nbytes
-            let_go = self._over() if self._bytes > MOST else []
+            let_go = self._files_over_limit() if self._bytes > MOST else []
         for old in let_go:
             old.make_images()
 
@@ -64,13 +64,13 @@ class ReadFiles:
         """Called when a file takes `by` bytes more."""
         with self._lock:
             self._bytes += by
-            let_go = self._over() if self._bytes > MOST else []
+            let_go = self._files_over_limit() if self._bytes > MOST else []
         for old in let_go:
             old.make_images()
 
-    def _over(self) -> list[ReadFile]:
+    def _files_over_limit(self) -> list[ReadFile]:
         """Returns the files that are too much, those read first."""
-        alive = self._alive()
+        alive = self._files_in_use()
         left, count = self._bytes, 0
         while left > MOST and count < len(alive) - 1:  # never the newest: its image is being made
             left -= alive[count].nbytes
@@ -85,13 +85,13 @@ class ReadFiles:
             samples_are_gone: whether nothing of this function's caller refers to the batch's samples any more.
         """
         with self._lock:
-            alive = [file for file in self._alive() if file.purpose is purpose]
+            alive = [file for file in self._files_in_use() if file.purpose is purpose]
         for file in alive:
             if samples_are_gone or file.is_old:
                 file.make_images()
             file.is_old = True
 
-    def _alive(self) -> list[ReadFile]:
+    def _files_in_use(self) -> list[ReadFile]:
         found = [file for file in (one() for one in self._files) if file is not None]
         self._files = [weakref.ref(file) for file in found]
         self._bytes = sum(file.nbytes for file in found)

@@ -30,7 +30,7 @@ def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: in
     return None if table is None or values is None else (table.tensor(values), table.steps)
 
 
-def _compose(plain: Function) -> Function:
+def _patch_compose(plain: Function) -> Function:
     @functools.wraps(plain)
     def call(self: Any, *inputs: object) -> object:
         if len(inputs) != 1 or not is_deferred(inputs[0]):
@@ -46,7 +46,7 @@ def _compose(plain: Function) -> Function:
     return call
 
 
-def _to_tensor(plain: Function) -> Function:
+def _patch_to_tensor(plain: Function) -> Function:
     @functools.wraps(plain)
     def call(self: Function, pic: object) -> object:
         fused = _fuse_steps(pic, (self,), 0)
@@ -57,10 +57,10 @@ def _to_tensor(plain: Function) -> Function:
 
 STEPS = Replacements(
     [
-        method("torchvision.transforms.transforms", "Compose", "__call__", _compose),
-        method("torchvision.transforms.transforms", "ToTensor", "__call__", _to_tensor),
-        method("torchvision.transforms.transforms", "PILToTensor", "__call__", _to_tensor),
-        method("torchvision.transforms.v2._container", "Compose", "forward", _compose),
-        method("headrace.transforms._containers", "Compose", "forward", _compose),
+        method("torchvision.transforms.transforms", "Compose", "__call__", _patch_compose),
+        method("torchvision.transforms.transforms", "ToTensor", "__call__", _patch_to_tensor),
+        method("torchvision.transforms.transforms", "PILToTensor", "__call__", _patch_to_tensor),
+        method("torchvision.transforms.v2._container", "Compose", "forward", _patch_compose),
+        method("headrace.transforms._containers", "Compose", "forward", _patch_compose),
     ]
 )

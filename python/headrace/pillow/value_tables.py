@@ -28,16 +28,16 @@ _WIDEST = 4  # bytes of an element that the kernels write
 _NUMBERS = {float, int}
 
 
-def _normalize(step: Any) -> Hashable:
+def _key_of_normalize(step: Any) -> Hashable:
     mean, std = tuple(step.mean), tuple(step.std)
     return (mean, std, step.inplace) if _NUMBERS.issuperset(map(type, mean + std)) else None
 
 
-def _dtype(step: Any) -> Hashable:
+def _key_of_dtype_step(step: Any) -> Hashable:
     return (step.dtype, getattr(step, "scale", None)) if isinstance(step.dtype, torch.dtype) else None
 
 
-def _nothing(step: object) -> Hashable:
+def _empty_key(step: object) -> Hashable:
     return ()
 
 
@@ -47,27 +47,27 @@ Depends: TypeAlias = Callable[[Any], Hashable]
 _V1, _V2, _TIMM = "torchvision.transforms.transforms", "torchvision.transforms.v2._", "timm.data.transforms"
 _OURS = "headrace.transforms._"
 _FIRST: dict[tuple[str, str], Depends] = {
-    (_V1, "ToTensor"): _nothing,
-    (_V1, "PILToTensor"): _nothing,
-    (_V2 + "type_conversion", "PILToTensor"): _nothing,
-    (_V2 + "type_conversion", "ToImage"): _nothing,
-    (_V2 + "deprecated", "ToTensor"): _nothing,
-    (_OURS + "pointwise", "ToTensor"): _nothing,
-    (_OURS + "pointwise", "PILToTensor"): _nothing,
-    (_OURS + "pointwise", "ToImage"): _nothing,
-    (_TIMM, "MaybeToTensor"): _nothing,
-    (_TIMM, "MaybePILToTensor"): _nothing,
+    (_V1, "ToTensor"): _empty_key,
+    (_V1, "PILToTensor"): _empty_key,
+    (_V2 + "type_conversion", "PILToTensor"): _empty_key,
+    (_V2 + "type_conversion", "ToImage"): _empty_key,
+    (_V2 + "deprecated", "ToTensor"): _empty_key,
+    (_OURS + "pointwise", "ToTensor"): _empty_key,
+    (_OURS + "pointwise", "PILToTensor"): _empty_key,
+    (_OURS + "pointwise", "ToImage"): _empty_key,
+    (_TIMM, "MaybeToTensor"): _empty_key,
+    (_TIMM, "MaybePILToTensor"): _empty_key,
 }
 _LATER: dict[tuple[str, str], Depends] = {
-    (_V1, "Normalize"): _normalize,
-    (_V1, "ConvertImageDtype"): _dtype,
-    (_V2 + "type_conversion", "ToPureTensor"): _nothing,
-    (_V2 + "misc", "Normalize"): _normalize,
-    (_V2 + "misc", "ConvertImageDtype"): _dtype,
-    (_V2 + "misc", "ToDtype"): _dtype,
-    (_OURS + "pointwise", "Normalize"): _normalize,
-    (_OURS + "pointwise", "ToPureTensor"): _nothing,
-    (_OURS + "dtype", "ToDtype"): _dtype,
+    (_V1, "Normalize"): _key_of_normalize,
+    (_V1, "ConvertImageDtype"): _key_of_dtype_step,
+    (_V2 + "type_conversion", "ToPureTensor"): _empty_key,
+    (_V2 + "misc", "Normalize"): _key_of_normalize,
+    (_V2 + "misc", "ConvertImageDtype"): _key_of_dtype_step,
+    (_V2 + "misc", "ToDtype"): _key_of_dtype_step,
+    (_OURS + "pointwise", "Normalize"): _key_of_normalize,
+    (_OURS + "pointwise", "ToPureTensor"): _empty_key,
+    (_OURS + "dtype", "ToDtype"): _key_of_dtype_step,
 }
 
 
@@ -111,11 +111,11 @@ def table_of(steps: Sequence[Callable[..., object]], first: int, mode: str) -> V
     Returns:
         None if the first transform is not known to map values.
     """
-    found = [_depends(_FIRST, steps[first])]
+    found = [_key_of_step(_FIRST, steps[first])]
     if found[0] is None:
         return None
     while found[-1] is not None and first + len(found) < len(steps):
-        found.append(_depends(_LATER, steps[first + len(found)]))
+        found.append(_key_of_step(_LATER, steps[first + len(found)]))
     if found[-1] is None:
         found.pop()
     kinds: tuple[type, ...] = tuple(map(type, steps[first : first + len(found)]))
@@ -132,7 +132,7 @@ def table_of(steps: Sequence[Callable[..., object]], first: int, mode: str) -> V
     return _tables[key]
 
 
-def _depends(kinds: dict[tuple[str, str], Depends], step: object) -> Hashable:
+def _key_of_step(kinds: dict[tuple[str, str], Depends], step: object) -> Hashable:
     """Returns what a transform's result depends on; None if that is unknown."""
     kind = type(step)
     depends = kinds.get((kind.__module__, kind.__qualname__))

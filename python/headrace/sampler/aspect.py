@@ -60,7 +60,7 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
         self.batch_size = whole_number("batch_size", batch_size, smallest=1)
         self.sizes = _output_sizes(dataset, sizes)
         self.shuffle, self.seed, self.drop_last = shuffle, whole_number("seed", seed), drop_last
-        self.image_sizes = _read(dataset) if image_sizes is None else _check_sizes(dataset, image_sizes)
+        self.image_sizes = _read_image_sizes(dataset) if image_sizes is None else _check_sizes(dataset, image_sizes)
         size_of = nearest_of(self.sizes, self.image_sizes)
         self._members = [np.flatnonzero(size_of == number) for number in range(len(self.sizes))]
 
@@ -100,7 +100,7 @@ def _output_sizes(dataset: object, given: Sequence[tuple[int, int]] | None) -> l
     return sizes
 
 
-def _read(dataset: object) -> npt.NDArray[np.int32]:
+def _read_image_sizes(dataset: object) -> npt.NDArray[np.int32]:
     try:
         return image_sizes(as_source(dataset))
     except NotNative as error:

@@ -12,7 +12,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 
 from headrace._base.checks import whole_number
 from headrace._base.ranks import World
-from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
+from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, set_epoch_of_samplers
 from headrace.sampler.plain import permutation
 
 Item = TypeVar("Item")
@@ -156,4 +156,4 @@ class ShardedSampler(RankSampler[Any]):
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next ``iter(sampler)``, also on the inner samplers that have ``set_epoch``."""
         super().set_epoch(epoch)
-        tell(sampler_chain(self.sampler), epoch)
+        set_epoch_of_samplers(sampler_chain(self.sampler), epoch)

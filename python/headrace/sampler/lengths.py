@@ -123,16 +123,16 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
         left: list[Int64Array] = []
         # One share for each pool, and one for all left-over samples together: the relative position, in the sorted
         # pool, of the samples that are left over.
-        shares = self._words(_PIVOTS, self._pools + 1) / 2.0**64 if self.shuffle else np.zeros(self._pools + 1)
+        shares = self._random_words(_PIVOTS, self._pools + 1) / 2.0**64 if self.shuffle else np.zeros(self._pools + 1)
         for pool, share in zip(np.array_split(order, self._pools), shares, strict=False):
-            batches += self._take(pool, share, left)
+            batches += self._take_full_batches(pool, share, left)
         incomplete: list[Int64Array] = []
-        batches += self._take(np.concatenate(left), shares[-1], incomplete)
+        batches += self._take_full_batches(np.concatenate(left), shares[-1], incomplete)
         if not self.drop_last:
             batches += [one[::-1] for one in incomplete if len(one)]  # one batch or none
         return [batches[number] for number in self._make_order(_BATCHES, len(batches))]
 
-    def _take(self, pool: Int64Array, share: float, left: list[Int64Array]) -> list[Int64Array]:
+    def _take_full_batches(self, pool: Int64Array, share: float, left: list[Int64Array]) -> list[Int64Array]:
         """Returns the full batches of a pool; adds the samples left over to `left`."""
         if not len(pool):  # no pool left any samples over
             return []
@@ -145,9 +145,9 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
         return [pool[a:b][::-1] for a, b in spans]
 
     def _make_order(self, stream: int, count: int) -> Int64Array:
-        return np.argsort(self._words(stream, count), kind="stable") if self.shuffle else np.arange(count)
+        return np.argsort(self._random_words(stream, count), kind="stable") if self.shuffle else np.arange(count)
 
-    def _words(self, stream: int, count: int) -> npt.NDArray[np.uint64]:
+    def _random_words(self, stream: int, count: int) -> npt.NDArray[np.uint64]:
         return epoch_words(self.seed, self.epoch, stream, count)
 
 

@@ -85,7 +85,7 @@ def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
         return default_collate(samples)
     first = samples[0]
     if isinstance(first, (tuple, Mapping)):
-        entries = _entries(samples, where)
+        entries = _checked_entries(samples, where)
         if isinstance(padding, Mapping):
             unknown = [entry for entry in padding if entry not in entries]
             if unknown:
@@ -100,18 +100,20 @@ def _collate(samples: Any, padding: Any, where: str, named: bool) -> Any:
             return batch
         return type(first)(*batch.values()) if hasattr(first, "_fields") else list(batch.values())
     if isinstance(padding, Mapping):
-        raise TypeError(f"padding_value names entries{_locate(where)}, but sample 0 is {_kind(first)} there")
+        raise TypeError(f"padding_value names entries{_locate(where)}, but sample 0 is {_name_kind(first)} there")
     if named or any(_is_sequence(sample) for sample in samples):
-        return _pad(samples, padding, where)
+        return _pad_samples(samples, padding, where)
     return default_collate(samples)
 
 
-def _entries(samples: Sequence[Any], where: str) -> list[object]:
+def _checked_entries(samples: Sequence[Any], where: str) -> list[object]:
     """Returns the keys of dicts or the positions of tuples. Raises if they are not the same in all samples."""
     found: list[object] = []
     for number, sample in enumerate(samples):
         if not isinstance(sample, Mapping if isinstance(samples[0], Mapping) else tuple):
-            raise TypeError(f"sample {number}{_locate(where)} is {_kind(sample)}, but sample 0 is {_kind(samples[0])}")
+            raise TypeError(
+                f"sample {number}{_locate(where)} is {_name_kind(sample)}, but sample 0 is {_name_kind(samples[0])}"
+            )
         entries = list(sample) if isinstance(sample, Mapping) else list(range(len(sample)))
         found = found if number else entries
         if set(entries) != set(found):
@@ -133,10 +135,10 @@ def _is_sequence(value: object) -> bool:
     return isinstance(value, (bool, int, float, complex, np.number))
 
 
-def _pad(samples: Sequence[object], padding: float, where: str) -> Padded:
+def _pad_samples(samples: Sequence[object], padding: float, where: str) -> Padded:
     for number, sample in enumerate(samples):
         if not _is_sequence(sample):
-            raise TypeError(f"sample {number}{_locate(where)} is {_kind(sample)}, not a sequence of numbers")
+            raise TypeError(f"sample {number}{_locate(where)} is {_name_kind(sample)}, not a sequence of numbers")
     tensors = [None if isinstance(one, list) and not one else _tensor(one, i, where) for i, one in enumerate(samples)]
     first = next((number for number, one in enumerate(tensors) if one is not None), 0)
     model = tensors[first] if tensors[first] is not None else torch.tensor([])
@@ -176,7 +178,7 @@ def _check_range(padding: float, dtype: torch.dtype, where: str) -> None:
         raise ValueError(f"the sequences{_locate(where)} are of {dtype}, which cannot hold padding_value={padding}")
 
 
-def _kind(value: object) -> str:
+def _name_kind(value: object) -> str:
     if isinstance(value, (torch.Tensor, np.ndarray)):
         return f"a {type(value).__name__} of {value.ndim} dimensions"
     return f"of type {type(value).__name__}"

@@ -84,7 +84,7 @@ class PermutationSampler(Seeded, Sampler[int]):
         first = whole_number("start", start)
         if not 0 <= first <= self._length:
             raise ValueError(f"start must be from 0 to {self._length}, the number of samples, not {first}")
-        return itertools.chain.from_iterable(_blocks(self._permutation(), first, self._length))
+        return itertools.chain.from_iterable(_iterate_in_blocks(self._permutation(), first, self._length))
 
     def at(self, positions: npt.ArrayLike) -> Int64Array:
         """Returns the samples at the given positions of the current epoch.
@@ -145,16 +145,16 @@ class _Feistel:
         self._keys = epoch_words(seed, epoch, _STREAM, ROUNDS)
 
     def at(self, positions: Int64Array) -> Int64Array:
-        values = self._network(positions.astype(np.uint64))
+        values = self._encrypt_values(positions.astype(np.uint64))
         # Cycle walking ends: the cycle through a position returns to the position itself, which is below the length.
         beyond = np.flatnonzero(values >= self._length)
         while beyond.size:
-            again = self._network(values[beyond])
+            again = self._encrypt_values(values[beyond])
             values[beyond] = again
             beyond = beyond[again >= self._length]
         return values.view(np.int64)
 
-    def _network(self, values: UInt64Array) -> UInt64Array:
+    def _encrypt_values(self, values: UInt64Array) -> UInt64Array:
         low_bits = np.uint64(self._low_bits)
         changed, other = values >> low_bits, values & np.uint64(2**self._low_bits - 1)
         changed_bits, other_bits = self._high_bits, self._low_bits
@@ -176,7 +176,7 @@ class _Feistel:
         return changed
 
 
-def _blocks(permutation: _Permutation, start: int, stop: int) -> Iterator[list[int]]:
+def _iterate_in_blocks(permutation: _Permutation, start: int, stop: int) -> Iterator[list[int]]:
     for begin in range(start, stop, _BLOCK):
         yield permutation.at(np.arange(begin, min(begin + _BLOCK, stop))).tolist()
 

@@ -55,13 +55,13 @@ class Transform(nn.Module):
         parts, tree = tree_flatten(sample)
         self.check_inputs(parts)
         changed = self._find_changed(parts)
-        if not self._happens():
+        if not self._is_applied():
             return sample
         params = self.make_params([part for part, yes in zip(parts, changed, strict=True) if yes])
         made = [self.transform(part, params) if yes else part for part, yes in zip(parts, changed, strict=True)]
         return tree_unflatten(made, tree)
 
-    def _happens(self) -> bool:
+    def _is_applied(self) -> bool:
         return True
 
     def _find_changed(self, parts: list[object]) -> list[bool]:
@@ -113,7 +113,7 @@ class RandomTransform(Transform):
             raise ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
         self.p = p
 
-    def _happens(self) -> bool:
+    def _is_applied(self) -> bool:
         return not torch.rand(1) >= self.p
 
 
@@ -141,7 +141,7 @@ def common_shape(images: list[object]) -> tuple[int, int, int]:
     shapes = {channels_height_width(image) for image in images}
     if not shapes:
         raise TypeError("No image or video was found in the sample")
-    channels, height, width = _only(shapes, "CxHxW")
+    channels, height, width = _only_size(shapes, "CxHxW")
     return channels, height, width
 
 
@@ -150,11 +150,11 @@ def common_size(images: list[object]) -> tuple[int, int]:
     sizes = {channels_height_width(image)[1:] for image in images}
     if not sizes:
         raise TypeError("No image, video, mask, bounding box of keypoint was found in the sample")
-    height, width = _only(sizes, "HxW")
+    height, width = _only_size(sizes, "HxW")
     return height, width
 
 
-def _only(found: set[Sizes], axes: str) -> Sizes:
+def _only_size(found: set[Sizes], axes: str) -> Sizes:
     if len(found) > 1:
         listed = ", ".join(f"'{one}'" for one in sorted(found))
         raise ValueError(f"Found multiple {axes} dimensions in the sample: {listed}")

@@ -33,7 +33,7 @@ class GaussianBlur(Transform):
         self.kernel_size = pair(kernel_size, "Kernel size should be a tuple/list of two integers")
         if any(size <= 0 or size % 2 == 0 for size in self.kernel_size):
             raise ValueError("Kernel size value should be an odd and positive number.")
-        self.sigma = _bounds(sigma)
+        self.sigma = _checked_sigma_bounds(sigma)
         if not 0.0 < self.sigma[0] <= self.sigma[1]:
             raise ValueError(f"sigma values should be positive and of the form (min, max). Got {self.sigma}")
 
@@ -50,7 +50,7 @@ class GaussianBlur(Transform):
         return torch_resize_blur.gaussian_blur(inpt, width, height, params["sigma"], softmax=True)
 
 
-def _bounds(sigma: object) -> list[float]:
+def _checked_sigma_bounds(sigma: object) -> list[float]:
     """Returns (smallest, largest) for a number or a sequence of one or two numbers."""
     if isinstance(sigma, (int, float)):
         return [float(sigma), float(sigma)]

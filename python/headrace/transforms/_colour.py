@@ -89,10 +89,10 @@ class ColorJitter(Transform):
 
 
 def _draw_one(bounds: Sequence[float] | None) -> float | None:
-    return None if bounds is None else _between(bounds)
+    return None if bounds is None else _draw_between(bounds)
 
 
-def _between(bounds: Sequence[float]) -> float:
+def _draw_between(bounds: Sequence[float]) -> float:
     return torch.empty(1).uniform_(bounds[0], bounds[1]).item()
 
 
@@ -168,7 +168,7 @@ class RandomPhotometricDistort(Transform):
         channels = common_shape(flat_inputs)[0]
         params: Params = {}
         for name in ("brightness", "contrast", "saturation", "hue"):
-            params[f"{name}_factor"] = _between(getattr(self, name)) if torch.rand(1) < self.p else None
+            params[f"{name}_factor"] = _draw_between(getattr(self, name)) if torch.rand(1) < self.p else None
         params["contrast_before"] = bool(torch.rand(()) < 0.5)
         params["channel_permutation"] = torch.randperm(channels) if torch.rand(1) < self.p else None
         return params

@@ -13,14 +13,14 @@ from headrace.transforms._base import RandomTransform, Transform
 Transforms = Sequence[Callable[..., object]]
 
 
-def _check(transforms: object, kinds: tuple[type, ...], words: str) -> None:
+def _check_transforms(transforms: object, kinds: tuple[type, ...], words: str) -> None:
     if not isinstance(transforms, kinds):
         raise TypeError(f"Argument transforms should be {words}")
     if not transforms:
         raise ValueError("Pass at least one transform")
 
 
-def _apply(transforms: Iterable[Callable[..., object]], inputs: tuple[object, ...]) -> object:
+def _apply_in_order(transforms: Iterable[Callable[..., object]], inputs: tuple[object, ...]) -> object:
     """Applies the transforms in order; several inputs are passed on as several arguments."""
     several = len(inputs) > 1
     made: Any = inputs if several else inputs[0]
@@ -50,11 +50,11 @@ class Compose(_Listed):
 
     def __init__(self, transforms: Transforms) -> None:
         super().__init__()
-        _check(transforms, (Sequence,), "a sequence of callables")
+        _check_transforms(transforms, (Sequence,), "a sequence of callables")
         self.transforms = transforms
 
     def forward(self, *inputs: object) -> object:
-        return _apply(self.transforms, inputs)
+        return _apply_in_order(self.transforms, inputs)
 
 
 class RandomApply(_Listed, RandomTransform):
@@ -66,12 +66,12 @@ class RandomApply(_Listed, RandomTransform):
     """
 
     def __init__(self, transforms: Transforms | nn.ModuleList, p: float = 0.5) -> None:
-        _check(transforms, (Sequence, nn.ModuleList), "a sequence of callables or a `nn.ModuleList`")
+        _check_transforms(transforms, (Sequence, nn.ModuleList), "a sequence of callables or a `nn.ModuleList`")
         super().__init__(p)
         self.transforms = transforms
 
     def forward(self, *inputs: object) -> object:
-        return _apply(self.transforms if self._happens() else (), inputs)
+        return _apply_in_order(self.transforms if self._is_applied() else (), inputs)
 
 
 class RandomChoice(Transform):
@@ -87,7 +87,7 @@ class RandomChoice(Transform):
     """
 
     def __init__(self, transforms: Transforms, p: list[float] | None = None) -> None:
-        _check(transforms, (Sequence,), "a sequence of callables")
+        _check_transforms(transforms, (Sequence,), "a sequence of callables")
         weights = [1.0] * len(transforms) if p is None else p
         if len(weights) != len(transforms):
             raise ValueError(f"Length of p doesn't match the number of transforms: {len(weights)} != {len(transforms)}")
@@ -109,13 +109,13 @@ class RandomOrder(Transform):
     """
 
     def __init__(self, transforms: Transforms) -> None:
-        _check(transforms, (Sequence,), "a sequence of callables")
+        _check_transforms(transforms, (Sequence,), "a sequence of callables")
         super().__init__()
         self.transforms = transforms
 
     def forward(self, *inputs: object) -> object:
         order = torch.randperm(len(self.transforms)).tolist()
-        return _apply((self.transforms[i] for i in order), inputs)
+        return _apply_in_order((self.transforms[i] for i in order), inputs)
 
 
 class Views(Transform):
@@ -136,7 +136,7 @@ class Views(Transform):
 
     def __init__(self, transforms: Transforms | Mapping[str, Callable[..., object]]) -> None:
         super().__init__()
-        _check(transforms, (Sequence, Mapping), "a sequence or a dict of callables")
+        _check_transforms(transforms, (Sequence, Mapping), "a sequence or a dict of callables")
         self.transforms = transforms
 
     def forward(self, *inputs: object) -> object:

@@ -27,7 +27,7 @@ from headrace.transforms._geometry import warn_if_not_antialiased
 CORNERS = ((False, False), (False, True), (True, False), (True, True))
 
 
-def _five(image: Image.Image, size: Sequence[int]) -> tuple[Image.Image, ...]:
+def _make_five_crops(image: Image.Image, size: Sequence[int]) -> tuple[Image.Image, ...]:
     height, width = size
     found = [boxes.corner(image.height, image.width, height, width, *corner) for corner in CORNERS]
     found.append(boxes.center_crop(image.height, image.width, height, width)[1])
@@ -55,7 +55,7 @@ class FiveCrop(Transform):
         self.size = pair(size)
 
     def transform(self, inpt: Image.Image, params: Params) -> tuple[Image.Image, ...]:
-        return _five(inpt, self.size)
+        return _make_five_crops(inpt, self.size)
 
 
 class TenCrop(Transform):
@@ -80,7 +80,7 @@ class TenCrop(Transform):
 
     def transform(self, inpt: Image.Image, params: Params) -> tuple[Image.Image, ...]:
         mirrored = functional_pil.flip_vertical(inpt) if self.vertical_flip else functional_pil.flip_horizontal(inpt)
-        return (*_five(inpt, self.size), *_five(mirrored, self.size))
+        return (*_make_five_crops(inpt, self.size), *_make_five_crops(mirrored, self.size))
 
 
 class RandomCrop(Transform):

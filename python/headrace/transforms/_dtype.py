@@ -86,10 +86,10 @@ def convert_dtype(image: torch.Tensor, dtype: torch.dtype, scale: bool) -> torch
         ):
             raise RuntimeError(f"The conversion from {source} to {dtype} cannot be performed safely.")
         # + 1 - 1e-3: every integer gets an interval of nearly equal length, and 1.0 maps to the largest one.
-        return image.mul(float(_largest(dtype)) + 1.0 - 1e-3).to(dtype)
+        return image.mul(float(_largest_value(dtype)) + 1.0 - 1e-3).to(dtype)
     if dtype.is_floating_point:
-        return image.to(dtype).mul_(1.0 / _largest(source))
-    shift = _bits(dtype) - _bits(source)
+        return image.to(dtype).mul_(1.0 / _largest_value(source))
+    shift = _bits_of_values(dtype) - _bits_of_values(source)
     # torch does not shift uint16.
     if shift < 0:
         return (image / 2**-shift if source == torch.uint16 else image.bitwise_right_shift(-shift)).to(dtype)
@@ -102,11 +102,11 @@ _LARGEST = {
 }
 
 
-def _largest(dtype: torch.dtype) -> int:
+def _largest_value(dtype: torch.dtype) -> int:
     return _LARGEST.get(dtype, 1)
 
 
-def _bits(dtype: torch.dtype) -> int:
+def _bits_of_values(dtype: torch.dtype) -> int:
     if dtype not in _LARGEST:
         raise TypeError(f"Number of value bits is only defined for integer dtypes, but got {dtype}.")
     return _LARGEST[dtype].bit_length()

@@ -23,7 +23,7 @@ def _check_length(given: object, name: str, lengths: Sequence[int]) -> None:
         raise ValueError(refusal)
 
 
-def _angles(given: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]:
+def _checked_angles(given: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]:
     """Returns the bounds of angles: those given, or minus and plus one number."""
     if isinstance(given, numbers.Number):
         if given < 0:  # type: ignore[operator]  # a complex number raises TypeError, as in torchvision
@@ -40,12 +40,12 @@ def _checked_center(given: Sequence[float] | None) -> Any:
     return given
 
 
-def _uniform(low: float, high: float) -> float:
+def _draw_uniform(low: float, high: float) -> float:
     """Returns a random number from torch's global generator."""
     return torch.empty(1).uniform_(low, high).item()
 
 
-def _options(transform: RandomRotation | RandomAffine | RandomPerspective, image: Image.Image) -> Params:
+def _warp_options(transform: RandomRotation | RandomAffine | RandomPerspective, image: Image.Image) -> Params:
     """Returns Pillow's arguments `resample` and `fillcolor`."""
     fill = functional_pil.pixel(fill_of(transform._fill, type(image)), image)
     return {"resample": Image.Resampling(FILTERS[filter_name(transform.interpolation)]), "fillcolor": fill}
@@ -80,7 +80,7 @@ class RandomRotation(Transform):
         fill: Fills = 0,
     ) -> None:
         super().__init__()
-        self.degrees = _angles(degrees, "degrees")
+        self.degrees = _checked_angles(degrees, "degrees")
         filter_name(interpolation)
         self.interpolation = interpolation
         self.expand = expand
@@ -91,13 +91,13 @@ class RandomRotation(Transform):
     @staticmethod
     def get_params(degrees: Sequence[float]) -> float:
         """Draws an angle as torchvision v1's static method does."""
-        return _uniform(float(degrees[0]), float(degrees[1]))
+        return _draw_uniform(float(degrees[0]), float(degrees[1]))
 
     def make_params(self, flat_inputs: list[object]) -> Params:
         return {"angle": self.get_params(self.degrees)}
 
     def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
-        return inpt.rotate(params["angle"], expand=self.expand, center=self.center, **_options(self, inpt))
+        return inpt.rotate(params["angle"], expand=self.expand, center=self.center, **_warp_options(self, inpt))
 
 
 class RandomAffine(Transform):
@@ -130,7 +130,7 @@ class RandomAffine(Transform):
         center: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
-        self.degrees = _angles(degrees, "degrees")
+        self.degrees = _checked_angles(degrees, "degrees")
         if translate is not None:
             _check_length(translate, "translate", (2,))
             if not all(0.0 <= share <= 1.0 for share in translate):
@@ -141,7 +141,7 @@ class RandomAffine(Transform):
             if any(factor <= 0 for factor in scale):
                 raise ValueError("scale values should be positive")
         self.scale = scale
-        self.shear = None if shear is None else _angles(shear, "shear", (2, 4))
+        self.shear = None if shear is None else _checked_angles(shear, "shear", (2, 4))
         filter_name(interpolation)
         self.interpolation = interpolation
         self._fill = fills_by_class(fill)
@@ -162,14 +162,14 @@ class RandomAffine(Transform):
             degrees, translate, scale_ranges, shears: bounds, as the attributes of the transform.
             img_size: (width, height) of the image.
         """
-        angle = _uniform(float(degrees[0]), float(degrees[1]))
+        angle = _draw_uniform(float(degrees[0]), float(degrees[1]))
         shift_x = shift_y = 0
         if translate is not None:
             most_x, most_y = (float(share * edge) for share, edge in zip(translate, img_size, strict=True))
-            shift_x, shift_y = round(_uniform(-most_x, most_x)), round(_uniform(-most_y, most_y))
-        scale = 1.0 if scale_ranges is None else _uniform(scale_ranges[0], scale_ranges[1])
-        shear_x = 0.0 if shears is None else _uniform(shears[0], shears[1])
-        shear_y = _uniform(shears[2], shears[3]) if shears is not None and len(shears) == 4 else 0.0
+            shift_x, shift_y = round(_draw_uniform(-most_x, most_x)), round(_draw_uniform(-most_y, most_y))
+        scale = 1.0 if scale_ranges is None else _draw_uniform(scale_ranges[0], scale_ranges[1])
+        shear_x = 0.0 if shears is None else _draw_uniform(shears[0], shears[1])
+        shear_y = _draw_uniform(shears[2], shears[3]) if shears is not None and len(shears) == 4 else 0.0
         return angle, (shift_x, shift_y), scale, (shear_x, shear_y)
 
     def make_params(self, flat_inputs: list[object]) -> Params:
@@ -180,7 +180,7 @@ class RandomAffine(Transform):
     def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         x, y = (inpt.width * 0.5, inpt.height * 0.5) if self.center is None else map(float, self.center)
         matrix = warps.inverse_affine_matrix((x, y), **params, version=2)
-        return inpt.transform(inpt.size, Image.Transform.AFFINE, matrix, **_options(self, inpt))
+        return inpt.transform(inpt.size, Image.Transform.AFFINE, matrix, **_warp_options(self, inpt))
 
 
 class RandomPerspective(RandomTransform):
@@ -231,4 +231,4 @@ class RandomPerspective(RandomTransform):
 
     def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         numbers = params["coefficients"]
-        return inpt.transform(inpt.size, Image.Transform.PERSPECTIVE, numbers, **_options(self, inpt))
+        return inpt.transform(inpt.size, Image.Transform.PERSPECTIVE, numbers, **_warp_options(self, inpt))

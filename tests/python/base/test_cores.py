@@ -86,7 +86,9 @@ def test_ops_take_a_thread_for_each_usable_core(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)))
     monkeypatch.setattr(cores, "cpu_quota", lambda: 3.0)
     together = threading.Barrier(3, timeout=WATCHDOG_S)
-    names = ops._map(lambda _: together.wait() >= 0 and threading.current_thread().name, [(i,) for i in range(9)], 0)
+    names = ops._map_in_threads(
+        lambda _: together.wait() >= 0 and threading.current_thread().name, [(i,) for i in range(9)], 0
+    )
     assert len(set(names)) == 3
 
 

@@ -142,7 +142,7 @@ def test_each_change_of_the_tuner(said: pytest.LogCaptureFixture) -> None:
     tuner = Tuner(lambda: Budget(2.0, 2**30))
     first = tuner.choice
     tuner.expect(first._replace(threads=4), 1.0)
-    assert tuner.took_back(2.0)
+    assert tuner.revert_if_no_better(2.0)
     tuner.refuse_more(1)
     assert said.messages == [
         "taking 4 threads, 2 ahead instead of 2 threads, 2 ahead",

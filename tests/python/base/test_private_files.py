@@ -12,8 +12,8 @@ import pytest
 
 import headrace
 from headrace import token_columns
-from headrace._base.private_files import is_own, mapped_array, open_new, private_folder, read_own, replacing
-from headrace._cli.pack.manifest import load, load_record
+from headrace._base.private_files import create_file, is_own, mapped_array, private_folder, read_own, replace_file
+from headrace._cli.pack.manifest import load_manifest, load_record
 from headrace.datasets.tables.converted_files import made_once
 from headrace.datasets.tar_shards.external_index import foreign_index
 
@@ -94,15 +94,15 @@ def test_the_owner_of_a_folder_may_put_files_there(tmp_path: Path) -> None:
 def test_files_are_made_private_and_through_no_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "victim")
     with pytest.raises(FileExistsError):
-        open_new(tmp_path / "link")
-    with replacing(tmp_path / "link") as file:
+        create_file(tmp_path / "link")
+    with replace_file(tmp_path / "link") as file:
         file.write(b"held")
     assert read_own(tmp_path / "link") == b"held" and not (tmp_path / "victim").exists()
     assert (tmp_path / "link").stat().st_mode & 0o777 == 0o600
-    with replacing(tmp_path / "open", 0o666):
+    with replace_file(tmp_path / "open", 0o666):
         pass
     assert (tmp_path / "open").stat().st_mode & 0o777 == 0o644
-    with pytest.raises(KeyError), replacing(tmp_path / "open") as file:
+    with pytest.raises(KeyError), replace_file(tmp_path / "open") as file:
         raise KeyError
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "open"]
 
@@ -142,7 +142,7 @@ def test_odd_files_where_this_program_looks_for_its_own(tmp_path: Path) -> None:
     """None of them is waited for: each is as if it were not there, or one clear error."""
     pipe(tmp_path / "pack.json")
     with pytest.raises((OSError, ValueError)):
-        load(tmp_path)
+        load_manifest(tmp_path)
     pipe(tmp_path / "shard.tar.json")
     assert load_record(tmp_path / "shard.tar") is None
     pipe(tmp_path / "entries.npz")

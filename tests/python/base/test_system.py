@@ -53,16 +53,16 @@ def test_what_was_just_written_is_in_memory(tmp_path: Path) -> None:
     path.write_bytes(bytes(8192))
     with path.open("rb") as file:
         assert system.is_cached(file.fileno(), 0) in (True, None)  # None: this file system cannot tell
-        system.forget_cached(file.fileno(), 0, 8192)
+        system.drop_page_cache(file.fileno(), 0, 8192)
 
 
 def test_a_file_without_a_name_is_opened_again() -> None:
     with tempfile.TemporaryFile() as file:
         file.write(b"some bytes")
         file.flush()
-        assert system.path_of(file.fileno()).read_bytes() == b"some bytes"
+        assert system.path_of_open_file(file.fileno()).read_bytes() == b"some bytes"
         file.seek(0)
-        assert system.path_of(file.fileno(), Path("/nowhere")) == Path("/nowhere/dev/fd", str(file.fileno()))
+        assert system.path_of_open_file(file.fileno(), Path("/nowhere")) == Path("/nowhere/dev/fd", str(file.fileno()))
         assert Path("/dev/fd", str(file.fileno())).read_bytes() == b"some bytes"
 
 
@@ -75,14 +75,14 @@ def test_elsewhere_all_cpus_are_allowed_and_nothing_is_bound(tmp_path: Path) -> 
     path.write_bytes(b"some")
     with path.open("rb") as file:
         assert system.is_cached(file.fileno(), 0) is None
-        system.forget_cached(file.fileno(), 0, 4)
+        system.drop_page_cache(file.fileno(), 0, 4)
 
 
 @pytest.mark.usefixtures("elsewhere")
 def test_elsewhere_a_request_for_cores_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot bind threads to cores; leave cpu_affinity out"):
-        cpu_affinity.resolve([0], torch.device("cpu"))
-    assert cpu_affinity.resolve(None, torch.device("cpu")) == ()
+        cpu_affinity.resolve_cores([0], torch.device("cpu"))
+    assert cpu_affinity.resolve_cores(None, torch.device("cpu")) == ()
 
 
 @pytest.mark.usefixtures("elsewhere")

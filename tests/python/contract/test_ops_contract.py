@@ -22,7 +22,7 @@ def test_ops(place: Place, photographs: list[Path], monkeypatch: pytest.MonkeyPa
     for ours, theirs in zip(images, plain, strict=True):
         assert ours.device.type == ("cuda" if place.name == "cuda" else "cpu") and torch.equal(ours.cpu(), theirs)
     if place.name == "emulated":  # its tensors are in host memory, so `ops` cannot find their device by itself
-        emulation = device_ops.find_ops(destinations.resolve("emulated", "cpu"))
+        emulation = device_ops.find_ops(destinations.resolve_destination("emulated", "cpu"))
         monkeypatch.setattr(ops, "_find_device_ops", lambda images: emulation if images is not plain else None)
     boxes = [(i, 2 * i, 20 + 4 * i, 90 - 4 * i) for i in range(len(images))]
     options: dict[str, Any] = {"flips": [i % 2 == 0 for i in range(len(images))], "interpolation": "bicubic"}
@@ -39,7 +39,7 @@ def test_boxes_that_are_not_resized(place: Place, monkeypatch: pytest.MonkeyPatc
     options: dict[str, Any] = {"boxes": [(1, 2, 32, 48), (0, 0, 64, 48), (5, 9, 32, 48)], "flips": [True, False, False]}
     expected = ops.resize_normalize(images, size=(32, 48), mean=MEAN, std=STD, **options)
     if place.name == "emulated":
-        emulation = device_ops.find_ops(destinations.resolve("emulated", "cpu"))
+        emulation = device_ops.find_ops(destinations.resolve_destination("emulated", "cpu"))
         monkeypatch.setattr(ops, "_find_device_ops", lambda _: emulation)
     elif place.name == "cuda":
         images = [image.cuda() for image in images]

@@ -47,7 +47,7 @@ def data() -> EncodedImages:
 def decoder(request: pytest.FixtureRequest) -> str:
     if GPU:
         try:
-            destination.resolve("cuda", request.param)
+            destination.resolve_destination("cuda", request.param)
         except RuntimeError as error:
             pytest.skip(str(error))
     return request.param

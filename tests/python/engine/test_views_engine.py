@@ -11,7 +11,7 @@ import torch
 
 from headrace import DataLoader, EncodedImages, SampleError
 from headrace import transforms as T
-from headrace._engine.destination import resolve
+from headrace._engine.destination import resolve_destination
 from headrace._engine.views_engine import SeparateViews, ViewsEngine, make_views_engine
 from headrace._lowering import lower
 from headrace._recipe.draws.draws import Draws
@@ -136,7 +136,9 @@ def test_a_selection_stays_in_the_layout() -> None:
 def test_cancelled_batches_and_closed_engines() -> None:
     for destination in ("cpu", "emulated"):
         recipe = lower(NAMED)
-        engine = make_views_engine(recipe, Layout.PLANAR, resolve(destination, "auto"), threads=2, slots_kept=2)
+        engine = make_views_engine(
+            recipe, Layout.PLANAR, resolve_destination(destination, "auto"), threads=2, slots_kept=2
+        )
         assert type(engine) is (ViewsEngine if destination == "cpu" else SeparateViews)
         for _ in range(5):
             engine.cancel(begun(engine, 24))
@@ -151,7 +153,9 @@ def test_cancelled_batches_and_closed_engines() -> None:
 
 
 def test_a_device_gives_up_what_it_began_if_a_view_cannot_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = SeparateViews(lower(VIEWS), Layout.PLANAR, resolve("emulated", "auto"), threads=1, slots_kept=2)
+    engine = SeparateViews(
+        lower(VIEWS), Layout.PLANAR, resolve_destination("emulated", "auto"), threads=1, slots_kept=2
+    )
     given_up: list[Any] = []
     monkeypatch.setattr(engine._parts[0], "cancel", given_up.append)
 

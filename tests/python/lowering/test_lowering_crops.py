@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
-from headrace._lowering.multi_output.stacked_crops import stacked_by
+from headrace._lowering.multi_output.stacked_crops import functions_stacked_by
 from support import MEAN, STD, assert_same, blobs, same
 
 TO_TENSOR = T.ToTensor()
@@ -148,7 +148,7 @@ def test_changed_transforms_of_a_function_are_followed() -> None:
 
 
 def recognised(function: Any) -> list[str] | None:
-    made = stacked_by(function)
+    made = functions_stacked_by(function)
     return None if made is None else [type(one).__name__ for one in made]
 
 
@@ -195,7 +195,7 @@ def test_functions_compiled_apart_from_their_imports_are_recognised() -> None:
     """As in a notebook: up to Python 3.11 they read the function of a module as a method."""
     names = {"torch": torch, "T": T}
     function = eval("lambda crops: torch.stack([T.ToTensor()(crop) for crop in crops])", names)
-    steps = stacked_by(function)
+    steps = functions_stacked_by(function)
     assert steps is not None
     (made,) = steps
     assert isinstance(made, T.ToTensor)

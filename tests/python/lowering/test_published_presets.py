@@ -64,9 +64,9 @@ def test_videos_have_no_native_preset(torchvision: ModuleType) -> None:
 
 
 def lower_leaves(transform: Any) -> list[tuple[str, Any]]:
-    from headrace._lowering.transform_library import leaves
+    from headrace._lowering.transform_library import leaf_transforms
 
-    return [(type(leaf).__name__, leaf) for leaf in leaves(transform)]
+    return [(type(leaf).__name__, leaf) for leaf in leaf_transforms(transform)]
 
 
 @pytest.mark.pixels

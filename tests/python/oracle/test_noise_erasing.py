@@ -21,7 +21,7 @@ from headrace._oracle.tensor import noise_levels
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps import steps as S
 from headrace._recipe.steps.recipe import Recipe
-from headrace._recipe.steps.step_numbers import LEVELS, quantiles
+from headrace._recipe.steps.step_numbers import LEVELS, noise_quantiles
 from places import Place
 from support import assert_same
 
@@ -113,10 +113,12 @@ class Fed:
         drawn = self.row[self._first() + 22 : self._first() + 22 + self.step.drawn]
         self.tries = 20  # the next number is the next box's
         if per_pixel:
-            return quantiles()[[splitmix16(int(drawn[0] * 2**53) << 11, k) for k in range(int(np.prod(size)))]].reshape(
-                size
-            )
-        return quantiles()[[int(u * LEVELS) for u in drawn]][:, None, None] if rand_color else torch.zeros(3, 1, 1)
+            return noise_quantiles()[
+                [splitmix16(int(drawn[0] * 2**53) << 11, k) for k in range(int(np.prod(size)))]
+            ].reshape(size)
+        return (
+            noise_quantiles()[[int(u * LEVELS) for u in drawn]][:, None, None] if rand_color else torch.zeros(3, 1, 1)
+        )
 
 
 def splitmix16(state: int, k: int) -> int:
@@ -160,7 +162,7 @@ def distance(a: np.ndarray, b: np.ndarray) -> float:
 def test_values_are_distributed_as_torchs() -> None:
     """Within one box, and the same elements of many boxes; a wrong deviation, mean and shape are noticed."""
     theirs = torch.randn(COUNT, generator=torch.Generator().manual_seed(1)).numpy()
-    table = quantiles().numpy()
+    table = noise_quantiles().numpy()
     within = table[noise_levels(12345678901234567 % 2**53, COUNT)]
     seeds = np.random.default_rng(1).integers(0, 2**53, COUNT // 10)
     across = table[np.concatenate([noise_levels(int(seed), 10) for seed in seeds])]
@@ -172,7 +174,7 @@ def test_values_are_distributed_as_torchs() -> None:
 
 
 def test_quantiles() -> None:
-    table = quantiles()
+    table = noise_quantiles()
     assert table.shape == (LEVELS,) and table.dtype == torch.float32 and torch.equal(table, -table.flip(0))
     assert bool((table[1:] > table[:-1]).all()) and abs(table.double().var().item() - 1) < 1e-3
 

@@ -46,7 +46,7 @@ def recipe_of(T: Any, transform: Any, image: Image.Image) -> Any:
 
 def even(image: Image.Image) -> bool:
     """Whether Contrast of an image of this size is native."""
-    return tensor_rule.even(len(image.getbands()) * image.width * image.height)
+    return tensor_rule.is_rounding_uniform(len(image.getbands()) * image.width * image.height)
 
 
 def rows_of(recipe: Any, count: int) -> list[list[float]]:

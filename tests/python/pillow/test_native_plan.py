@@ -114,14 +114,14 @@ def test_an_unknown_order_of_passes_leaves_resizes_to_pillow(
     photographs: list[Path], calls: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = pillow_rule.ProbeReport("99.0", "by_reduction", (), 8, 0.0)
-    monkeypatch.setattr(pillow_rule, "probe", lambda: report)
-    pillow_rule.is_known.cache_clear()
+    monkeypatch.setattr(pillow_rule, "probe_pass_order", lambda: report)
+    pillow_rule.is_pass_order_known.cache_clear()
     pillow_rule.pass_order.cache_clear()
     try:
         made = headrace.pillow.open(photographs[0]).crop((3, 4, 90, 80)).resize((40, 30))
         assert made.tobytes() == Image.open(photographs[0]).crop((3, 4, 90, 80)).resize((40, 30)).tobytes()
     finally:
-        pillow_rule.is_known.cache_clear()
+        pillow_rule.is_pass_order_known.cache_clear()
         pillow_rule.pass_order.cache_clear()
     assert calls == [((3, 4, 87, 76), 0)]
 

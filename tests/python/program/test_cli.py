@@ -130,7 +130,9 @@ def test_doctor_finds_nothing_wrong_here(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_doctor_says_what_to_do(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(features, "check_feature", lambda name: False)
-    monkeypatch.setattr(pillow_rule, "probe", lambda: pillow_rule.ProbeReport("99.0", "by_reduction", (), 8, 0.01))
+    monkeypatch.setattr(
+        pillow_rule, "probe_pass_order", lambda: pillow_rule.ProbeReport("99.0", "by_reduction", (), 8, 0.01)
+    )
     monkeypatch.setattr(cores, "cpu_quota", lambda: 0.5)
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
@@ -148,7 +150,7 @@ def test_doctor_judges_an_old_pillow_by_its_pixels(
     version = "9.5.0"
     report = pillow_rule.ProbeReport(version, "horizontal_first", ("horizontal_first",), 8, 0.01)
     monkeypatch.setattr(PIL, "__version__", version)
-    monkeypatch.setattr(pillow_rule, "probe", lambda: report)
+    monkeypatch.setattr(pillow_rule, "probe_pass_order", lambda: report)
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith(f"note  Pillow          {version} is older than 10") for line in lines)

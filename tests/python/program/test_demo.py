@@ -19,8 +19,8 @@ from headrace import ImageFolder
 from headrace._cli import recipes
 from headrace._cli.demo import benchmark, contact_sheet, demo_command, equality_proof, training
 from headrace._cli.demo import photo_folder as demo_folder
-from headrace._cli.demo.equality_proof import same_batches
-from headrace._cli.demo.photo_folder import GROUPS, lay_out
+from headrace._cli.demo.equality_proof import count_same_batches
+from headrace._cli.demo.photo_folder import GROUPS, make_photo_folder
 from headrace._cli.main import main
 from support import PHOTOS, WATCHDOG_S
 
@@ -38,8 +38,8 @@ def test_every_photograph_is_in_one_group() -> None:
 
 
 def test_the_folder_is_the_same_every_time(tmp_path: Path) -> None:
-    layout = lay_out(tmp_path / "a", 60)
-    lay_out(tmp_path / "b", 60)
+    layout = make_photo_folder(tmp_path / "a", 60)
+    make_photo_folder(tmp_path / "b", 60)
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     training, validation = ImageFolder(layout.train), ImageFolder(layout.validation)
     assert training.classes == validation.classes == sorted(GROUPS)
@@ -48,46 +48,47 @@ def test_the_folder_is_the_same_every_time(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_there_is_used_again(tmp_path: Path) -> None:
-    lay_out(tmp_path, 50)
+    make_photo_folder(tmp_path, 50)
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    lay_out(tmp_path, 50)
+    make_photo_folder(tmp_path, 50)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
-    assert len(ImageFolder(lay_out(tmp_path, 60).train)) == 50  # 10 of each class, and 2 for validation
+    assert len(ImageFolder(make_photo_folder(tmp_path, 60).train)) == 50  # 10 of each class, and 2 for validation
 
 
 def test_processes_that_ask_at_once_all_get_the_whole_folder(tmp_path: Path) -> None:
-    expected = contents(lay_out(tmp_path / "alone", 50).train)
-    ask = f"from headrace._cli.demo.photo_folder import lay_out; lay_out({str(tmp_path / 'shared')!r}, 50)"
+    expected = contents(make_photo_folder(tmp_path / "alone", 50).train)
+    ask = "from headrace._cli.demo.photo_folder import make_photo_folder\n"
+    ask += f"make_photo_folder({str(tmp_path / 'shared')!r}, 50)"
     ranks = [subprocess.Popen([sys.executable, "-c", ask]) for _ in range(3)]
     assert [rank.wait() for rank in ranks] == [0, 0, 0]
     assert contents(tmp_path / "shared/train") == expected
 
 
 def test_a_folder_that_was_left_half_made_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = contents(lay_out(tmp_path / "whole", 50).train)
+    expected = contents(make_photo_folder(tmp_path / "whole", 50).train)
     files = iter([(b"", "jpg")] * 7)  # then next() raises
     with monkeypatch.context() as patch, pytest.raises(StopIteration):
-        patch.setattr(demo_folder, "_variant", lambda *_: next(files))
-        lay_out(tmp_path / "half", 50)
+        patch.setattr(demo_folder, "_make_photo_variant", lambda *_: next(files))
+        make_photo_folder(tmp_path / "half", 50)
     assert len(contents(tmp_path / "half")) == 8  # the marker, and seven files
-    assert contents(lay_out(tmp_path / "half", 50).train) == expected
+    assert contents(make_photo_folder(tmp_path / "half", 50).train) == expected
 
 
 def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(FileExistsError, match="other files"):
-        lay_out(tmp_path)
+        make_photo_folder(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.parametrize("files", [0, 5, 49, 101])
 def test_only_whole_classes_can_be_made(tmp_path: Path, files: int) -> None:
     with pytest.raises(ValueError, match="multiple of 5"):
-        lay_out(tmp_path, files)
+        make_photo_folder(tmp_path, files)
 
 
 def test_the_folder_has_what_real_ones_have(tmp_path: Path) -> None:
-    lay_out(tmp_path, 320)
+    make_photo_folder(tmp_path, 320)
     modes, formats = Counter[str](), Counter[str | None]()
     for path in tmp_path.rglob("*.*"):
         if path.suffix != ".json":
@@ -111,24 +112,24 @@ def test_denormalise_gives_the_bytes_back() -> None:
 
 def test_same_batches_sees_a_difference() -> None:
     batch = (torch.zeros(2, 3), torch.tensor([1, 2]))
-    assert same_batches([batch, batch], [batch, batch]) == 2
+    assert count_same_batches([batch, batch], [batch, batch]) == 2
     with pytest.raises(AssertionError, match="batch 1 differs"):
-        same_batches([batch, batch], [batch, (torch.ones(2, 3), batch[1])])
+        count_same_batches([batch, batch], [batch, (torch.ones(2, 3), batch[1])])
     with pytest.raises(AssertionError, match="batch 1 differs"):
-        same_batches([batch], [batch, batch])
+        count_same_batches([batch], [batch, batch])
 
 
 def test_a_race_is_kept_on_its_cores() -> None:
     before = os.sched_getaffinity(0)
     one = {min(before)}
-    with benchmark.limited_to(one):
+    with benchmark.limit_cpus(one):
         assert os.sched_getaffinity(0) == one
     assert os.sched_getaffinity(0) == before
 
 
 def test_the_table_has_medians_and_spread() -> None:
     speeds = {("torch", 1): [100.0, 110.0, 90.0], ("headrace", 1): [300.0, 2000.0, 250.0]}
-    lines = benchmark.table(speeds).splitlines()
+    lines = benchmark.format_speed_table(speeds).splitlines()
     assert lines[1].split() == ["torch's", "DataLoader", "+", "Pillow", "100", "(90", "to", "110)"]
     assert lines[2].split() == ["headrace", "300", "(250", "to", "2,000)"]
     assert lines[3].split()[-1] == "3.00"
@@ -207,7 +208,7 @@ def test_no_folder_for_temporary_files_is_one_sentence(capsys: pytest.CaptureFix
 @pytest.mark.usefixtures("nowhere_to_write")
 def test_the_folder_that_is_named_holds_the_temporary_files_too(tmp_path: Path) -> None:
     """Otherwise torch's workers find no folder for their sockets and fail, and torch waits for them."""
-    demo_command._have_temporary_folder(tmp_path)
+    demo_command._set_temporary_folder(tmp_path)
     assert tempfile.gettempdir() == str(tmp_path)
 
 
@@ -265,8 +266,8 @@ def test_the_race_is_left_out_where_torch_has_no_workers(
 
 
 def test_a_quota_of_one_core_is_no_race_on_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    photos = lay_out(tmp_path, 50)
+    photos = make_photo_folder(tmp_path, 50)
     monkeypatch.setattr(benchmark, "usable_cores", lambda: 1)
     monkeypatch.setattr(benchmark, "_measure", lambda loader, seconds: 1.0)
     monkeypatch.setattr(benchmark, "_check_that_torch_delivers", lambda loader: None)
-    assert set(benchmark.race(photos.train, 1, 0.1)) == {("torch", 1), ("headrace", 1)}
+    assert set(benchmark.measure_speeds(photos.train, 1, 0.1)) == {("torch", 1), ("headrace", 1)}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 from support import WATCHDOG_S
 
 pytestmark = pytest.mark.processes
@@ -26,7 +26,7 @@ def run(*arguments: object) -> list[str]:
 
 
 def test_training_resumes_with_the_very_next_batch(tmp_path: Path) -> None:
-    folder = lay_out(tmp_path / "set", files=50).train
+    folder = make_photo_folder(tmp_path / "set", files=50).train
     script = [EXAMPLES / "train.py", folder, "--epochs", 2, "--checkpoint"]
     whole = run(*script, tmp_path / "whole.pt")
     assert len(whole) == 2 and whole[1].startswith("epoch 1: loss ")
@@ -40,7 +40,7 @@ def test_training_resumes_with_the_very_next_batch(tmp_path: Path) -> None:
 
 
 def test_evaluation_is_the_same_with_stock_torch(tmp_path: Path) -> None:
-    layout = lay_out(tmp_path / "set", files=50)
+    layout = make_photo_folder(tmp_path / "set", files=50)
     run(EXAMPLES / "train.py", layout.train, "--checkpoint", tmp_path / "run.pt", "--stop-after", 4)
     ours = run(EXAMPLES / "evaluate.py", layout.validation, "--checkpoint", tmp_path / "run.pt")
     assert ours[-1].startswith("all ") and " of 10: " in ours[-1]

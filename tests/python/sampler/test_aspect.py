@@ -16,7 +16,7 @@ from PIL import Image
 
 from headrace import DataLoader, EncodedImages, ImageArray, ImageFolder
 from headrace import transforms as T
-from headrace._recipe.steps.aspect_sizes import cut_off, nearest, nearest_of
+from headrace._recipe.steps.aspect_sizes import cropped_fractions, nearest, nearest_of
 from headrace.sampler import AspectRatioBatchSampler
 from support import TENSOR, assert_same, blobs, pictures, recipe_of, train, truncated, write_folder
 
@@ -84,7 +84,9 @@ def test_the_largest_centred_box(shape: tuple[Any, ...]) -> None:
         expected = box.resize((size[1], size[0]), Image.Resampling.BILINEAR)
         assert np.array_equal(np.asarray(T.ResizedCenterCrop(size)(image)), np.asarray(expected))
         kept = width * height / (shape[0] * shape[1])
-        assert abs(1 - kept - cut_off([size], np.array([shape]))[0]) < 0.02  # cut_off does not round to whole pixels
+        assert (
+            abs(1 - kept - cropped_fractions([size], np.array([shape]))[0]) < 0.02
+        )  # cut_off does not round to whole pixels
 
 
 @pytest.mark.parametrize("size", [(24, 24), (20, 36), (36, 20)])
@@ -287,5 +289,5 @@ def test_few_pixels_are_cut_off(imagenet_dev: Path) -> None:
     dataset = ImageFolder(imagenet_dev, None)
     sizes = T.aspect_ratio_sizes(224, 32)
     found = AspectRatioBatchSampler(dataset, 32, sizes).image_sizes
-    with_buckets, square = cut_off(sizes, found).mean(), cut_off([(224, 224)], found).mean()
+    with_buckets, square = cropped_fractions(sizes, found).mean(), cropped_fractions([(224, 224)], found).mean()
     assert len(found) == 160 and with_buckets < square / 3

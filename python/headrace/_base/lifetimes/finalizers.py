@@ -35,9 +35,9 @@ def call_all(*functions: Iterable[Callable[[], object]]) -> Callable[[], object]
     return functools.partial(deque, map(operator.methodcaller("__call__"), itertools.chain(*functions)), 0)
 
 
-def call_elsewhere(function: Callable[[], object]) -> Callable[[], object]:
+def call_in_finalizer_thread(function: Callable[[], object]) -> Callable[[], object]:
     """Returns a function in C that has `function`, of Python, called by a thread soon. It must be called once."""
-    return _Elsewhere.of_process().expect(function)
+    return _Elsewhere.of_process().reserve_call(function)
 
 
 _PARTING_S = 60.0  # limit for the functions at interpreter exit; a disk may hang
@@ -60,11 +60,11 @@ class _Elsewhere:
             cls._made = cls()
         return cls._made
 
-    def expect(self, function: Callable[[], object]) -> Callable[[], object]:
+    def reserve_call(self, function: Callable[[], object]) -> Callable[[], object]:
         with self._lock:
             self._expected += 1
             if self._expected == 1:
-                threading.Thread(target=self._serve, name="headrace-endings", daemon=True).start()
+                threading.Thread(target=self._run_calls, name="headrace-endings", daemon=True).start()
         return functools.partial(self._queue.put, function)
 
     def finish(self) -> None:
@@ -79,7 +79,7 @@ class _Elsewhere:
         self._queue.put(done.set)
         done.wait(_PARTING_S)
 
-    def _serve(self) -> None:
+    def _run_calls(self) -> None:
         while True:
             function = self._queue.get()
             try:
@@ -95,7 +95,7 @@ class _Elsewhere:
 
 
 @atexit.register
-def _finish() -> None:
+def _await_finalizers() -> None:
     """Daemon threads end with the interpreter: a table of an object that was just dropped would not be saved."""
     if _Elsewhere._made is not None:
         _Elsewhere._made.finish()

@@ -55,14 +55,14 @@ class ThreadSettings:
 
     def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Calls a function with these settings, in a copy of the context."""
-        return self.context.copy().run(self._run, function, arguments)
+        return self.context.copy().run(self._run_with_settings, function, arguments)
 
-    def _run(self, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
-        with self._apply():
+    def _run_with_settings(self, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
+        with self._enter_settings():
             return function(*arguments)
 
     @contextmanager
-    def _apply(self) -> Iterator[None]:
+    def _enter_settings(self) -> Iterator[None]:
         with ExitStack() as stack:
             if self.inference != torch.is_inference_mode_enabled():
                 stack.enter_context(torch.inference_mode(self.inference))

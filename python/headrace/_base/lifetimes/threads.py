@@ -22,7 +22,7 @@ class Serving:
         self._running.acquire()
         self._process = os.getpid()
         how = function, arguments, self._running.release
-        thread = threading.Thread(target=_run, args=how, name=name, daemon=True)
+        thread = threading.Thread(target=_run_and_report_end, args=how, name=name, daemon=True)
         thread.start()
         self.ident, self.native_id = thread.ident, thread.native_id
 
@@ -32,7 +32,9 @@ class Serving:
             self._running.release()
 
 
-def _run(function: Callable[..., object], arguments: tuple[object, ...], ended: Callable[[], object]) -> None:
+def _run_and_report_end(
+    function: Callable[..., object], arguments: tuple[object, ...], ended: Callable[[], object]
+) -> None:
     try:
         function(*arguments)
     finally:

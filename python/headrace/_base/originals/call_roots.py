@@ -52,7 +52,7 @@ class Roots:
         self.classes: dict[type, None] = {}
         self.held: list[Held] = []
         self._seen: dict[int, object] = {}
-        self._visit(start)
+        self._collect_roots(start)
         if images:
             self._add_jpeg()
 
@@ -61,20 +61,20 @@ class Roots:
         """Whether some of the transforms are called by ``nn.Module.__call__``."""
         return any(issubclass(cls, nn.Module) for cls in self.classes)
 
-    def _visit(self, value: object) -> None:
+    def _collect_roots(self, value: object) -> None:
         if id(value) in self._seen or len(self._seen) > _MOST:
             return
         self._seen[id(value)] = value
         if isinstance(value, (list, tuple, set)):
             for one in islice(value, _MOST_ITEMS):
-                self._visit(one)
+                self._collect_roots(one)
         elif isinstance(value, dict):
             for one in islice(value.values(), _MOST_ITEMS):
-                self._visit(one)
+                self._collect_roots(one)
         elif not isinstance(value, (str, bytes, int, float, type, FunctionType, torch.Tensor)):
-            self._visit_object(value)
+            self._collect_object(value)
 
-    def _visit_object(self, value: object) -> None:
+    def _collect_object(self, value: object) -> None:
         """Notes an object's class and what it holds: of a dataset, its parts and loader; of a library's transform, all
         attributes; of any other object only `transforms`, which a user's preset has."""
         cls, attributes = type(value), getattr(value, "__dict__", {})
@@ -82,7 +82,7 @@ class Roots:
             self.datasets.append(value)
             self.classes[cls] = None
             for name in _OF_DATASETS:
-                self._visit(attributes.get(name))
+                self._collect_roots(attributes.get(name))
             loader = attributes.get("loader")
             if loader is not None and any(is_followed(one.__module__) for one in cls.__mro__):
                 path = str(getattr(loader, "__qualname__", ""))
@@ -95,9 +95,9 @@ class Roots:
                     function = function.func
                 if function is not None:
                     self.held.append(Held(function, cls.__module__, str(getattr(function, "__qualname__", ""))))
-            self._visit(attributes)
+            self._collect_roots(attributes)
         else:
-            self._visit(attributes.get("transforms"))  # a preset
+            self._collect_roots(attributes.get("transforms"))  # a preset
 
     def _add_jpeg(self) -> None:
         """Adds what Pillow opens JPEGs with: its table of formats holds these functions."""
@@ -111,10 +111,12 @@ class Roots:
         registered = [
             (name, vars(plugin)[name] if is_ours(one) else one) for name, one in zip(names, opener, strict=False)
         ]
-        self.held += [Held(function, plugin.__name__, name) for name, function in (*registered, *_list_markers(plugin))]
+        self.held += [
+            Held(function, plugin.__name__, name) for name, function in (*registered, *_list_jpeg_markers(plugin))
+        ]
 
 
-def _list_markers(plugin: object) -> Iterator[tuple[str, object]]:
+def _list_jpeg_markers(plugin: object) -> Iterator[tuple[str, object]]:
     for one in getattr(plugin, "MARKER", {}).values():
         if one[2] is not None:
             yield one[2].__name__, one[2]

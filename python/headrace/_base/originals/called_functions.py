@@ -89,15 +89,15 @@ class Reached:
     ) -> None:
         """Follows the methods of these names of the classes, the functions, and what is at the places."""
         for one in classes:
-            self._reach_class(one)
+            self._follow_class(one)
         for name in names:
-            self._reach_name(name)
+            self._follow_name(name)
         for function in functions:
-            self._reach(function)
+            self._follow_value(function)
         for place in places:
-            self._look(place)
+            self._follow_place(place)
         while self._left:
-            self._read(self._left.pop())
+            self._follow_code(self._left.pop())
 
     @property
     def holders(self) -> list[Mapping[str, object]]:
@@ -109,15 +109,15 @@ class Reached:
         found = {name for name in self._names if not name.startswith("__") and hasattr(cls, name)}
         return frozenset(name for name in found if isinstance(function_in(_find_member(cls, name)), FunctionType))
 
-    def _reach(self, value: object) -> None:
+    def _follow_value(self, value: object) -> None:
         value = function_in(value)
         if isinstance(value, type):
             if is_followed(value.__module__):
-                self._reach_class(value)
+                self._follow_class(value)
                 for one in self._bases.get(value, ()):  # it may be called
-                    self._reach(vars(one).get("__init__"))
+                    self._follow_value(vars(one).get("__init__"))
             return
-        self._reach_kernels(value)
+        self._follow_kernels(value)
         for _ in range(10):  # wrappers
             if isinstance(value, FunctionType) and value not in self.functions:
                 if not is_followed(value.__globals__.get("__name__")):
@@ -126,79 +126,79 @@ class Reached:
                 self._left.append(value)
             value = getattr(value, "__wrapped__", None)
 
-    def _reach_kernels(self, function: object) -> None:
+    def _follow_kernels(self, function: object) -> None:
         """Looks up what version 2 of torchvision's transforms calls for a functional, by the class of the image."""
         registry = getattr(sys.modules.get(_KERNELS), "_KERNEL_REGISTRY", {})
         kernels = registry.get(function, {}) if isinstance(function, FunctionType) else {}
         for kind, kernel in kernels.items():
             known = getattr(kind, "__name__", "") in _IMAGES and kernel.__module__ in sys.modules
             if known and hasattr(kernel, "__qualname__"):
-                self._look(Place(kernels, kind, kernel.__module__, kernel.__qualname__))
+                self._follow_place(Place(kernels, kind, kernel.__module__, kernel.__qualname__))
 
-    def _reach_class(self, cls: type) -> None:
+    def _follow_class(self, cls: type) -> None:
         if cls in self._bases or issubclass(cls, _PLAIN):
             return
         self._bases[cls] = [one for one in cls.__mro__ if is_followed(one.__module__)]
         for name in list(self._names):
-            self._reach_method(cls, name)
+            self._follow_method(cls, name)
 
-    def _reach_name(self, name: str) -> None:
+    def _follow_name(self, name: str) -> None:
         if name not in self._names and (name in SPECIAL or not name.startswith("__")):
             self._names[name] = None
             for cls in list(self._bases):
-                self._reach_method(cls, name)
+                self._follow_method(cls, name)
 
-    def _reach_method(self, cls: type, name: str) -> None:
+    def _follow_method(self, cls: type, name: str) -> None:
         for one in self._bases[cls]:
             value = vars(one).get(name, ABSENT)
             if value is not ABSENT and not isinstance(value, type) and callable(function_in(value)):
-                self._look(Place(vars(one), name, one.__module__, f"{one.__qualname__}.{name}"), id(one))
+                self._follow_place(Place(vars(one), name, one.__module__, f"{one.__qualname__}.{name}"), id(one))
 
-    def _look(self, place: Place, holder: int = 0) -> None:
+    def _follow_place(self, place: Place, holder: int = 0) -> None:
         """Notes what is at a place, and follows it if it is the library's own."""
         key, value = (holder or id(place.names), place.name), place.value
         if key in self.places:
             return
         if not holder and place.module.startswith("headrace."):  # functions of ours that no other code names
-            self._reach(value)
+            self._follow_value(value)
             return
         self.places[key] = place, value
         if is_own(value, sys.modules[place.module], place.path):
-            self._reach(value)
+            self._follow_value(value)
         else:
             self.replaced.append(place)
 
-    def _look_at_tensors(self, name: str) -> None:
+    def _follow_tensor_method(self, name: str) -> None:
         """Looks up a method of tensors; notes where ``torch.Tensor`` itself has none that hides an inherited one."""
         own = vars(torch.Tensor)
         if name in own:
-            self._look(Place(own, name, torch._tensor.__name__, f"Tensor.{name}"), id(torch.Tensor))
+            self._follow_place(Place(own, name, torch._tensor.__name__, f"Tensor.{name}"), id(torch.Tensor))
         else:
             self.absent.setdefault(id(torch.Tensor), (own, set()))[1].add(name)
 
-    def _read(self, function: FunctionType) -> None:
+    def _follow_code(self, function: FunctionType) -> None:
         """Looks up the names in a function's code."""
         scope, home = function.__globals__, function.__globals__["__name__"]
-        names = dict.fromkeys(name for code in _codes(code_of(function)) for name in code.co_names)
+        names = dict.fromkeys(name for code in _nested_codes(code_of(function)) for name in code.co_names)
         within: list[ModuleType] = []
         for name in names:
             value = scope.get(name, ABSENT)
             if isinstance(value, ModuleType):
                 within.append(value)
             if value is ABSENT and name == "open":
-                self._look(Place(vars(builtins), name, "builtins", name))
+                self._follow_place(Place(vars(builtins), name, "builtins", name))
                 self.absent.setdefault(id(scope), (scope, set()))[1].add(name)
             if value is not ABSENT and (callable(value) or _stands_for_import(value, home, name)):
-                self._look(Place(scope, name, home, name))
+                self._follow_place(Place(scope, name, home, name))
             if name not in self._names and callable(getattr(torch.Tensor, name, None)):
-                self._look_at_tensors(name)
-            self._reach_name(name)
+                self._follow_tensor_method(name)
+            self._follow_name(name)
         for module in within:
             if not (is_followed(module.__name__) or module.__name__ in TOOLS):
                 continue
             for name in names:
                 if callable(vars(module).get(name)):
-                    self._look(Place(vars(module), name, module.__name__, name))
+                    self._follow_place(Place(vars(module), name, module.__name__, name))
 
 
 def _stands_for_import(value: object, module: str, name: str) -> bool:
@@ -213,8 +213,8 @@ def _find_member(cls: type, name: str) -> object:
     return next(vars(one)[name] for one in cls.__mro__ if name in vars(one))
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _nested_codes(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes(constant)
+            yield from _nested_codes(constant)

@@ -33,7 +33,7 @@ class Binding(NamedTuple):
     names: frozenset[str] = frozenset()
     imported: frozenset[tuple[str, str]] = frozenset()
 
-    def and_also(self, other: Binding) -> Binding:
+    def merged_with(self, other: Binding) -> Binding:
         """Returns the union with another binding of the same name."""
         return Binding(self.codes + other.codes, self.names | other.names, self.imported | other.imported)
 
@@ -59,20 +59,20 @@ def find_binding(module: ModuleType, path: str) -> Binding | None:
         An empty binding if the file does not bind it; None if there is no file that could be read.
     """
     classes, _, name = path.rpartition(".")
-    found = _bindings(module.__name__, classes, hasattr(module, "__path__"))
+    found = _bindings_of_module(module.__name__, classes, hasattr(module, "__path__"))
     return None if found is None else found.get(name, _NOTHING)
 
 
 @functools.lru_cache(maxsize=2048)
-def _bindings(module: str, classes: str, is_package: bool) -> dict[str, Binding] | None:
+def _bindings_of_module(module: str, classes: str, is_package: bool) -> dict[str, Binding] | None:
     """Returns what the file binds in the body of a class, given by its qualified name; "": in the module itself."""
     if not classes:
         code = _code_of(module)
-        return None if code is None else _bindings_of(code, module if is_package else module.rpartition(".")[0])
+        return None if code is None else _bindings_of_code(code, module if is_package else module.rpartition(".")[0])
     around, _, name = classes.rpartition(".")
-    found = _bindings(module, around, is_package)
+    found = _bindings_of_module(module, around, is_package)
     body = None if found is None else found.get(name, _NOTHING).body
-    return None if found is None else {} if body is None else _bindings_of(body, "")
+    return None if found is None else {} if body is None else _bindings_of_code(body, "")
 
 
 def _code_of(name: str) -> CodeType | None:
@@ -84,13 +84,13 @@ def _code_of(name: str) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def _bindings_of(code: CodeType, package: str) -> dict[str, Binding]:
+def _bindings_of_code(code: CodeType, package: str) -> dict[str, Binding]:
     found: dict[str, Binding] = {}
     codes: list[CodeType] = []
     names: set[str] = set()
     level, source, attribute, last = 0, "", None, 0
     newest = Binding()
-    for op, argument in _operations(code.co_code):
+    for op, argument in _decode_instructions(code.co_code):
         if op == _LOAD_CONST:
             constant = code.co_consts[argument]
             if isinstance(constant, CodeType):
@@ -106,7 +106,7 @@ def _bindings_of(code: CodeType, package: str) -> dict[str, Binding]:
         elif op == _LOAD_METHOD:
             names.add(code.co_names[argument])
         elif op == _IMPORT_NAME:
-            source, attribute = _absolute(code.co_names[argument], level, package), ""
+            source, attribute = _absolute_module_name(code.co_names[argument], level, package), ""
         elif op == _IMPORT_FROM:
             attribute = code.co_names[argument]
         elif op == _STORE_NAME:
@@ -114,20 +114,20 @@ def _bindings_of(code: CodeType, package: str) -> dict[str, Binding]:
             if last != _STORE_NAME:  # otherwise several names are bound by one statement
                 newest = Binding(tuple(codes), frozenset(names), imported)
             name = code.co_names[argument]
-            found[name] = found[name].and_also(newest) if name in found else newest
+            found[name] = found[name].merged_with(newest) if name in found else newest
             codes, names, attribute = [], set(), None
         last = op or last  # 0: an inline cache
     return found
 
 
-def _absolute(name: str, level: int, package: str) -> str:
+def _absolute_module_name(name: str, level: int, package: str) -> str:
     try:
         return importlib.util.resolve_name("." * level + name, package)
     except ImportError:
         return name
 
 
-def _operations(code: bytes) -> Iterator[tuple[int, int]]:
+def _decode_instructions(code: bytes) -> Iterator[tuple[int, int]]:
     """Yields (operation, argument); inline caches, whose operation is 0, pass as operations that no caller uses."""
     extended = 0
     for op, low in zip(code[::2], code[1::2], strict=True):

@@ -67,15 +67,15 @@ def is_own(value: object, module: ModuleType, path: str) -> bool:
         return value.__name__ == path.rpartition(".")[2]
     binding = find_binding(module, path)
     if binding is None:
-        return _looks_own(value, module, path)
+        return _claims_module(value, module, path)
     if isinstance(value, ModuleType):
         return _is_module(value, binding, module)
     if isinstance(value, type):
         return _is_class(value, binding, module)
     if any(code.co_flags & CO_OPTIMIZED for code in binding.codes):
-        made = isinstance(value, FunctionType) and _made_by(value.__code__, binding.codes)
+        made = isinstance(value, FunctionType) and _is_code_among(value.__code__, binding.codes)
         return made or _is_instrumented(value, binding, module) or _is_decorated(value, binding, module)
-    return _is_named(value, binding, module)
+    return _is_bound_to_name(value, binding, module)
 
 
 def is_followed(module: object) -> bool:
@@ -150,7 +150,7 @@ def same_code(one: CodeType, other: CodeType) -> bool:
     )
 
 
-def _made_by(code: CodeType, codes: Iterable[CodeType]) -> bool:
+def _is_code_among(code: CodeType, codes: Iterable[CodeType]) -> bool:
     return code.co_filename.startswith(_OURS) or any(same_code(code, one) for one in codes)
 
 
@@ -169,40 +169,40 @@ def _is_decorated(value: object, binding: Binding, module: ModuleType) -> bool:
         return False
     named = (vars(module).get(name) for name in binding.names)
     packages = {package_of(module), *map(package_of, named)}
-    for one in _wrappers(value):
-        if isinstance(one, FunctionType) and _made_by(one.__code__, binding.codes):
+    for one in _unwrap_functions(value):
+        if isinstance(one, FunctionType) and _is_code_among(one.__code__, binding.codes):
             return True
         if (package_of(one) if isinstance(one, FunctionType) else package_of(type(one))) not in packages:
             return False
     return False
 
 
-def _wrappers(value: object) -> Iterator[object]:
+def _unwrap_functions(value: object) -> Iterator[object]:
     """Yields a function, and the functions that it wraps, one inside the other."""
     for _ in range(_MOST_WRAPPERS):
         yield value
         inner = getattr(value, "__wrapped__", None)
         if inner is None:
-            cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or () if _is_filled(cell)]
+            cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or () if _has_cell_value(cell)]
             inner = next((one for one in cells if isinstance(one, FunctionType)), None)
         if inner is None:
             return
         value = function_in(inner)
 
 
-def _is_filled(cell: CellType) -> bool:
+def _has_cell_value(cell: CellType) -> bool:
     try:
         return cell.cell_contents is not None
     except ValueError:
         return False
 
 
-def _is_named(value: object, binding: Binding, module: ModuleType) -> bool:
+def _is_bound_to_name(value: object, binding: Binding, module: ModuleType) -> bool:
     """Whether the file imports a function, or gives another name to one."""
-    if _is_what_is_imported(value, binding):
+    if _is_imported_object(value, binding):
         return True
     if binding == Binding():
-        return _is_of_a_star(value, module)
+        return _is_star_import(value, module)
     if isinstance(value, functools.partial) is not ("partial" in binding.names):
         return False
     if isinstance(value, functools.partial):
@@ -218,7 +218,7 @@ def _is_named(value: object, binding: Binding, module: ModuleType) -> bool:
     return known and there is not binding and (there is None or bool(there.codes)) and is_own(value, home, path)
 
 
-def _is_of_a_star(value: object, module: ModuleType) -> bool:
+def _is_star_import(value: object, module: ModuleType) -> bool:
     """Whether a function that the file does not name is made in its package, as ``from part import *`` brings it."""
     around = sys.modules.get(package_of(module))
     if not isinstance(value, FunctionType) or around is None or not hasattr(around, "__path__"):
@@ -226,7 +226,7 @@ def _is_of_a_star(value: object, module: ModuleType) -> bool:
     return value.__code__.co_filename.startswith(tuple(os.path.join(one, "") for one in around.__path__))  # noqa: PTH118 - compared as text
 
 
-def _is_what_is_imported(value: object, binding: Binding) -> bool:
+def _is_imported_object(value: object, binding: Binding) -> bool:
     """Whether an import of the file would give this value now, and the value is the source's own."""
     for source, name in binding.imported:
         there = sys.modules.get(source)
@@ -251,12 +251,12 @@ def _is_module(value: ModuleType, binding: Binding, module: ModuleType) -> bool:
 def _is_class(value: type, binding: Binding, module: ModuleType) -> bool:
     if value.__module__.partition(".")[0] in (package_of(module), "builtins") or is_followed(value.__module__):
         return True
-    return _is_what_is_imported(value, binding) or any(
+    return _is_imported_object(value, binding) or any(
         value.__module__.partition(".")[0] == source.partition(".")[0] for source, _ in binding.imported
     )
 
 
-def _looks_own(value: object, module: ModuleType, path: str) -> bool:
+def _claims_module(value: object, module: ModuleType, path: str) -> bool:
     """Whether a function says that it comes from a module without a file that could be read."""
     if isinstance(value, FunctionType):
         return value.__globals__ is vars(module) and value.__code__.co_name == path.rpartition(".")[2]

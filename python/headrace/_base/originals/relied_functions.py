@@ -43,14 +43,14 @@ class Replaced(HeadraceError, TypeError):
 _Route = TypeVar("_Route", bound=Any)
 
 
-def relying(route: _Route, relied: Relied | None) -> _Route:
+def rely_on_functions(route: _Route, relied: Relied | None) -> _Route:
     """Returns a route that relies on functions. Raises Replaced if one of these is not the library's own now."""
     if relied is not None:
         relied.check()
     return route if route.relied is relied else replace(route, relied=relied)
 
 
-def are_own(cls: type) -> bool:
+def are_functions_original(cls: type) -> bool:
     """Returns whether all functions that an object of a library's class calls are the library's own now."""
     found = _of_classes.get(cls)
     if found is None or not found.are_as_before():
@@ -89,7 +89,7 @@ class Relied:
         self._own = [(attributes, names | {"__getitems__"}, type(one)) for attributes, names, one in methods]
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _nothing, ()  # a copy of a loader looks for its functions again: there may be others in its process
+        return _return_none, ()  # a copy of a loader looks for its functions again: there may be others in its process
 
     def check(self) -> None:
         """Raises Replaced if one of them is not the library's own now."""
@@ -106,14 +106,16 @@ class Relied:
         for attributes, names, cls in self._own:
             if not names.isdisjoint(attributes):
                 name = next(one for one in attributes if one in names)
-                return _sentence(f"{cls.__module__}.{cls.__qualname__}.{name} of the dataset", attributes[name])
+                return _describe_replacement(
+                    f"{cls.__module__}.{cls.__qualname__}.{name} of the dataset", attributes[name]
+                )
         hooks = nn.modules.module
         if self._roots.are_modules and (hooks._global_forward_hooks or hooks._global_forward_pre_hooks):
             return "a forward hook of all modules is registered, which native threads would not call; remove it"
-        return _opener_of_jpegs() if self._images else None
+        return _find_foreign_jpeg_opener() if self._images else None
 
 
-def _nothing() -> None:
+def _return_none() -> None:
     return None
 
 
@@ -138,7 +140,7 @@ class _Functions:
         strangers = [(f"{one.module}.{one.path}", one.function) for one in roots.held if one not in held]
         strangers += [(str(place), place.value) for place in reached.replaced]
         if strangers:
-            self.replaced = _sentence(*strangers[0])
+            self.replaced = _describe_replacement(*strangers[0])
         holders: dict[int, tuple[Mapping[Any, object], dict[object, object]]] = {}
         for (holder, name), (place, value) in reached.places.items():
             holders.setdefault(holder, (place.names, {}))[1][name] = value
@@ -150,7 +152,7 @@ class _Functions:
         functions = list(dict.fromkeys(one for one in candidates if isinstance(one, FunctionType)))
         for function in functions:
             _, *now = _CODE(function)
-            if self.replaced is None and not _has_first_defaults(function, now):
+            if self.replaced is None and not _has_unchanged_defaults(function, now):
                 name = f"{function.__module__}.{function.__qualname__}"
                 self.replaced = f"the defaults of {name} were changed, which native threads would not see; restore them"
         functions += [one for one in (function_in(value) for _, value in strangers) if isinstance(one, FunctionType)]
@@ -221,12 +223,12 @@ def _functions_of(roots: Roots) -> _Functions:
     return found
 
 
-def _has_first_defaults(function: FunctionType, now: list[object]) -> bool:
+def _has_unchanged_defaults(function: FunctionType, now: list[object]) -> bool:
     first = _first_defaults.setdefault(function, now)
     return all(a is b for a, b in zip(now, first, strict=True))
 
 
-def _opener_of_jpegs() -> str | None:
+def _find_foreign_jpeg_opener() -> str | None:
     """Returns what other than Pillow's own plugin would open JPEGs; None without any."""
     global _approved
     before = Image.ID[: Image.ID.index("JPEG")] if "JPEG" in Image.ID else None
@@ -235,11 +237,11 @@ def _opener_of_jpegs() -> str | None:
         return None
     plugin = sys.modules["PIL.JpegImagePlugin"]
     if now[0] is None or before is None or not is_own(now[0][0], plugin, "jpeg_factory"):
-        return _sentence("Pillow's plugin for JPEGs", None if now[0] is None else now[0][0])
+        return _describe_replacement("Pillow's plugin for JPEGs", None if now[0] is None else now[0][0])
     for name in before:
         accept = Image.OPEN[name][1]
         if accept is None or accept(_JPEG) is True:
-            return _sentence("Pillow's plugin for JPEGs", Image.OPEN[name][0])
+            return _describe_replacement("Pillow's plugin for JPEGs", Image.OPEN[name][0])
     _approved = now
     return None
 
@@ -247,7 +249,7 @@ def _opener_of_jpegs() -> str | None:
 _approved: tuple[object, object] | None = None
 
 
-def _sentence(what: str, by: object) -> str:
+def _describe_replacement(what: str, by: object) -> str:
     function = function_in(by)
     named = getattr(function, "__qualname__", None)
     code = getattr(function, "__code__", None)

@@ -42,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
     from headrace._cli.console.results import stdout_for_result
 
     with stdout_for_result(args) as out:
-        return _bench(args, out)
+        return _run_bench(args, out)
 
 
-def _bench(args: argparse.Namespace, out: TextIO) -> int:
+def _run_bench(args: argparse.Namespace, out: TextIO) -> int:
     from headrace._base.messages import printable
     from headrace._cli.bench import plot, result_tables
     from headrace._cli.bench.comparison import compare_loaders
@@ -56,7 +56,7 @@ def _bench(args: argparse.Namespace, out: TextIO) -> int:
     try:
         for path in (args.markdown, args.png):
             inputs.check_writable(path)
-        if args.png is not None and not plot.available():
+        if args.png is not None and not plot.has_matplotlib():
             raise inputs.GivenError("--png needs matplotlib: pip install matplotlib")
         dataset = inputs.dataset_of(args.dataset)
         with warnings.catch_warnings():
@@ -68,10 +68,10 @@ def _bench(args: argparse.Namespace, out: TextIO) -> int:
     if not result.series:
         print("headrace bench: interrupted before the first round; nothing was measured", file=sys.stderr)
         return 130
-    print(result_tables.terminal(result))
+    print(result_tables.format_terminal_table(result))
     write_document(result.as_dict(), args.json, out)
     if args.markdown is not None:
-        args.markdown.write_text(printable(result_tables.markdown(result)), encoding="utf-8")
+        args.markdown.write_text(printable(result_tables.format_markdown_table(result)), encoding="utf-8")
     if args.png is not None:
-        plot.save(result, args.png)
+        plot.save_plot(result, args.png)
     return 130 if result.interrupted else 0

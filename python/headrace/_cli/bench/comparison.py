@@ -7,10 +7,10 @@ from typing import Any
 
 from headrace._base.cores import usable_cores
 from headrace._base.errors import SampleError
-from headrace._base.exceptions import name_of, words_of
+from headrace._base.exceptions import message_of, type_name_of
 from headrace._cli.bench import sample_choice
-from headrace._cli.bench.equality import DifferentError, check
-from headrace._cli.bench.loaders import contenders
+from headrace._cli.bench.equality import DifferentError, check_equal_batches
+from headrace._cli.bench.loaders import list_contenders
 from headrace._cli.bench.result import Result
 from headrace._cli.bench.rounds import Rounds
 from headrace._cli.bench.sample_choice import UnusableError
@@ -36,12 +36,12 @@ def compare_loaders(dataset: Any, args: argparse.Namespace) -> Result:
     except (UnusableError, DifferentError):
         raise
     except Exception as error:  # of the dataset's own code or of its transforms
-        why = (words_of(error).strip().splitlines() or [""])[0]
-        raise UnusableError(f"a sample cannot be made: {name_of(error)}: {why}") from error
-    found = contenders()
+        why = (message_of(error).strip().splitlines() or [""])[0]
+        raise UnusableError(f"a sample cannot be made: {type_name_of(error)}: {why}") from error
+    found = list_contenders()
     kind = type(dataset).__name__
     result = Result(
-        args.dataset, kind, len(dataset), len(chosen), recipe, args.batch_size, equality, machine.describe()
+        args.dataset, kind, len(dataset), len(chosen), recipe, args.batch_size, equality, machine.describe_machine()
     )
     if errors:
         left_out = "1 sample that cannot be decoded is left out"
@@ -51,7 +51,7 @@ def compare_loaders(dataset: Any, args: argparse.Namespace) -> Result:
         result.notes.append(f"{left_out}: {first}. headrace doctor DATASET --bad - lists them.")
     if usable_cores() == 1:
         result.notes.append(_ONE_CORE)
-    if (busy := machine.busy()) is not None:
+    if (busy := machine.warning_if_busy()) is not None:
         result.notes.append(busy)
     Rounds(result, chosen, found, seconds=args.seconds).run(workers, args.rounds)
     return result
@@ -63,6 +63,10 @@ def _choose_samples(dataset: Any, args: argparse.Namespace, workers: int) -> tup
         raise UnusableError("the dataset is empty")
     number = args.samples
     if number is None:
-        number = sample_choice.number_of(sample_choice.speed_of(dataset), workers, args.seconds, args.batch_size)
-    chosen, errors = sample_choice.readable(sample_choice.choose_samples(dataset, number), args.batch_size, workers)
-    return chosen, errors, check(chosen, args.batch_size, workers, _CHECKED)
+        number = sample_choice.number_of_samples(
+            sample_choice.measure_python_speed(dataset), workers, args.seconds, args.batch_size
+        )
+    chosen, errors = sample_choice.drop_unreadable_samples(
+        sample_choice.choose_samples(dataset, number), args.batch_size, workers
+    )
+    return chosen, errors, check_equal_batches(chosen, args.batch_size, workers, _CHECKED)

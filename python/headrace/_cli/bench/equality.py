@@ -20,7 +20,7 @@ class DifferentError(HeadraceError):
     """The batches differ; the message is one sentence that says where."""
 
 
-def check(dataset: Any, batch_size: int, workers: int, batches: int) -> str:
+def check_equal_batches(dataset: Any, batch_size: int, workers: int, batches: int) -> str:
     """Compares the first batches of an epoch, and returns what was compared.
 
     Native batches are compared with the oracle, whose random numbers are the same, and with torch's own loader: in all
@@ -32,7 +32,7 @@ def check(dataset: Any, batch_size: int, workers: int, batches: int) -> str:
     """
     loader = DataLoader(dataset, batch_size, shuffle=True, num_workers=workers, seed=0)
     if not loader.native:
-        compared = _compare(
+        compared = _compare_batches(
             _seed_batches(TorchDataLoader, dataset, batch_size), _seed_batches(DataLoader, dataset, batch_size), batches
         )
         return f"{compared} batches of headrace (delivered by torch) equal torch's under the same seeds"
@@ -42,10 +42,10 @@ def check(dataset: Any, batch_size: int, workers: int, batches: int) -> str:
         raise DifferentError(f"headrace's batches differ from those of Pillow and torch: {error}") from error
     finally:
         loader.close()
-    first, second = (_firsts(dataset, batch_size, seed) for seed in (1, 2))
-    drawn = any(difference(a, b, "") is not None for a, b in zip(first, second, strict=True))
+    first, second = (_first_samples(dataset, batch_size, seed) for seed in (1, 2))
+    drawn = any(describe_difference(a, b, "") is not None for a, b in zip(first, second, strict=True))
     ordered = DataLoader(dataset, batch_size, num_workers=workers, seed=0)
-    compared = _compare(TorchDataLoader(dataset, batch_size), ordered, batches, values=not drawn)
+    compared = _compare_batches(TorchDataLoader(dataset, batch_size), ordered, batches, values=not drawn)
     ordered.close()
     what = "labels, shapes and dtypes of" if drawn else "all values of"
     return f"{report}; {what} {compared} batches of torch's loader are equal"
@@ -53,37 +53,37 @@ def check(dataset: Any, batch_size: int, workers: int, batches: int) -> str:
 
 def _seed_batches(make: Make, dataset: object, batch_size: int) -> Iterator[object]:
     def batches() -> Iterator[object]:
-        _seed(0)
+        _seed_generators(0)
         yield from make(dataset, batch_size, shuffle=True)
 
     return batches()
 
 
-def _seed(seed: int) -> None:
+def _seed_generators(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - the generator that users' transforms draw from
     torch.manual_seed(seed)
 
 
-def _firsts(dataset: Any, batch_size: int, seed: int) -> list[object]:
+def _first_samples(dataset: Any, batch_size: int, seed: int) -> list[object]:
     """Returns the first few samples, made by Python after this seed."""
-    _seed(seed)
+    _seed_generators(seed)
     return [dataset[index] for index in range(min(len(dataset), batch_size, 8))]
 
 
-def _compare(theirs: Iterable[object], ours: Iterable[object], batches: int, *, values: bool = True) -> int:
+def _compare_batches(theirs: Iterable[object], ours: Iterable[object], batches: int, *, values: bool = True) -> int:
     """Returns the number of batches compared. Raises DifferentError at the first that differs."""
     compared = 0
     # Not zip(): one iterator must be closed before the other draws, where both use the process's generators.
     expected = list(itertools.islice(theirs, batches))
     for number, (a, b) in enumerate(zip(expected, itertools.islice(ours, batches), strict=True)):
-        if (why := difference(a, b, f"batch {number}", values=values)) is not None:
+        if (why := describe_difference(a, b, f"batch {number}", values=values)) is not None:
             raise DifferentError(f"headrace's batches differ from torch's: {why}")
         compared += 1
     return compared
 
 
-def difference(expected: object, given: object, where: str, *, values: bool = True) -> str | None:
+def describe_difference(expected: object, given: object, where: str, *, values: bool = True) -> str | None:
     """Returns how two batches differ; None if they are equal to the bit.
 
     Args:
@@ -109,4 +109,6 @@ def difference(expected: object, given: object, where: str, *, values: bool = Tr
         drawn = not values and isinstance(expected, float)
         same = type(expected) is type(given) and (drawn or expected == given)
         return None if same else f"{where}: {given!r} against {expected!r}"
-    return next((why for name, a, b in pairs if (why := difference(a, b, name, values=values)) is not None), None)
+    return next(
+        (why for name, a, b in pairs if (why := describe_difference(a, b, name, values=values)) is not None), None
+    )

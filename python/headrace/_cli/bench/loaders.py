@@ -13,7 +13,7 @@ Make = Callable[..., TorchDataLoader[object]]
 OURS, BASELINE = "headrace", "torch"
 
 
-def contenders() -> dict[str, Make]:
+def list_contenders() -> dict[str, Make]:
     """Returns the installed loaders by name. All read the same dataset, and take torch's arguments."""
     found: dict[str, Make] = {BASELINE: TorchDataLoader}
     try:

@@ -12,7 +12,7 @@ _COLOURS = {OURS: "#0b6e8f", BASELINE: "#4d4d4d"}
 _OTHERS = "#b5bcc2"
 
 
-def available() -> bool:
+def has_matplotlib() -> bool:
     """Whether matplotlib, which draws the picture, is installed."""
     try:
         import matplotlib  # noqa: F401
@@ -21,7 +21,7 @@ def available() -> bool:
     return True
 
 
-def save(result: Result, path: Path) -> None:
+def save_plot(result: Result, path: Path) -> None:
     """Draws the medians of all loaders, with their smallest and largest speed, and saves a PNG."""
     from matplotlib.figure import Figure
 

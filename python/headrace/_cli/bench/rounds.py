@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace._base.exceptions import name_of, words_of
+from headrace._base.exceptions import message_of, type_name_of
 from headrace._cli.bench.loaders import OURS, Make, make_loader
 from headrace._cli.bench.result import Result, Series
 from headrace._cli.bench.sample_choice import UnusableError
@@ -68,7 +68,7 @@ class Rounds:
                 )
             speed = self._speed(self._loaders[count, name], self._seconds if number else 0.0)
         except Exception as error:
-            why = (words_of(error).strip().splitlines() or [name_of(error)])[-1]
+            why = (message_of(error).strip().splitlines() or [type_name_of(error)])[-1]
             if name == OURS:
                 raise UnusableError(f"headrace's loader failed: {why}") from error
             del self._makes[name]

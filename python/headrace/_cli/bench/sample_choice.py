@@ -19,7 +19,7 @@ class UnusableError(HeadraceError, ValueError):
     """The dataset cannot be timed; the message is one sentence."""
 
 
-def speed_of(dataset: Any) -> float:
+def measure_python_speed(dataset: Any) -> float:
     """Returns how many samples a second ``dataset[i]`` makes in this thread."""
     tried, begin = 0, time.perf_counter()
     for index in np.random.default_rng(0).permutation(min(len(dataset), 10_000)).tolist():
@@ -40,13 +40,13 @@ def choose_samples(dataset: Any, number: int) -> Any:
     return Subset(dataset, np.sort(np.random.default_rng(0).permutation(len(dataset))[:number]).tolist())
 
 
-def number_of(speed: float, workers: int, seconds: float, batch_size: int) -> int:
+def number_of_samples(speed: float, workers: int, seconds: float, batch_size: int) -> int:
     """Returns the number of samples that Python makes in this time, in whole batches, and at least a few."""
     batches = max(_FEWEST_BATCHES, round(speed * workers * seconds / batch_size))
     return batches * batch_size
 
 
-def readable(dataset: Any, batch_size: int, workers: int) -> tuple[Any, list[SampleError]]:
+def drop_unreadable_samples(dataset: Any, batch_size: int, workers: int) -> tuple[Any, list[SampleError]]:
     """Returns the dataset without the samples that cannot be made, and the errors of these.
 
     Where torch's loader delivers, the dataset is returned as it is.

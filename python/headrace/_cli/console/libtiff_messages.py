@@ -40,7 +40,7 @@ class Counted:
 
 
 @contextmanager
-def counted_libtiff() -> Iterator[Counted]:
+def count_libtiff_messages() -> Iterator[Counted]:
     """Lets file descriptor 2 write to a temporary file, counts libtiff's lines, and prints the others at the end.
 
     All threads of the process write to that file, and the processes that it starts. Python's own ``sys.stderr``, such
@@ -48,19 +48,19 @@ def counted_libtiff() -> Iterator[Counted]:
     folder, nor with `faulthandler` enabled: what it writes when the process crashes would be lost with the file.
     """
     counted = Counted()
-    if (places := _kept_and_screen()) is None:
+    if (places := _open_redirection()) is None:
         yield counted
         return
     kept, screen = places
     try:
-        with _redirected(kept, screen):
+        with _redirect_stderr(kept, screen):
             yield counted
     finally:
-        counted.lines = _print_others(kept)
+        counted.lines = _print_other_lines(kept)
         kept.close()
 
 
-def _kept_and_screen() -> tuple[IO[bytes], int] | None:
+def _open_redirection() -> tuple[IO[bytes], int] | None:
     """Returns a file for what is kept back and a duplicate of descriptor 2; None where nothing can be redirected."""
     if sys.stderr is None or sys.__stderr__ is None or faulthandler.is_enabled():
         return None
@@ -76,12 +76,12 @@ def _kept_and_screen() -> tuple[IO[bytes], int] | None:
 
 
 @contextmanager
-def _redirected(kept: IO[bytes], screen: int) -> Iterator[None]:
+def _redirect_stderr(kept: IO[bytes], screen: int) -> Iterator[None]:
     """Lets descriptor 2 write to `kept`, and ``sys.stderr``, if it is that descriptor, to its duplicate `screen`."""
     usual = sys.stderr
     usual.flush()
     # `screen` stays open: a log handler made meanwhile may write to it later.
-    ours = _stream_on(screen, usual) if _is_descriptor_2(usual) else usual
+    ours = _open_text_stream(screen, usual) if _is_descriptor_2(usual) else usual
     os.dup2(kept.fileno(), _STDERR)
     sys.stderr = ours
     try:
@@ -101,13 +101,13 @@ def _is_descriptor_2(stream: object) -> bool:
         return False
 
 
-def _stream_on(descriptor: int, like: object) -> io.TextIOWrapper:
+def _open_text_stream(descriptor: int, like: object) -> io.TextIOWrapper:
     assert isinstance(like, io.TextIOWrapper)
     raw = io.FileIO(descriptor, "w", closefd=False)
     return io.TextIOWrapper(io.BufferedWriter(raw), like.encoding, like.errors, line_buffering=True)
 
 
-def _print_others(kept: IO[bytes]) -> int:
+def _print_other_lines(kept: IO[bytes]) -> int:
     """Prints the lines that are not libtiff's, and returns the number of the others."""
     kept.seek(0)
     found, seen = 0, set[bytes]()

@@ -19,13 +19,13 @@ STDOUT = Path("-")
 _SHOWN = 20  # broken files
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json_option(parser: argparse.ArgumentParser) -> None:
     """Adds ``--json``."""
     what = "print the result as one JSON document; the text goes to the standard error"
     parser.add_argument("--json", action="store_true", help=what)
 
 
-def add_bad(parser: argparse.ArgumentParser) -> None:
+def add_bad_option(parser: argparse.ArgumentParser) -> None:
     """Adds ``--bad FILE``."""
     what = f"write the paths of broken files, one a line; {inputs.DASH}"
     parser.add_argument("--bad", type=Path, metavar="FILE", help=what)
@@ -64,7 +64,7 @@ def write_document(document: dict[str, object], target: bool | Path | None, out:
     if not target:
         return
     text = json.dumps(document, indent=1, default=str) + "\n"  # ASCII: names of files may hold what is no UTF-8
-    _write(text.encode(), target, out)
+    _write_bytes_to(text.encode(), target, out)
 
 
 def write_bad(paths: Iterable[str], target: Path | None, out: TextIO) -> None:
@@ -78,12 +78,12 @@ def write_bad(paths: Iterable[str], target: Path | None, out: TextIO) -> None:
     unique = list(dict.fromkeys(paths))
     whole = [path for path in unique if "\n" not in path]
     data = b"".join(os.fsencode(path) + b"\n" for path in whole)
-    _write(data, target, out)
+    _write_bytes_to(data, target, out)
     if len(whole) < len(unique):
         print(f"--bad leaves out paths that hold a line break: {len(unique) - len(whole)}", file=sys.stderr)
 
 
-def _write(data: bytes, target: bool | Path, out: TextIO) -> None:
+def _write_bytes_to(data: bytes, target: bool | Path, out: TextIO) -> None:
     """Writes a result. Raises GivenError if its place is full or the like."""
     try:
         if isinstance(target, Path) and target != STDOUT:
@@ -99,13 +99,13 @@ def _write(data: bytes, target: bool | Path, out: TextIO) -> None:
         raise inputs.GivenError(f"{where} cannot be written: {error.strerror}") from error
 
 
-def broken_lines(broken: Sequence[tuple[str, str]]) -> Iterator[str]:
+def describe_broken_files(broken: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yields a line for each of the first broken files, (path, reason), and one that says how to get the others."""
     yield from (f"  {place}: {reason}" for place, reason in broken[:_SHOWN])
     if len(broken) > _SHOWN:
         yield f"  and {len(broken) - _SHOWN:,} more: --bad FILE writes the paths of all {len(broken):,}"
 
 
-def broken_objects(broken: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+def broken_files_as_json(broken: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     """Returns broken files, (path, reason), for a document."""
     return [{"path": place, "reason": reason} for place, reason in broken]

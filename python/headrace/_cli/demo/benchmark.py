@@ -17,7 +17,7 @@ from headrace._base.cores import usable_cores
 from headrace._base.errors import HeadraceError
 from headrace._base.system import allowed_cpus, bind_thread, can_bind
 from headrace._cli import recipes
-from headrace._cli.demo.equality_proof import same_batches
+from headrace._cli.demo.equality_proof import count_same_batches
 from headrace._reports.loader import machine
 from headrace.datasets.sources import ImageFolder
 from headrace.loader import DataLoader
@@ -31,7 +31,7 @@ class NoOpponentError(HeadraceError, RuntimeError):
 
 
 @contextmanager
-def limited_to(cpus: set[int]) -> Iterator[None]:
+def limit_cpus(cpus: set[int]) -> Iterator[None]:
     """Restricts this thread, and the threads and processes that it starts, to these CPUs."""
     before = allowed_cpus()
     bind_thread(0, cpus)
@@ -41,14 +41,14 @@ def limited_to(cpus: set[int]) -> Iterator[None]:
         bind_thread(0, before)
 
 
-def loaders(root: Path, workers: int) -> dict[str, TorchDataLoader[object]]:
+def make_loaders(root: Path, workers: int) -> dict[str, TorchDataLoader[object]]:
     """Returns both loaders over one dataset, with the same arguments."""
     dataset = ImageFolder(root, recipes.train())
     arguments = {"batch_size": BATCH, "shuffle": True, "num_workers": workers, "persistent_workers": True}
     return {"torch": TorchDataLoader(dataset, **arguments), "headrace": DataLoader(dataset, **arguments)}  # type: ignore[arg-type]
 
 
-def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[float]]:
+def measure_speeds(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[float]]:
     """Images a second of every round, by contender and number of cores (1, and 2 where there are two).
 
     Args:
@@ -64,18 +64,20 @@ def race(root: Path, rounds: int, seconds: float) -> dict[tuple[str, int], list[
     allowed = sorted(allowed_cpus())
     counts = (1, 2) if usable_cores() > 1 else (1,)
     evaluation = ImageFolder(root, recipes.evaluation())
-    batches = same_batches(TorchDataLoader(evaluation, BATCH), DataLoader(evaluation, BATCH, num_workers=counts[-1]))
+    batches = count_same_batches(
+        TorchDataLoader(evaluation, BATCH), DataLoader(evaluation, BATCH, num_workers=counts[-1])
+    )
     print(f"   Checked first: {batches} batches of evaluation are torch.equal; training batches were compared above.")
     contenders = {}
     for count in counts:  # torch's processes are forked before headrace starts threads
-        with limited_to(set(allowed[:count])):
-            contenders[count] = loaders(root, count)
+        with limit_cpus(set(allowed[:count])):
+            contenders[count] = make_loaders(root, count)
             _check_that_torch_delivers(contenders[count]["torch"])
     speeds: dict[tuple[str, int], list[float]] = {(name, count): [] for count in counts for name in _NAMES}
     for number in range(rounds + 1):
         for count in counts:
             for name in _NAMES:
-                with limited_to(set(allowed[:count])):
+                with limit_cpus(set(allowed[:count])):
                     speed = _measure(contenders[count][name], seconds if number > 0 else 0.0)
                 if number > 0:  # round 0 starts threads and warms caches
                     speeds[name, count].append(speed)
@@ -113,7 +115,7 @@ def _measure(loader: TorchDataLoader[object], seconds: float) -> float:
             return images / elapsed
 
 
-def table(speeds: dict[tuple[str, int], list[float]]) -> str:
+def format_speed_table(speeds: dict[tuple[str, int], list[float]]) -> str:
     """Returns a printable table with the median, smallest and largest speed over the rounds."""
     counts = sorted({count for _, count in speeds})
     rounds = len(speeds["torch", counts[0]])
@@ -130,6 +132,6 @@ def table(speeds: dict[tuple[str, int], list[float]]) -> str:
     runs = f"{rounds} interleaved rounds" if rounds > 1 else "one round"
     lines.append(f"   Median of {runs} (smallest to largest), batch {BATCH}, num_workers = cores.")
     lines.append(f"   {machine.cpu_name()}; torch {torch.__version__}, Pillow {PIL.__version__}.")
-    if (warning := machine.busy()) is not None:
+    if (warning := machine.warning_if_busy()) is not None:
         lines.append(f"   {warning}")
     return "\n".join(lines)

@@ -30,24 +30,24 @@ def run(args: argparse.Namespace) -> int:
 
     from headrace._base.cores import usable_cores
     from headrace._cli.demo import benchmark, contact_sheet, equality_proof, training
-    from headrace._cli.demo.photo_folder import lay_out
+    from headrace._cli.demo.photo_folder import make_photo_folder
 
     begin = time.perf_counter()
     workers, quick = usable_cores(), args.quick
     try:
         out = Path(args.out or tempfile.mkdtemp(prefix="headrace-demo-"))
         out.mkdir(parents=True, exist_ok=True)
-        _have_temporary_folder(out)
-        photos = lay_out(out / "photos", 50 if quick else 320)
+        _set_temporary_folder(out)
+        photos = make_photo_folder(out / "photos", 50 if quick else 320)
     except OSError as error:
-        return _cannot_write(error)
+        return _report_write_error(error)
     print(f"1. An ImageFolder of {photos.files} files, made from 30 photographs, in {out / 'photos'}")
 
     try:
         print("\n2. The same pixels? Every file, natively and by Pillow and torch")
-        equality_proof.prove(photos.train, workers)
+        equality_proof.prove_equality(photos.train, workers)
         print("\n3. How fast? RandomResizedCrop(224), flip, ToTensor, Normalize")
-        print(benchmark.table(benchmark.race(photos.train, *((1, 0.2) if quick else (5, 1.0)))))
+        print(benchmark.format_speed_table(benchmark.measure_speeds(photos.train, *((1, 0.2) if quick else (5, 1.0)))))
     except benchmark.NoOpponentError as error:
         print(f"   Left out: {error}.")
     except AssertionError as difference:
@@ -62,13 +62,13 @@ def run(args: argparse.Namespace) -> int:
     try:
         contact_sheet.save_sheet(photos.train, path, workers)
     except OSError as error:
-        return _cannot_write(error)
+        return _report_write_error(error)
     print(f"   {path}")
     print(f"\nDone in {time.perf_counter() - begin:.0f} s.")
     return 0
 
 
-def _have_temporary_folder(out: Path) -> None:
+def _set_temporary_folder(out: Path) -> None:
     """Uses `out` if there is no temporary folder: torch's optimizers need one at import, its workers for sockets."""
     import tempfile
 
@@ -78,7 +78,7 @@ def _have_temporary_folder(out: Path) -> None:
         tempfile.tempdir = str(out)
 
 
-def _cannot_write(error: OSError) -> int:
+def _report_write_error(error: OSError) -> int:
     """Prints the error in one sentence and returns the exit status."""
     why = error.strerror or str(error)  # strerror omits the error number
     where = f"{error.filename}: " if error.filename is not None else ""

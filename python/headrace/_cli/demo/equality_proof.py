@@ -18,7 +18,7 @@ from headrace.loader import DataLoader
 _LABEL = 58
 
 
-def prove(root: Path, workers: int) -> None:
+def prove_equality(root: Path, workers: int) -> None:
     """Verifies all recipes and prints a line for each.
 
     Raises:
@@ -26,14 +26,14 @@ def prove(root: Path, workers: int) -> None:
     """
     print(f"   {'recipe':<{_LABEL}}{'images':>7}{'bytes compared':>17}{'differ':>8}")
     total = 0
-    for name, transform, options in _cases():
+    for name, transform, options in _list_cases():
         report = _verify(root, transform, workers, options)
         total += report.bytes
         print(f"   {name:<{_LABEL}}{report.samples:>7}{report.bytes:>17,}{0:>8}", flush=True)
     print(f"   {total:,} bytes compared with Pillow and torch: 0 differ.")
 
 
-def _cases() -> Iterator[tuple[str, transforms.Compose, dict[str, Any]]]:
+def _list_cases() -> Iterator[tuple[str, transforms.Compose, dict[str, Any]]]:
     yield "train: RandomResizedCrop(224), flip, Normalize; float32", recipes.train(), {}
     channels_last = {"memory_format": torch.channels_last, "dtype": torch.bfloat16}
     yield "train, the next epoch's crops; bfloat16, channels_last", recipes.train(), {**channels_last, "epoch": 1}
@@ -52,7 +52,7 @@ def _verify(root: Path, transform: transforms.Compose, workers: int, options: di
     return loader.verify(len(loader))
 
 
-def same_batches(first: Iterable[Sequence[torch.Tensor]], second: Iterable[Sequence[torch.Tensor]]) -> int:
+def count_same_batches(first: Iterable[Sequence[torch.Tensor]], second: Iterable[Sequence[torch.Tensor]]) -> int:
     """Compares the batches of two loaders and returns their number.
 
     Raises:

@@ -44,7 +44,7 @@ class Layout:
     files: int
 
 
-def lay_out(root: str | Path, files: int = 320) -> Layout:
+def make_photo_folder(root: str | Path, files: int = 320) -> Layout:
     """Makes ``root/train/class/*`` and ``root/val/class/*``; does nothing if they are complete.
 
     Several processes may call it at once, and a folder left incomplete by a killed process is made again.
@@ -76,12 +76,12 @@ def lay_out(root: str | Path, files: int = 320) -> Layout:
         marker.seek(0)
         if marker.read() != content:
             marker.truncate(0)
-            _fill(layout, files // len(GROUPS))
+            _write_class_folders(layout, files // len(GROUPS))
             marker.write(content)
     return layout
 
 
-def _fill(layout: Layout, each: int) -> None:
+def _write_class_folders(layout: Layout, each: int) -> None:
     """Makes `each` files per class, and deletes existing ones first."""
     for folder in (layout.train, layout.validation):
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,11 +90,11 @@ def _fill(layout: Layout, each: int) -> None:
             name, variant = names[number % len(names)], number // len(names)
             folder = (layout.train if number < 0.8 * each else layout.validation) / group
             folder.mkdir(parents=True, exist_ok=True)
-            data, ending = _variant(name, variant)
+            data, ending = _make_photo_variant(name, variant)
             (folder / f"{name}-{variant:02d}.{ending}").write_bytes(data)
 
 
-def _variant(name: str, number: int) -> tuple[bytes, str]:
+def _make_photo_variant(name: str, number: int) -> tuple[bytes, str]:
     """Returns one file's bytes and its extension."""
     path = PHOTOS / f"{name}.jpg"
     if number == 0:

@@ -20,7 +20,7 @@ SIZE = 96  # pixels
 REPEATS = 4  # crops of each file in an epoch
 
 
-def network(classes: int) -> nn.Sequential:
+def make_network(classes: int) -> nn.Sequential:
     """Returns four convolutions with batch norm and a mean over the image: (n, 3, H, W) -> (n, classes)."""
     layers: list[nn.Module] = []
     for inputs, outputs in ((3, 24), (24, 48), (48, 96), (96, 128)):
@@ -36,22 +36,22 @@ def train(train_root: Path, validation_root: Path, epochs: int, workers: int) ->
     sampler = RandomSampler(dataset, num_samples=REPEATS * len(dataset))
     loader = DataLoader(dataset, batch_size=16, sampler=sampler, num_workers=workers, seed=0)
     evaluation = ImageFolder(validation_root, recipes.evaluation(SIZE))
-    model = network(len(dataset.classes))
+    model = make_network(len(dataset.classes))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=epochs * len(loader))
     print(f"   {REPEATS} crops of each of {len(dataset)} files per epoch; classes: {', '.join(dataset.classes)}")
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, usable_cores() - 1))  # leaves one core to the loader
     for epoch in range(epochs):
-        loss, accuracy = _epoch(model, optimizer, schedule, loader, f"   epoch {epoch + 1}/{epochs}")
+        loss, accuracy = _train_one_epoch(model, optimizer, schedule, loader, f"   epoch {epoch + 1}/{epochs}")
         print(f"   epoch {epoch + 1}/{epochs}: loss {loss:.3f}, accuracy {accuracy:.0%}", flush=True)
     torch.set_num_threads(threads)
-    right = _accuracy(model, DataLoader(evaluation, batch_size=64, num_workers=workers))
+    right = _measure_accuracy(model, DataLoader(evaluation, batch_size=64, num_workers=workers))
     print(f"   {right:.0%} of {len(evaluation)} validation images (other crops of the same photographs) recognised")
     return right
 
 
-def _epoch(
+def _train_one_epoch(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     schedule: torch.optim.lr_scheduler.LRScheduler,
@@ -77,7 +77,7 @@ def _epoch(
 
 
 @torch.no_grad()
-def _accuracy(model: nn.Module, loader: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> float:
+def _measure_accuracy(model: nn.Module, loader: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> float:
     model.eval()
     seen, right = 0, 0
     for images, labels in loader:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headrace._base.system import forget_cached, is_cached
+from headrace._base.system import drop_page_cache, is_cached
 from headrace.datasets.sources import BlobDataset
 
 _LONGEST_S = 1.0
@@ -85,7 +85,7 @@ def _piece(path: str, random: np.random.Generator) -> tuple[int, float, bool | N
         number = file.fileno()
         size = os.fstat(number).st_size
         first = int(random.integers(max(1, size - _MOST + 1))) // 4096 * 4096
-        forget_cached(number, first, _MOST)
+        drop_page_cache(number, first, _MOST)
         cached = is_cached(number, first)
         begin = time.perf_counter()
         got = len(os.pread(number, _MOST, first))

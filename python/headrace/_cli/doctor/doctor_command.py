@@ -26,8 +26,8 @@ def add(commands: inputs.Commands) -> None:
         "--workers", type=inputs.count, metavar="N", help="native threads of the scan; default: one a core"
     )
     parser.add_argument("--limit", type=inputs.count, metavar="N", help="only N files, drawn at random")
-    results.add_bad(parser)
-    results.add_json(parser)
+    results.add_bad_option(parser)
+    results.add_json_option(parser)
     parser.set_defaults(run=run, refuse=parser.error)
 
 
@@ -84,14 +84,14 @@ def _check_machine(args: argparse.Namespace, out: TextIO) -> int:
 
 def _scan(args: argparse.Namespace, out: TextIO) -> int:
     from headrace._base import control_group
-    from headrace._cli.console.libtiff_messages import counted_libtiff
+    from headrace._cli.console.libtiff_messages import count_libtiff_messages
     from headrace._cli.doctor import scan_document, scan_summary
     from headrace._cli.doctor.disk import cold_speed, files_of
     from headrace._cli.doctor.scan import scan
 
     source = inputs.source_of(args.dataset)
     disk = cold_speed(files_of(source))
-    with counted_libtiff() as libtiff:
+    with count_libtiff_messages() as libtiff:
         found = scan(source, inputs.workers_of(args), args.limit)
     present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = control_group.memory_limit()

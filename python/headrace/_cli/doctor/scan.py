@@ -94,7 +94,7 @@ def scan(source: BlobDataset, threads: int, limit: int | None = None) -> Scan:
     indices = np.arange(len(source))
     if limit is not None and limit < len(indices):
         indices = np.sort(np.random.default_rng(0).permutation(len(source))[:limit])
-    found = Scan(len(source), threads, source.upright, busy=machine.busy())
+    found = Scan(len(source), threads, source.upright, busy=machine.warning_if_busy())
     decoded: Subset[object] = Subset(SameFiles(source, _WHOLE), indices.tolist())
     loader = DataLoader(decoded, _BATCH, num_workers=threads, seed=0, on_error="skip", max_errors=None)
     begin = time.perf_counter()

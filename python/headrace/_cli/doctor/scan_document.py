@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headrace._cli.console.results import broken_objects
+from headrace._cli.console.results import broken_files_as_json
 from headrace._cli.doctor.disk import DiskSpeed
 from headrace._cli.doctor.scan import Scan
 from headrace._cli.doctor.scan_summary import QUANTILES
@@ -48,7 +48,7 @@ def document(
         "quantiles": {name: _quantiles(values) for name, values in measures.items() if len(values)},
         "bytes_scanned": int(found.sizes.sum()),
         "disk": None if disk is None else {"mb_per_s": disk.mb_per_s, "cold": disk.cold},
-        "broken": broken_objects(found.broken),
+        "broken": broken_files_as_json(found.broken),
         "libtiff_lines": libtiff_lines,
         "recommendations": list(advice),
     }

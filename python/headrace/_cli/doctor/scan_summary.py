@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from headrace._cli.console.results import broken_lines
+from headrace._cli.console.results import describe_broken_files
 from headrace._cli.doctor.crop_speed import CropSpeed
 from headrace._cli.doctor.disk import DiskSpeed
 from headrace._cli.doctor.scan import Scan
@@ -54,7 +54,7 @@ def lines(found: Scan, disk: DiskSpeed | None) -> Iterator[str]:
         what = "turned by this dataset" if found.upright else "ignored by this dataset, as by torchvision's"
         yield f"EXIF turned   {_share(found.turned, found)}, {what}"
     yield f"broken        {len(found.broken):,}" + (":" if found.broken else "")
-    yield from broken_lines(found.broken)
+    yield from describe_broken_files(found.broken)
 
 
 def recommendations(found: Scan, disk: DiskSpeed | None, memory_bytes: float) -> Iterator[str]:

@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import words_of
-from headrace._cli.pack.conversion import RAW, Conversion, square
-from headrace._cli.pack.job_processes import run
+from headrace._base.exceptions import message_of
+from headrace._cli.pack.conversion import RAW, Conversion, square_pixels
+from headrace._cli.pack.job_processes import run_in_processes
 from headrace._cli.pack.manifest import (
     IMAGES,
     LABELS,
     Manifest,
     Record,
     Terms,
-    finish,
     load_record,
-    part_of,
+    manifest_part_of,
     record_path,
-    store,
+    rename_finished,
+    store_manifest,
     store_record,
     write_whole,
 )
@@ -59,25 +59,25 @@ def pack_raw(source: BlobDataset, folder: Path, side: int, *, workers: int, over
     labels = labels_of(source)
     terms = raw_terms(source, side)
     manifest = begin_pack(folder, terms, overwrite)
-    if manifest.complete and fits(folder, manifest):
+    if manifest.complete and manifest_fits(folder, manifest):
         return Packed(terms, terms.shards, dict(enumerate(manifest.shards)))
     if manifest.complete:
         raise ValueError(f"{folder / IMAGES} was changed or removed; pack it again with --overwrite")
-    part, begin = part_of(folder / IMAGES), _allocate(folder, terms)
+    part, begin = manifest_part_of(folder / IMAGES), _allocate_array_file(folder, terms)
     wanted = [shard for shard in range(terms.shards) if not _is_written(part, begin, terms, shard)]
     left = sum(len(terms.range_of(shard)) for shard in wanted)
     with bar(terms.samples, terms.samples - left) as progress:
-        run(partial(_write_rows, source, terms, part, begin), wanted, progress, workers)
+        run_in_processes(partial(_write_rows, source, terms, part, begin), wanted, progress, workers)
     if labels is not None:
         out = BytesIO()
         np.save(out, labels)
         write_whole(folder / LABELS, out.getvalue())
-    finish(part, folder / IMAGES)
+    rename_finished(part, folder / IMAGES)
     names = [part.with_name(terms.name_of(shard)) for shard in range(terms.shards)]
     records = [record for name in names if (record := load_record(name)) is not None]
     for record in records:
         record.stamp = list(stamp_of((folder / IMAGES).stat()))
-    store(folder, Manifest(terms, records))
+    store_manifest(folder, Manifest(terms, records))
     for name in names:
         record_path(name).unlink(missing_ok=True)
     return Packed(terms, terms.shards - len(wanted), dict(enumerate(records)))
@@ -110,14 +110,14 @@ def labels_of(source: BlobDataset) -> npt.NDArray[np.int64] | None:
     return np.array(labels, np.int64)
 
 
-def fits(folder: Path, manifest: Manifest) -> bool:
+def manifest_fits(folder: Path, manifest: Manifest) -> bool:
     """Whether the array is the one that was written, by size and time or by its bytes."""
     terms, path = manifest.terms, folder / IMAGES
     try:
         stamp = list(stamp_of(path.stat()))
     except OSError:
         return False
-    begin = len(_header(terms))
+    begin = len(_npy_header(terms))
     if stamp[0] != begin + terms.samples * _row_bytes(terms.conversion.max_size or 0):
         return False
     return all(
@@ -126,13 +126,13 @@ def fits(folder: Path, manifest: Manifest) -> bool:
     )
 
 
-def row_of(source: BlobDataset, index: int, side: int) -> bytes:
+def make_pixel_row(source: BlobDataset, index: int, side: int) -> bytes:
     """Returns the bytes of a row. Raises ValueError if the image cannot be decoded."""
     try:
-        return square(source.image(index), side)
+        return square_pixels(source.image(index), side)
     except Exception as error:  # Pillow raises many types for a broken file
         raise ValueError(
-            f"sample {index}, {source.location(index)}, cannot be decoded: {words_of(error)}; leave it out of the "
+            f"sample {index}, {source.location(index)}, cannot be decoded: {message_of(error)}; leave it out of the "
             "source, or pack it as shards, which keep such files"
         ) from error
 
@@ -141,16 +141,16 @@ def _row_bytes(side: int) -> int:
     return side * side * 3
 
 
-def _header(terms: Terms) -> bytes:
+def _npy_header(terms: Terms) -> bytes:
     side, out = terms.conversion.max_size or 0, BytesIO()
     shape = (terms.samples, side, side, 3)
     np.lib.format.write_array_header_1_0(out, {"descr": "|u1", "fortran_order": False, "shape": shape})
     return out.getvalue()
 
 
-def _allocate(folder: Path, terms: Terms) -> int:
+def _allocate_array_file(folder: Path, terms: Terms) -> int:
     """Makes the file with all its space, and returns where its rows begin."""
-    header, path = _header(terms), part_of(folder / IMAGES)
+    header, path = _npy_header(terms), manifest_part_of(folder / IMAGES)
     is_new = not path.exists()
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
@@ -174,7 +174,7 @@ def _write_rows(
     with path.open("r+b") as file:
         file.seek(begin + rows.start * _row_bytes(side))
         for index in rows:
-            row = row_of(source, index, side)
+            row = make_pixel_row(source, index, side)
             digest.update(row)
             file.write(row)
             tick()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from headrace._cli.pack.array_pack import fits, labels_of, row_of
-from headrace._cli.pack.job_processes import run
+from headrace._cli.pack.array_pack import labels_of, make_pixel_row, manifest_fits
+from headrace._cli.pack.job_processes import run_in_processes
 from headrace._cli.pack.manifest import IMAGES, LABELS, Manifest
 from headrace._cli.pack.pack_verification import Difference, check_terms
 from headrace._cli.pack.packer import Bar
@@ -34,7 +34,7 @@ def check_raw(
     """
     terms = manifest.terms
     check_terms(source, terms)
-    if not manifest.complete or not fits(folder, manifest):
+    if not manifest.complete or not manifest_fits(folder, manifest):
         raise Difference(f"{folder / IMAGES} is not complete, or it was changed")
     wanted = labels_of(source)
     if (wanted is not None) != (folder / LABELS).exists():
@@ -46,7 +46,7 @@ def check_raw(
     count = terms.samples if limit is None else min(limit, terms.samples)
     shards = [shard for shard in range(terms.shards) if terms.range_of(shard).start < count]
     with bar(count, 0) as progress:
-        run(partial(_check_rows, source, manifest, folder, count), shards, progress, workers)
+        run_in_processes(partial(_check_rows, source, manifest, folder, count), shards, progress, workers)
     return count
 
 
@@ -57,6 +57,6 @@ def _check_rows(
     for index in manifest.terms.range_of(shard):
         if index >= count:
             return
-        if images[index].tobytes() != row_of(source, index, images.shape[1]):
+        if images[index].tobytes() != make_pixel_row(source, index, images.shape[1]):
             raise Difference(f"sample {index}, {source.location(index)}, differs from row {index} of {folder / IMAGES}")
         tick()

@@ -49,7 +49,7 @@ def convert_image(data: bytes, how: Conversion) -> Converted:
         return Converted(data, None, "copied")
     if how.kind == SMALLER:
         try:
-            made = smaller(data, how)
+            made = shrink_image(data, how)
         except Exception as error:  # Pillow raises many types for a broken file
             return Converted(data, None, f"cannot be decoded: {type(error).__name__}")
         if made is not None:
@@ -57,12 +57,12 @@ def convert_image(data: bytes, how: Conversion) -> Converted:
     if not data.startswith(_JPEG):
         return Converted(data, None, "not a JPEG")
     try:
-        return Converted(rewritten(data), None, None)
+        return Converted(rewrite_jpeg(data), None, None)
     except ValueError as error:
         return Converted(data, None, str(error)[:_MOST_CAUSES])
 
 
-def rewritten(data: bytes) -> bytes:
+def rewrite_jpeg(data: bytes) -> bytes:
     """Returns a JPEG with the same coefficients and metadata that a reader can enter at each row of blocks.
 
     Raises:
@@ -71,7 +71,7 @@ def rewritten(data: bytes) -> bytes:
     return core.pack_jpeg(data)
 
 
-def smaller(data: bytes, how: Conversion) -> bytes | None:
+def shrink_image(data: bytes, how: Conversion) -> bytes | None:
     """Returns an image as a smaller JPEG, or None if its shorter side is not longer than ``how.max_size``.
 
     The size and the pixels are those of torchvision's ``Resize(max_size)`` on the image as Pillow opens it in mode RGB,
@@ -91,7 +91,7 @@ def smaller(data: bytes, how: Conversion) -> bytes | None:
     return out.getvalue()
 
 
-def square(image: Image.Image, side: int) -> bytes:
+def square_pixels(image: Image.Image, side: int) -> bytes:
     """Returns the RGB bytes (side, side, 3) of torchvision's ``Resize(side)`` and ``CenterCrop(side)``."""
     made: bytes = CenterCrop(side)(Resize(side)(image)).tobytes()
     return made

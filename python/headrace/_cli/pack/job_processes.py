@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 
-from headrace._base.exceptions import is_a, named_words_of, words_of
+from headrace._base.exceptions import is_instance, message_of, named_message_of
 
 #: Does one job; its second argument has to be called after each sample.
 Work = Callable[[int, Callable[[], None]], None]
@@ -22,7 +22,7 @@ class Stopped(BaseException):
     """The other processes have to stop, or the parent is gone. Not an Exception: no handler of a sample catches it."""
 
 
-def run(work: Work, jobs: Sequence[int], progress: Callable[[int], None], workers: int) -> None:
+def run_in_processes(work: Work, jobs: Sequence[int], progress: Callable[[int], None], workers: int) -> None:
     """Does all jobs, each once.
 
     Args:
@@ -56,7 +56,7 @@ class _Crew:
         pipes = [context.Pipe(duplex=False) for _ in range(workers)]
         self._errors = [receiver for receiver, _ in pipes]
         self._processes = [
-            context.Process(target=self._worker, args=(number, sender), daemon=True)
+            context.Process(target=self._run_worker, args=(number, sender), daemon=True)
             for number, (_, sender) in enumerate(pipes)
         ]
 
@@ -95,7 +95,7 @@ class _Crew:
                     f"a process ended with status {process.exitcode}: it was killed, or it ran out of memory"
                 )
 
-    def _worker(self, number: int, errors: Connection[Exception, Exception]) -> None:
+    def _run_worker(self, number: int, errors: Connection[Exception, Exception]) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops all of them
 
         def tick() -> None:
@@ -104,22 +104,22 @@ class _Crew:
                 raise Stopped
 
         try:
-            while (job := self._next()) is not None:
+            while (job := self._next_job()) is not None:
                 self._work(job, tick)
         except Stopped:
             return
         except Exception as error:
-            errors.send(_sendable(error))
+            errors.send(_make_picklable(error))
 
-    def _next(self) -> int | None:
+    def _next_job(self) -> int | None:
         with self._taken.get_lock():
             taken = self._taken.value
             self._taken.value += 1
         return self._jobs[taken] if taken < len(self._jobs) and not self._stop.value else None
 
 
-def _sendable(error: Exception) -> Exception:
+def _make_picklable(error: Exception) -> Exception:
     """Returns an error without the objects that it may hold."""
     if isinstance(error, OSError) and type(error).__module__ == "builtins" and error.errno is not None:
         return OSError(error.errno, error.strerror, *([error.filename] if error.filename is not None else []))
-    return ValueError(words_of(error)) if is_a(error, ValueError) else RuntimeError(named_words_of(error))
+    return ValueError(message_of(error)) if is_instance(error, ValueError) else RuntimeError(named_message_of(error))

@@ -37,7 +37,7 @@ class Keys:
         self._names, self._root = _names_of(source)
         self._files = None if self._root is None else self._names
         self.why_numbers: str | None = None
-        if self._names is not None and (why := self._refusal()) is not None:
+        if self._names is not None and (why := self._why_not_names()) is not None:
             self._names, self.why_numbers = None, why
 
     def __len__(self) -> int:
@@ -68,13 +68,13 @@ class Keys:
             own = own.rpartition(".")[0]
         return folder + slash + own.replace(".", "_")
 
-    def _refusal(self) -> str | None:
+    def _why_not_names(self) -> str | None:
         """Returns why the names cannot be the keys; None if they can."""
         assert self._names is not None
         hashes = np.empty(self._count, np.int64)
         for index, name in enumerate(self._names):
             key = self._key(name)
-            if not _usable(key):
+            if not _is_usable_key(key):
                 return f"{key!r} cannot be a key"
             hashes[index] = hash(key)
         hashes.sort()
@@ -99,7 +99,7 @@ def _names_of(source: BlobDataset) -> tuple[Sequence[str] | None, str | None]:
     return own.paths, f"{common.parent if first == last else common}/"
 
 
-def _usable(key: str) -> bool:
+def _is_usable_key(key: str) -> bool:
     """Whether readers find the key again in the name of a member, and write no file outside their folder."""
     parts = key.split("/")
     if any(part in ("", ".", "..") or _PASSED_OVER.match(part) for part in parts):

@@ -8,7 +8,7 @@ import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from headrace._base.private_files import open_new, read_own
+from headrace._base.private_files import create_file, read_own
 from headrace._cli.pack.conversion import RAW, Conversion
 
 NAME = "pack.json"
@@ -83,7 +83,7 @@ class Manifest:
         return len(self.shards) == self.terms.shards
 
 
-def load(folder: Path) -> Manifest | None:
+def load_manifest(folder: Path) -> Manifest | None:
     """Returns a folder's manifest, None if there is none.
 
     Raises:
@@ -102,15 +102,15 @@ def load(folder: Path) -> Manifest | None:
         raise ValueError(f"{path} is no description of a pack that this version reads: {error}") from error
 
 
-def loaded(folder: Path) -> Manifest:
+def require_manifest(folder: Path) -> Manifest:
     """Returns a folder's manifest. Raises ValueError if there is none that this version reads."""
-    manifest = load(folder)
+    manifest = load_manifest(folder)
     if manifest is None:
         raise ValueError(f"{folder} has no {NAME}: it holds no pack")
     return manifest
 
 
-def store(folder: Path, manifest: Manifest) -> None:
+def store_manifest(folder: Path, manifest: Manifest) -> None:
     """Writes ``pack.json``, whole or not at all."""
     held = {"format": _FORMAT, "version": _VERSION, **asdict(manifest)}
     write_whole(folder / NAME, json.dumps(held, indent=1).encode())
@@ -133,7 +133,7 @@ def store_record(shard: Path, record: Record) -> None:
     write_whole(record_path(shard), json.dumps(asdict(record)).encode())
 
 
-def part_of(path: Path) -> Path:
+def manifest_part_of(path: Path) -> Path:
     """Returns the name of a file that several runs and processes write parts of."""
     return path.with_name(f"{path.name}.part")
 
@@ -147,16 +147,16 @@ def write_whole(path: Path, data: bytes) -> None:
     """Writes a file that appears whole or not at all, also after a power failure."""
     made = name_unfinished(path)
     try:
-        with open_new(made, 0o666) as file:
+        with create_file(made, 0o666) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        finish(made, path)
+        rename_finished(made, path)
     finally:
         made.unlink(missing_ok=True)
 
 
-def finish(made: Path, path: Path) -> None:
+def rename_finished(made: Path, path: Path) -> None:
     """Gives a written and synchronised file its name."""
     made.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)

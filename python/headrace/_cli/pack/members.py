@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace._base.exceptions import words_of
+from headrace._base.exceptions import message_of
 from headrace._cli.pack.keys import Keys
 from headrace.datasets.sources.dataset import BlobDataset
 
@@ -64,7 +64,7 @@ class Contents:
             data = self.source.read(index)
         except OSError as error:
             raise ValueError(
-                f"sample {index}, {self.source.location(index)}, cannot be read: {words_of(error)}"
+                f"sample {index}, {self.source.location(index)}, cannot be read: {message_of(error)}"
             ) from error
         image = self.keys.extension(index) or extension_of(data)
         members = {image: data}
@@ -74,7 +74,7 @@ class Contents:
             except (TypeError, ValueError) as error:
                 where = self.source.location(index)
                 raise ValueError(
-                    f"the label of sample {index}, {where}, cannot be written: {words_of(error)}"
+                    f"the label of sample {index}, {where}, cannot be written: {message_of(error)}"
                 ) from error
             members[extension] = label
         return Sample(self.keys[index], members, image)
@@ -97,10 +97,10 @@ def label_member(label: object) -> tuple[str, bytes]:
         return "cls", str(int(label)).encode()
     if isinstance(label, str):
         return "txt", label.encode()
-    return "json", json.dumps(label, default=_plain, allow_nan=False).encode()
+    return "json", json.dumps(label, default=_as_plain_value, allow_nan=False).encode()
 
 
-def _plain(value: object) -> object:
+def _as_plain_value(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     if hasattr(value, "tolist"):  # arrays and tensors

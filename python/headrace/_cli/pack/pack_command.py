@@ -59,7 +59,7 @@ def add(commands: inputs.Commands) -> None:
         "--engine", choices=("processes", "ray"), default="processes", help=f"{engine}; default: processes"
     )
     parser.add_argument("--overwrite", action="store_true", help="remove another pack that DST holds")
-    results.add_json(parser)
+    results.add_json_option(parser)
     parser.set_defaults(run=run, refuse=parser.error)
 
 
@@ -72,18 +72,18 @@ def run(args: argparse.Namespace) -> int:
     if args.engine == "ray" and (args.raw is not None or args.workers is not None):
         args.refuse("--engine ray takes neither --raw, which is one file, nor --workers: Ray knows its cores")
     with results.stdout_for_result(args) as out:
-        document = _pack(args)
+        document = _run_pack(args)
         if document is None:
             return 1
         results.write_document(document, args.json, out)
     return 0
 
 
-def _pack(args: argparse.Namespace) -> dict[str, object] | None:
+def _run_pack(args: argparse.Namespace) -> dict[str, object] | None:
     """Packs, prints and returns what became of the samples; None, with a sentence, if not all could be written."""
     from headrace._cli.pack.array_pack import pack_raw
     from headrace._cli.pack.conversion import COPY, LOSSLESS, RAW, SMALLER, Conversion
-    from headrace._cli.pack.job_processes import run as run_jobs
+    from headrace._cli.pack.job_processes import run_in_processes as run_jobs
     from headrace._cli.pack.packer import Share, pack
     from headrace._cli.pack.ray_tasks import run_with_ray
     from headrace._cli.pack.tar_contents import contents_of
@@ -102,7 +102,7 @@ def _pack(args: argparse.Namespace) -> dict[str, object] | None:
                 pack_raw(
                     known, folder, side, workers=processes, overwrite=args.overwrite, bar=partial(samples_bar, "pack")
                 )
-                _report_raw(known, folder, side)
+                _print_array_report(known, folder, side)
                 return {"path": str(folder), "samples": len(known)}
             contents = contents_of(known)
             packed = pack(
@@ -120,8 +120,8 @@ def _pack(args: argparse.Namespace) -> dict[str, object] | None:
         if folder.is_dir() and isinstance(error, (OSError, RuntimeError)):
             print("What is finished is kept; the same command goes on with the others.", file=sys.stderr)
         return None
-    _report(packed, folder, conversion, contents.keys.why_numbers)
-    return _document(packed, folder)
+    _print_tar_report(packed, folder, conversion, contents.keys.why_numbers)
+    return _json_document(packed, folder)
 
 
 def source_of(text: str) -> BlobDataset:
@@ -148,7 +148,7 @@ def samples_bar(command: str, total: int, done: int) -> Iterator[Callable[[int],
         yield lambda more: shown.update(more) if more else None
 
 
-def _report_raw(source: BlobDataset, folder: Path, side: int) -> None:
+def _print_array_report(source: BlobDataset, folder: Path, side: int) -> None:
     from headrace._cli.pack.manifest import IMAGES, LABELS
 
     labels = f', numpy.load("{folder / LABELS}")' if source.has_targets else ""
@@ -156,7 +156,7 @@ def _report_raw(source: BlobDataset, folder: Path, side: int) -> None:
     print(f'Read it with headrace.ImageArray(numpy.load("{folder / IMAGES}", mmap_mode="r"){labels}).')
 
 
-def _report(packed: Packed, folder: Path, conversion: Conversion, why_numbers: str | None) -> None:
+def _print_tar_report(packed: Packed, folder: Path, conversion: Conversion, why_numbers: str | None) -> None:
     from headrace._cli.pack.conversion import COPY
 
     terms, records = packed.terms, packed.records
@@ -180,7 +180,7 @@ def _report(packed: Packed, folder: Path, conversion: Conversion, why_numbers: s
     print(f'Read it with headrace.TarShards("{folder}/*.tar"{label}{upright}).')
 
 
-def _document(packed: Packed, folder: Path) -> dict[str, object]:
+def _json_document(packed: Packed, folder: Path) -> dict[str, object]:
     terms, records = packed.terms, packed.records
     return {
         "path": str(folder),

@@ -12,10 +12,10 @@ from headrace._cli.pack.manifest import (
     Manifest,
     Terms,
     describe_terms,
-    load,
-    part_of,
+    load_manifest,
+    manifest_part_of,
     record_path,
-    store,
+    store_manifest,
 )
 
 
@@ -33,18 +33,18 @@ def begin_pack(folder: Path, terms: Terms, overwrite: bool) -> Manifest:
     """
     folder.mkdir(parents=True, exist_ok=True)
     if (known := _find_manifest(folder, terms, overwrite)) is None:
-        store(folder, known := Manifest(terms))
+        store_manifest(folder, known := Manifest(terms))
     return known
 
 
 def _find_manifest(folder: Path, terms: Terms, overwrite: bool) -> Manifest | None:
-    known = load(folder)
+    known = load_manifest(folder)
     if known is None:
         if held := next(folder.iterdir(), None):
             raise ValueError(f"{folder} holds {held.name} and no {NAME}; give a folder that is empty or does not exist")
         return None
     if overwrite:
-        _remove(folder, known)
+        _remove_pack(folder, known)
         return None
     ours, theirs = describe_terms(terms), describe_terms(known.terms)
     if differing := [name for name in ours if ours[name] != theirs[name]]:
@@ -55,13 +55,13 @@ def _find_manifest(folder: Path, terms: Terms, overwrite: bool) -> Manifest | No
     return known
 
 
-def _remove(folder: Path, manifest: Manifest) -> None:
+def _remove_pack(folder: Path, manifest: Manifest) -> None:
     """Removes the files of a pack, and no others; its description last, so that it can be repeated."""
     for shard in range(manifest.terms.shards):
         path = folder / manifest.terms.name_of(shard)
         for one in (path, record_path(path), Path(f"{path}.index.npz")):
             one.unlink(missing_ok=True)
     if manifest.terms.conversion.kind == RAW:
-        for one in (folder / IMAGES, part_of(folder / IMAGES), folder / LABELS):
+        for one in (folder / IMAGES, manifest_part_of(folder / IMAGES), folder / LABELS):
             one.unlink(missing_ok=True)
     (folder / NAME).unlink()

@@ -12,11 +12,11 @@ from pathlib import Path
 from PIL import ExifTags, Image
 
 from headrace._base.errors import HeadraceError
-from headrace._base.exceptions import words_of
+from headrace._base.exceptions import message_of
 from headrace._base.native import core
 from headrace._cli.pack.completion import find_finished
 from headrace._cli.pack.conversion import LOSSLESS
-from headrace._cli.pack.job_processes import run
+from headrace._cli.pack.job_processes import run_in_processes
 from headrace._cli.pack.manifest import Manifest, Terms
 from headrace._cli.pack.members import Contents, Sample
 from headrace._cli.pack.packer import Bar
@@ -38,7 +38,9 @@ def check_terms(source: BlobDataset, terms: Terms) -> None:
         raise Difference("the source is not the one that was packed: names, sizes or labels of its samples differ")
 
 
-def check(contents: Contents, manifest: Manifest, folder: Path, *, workers: int, limit: int | None, bar: Bar) -> int:
+def check_tar_pack(
+    contents: Contents, manifest: Manifest, folder: Path, *, workers: int, limit: int | None, bar: Bar
+) -> int:
     """Compares a pack with its source, and returns the number of samples.
 
     Lossless packs have the source's pixels in Pillow; others have the bytes that packing makes again.
@@ -61,13 +63,13 @@ def check(contents: Contents, manifest: Manifest, folder: Path, *, workers: int,
     if lost:
         raise Difference(f"{len(lost)} of {terms.shards} shards are missing or damaged, first {lost[0]}")
     wanted = [shard for shard in range(terms.shards) if limit is None or terms.range_of(shard)[0] < limit]
-    count = sum(len(_samples(manifest, shard, limit)) for shard in wanted)
+    count = sum(len(_samples_to_check(manifest, shard, limit)) for shard in wanted)
     with bar(count, 0) as progress:
-        run(partial(_check_shard, contents, manifest, folder, limit), wanted, progress, workers)
+        run_in_processes(partial(_check_shard, contents, manifest, folder, limit), wanted, progress, workers)
     return count
 
 
-def _samples(manifest: Manifest, shard: int, limit: int | None) -> range:
+def _samples_to_check(manifest: Manifest, shard: int, limit: int | None) -> range:
     own = manifest.terms.range_of(shard)
     return own if limit is None else range(own.start, min(own.stop, limit))
 
@@ -81,7 +83,7 @@ def _check_shard(
     tick: Callable[[], None],
 ) -> None:
     path = folder / manifest.terms.name_of(shard)
-    wanted = _samples(manifest, shard, limit)
+    wanted = _samples_to_check(manifest, shard, limit)
     for index, found in zip_longest(wanted, samples_of(path)):
         if index is None:
             if limit is not None:
@@ -90,7 +92,7 @@ def _check_shard(
         if found is None:
             raise Difference(f"{path} has less than {len(wanted)} samples")
         key, members = found
-        if (why := _difference(contents.sample(index), key, members, manifest)) is not None:
+        if (why := _describe_sample_difference(contents.sample(index), key, members, manifest)) is not None:
             raise Difference(f"sample {index}, {contents.source.location(index)}, differs from {path}: {why}")
         tick()
 
@@ -113,7 +115,7 @@ def samples_of(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield key, members
 
 
-def _difference(source: Sample, key: str, members: dict[str, bytes], manifest: Manifest) -> str | None:
+def _describe_sample_difference(source: Sample, key: str, members: dict[str, bytes], manifest: Manifest) -> str | None:
     """Returns how a sample of a shard differs from its source; None: it does not."""
     how = manifest.terms.conversion
     wanted = source if how.kind == LOSSLESS else convert_sample(source, how)
@@ -137,11 +139,11 @@ def _pixel_difference(source: bytes, packed: bytes) -> str | None:
     try:
         wanted = _decode_image(source)
     except Exception as error:  # Pillow raises many types for a broken file
-        return f"the image cannot be decoded ({words_of(error)}), so its bytes should have been kept"
+        return f"the image cannot be decoded ({message_of(error)}), so its bytes should have been kept"
     try:
         found = _decode_image(packed)
     except Exception as error:
-        return f"the packed image cannot be decoded: {words_of(error)}"
+        return f"the packed image cannot be decoded: {message_of(error)}"
     return next((f"the images differ in {name}" for name in wanted if wanted[name] != found[name]), None)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headrace._cli.pack.completion import find_finished, join, reopen
+from headrace._cli.pack.completion import find_finished, join_manifests, reopen_pack
 from headrace._cli.pack.conversion import Conversion
 from headrace._cli.pack.job_processes import Work
 from headrace._cli.pack.manifest import Record, Terms
@@ -89,11 +89,11 @@ def pack(
     wanted = [shard for shard in own if find_finished(folder, known, shard) is None]
     packed = Packed(terms, kept=len(own) - len(wanted))
     if wanted and known.complete:
-        reopen(folder, known)
+        reopen_pack(folder, known)
     samples, left = (sum(len(terms.range_of(shard)) for shard in some) for some in (own, wanted))
     with bar(samples, samples - left) as progress:
         engine(partial(write_shard, contents, terms, folder), wanted, progress)
-    joined, packed.missing = join(folder)
+    joined, packed.missing = join_manifests(folder)
     packed.records = {shard: record for shard in own if (record := find_finished(folder, joined, shard)) is not None}
     return packed
 

@@ -27,7 +27,7 @@ def run_with_ray(work: Work, jobs: Sequence[int], progress: Callable[[int], None
         Exception: what `work` raised first; the other tasks are cancelled.
         RuntimeError: a task's worker died again and again.
     """
-    ray = _ray()
+    ray = _import_ray()
     if not ray.is_initialized():
         ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
 
@@ -56,7 +56,7 @@ def run_with_ray(work: Work, jobs: Sequence[int], progress: Callable[[int], None
             ray.cancel(one)  # what it leaves unfinished the next run removes
 
 
-def _ray() -> ModuleType:
+def _import_ray() -> ModuleType:
     try:
         return importlib.import_module("ray")
     except ImportError as error:

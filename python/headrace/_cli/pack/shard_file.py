@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from headrace._base.private_files import open_new
+from headrace._base.private_files import create_file
 from headrace._cli.pack.conversion import Conversion, convert_image
-from headrace._cli.pack.manifest import Record, Terms, finish, name_unfinished, record_path, store_record
+from headrace._cli.pack.manifest import Record, Terms, name_unfinished, record_path, rename_finished, store_record
 from headrace._cli.pack.members import Contents, Sample
 from headrace.datasets.sources.byte_ranges import stamp_of
 from headrace.datasets.tar_shards.tar_index import index_of
@@ -38,10 +38,10 @@ def write_shard(contents: Contents, terms: Terms, folder: Path, number: int, tic
     made = name_unfinished(target)
     record = Record(terms.digest())
     try:
-        with open_new(made, 0o666) as file:
+        with create_file(made, 0o666) as file:
             digest = hashlib.sha256()
             for index in terms.range_of(number):
-                for part in _members(convert_sample(contents.sample(index), terms.conversion, record)):
+                for part in _tar_members(convert_sample(contents.sample(index), terms.conversion, record)):
                     digest.update(part)
                     file.write(part)
                 tick()
@@ -51,7 +51,7 @@ def write_shard(contents: Contents, terms: Terms, folder: Path, number: int, tic
             os.fsync(file.fileno())
         record.samples, record.size = len(terms.range_of(number)), made.stat().st_size
         record.sha256 = digest.hexdigest()
-        finish(made, target)
+        rename_finished(made, target)
     except OSError as error:  # some name no file: a full disk
         raise OSError(error.errno, error.strerror, str(target)) from error
     finally:
@@ -83,7 +83,7 @@ def convert_sample(sample: Sample, how: Conversion, record: Record | None = None
     return Sample(sample.key, members, extension)
 
 
-def _members(sample: Sample) -> Iterator[bytes]:
+def _tar_members(sample: Sample) -> Iterator[bytes]:
     """Yields the parts of the archive that hold a sample."""
     for extension, data in sample.members.items():
         info = tarfile.TarInfo(f"{sample.key}.{extension}")  # no time and no owner: equal runs write equal bytes

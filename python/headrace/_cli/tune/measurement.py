@@ -10,7 +10,7 @@ from typing import Any
 from torch.utils.data import RandomSampler
 
 from headrace._cli.tune.race import Race
-from headrace._loading.autotune.budget import Budget, bytes_of
+from headrace._loading.autotune.budget import Budget, size_of_batch
 from headrace._loading.autotune.tuner import Choice
 from headrace.loader import DataLoader
 
@@ -180,7 +180,7 @@ class Sweep:
                 if batches == 0 and (of_epoch == 1 or now - first < min(_WARM_UP_S, seconds / 4)):
                     first = first if of_epoch > 1 else now
                     begin = now
-                    point.batch_bytes = max(point.batch_bytes, bytes_of(batch))
+                    point.batch_bytes = max(point.batch_bytes, size_of_batch(batch))
                     continue
                 batches += 1
                 samples += self._batch_size

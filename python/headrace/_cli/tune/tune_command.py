@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tune(args: argparse.Namespace, out: TextIO) -> int:
-    from headrace._base.exceptions import name_of, words_of
+    from headrace._base.exceptions import message_of, type_name_of
     from headrace._cli.console.results import write_document
     from headrace._cli.tune.measurement import Sweep
     from headrace._loading.autotune.budget import AutoWorkers, budget_of
@@ -68,14 +68,14 @@ def _tune(args: argparse.Namespace, out: TextIO) -> int:
     if not len(dataset):
         raise inputs.GivenError(f"{args.dataset} is empty")
     budget = budget_of(AutoWorkers(args.cores, args.memory))
-    show, busy = _progress(), machine.busy()  # before the sweep adds to the load
+    show, busy = _progress(), machine.warning_if_busy()  # before the sweep adds to the load
     sweep = Sweep(dataset, min(args.batch_size, len(dataset)), budget, args.seconds, show)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files, torch's about workers beyond the cores
             sweep.run()
     except Exception as error:  # of a sample, of the dataset's own code or of its transforms
-        why = (words_of(error).strip().splitlines() or [name_of(error)])[0]
+        why = (message_of(error).strip().splitlines() or [type_name_of(error)])[0]
         print(
             f"headrace tune: a batch cannot be made: {why}; headrace doctor DATASET --bad - lists such files",
             file=sys.stderr,
@@ -140,7 +140,7 @@ def as_dict(
         "batch_size": args.batch_size,
         "cores": budget.cores,
         "memory": budget.memory,
-        "machine": machine.describe(),
+        "machine": machine.describe_machine(),
         "busy": busy is not None,
         "interrupted": sweep.interrupted,
         "num_workers": None if chosen is None else chosen.choice.threads,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headrace._engine.counters.percentiles import Durations
-from headrace._engine.counters.thread_times import NEVER, Scheduled, times_of_threads
+from headrace._engine.counters.thread_times import NEVER, Scheduled, scheduler_times_of_threads
 
 _MOST_MARKS = 32
 _FIRST_INTERVAL_NS = 10_000_000
@@ -212,7 +212,7 @@ class Pace:
         look = self._look  # read once: another thread may close the loader meanwhile
         if look is None:
             return None
-        steps, caller = Step(*self._sums), times_of_threads((threading.get_native_id(),))
+        steps, caller = Step(*self._sums), scheduler_times_of_threads((threading.get_native_id(),))
         return Mark(now_ns, self.batches, steps, self.parts(), look(), time.process_time_ns(), caller)
 
     def _mark(self, now_ns: int) -> None:

@@ -30,7 +30,7 @@ class Scheduled(NamedTuple):
 NEVER = Scheduled()
 
 
-def times_of_threads(ids: Sequence[int]) -> Scheduled:
+def scheduler_times_of_threads(ids: Sequence[int]) -> Scheduled:
     """Returns the times of threads of this process. Of many, some are asked and stand for all.
 
     Linux: ``/proc/self/task/ID/schedstat``. Threads that have ended, and kernels without this file, count as 0.
@@ -38,13 +38,14 @@ def times_of_threads(ids: Sequence[int]) -> Scheduled:
     return _sum_times([f"/proc/self/task/{one}/schedstat" for one in ids])
 
 
-def times_of_processes(ids: Sequence[int]) -> Scheduled:
-    """As `times_of_threads`, of other processes: what all their threads ran, and what the main ones waited for a core.
+def scheduler_times_of_processes(ids: Sequence[int]) -> Scheduled:
+    """As `scheduler_times_of_threads`, of other processes: what all their threads ran, and what the main ones waited
+    for a core.
 
     torch's workers hand their batches over in a thread of their own.
     """
     found = _sum_times([f"/proc/{one}/schedstat" for one in ids])
-    others = _sum_groups([_paths_of_others(one) for one in _some(ids)], len(ids))
+    others = _sum_groups([_paths_of_others(one) for one in _pick_some(ids)], len(ids))
     return Scheduled(found.ran_ns + others.ran_ns, found.delayed_ns)
 
 
@@ -57,12 +58,12 @@ def _paths_of_others(process: int) -> list[str]:
         return []
 
 
-def _some(all_of_them: Sequence[T]) -> Sequence[T]:
+def _pick_some(all_of_them: Sequence[T]) -> Sequence[T]:
     return all_of_them if len(all_of_them) <= _MOST else all_of_them[:: -(-len(all_of_them) // _MOST)]
 
 
 def _sum_times(paths: list[str]) -> Scheduled:
-    return _sum_groups([[path] for path in _some(paths)], len(paths))
+    return _sum_groups([[path] for path in _pick_some(paths)], len(paths))
 
 
 def _sum_groups(asked: Sequence[Sequence[str]], count: int) -> Scheduled:

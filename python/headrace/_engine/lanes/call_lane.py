@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace._base.exceptions import format_error, set_traceback, traceback_of, words_of
+from headrace._base.exceptions import format_error, message_of, set_traceback, traceback_of
 from headrace._base.native import core
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._engine.lanes.worker_info import WorkerValues, as_worker
 from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._recipe.draws.python_randomness import sample_randomness
-from headrace._recipe.draws.reseeded_transforms import bare
+from headrace._recipe.draws.reseeded_transforms import without_reseeding
 from headrace._recipe.images.file_image import Metadata
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.calls import CallFunction
@@ -61,7 +61,7 @@ class CallLane(PythonLane):
     def _jobs_waiting(self) -> int:
         return self._pipeline.calls_waiting
 
-    def _own_function(self, call: int) -> CallFunction:
+    def _function_of_thread(self, call: int) -> CallFunction:
         """Returns this thread's copy of a call's function; the original if it cannot be copied, or without threads."""
         if self.threads == 0:
             return self._calls[call].function
@@ -69,7 +69,7 @@ class CallLane(PythonLane):
         if call not in mine:
             try:
                 function = self._calls[call].function
-                mine[call] = copy_function(function, tuple(map(bare, function.called)))
+                mine[call] = copy_function(function, tuple(map(without_reseeding, function.called)))
             except Exception:  # objects that cannot be copied are shared
                 mine[call] = self._calls[call].function
         return mine[call]
@@ -77,7 +77,7 @@ class CallLane(PythonLane):
     def _metadata_of(self, job: core.PythonJob, call: Call) -> Metadata | None:
         return functools.partial(self.metadata, job.row) if call.metadata and self.metadata is not None else None
 
-    def _number(self) -> int:
+    def _thread_number(self) -> int:
         """Returns this thread's number within the lane."""
         if self.threads == 0:
             return 0
@@ -87,20 +87,22 @@ class CallLane(PythonLane):
         number: int = mine["number"]
         return number
 
-    def _do(self, job: core.PythonJob) -> None:
+    def _run_job(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()
         call = self._calls[job.call]
         try:
             with (
-                as_worker(self.workers, self._number()),
+                as_worker(self.workers, self._thread_number()),
                 sample_randomness(job.draw(call.draw), process_wide=call.process_wide),
             ):
-                called = self._own_function(job.call).call_pixels, job.pixels, self._metadata_of(job, call)
+                called = self._function_of_thread(job.call).call_pixels, job.pixels, self._metadata_of(job, call)
                 in_a_worker = self.threads == 0 and self.workers is not None  # torch's would have forked before
                 made = self._settings.run(*called) if in_a_worker else called[0](*called[1:])
-            elements = self._elements(made) if isinstance(made, torch.Tensor) else np.ascontiguousarray(made)
+            elements = (
+                self._bytes_in_batch_order(made) if isinstance(made, torch.Tensor) else np.ascontiguousarray(made)
+            )
         except Exception as error:
-            self._fail_call(job, error, words_of(error))
+            self._fail_call(job, error, message_of(error))
         except BaseException as error:  # such as sys.exit: if it ended this thread, the batch would never complete
             if self.threads == 0:
                 raise
@@ -116,7 +118,7 @@ class CallLane(PythonLane):
         set_traceback(error, _cut_traceback(traceback_of(error)))
         self._fail(job, error, f"{self._calls[job.call].name}: {reason}")
 
-    def _elements(self, made: torch.Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    def _bytes_in_batch_order(self, made: torch.Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """Returns the finished tensor's bytes in the batch's memory order."""
         ordered = made.permute(1, 2, 0) if self._layout is Layout.CHANNELS_LAST else made
         # Flatten first: an axis of length 1 may have any stride, and such a tensor cannot be viewed as bytes.

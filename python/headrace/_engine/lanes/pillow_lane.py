@@ -8,7 +8,7 @@ from io import BytesIO
 
 from PIL import Image
 
-from headrace._base.exceptions import set_traceback, walk_causes, words_of
+from headrace._base.exceptions import message_of, set_traceback, walk_causes
 from headrace._base.native import core
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._recipe.arithmetic.functional_pil import open_image
@@ -43,14 +43,14 @@ class PillowLane(PythonLane):
     def _jobs_waiting(self) -> int:
         return self._pipeline.pillow_jobs_waiting
 
-    def _do(self, job: core.PythonJob) -> None:
+    def _run_job(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()
         try:
             with open(job.path, "rb") if job.path else BytesIO(job.data) as file:  # noqa: PTH123 - pathlib knows no bytes
                 image = open_image(file, self._mode, upright=self._upright, by=self._open)
             pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
         except Exception as error:  # Pillow refuses the file
-            self._fail(job, _without_frames(error), _STREAM.sub("", words_of(error)))
+            self._fail(job, _without_frames(error), _STREAM.sub("", message_of(error)))
         else:
             self._pipeline.finish(job, pixels, image.width, image.height, time.perf_counter_ns() - begin)
 

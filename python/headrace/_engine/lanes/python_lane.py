@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from headrace._base.exceptions import format_error, is_a, set_traceback, traceback_of
+from headrace._base.exceptions import format_error, is_instance, set_traceback, traceback_of
 from headrace._base.lifetimes.thread_settings import ThreadSettings
 from headrace._base.lifetimes.threads import Serving
 from headrace._base.lifetimes.weak_list import Living
@@ -47,7 +47,7 @@ class PythonLane:
         self._errors: dict[int, dict[int, BaseException]] = {}  # by batch id and sample
         if threads > 0:
             _live.add(self)
-            self._start_one()
+            self._start_thread()
 
     @staticmethod
     def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
@@ -57,10 +57,10 @@ class PythonLane:
         """Returns the number of jobs that no thread has taken."""
         raise NotImplementedError
 
-    def _do(self, job: core.PythonJob) -> None:
+    def _run_job(self, job: core.PythonJob) -> None:
         raise NotImplementedError
 
-    def _start_one(self) -> None:
+    def _start_thread(self) -> None:
         with self._lock:
             if len(self._threads) >= self._limit or self._pipeline.closed:
                 return
@@ -70,11 +70,11 @@ class PythonLane:
             self._threads.append(thread)
             _started.add(thread)
             if self._cores:
-                _bind(thread, self._cores)
+                _bind_to_cores(thread, self._cores)
 
-    def _start_another(self) -> None:
+    def _try_to_start_thread(self) -> None:
         try:
-            self._start_one()
+            self._start_thread()
         except RuntimeError:  # the system allows no more threads: continue with the present ones
             self._limit = len(self._threads)
 
@@ -89,9 +89,9 @@ class PythonLane:
         with self._lock:
             self._cores = frozenset(cores)
             for thread in self._threads:
-                _bind(thread, self._cores)
+                _bind_to_cores(thread, self._cores)
 
-    def _leave(self) -> bool:
+    def _leave_if_superfluous(self) -> bool:
         """Returns whether the calling thread has to end, because fewer are wanted; then it does not count any more."""
         with self._lock:
             if len(self._threads) <= self._limit:
@@ -117,7 +117,7 @@ class PythonLane:
         try:
             job = self._next_job(self._pipeline, seconds)  # a job that an interrupt drops here puts itself back
             if job is not None:
-                self._do(job)
+                self._run_job(job)
         except BaseException:
             if job is not None:
                 self._pipeline.put_back(job)
@@ -129,7 +129,7 @@ class PythonLane:
 
         One that is no Exception, such as that of ``sys.exit``, would end the program there: RuntimeError replaces it.
         """
-        if not is_a(error, Exception):
+        if not is_instance(error, Exception):
             trace, error = traceback_of(error), RuntimeError(f"it raised {format_error(error)}")
             set_traceback(error, trace)
         self._errors.setdefault(job.batch_id, {})[job.sample] = error
@@ -138,7 +138,7 @@ class PythonLane:
     def _serve(self, job: core.PythonJob) -> None:
         """Does a job in a thread of the lane, which must outlive it: without threads, no batch would be completed."""
         try:
-            self._do(job)
+            self._run_job(job)
         except BaseException as error:
             try:
                 self._fail(job, error, format_error(error))
@@ -190,14 +190,14 @@ def _serve(
         if lane is None:
             return
         if lane._jobs_waiting() > 0:
-            lane._start_another()
+            lane._try_to_start_thread()
         lane._serve(job)
-        if lane._leave():
+        if lane._leave_if_superfluous():
             return
         del lane, job
 
 
-def _bind(thread: Serving, cores: frozenset[int]) -> None:
+def _bind_to_cores(thread: Serving, cores: frozenset[int]) -> None:
     if thread.native_id is not None:
         bind_thread(thread.native_id, cores)
 

@@ -37,7 +37,7 @@ class as_worker:
     """
 
     def __init__(self, workers: WorkerValues | None, number: int) -> None:
-        self._info = None if workers is None else _info(workers, number)
+        self._info = None if workers is None else _make_worker_info(workers, number)
 
     def __enter__(self) -> None:
         self._before, _here.info = _here.info, self._info
@@ -46,21 +46,21 @@ class as_worker:
         _here.info = self._before
 
 
-def _info(workers: WorkerValues, number: int) -> torchs.WorkerInfo:
-    _install()
+def _make_worker_info(workers: WorkerValues, number: int) -> torchs.WorkerInfo:
+    _patch_get_worker_info()
     number %= workers.count
     return torchs.WorkerInfo(id=number, num_workers=workers.count, seed=workers.seed + number, dataset=workers.dataset)
 
 
-def _info_of_this_thread() -> torchs.WorkerInfo | None:
+def _worker_info_of_this_thread() -> torchs.WorkerInfo | None:
     return _here.info
 
 
-def _threads_first() -> object:
+def _worker_info_of_thread_first() -> object:
     return _headrace_info_of_this_thread() or _worker_info  # type: ignore[name-defined]  # noqa: F821 - of torch's module
 
 
-def _install() -> None:
+def _patch_get_worker_info() -> None:
     """Patches torch's function to look up a thread-local value first.
 
     torch keeps its answer in a global of the process, which other threads would see. Programs may have imported the
@@ -68,8 +68,8 @@ def _install() -> None:
     """
     function: object = torchs.get_worker_info
     if isinstance(function, FunctionType) and not function.__code__.co_freevars and _HOOK not in vars(torchs):
-        setattr(torchs, _HOOK, _info_of_this_thread)
-        function.__code__ = _threads_first.__code__
+        setattr(torchs, _HOOK, _worker_info_of_this_thread)
+        function.__code__ = _worker_info_of_thread_first.__code__
 
 
 def _forget_the_parents_thread() -> None:

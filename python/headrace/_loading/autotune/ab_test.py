@@ -78,12 +78,12 @@ class Turns:
     def gain(self) -> float:
         """The ratio of the speeds, after to before: the geometric mean of the pairs. Speeds are of batches where every
         window has enough of them, otherwise of samples."""
-        return math.exp(self._mean())
+        return math.exp(self._mean_log_ratio())
 
     @property
     def noise(self) -> Noise:
         """Of the earlier trials and this one."""
-        ratios, mean = self._ratios(), self._mean()
+        ratios, mean = self._log_ratios(), self._mean_log_ratio()
         squares = sum((one - mean) ** 2 for one in ratios)
         return Noise(self.noise_before.squares + squares, self.noise_before.freedom + len(ratios) - 1)
 
@@ -92,7 +92,7 @@ class Turns:
         pairs = len(self.after)
         if not pairs or len(self.before) != pairs:
             return None
-        mean, noise = self._mean(), self.noise
+        mean, noise = self._mean_log_ratio(), self.noise
         error = math.sqrt(noise.squares / noise.freedom / pairs)
         if mean > _WORTH and mean > _SURE * error:
             return True
@@ -100,11 +100,11 @@ class Turns:
             return False
         return None
 
-    def _mean(self) -> float:
-        ratios = self._ratios()
+    def _mean_log_ratio(self) -> float:
+        ratios = self._log_ratios()
         return sum(ratios) / len(ratios)
 
-    def _ratios(self) -> list[float]:
+    def _log_ratios(self) -> list[float]:
         """Returns the logarithm of each pair's ratio."""
         by_batches = all(one.handed for one in (*self.before, *self.after))
         then, now = (

@@ -106,7 +106,7 @@ def budget_of(auto: AutoWorkers, cpus: Collection[int] = (), root: Path = _ROOT)
     ranks = local_ranks(os.environ)
     own = allowed_cpus()
     bound = own & set(cpus) if cpus else own
-    shared = sharing(ranks, own, _parents_cores())
+    shared = ranks_on_same_cores(ranks, own, _parents_cores())
     cores, why = len(bound) / shared, f"{len(bound)} cores"
     if shared > 1:
         why += f", shared by {shared} ranks"
@@ -121,7 +121,7 @@ def budget_of(auto: AutoWorkers, cpus: Collection[int] = (), root: Path = _ROOT)
 
 def rank_memory(root: Path = _ROOT) -> int:
     """Returns the bytes of memory of this machine, or of its control groups, that each rank on it has."""
-    total, limit = _memory(root, "MemTotal"), control_group.memory_limit(root)
+    total, limit = _read_memory_value(root, "MemTotal"), control_group.memory_limit(root)
     return (total if limit is None else min(total, limit)) // local_ranks(os.environ)
 
 
@@ -137,7 +137,7 @@ def local_ranks(environment: Mapping[str, str]) -> int:
     return 1
 
 
-def sharing(ranks: int, own: Collection[int], launchers: Collection[int]) -> int:
+def ranks_on_same_cores(ranks: int, own: Collection[int], launchers: Collection[int]) -> int:
     """Returns the number of ranks that run on the cores `own` of this process.
 
     All ranks share the launcher's cores, unless each, or the group on one NUMA node, was bound to a part of them.
@@ -156,14 +156,14 @@ def _parents_cores() -> set[int]:
 
 def _free_memory(root: Path) -> int:
     """Returns the bytes that this process may still take: of the machine, and of its control groups."""
-    free = _memory(root, "MemAvailable")
+    free = _read_memory_value(root, "MemAvailable")
     limit = control_group.memory_limit(root)
     if limit is not None:
         free = min(free, max(0, limit - control_group.memory_used(root)))
     return free
 
 
-def _memory(root: Path, name: str) -> int:
+def _read_memory_value(root: Path, name: str) -> int:
     """Returns bytes as the kernel's list of memory names them; 4 GiB if it does not."""
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
@@ -173,12 +173,12 @@ def _memory(root: Path, name: str) -> int:
     return next(found, 2**32)
 
 
-def bytes_of(batch: object) -> int:
+def size_of_batch(batch: object) -> int:
     """Returns the bytes of the tensors in a batch of nested lists, tuples and dicts."""
     if isinstance(batch, torch.Tensor):
         return batch.nbytes
     if isinstance(batch, Mapping):
-        return sum(bytes_of(one) for one in batch.values())
+        return sum(size_of_batch(one) for one in batch.values())
     if isinstance(batch, (list, tuple)):
-        return sum(bytes_of(one) for one in batch)
+        return sum(size_of_batch(one) for one in batch)
     return 0

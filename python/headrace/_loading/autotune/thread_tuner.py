@@ -11,9 +11,9 @@ from typing import Protocol
 from headrace._engine.counters.epoch_timing import Mark, Pace
 from headrace._engine.engine import Flight
 from headrace._loading.autotune.ab_test import Window
-from headrace._loading.autotune.budget import bytes_of
+from headrace._loading.autotune.budget import size_of_batch
 from headrace._loading.autotune.tuner import Choice, Tuner
-from headrace._loading.bottleneck.batch_cost import Setting, between
+from headrace._loading.bottleneck.batch_cost import Setting, mean_load_between
 
 _SLICE_S = 0.25  # a wait is cut into these, so that slow batches do not stop the tuning
 _WINDOW_NS = 300_000_000
@@ -75,7 +75,7 @@ class Tuning:
         self._token = object()
         tuner.begin_epoch(self._token)
         self._in_force: Choice | None = None
-        self._apply()
+        self._apply_choice()
 
     def wait(self, flight: Flight, seconds: float) -> bool:
         """Waits for a batch as the engine does; looks at the clock meanwhile."""
@@ -91,7 +91,7 @@ class Tuning:
                 return True
             if left <= _MS or took < patience - _MS:  # the time is over, or the batch is given up
                 return False
-            self._look(now, at_a_batch=False)
+            self._observe_window(now, at_a_batch=False)
 
     def handed_out(self, batch: object, now_ns: int) -> None:
         """Called when a batch is about to be returned."""
@@ -99,24 +99,24 @@ class Tuning:
         if self._tuner.epoch is not self._token:
             return
         if self._batches <= _MEASURED or self._batches % 64 == 0:
-            size = bytes_of(batch)
+            size = size_of_batch(batch)
             if size > self._largest:
                 self._largest = size
-                self._tuner.allow(size)
-                self._apply()
+                self._tuner.limit_depth_by_memory(size)
+                self._apply_choice()
         if self._line.ended:
             self._begin = None  # the threads run dry
         else:
-            self._look(now_ns, at_a_batch=True)
+            self._observe_window(now_ns, at_a_batch=True)
 
-    def _look(self, now_ns: int, *, at_a_batch: bool) -> None:
+    def _observe_window(self, now_ns: int, *, at_a_batch: bool) -> None:
         if self._batches == 0 or self._tuner.epoch is not self._token:
             return  # everything starts, or a newer iterator of the loader is tuned
         if self._begin is None:
             since, batches = now_ns - self._changed_ns, self._batches - self._changed_batches
             in_flight = 1 + (self._in_force.depth if self._in_force is not None else 0)
             if since >= _SLOW_NS or (since >= _SETTLE_NS and batches >= in_flight and at_a_batch):
-                self._open(now_ns, at_a_batch)
+                self._open_window(now_ns, at_a_batch)
             return
         elapsed, batches = now_ns - self._begin.at_ns, self._batches - self._begin_batches
         enough = at_a_batch and batches >= _BATCHES
@@ -132,20 +132,22 @@ class Tuning:
         handed = batches / seconds if enough and self._at_a_batch else 0.0
         end_of = replace(end, batches=max(end.batches, self._begin.batches + 1))
         budget, choice = self._tuner.budget, self._tuner.choice
-        load = between(self._begin, end_of, Setting(choice.threads, budget.cores, choice.depth, self._collating))
+        load = mean_load_between(
+            self._begin, end_of, Setting(choice.threads, budget.cores, choice.depth, self._collating)
+        )
         waits = (self._waited_ns - self._begin_waited) / elapsed
         self._tuner.observe(Window(seconds, load, waits, made / seconds, handed))
         if self._tuner.choice != self._in_force:
-            self._apply()
+            self._apply_choice()
         else:
-            self._open(now_ns, at_a_batch, end)
+            self._open_window(now_ns, at_a_batch, end)
 
-    def _open(self, now_ns: int, at_a_batch: bool, mark: Mark | None = None) -> None:
+    def _open_window(self, now_ns: int, at_a_batch: bool, mark: Mark | None = None) -> None:
         self._begin = mark or self._pace.look(now_ns)
         self._at_a_batch = at_a_batch
         self._begin_waited, self._begin_batches = self._waited_ns, self._batches
 
-    def _apply(self) -> None:
+    def _apply_choice(self) -> None:
         """Puts the choice into force; a window in progress is dropped."""
         choice = self._tuner.choice
         if choice == self._in_force:

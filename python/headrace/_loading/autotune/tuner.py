@@ -93,7 +93,7 @@ class Tuner:
         """The largest depth that may be chosen."""
         return self._most_depth
 
-    def allow(self, batch_bytes: int) -> None:
+    def limit_depth_by_memory(self, batch_bytes: int) -> None:
         """Bounds the prefetch by the budget of memory."""
         if self.fixed_depth:
             return
@@ -137,7 +137,7 @@ class Tuner:
             self._left = self._base, period
             self.choose(choice)
 
-    def took_back(self, period: float) -> bool:
+    def revert_if_no_better(self, period: float) -> bool:
         """Compares the epoch that has ended with the one before `expect`; returns whether its choice was no better and
         is replaced by the one before it."""
         left, self._left = self._left, None
@@ -153,13 +153,13 @@ class Tuner:
         return True
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self._budget_now, self._base, self.fixed_depth)
+        return _unpickle_tuner, (self._budget_now, self._base, self.fixed_depth)
 
     def observe(self, window: Window) -> None:
         """Takes a window in which `choice` was in force, and may change `choice`."""
         self.measured = True
         if self._turns is not None:
-            self._go_on(self._turns, window)
+            self._continue_trial(self._turns, window)
             return
         speed = window.made
         self._waited_s += window.seconds
@@ -179,7 +179,7 @@ class Tuner:
         elif not self._speed:
             self._speed = speed
 
-    def _go_on(self, turns: Turns, window: Window) -> None:
+    def _continue_trial(self, turns: Turns, window: Window) -> None:
         """Continues a trial."""
         (turns.after if self.choice == self._tried else turns.before).append(window)
         kept = turns.verdict()
@@ -213,7 +213,7 @@ class Tuner:
             yield from self._list_choices(depth, (threads - 1,))
         if idle and depth < self._most_depth:
             yield Choice(threads, min(2 * depth, self._most_depth))
-        yield from self._list_choices(depth, self._numbers(load, threads, crowded=crowded))
+        yield from self._list_choices(depth, self._thread_candidates(load, threads, crowded=crowded))
         if depth > FIRST_DEPTH and not self.fixed_depth:  # fewer batches may stay in the caches
             yield Choice(threads, max(FIRST_DEPTH, depth // 2))
 
@@ -223,7 +223,7 @@ class Tuner:
             if count != self._base.threads and 1 <= count <= self.most:
                 yield Choice(count, depth)
 
-    def _numbers(self, load: Load, threads: int, *, crowded: bool) -> Iterator[int]:
+    def _thread_candidates(self, load: Load, threads: int, *, crowded: bool) -> Iterator[int]:
         one_a_core = self.budget.first
         asleep = sum(load.lanes.values()) - load.python_cpu - load.python_delayed
         if 2 * load.stuck > load.cpu + load.delayed or asleep > load.python_cpu:
@@ -239,7 +239,7 @@ class Tuner:
             yield from (threads // 2, min(2 * threads, 2 * one_a_core))
 
 
-def _again(budget_now: Callable[[], Budget], choice: Choice, fixed_depth: bool) -> Tuner:
+def _unpickle_tuner(budget_now: Callable[[], Budget], choice: Choice, fixed_depth: bool) -> Tuner:
     made = Tuner(budget_now, choice.depth if fixed_depth else None)
     made.choose(choice)
     made.first = choice

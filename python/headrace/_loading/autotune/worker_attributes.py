@@ -94,6 +94,6 @@ def tuner_of(num_workers: object, prefetch_factor: int | None, cores: Collection
     return Tuner(functools.partial(budget_of, auto, tuple(cores)), fixed)
 
 
-def first_number(num_workers: object, tuner: Tuner | None) -> Any:
+def initial_workers(num_workers: object, tuner: Tuner | None) -> Any:
     """Returns what torch's constructor gets for `num_workers`."""
     return num_workers if tuner is None else tuner.choice.threads

@@ -8,8 +8,8 @@ from torch.utils.data import IterableDataset
 
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._loading.autotune.tuner import Tuner
-from headrace._loading.bottleneck.batch_cost import Load, Setting, between
-from headrace._loading.bottleneck.model import free_cores, period, with_threads
+from headrace._loading.bottleneck.batch_cost import Load, Setting, mean_load_between
+from headrace._loading.bottleneck.model import free_cores, predict_period, with_threads
 from headrace._loading.bottleneck.verdict import BATCHES
 
 _GAIN = 1.05
@@ -48,7 +48,7 @@ def why_fixed(loader: Tuned) -> str:
     return ""
 
 
-def choose(loader: Choosing, pace: Pace | None) -> None:
+def choose_workers(loader: Choosing, pace: Pace | None) -> None:
     """Sets the number for the epoch that is about to begin, if the loader chooses it.
 
     Args:
@@ -61,19 +61,19 @@ def choose(loader: Choosing, pace: Pace | None) -> None:
     batches = pace.marks[-1].batches - pace.marks[0].batches if pace.marks else 0
     if batches < BATCHES:
         return
-    load = between(pace.marks[0], pace.marks[-1], Setting(now, tuner.budget.cores, native=False))
-    if tuner.took_back(load.period):
+    load = mean_load_between(pace.marks[0], pace.marks[-1], Setting(now, tuner.budget.cores, native=False))
+    if tuner.revert_if_no_better(load.period):
         return
-    number = best(load, min(tuner.budget.most, _MOST_A_CORE * tuner.budget.first))
+    number = predict_best_workers(load, min(tuner.budget.most, _MOST_A_CORE * tuner.budget.first))
     if number != now:
         tuner.expect(tuner.choice._replace(threads=number), load.period)
 
 
-def best(load: Load, most: int) -> int:
+def predict_best_workers(load: Load, most: int) -> int:
     """Returns the number of workers that the model expects to be best; the present one if none is clearly better."""
     now, cores = load.setting.threads, free_cores(load)
-    unexplained = max(0.0, load.period - period(load))
-    periods = {one: period(with_threads(load, one, cores)) + unexplained for one in range(1, most + 1)}
+    unexplained = max(0.0, load.period - predict_period(load))
+    periods = {one: predict_period(with_threads(load, one, cores)) + unexplained for one in range(1, most + 1)}
     least = min(periods.values())
     if load.period < _GAIN * least:
         return now

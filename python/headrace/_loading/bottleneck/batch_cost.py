@@ -82,7 +82,7 @@ class Load:
         return self.cpu + self.python_cpu + self.other_cpu
 
 
-def between(begin: Mark, end: Mark, setting: Setting) -> Load:
+def mean_load_between(begin: Mark, end: Mark, setting: Setting) -> Load:
     """Returns the mean load of the batches between two marks."""
     batches = end.batches - begin.batches
     each = 1.0 / (1e9 * batches)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from headrace._engine.counters.epoch_timing import Step
 from headrace._loading.bottleneck.batch_cost import Load
 from headrace._loading.bottleneck.model import (
+    do_steps_hold_interpreter,
     free_cores,
     is_crowded,
-    keep_interpreter,
-    period,
+    predict_period,
+    seconds_by_part,
     simulate_consumer,
-    terms,
     waits_for_interpreter,
     with_threads,
 )
@@ -46,7 +46,7 @@ class Change:
     gain: float
 
 
-def changes(load: Load, steps: Sequence[Step]) -> list[Change]:
+def list_changes(load: Load, steps: Sequence[Step]) -> list[Change]:
     """Returns the changes that apply, the greatest gain first.
 
     Args:
@@ -54,11 +54,16 @@ def changes(load: Load, steps: Sequence[Step]) -> list[Change]:
         steps: the newest steps of the consumer.
     """
     here = replace(load, setting=replace(load.setting, cores=free_cores(load)))
-    found = [*_threads(load, steps), *_prefetch(load, steps), *_less_work(here, steps), *_cores(load)]
+    found = [
+        *_suggest_threads(load, steps),
+        *_suggest_prefetch(load, steps),
+        *_suggest_less_work(here, steps),
+        *_suggest_cores(load),
+    ]
     return sorted(found, key=lambda one: -one.gain)
 
 
-def _gain(load: Load, after: Load, steps: Sequence[Step] = ()) -> float:
+def _predict_gain(load: Load, after: Load, steps: Sequence[Step] = ()) -> float:
     """Returns the expected speed-up of a change that turns `load` into `after`.
 
     Time that the model does not explain is assumed to remain, except where Python threads keep the interpreter.
@@ -67,36 +72,36 @@ def _gain(load: Load, after: Load, steps: Sequence[Step] = ()) -> float:
         steps: the newest steps of the consumer, which the change leaves as they are. They count where their mean does
             not explain the period.
     """
-    vary = not is_crowded(load) and period(load) < _EXPLAINED * load.period
+    vary = not is_crowded(load) and predict_period(load) < _EXPLAINED * load.period
     now, then = (_predict_period(one, steps if vary else ()) for one in (load, after))
-    unexplained = 0.0 if keep_interpreter(load) else max(0.0, load.period - now)
+    unexplained = 0.0 if do_steps_hold_interpreter(load) else max(0.0, load.period - now)
     return load.period / (then + unexplained)
 
 
 def _predict_period(load: Load, steps: Sequence[Step]) -> float:
     """Returns the seconds from batch to batch: at least those of the slowest part, and longer where steps vary."""
     if not steps or load.setting.threads == 0 or not load.setting.native:
-        return period(load)
-    return max(period(load), simulate_consumer(steps, making_of(load), load.setting.depth))
+        return predict_period(load)
+    return max(predict_period(load), simulate_consumer(steps, slowest_part_s(load), load.setting.depth))
 
 
-def _threads(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
+def _suggest_threads(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
     now, cores = load.setting.threads, free_cores(load)
     most = max(1, math.ceil(load.setting.cores))
     waits = load.stuck > load.cpu or sum(load.lanes.values()) > 2 * load.python_cpu
     tried = sorted({one for one in (now + 1, 2, most, *((2 * most, 4 * most, 8 * most) if waits else ())) if one > now})
-    gains = {one: _gain(load, with_threads(load, one, cores), steps) for one in tried if one <= most or waits}
+    gains = {one: _predict_gain(load, with_threads(load, one, cores), steps) for one in tried if one <= most or waits}
     if gains:
         best = max(gains.values())
         threads = next(one for one, gain in gains.items() if gain >= best * (1 - _ENOUGH))
         yield Change("threads", f"num_workers={threads}", gains[threads])
 
 
-def _prefetch(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
+def _suggest_prefetch(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
     setting = load.setting
     if not steps or setting.threads == 0 or not setting.native:
         return
-    making = making_of(load)
+    making = slowest_part_s(load)
     now = simulate_consumer(steps, making, setting.depth)
     gains = {one: now / simulate_consumer(steps, making, one) for one in _DEPTHS if one > setting.depth}
     if gains and now:
@@ -105,19 +110,19 @@ def _prefetch(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
         yield Change("prefetch", f"prefetch_factor={depth}", gains[depth])
 
 
-def making_of(load: Load) -> float:
+def slowest_part_s(load: Load) -> float:
     """Returns the seconds per batch of the slowest part other than the consumer."""
-    return max((seconds for name, seconds in terms(load).items() if name != "consumer"), default=0.0)
+    return max((seconds for name, seconds in seconds_by_part(load).items() if name != "consumer"), default=0.0)
 
 
-def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
+def _suggest_less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
     setting, lanes = load.setting, load.lanes
     busy = sum(lanes.values())
     if load.stuck:
         where = "the data in the page cache, on a faster disk, or packed into few large files" if setting.native else (
             "no waiting in the dataset's own code: a faster disk or network, or the page cache"
         )  # fmt: skip
-        yield Change("storage", where, _gain(load, replace(load, stuck=0.0), steps))
+        yield Change("storage", where, _predict_gain(load, replace(load, stuck=0.0), steps))
     if native := sum(load.stages.values()):
         decode, resize = (load.stages.get(name, 0.0) for name in ("decode", "resize"))
         saved = _SAVED * (native - resize) + _SAVED_BY_RESIZE * min(resize, _OF_DECODING * decode)
@@ -126,7 +131,7 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
         if setting.threads == 0:
             after = replace(load, blocked=load.blocked - saved)
         advice = "images stored at half the edge length, if they stay larger than what the transforms need"
-        yield Change("smaller images", advice, _gain(load, after, steps))
+        yield Change("smaller images", advice, _predict_gain(load, after, steps))
     for lane, name, advice in (
         ("pillow", "plain JPEG", "the files that Pillow decodes stored as plain JPEG"),
         ("python", "native step", "a transform with a native form in place of the Python steps that explain() lists"),
@@ -137,14 +142,16 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
             after = replace(
                 load,
                 step=load.step if lane == "pillow" else _find_own_step(load, steps),
-                handed=_scale_handed(load) if lane == "pillow" else _without_waits(load, steps),
+                handed=_predict_handed_on_free_core(load)
+                if lane == "pillow"
+                else _predict_handed_without_waits(load, steps),
                 cpu=load.cpu + (_OF_PILLOW * lanes[lane] if lane == "pillow" else 0.0),
                 lanes={one: seconds for one, seconds in lanes.items() if one != lane},
                 python_cpu=load.python_cpu * rest,
                 python_delayed=load.python_delayed * rest,
                 blocked=max(0.0, load.blocked - lanes[lane]) if setting.threads == 0 else load.blocked,
             )
-            yield Change(name, advice, _gain(load, after))
+            yield Change(name, advice, _predict_gain(load, after))
     for part, advice in (
         ("collate_fn", "a lighter collate_fn"),
         ("out_transform", "a lighter out_transform"),
@@ -155,7 +162,7 @@ def _less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
         if load.handed.get(part, 0.0) > (0.0 if users else load.step) and (users or not is_crowded(load)):
             rest_of = {one: seconds for one, seconds in load.handed.items() if one != part}
             after = replace(load, handed=rest_of, other_cpu=max(0.0, load.other_cpu - load.handed[part]))
-            yield Change(part, advice, _gain(load, after))
+            yield Change(part, advice, _predict_gain(load, after))
 
 
 def _find_own_step(load: Load, steps: Sequence[Step]) -> float:
@@ -166,13 +173,13 @@ def _find_own_step(load: Load, steps: Sequence[Step]) -> float:
     return min(load.step, min(step.own for step in steps) / 1e9)
 
 
-def _scale_handed(load: Load) -> dict[str, float]:
+def _predict_handed_on_free_core(load: Load) -> dict[str, float]:
     """Returns what the consumer's thread does in ``next()`` if a core is free for it."""
     share = max(0.0, 1 - load.own_delayed / load.own) if load.own else 1.0
     return {name: seconds * share for name, seconds in load.handed.items()}
 
 
-def _without_waits(load: Load, steps: Sequence[Step]) -> dict[str, float]:
+def _predict_handed_without_waits(load: Load, steps: Sequence[Step]) -> dict[str, float]:
     """Returns what the consumer's thread does in ``next()`` if no Python thread keeps the interpreter: the loader's own
     parts then take no longer than its time on a core, nor than the shortest tenth of its steps. The first alone is too
     long: each wait for the interpreter ends with work of the kernel's."""
@@ -185,14 +192,14 @@ def _without_waits(load: Load, steps: Sequence[Step]) -> dict[str, float]:
     return {**load.handed, **{name: seconds * share for name, seconds in parts.items()}}
 
 
-def _cores(load: Load) -> Iterator[Change]:
+def _suggest_cores(load: Load) -> Iterator[Change]:
     have, free = load.setting.cores, free_cores(load)
     if free < 0.9 * have:
         threads = max(load.setting.threads, math.ceil(have))
         more = f" and num_workers={threads}" if threads > load.setting.threads else ""
         advice = f"the {cores_in_words(have)} free of other programs{more}"
-        yield Change("free cores", advice, _gain(load, with_threads(load, threads, have)))
+        yield Change("free cores", advice, _predict_gain(load, with_threads(load, threads, have)))
         return
     threads = max(2 * load.setting.threads, math.ceil(2 * have))
     after = with_threads(load, threads, 2 * have)
-    yield Change("cores", f"{cores_in_words(2 * have)} and num_workers={threads}", _gain(load, after))
+    yield Change("cores", f"{cores_in_words(2 * have)} and num_workers={threads}", _predict_gain(load, after))

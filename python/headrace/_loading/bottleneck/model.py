@@ -17,7 +17,7 @@ _BETWEEN_PROCESSES = 0.002
 _CROWDED = 1.5  # threads that want to run at the same time, per core
 
 
-def terms(load: Load) -> dict[str, float]:
+def seconds_by_part(load: Load) -> dict[str, float]:
     """Returns the seconds per batch below which each part cannot go, by part.
 
     "consumer": its own work. "workers": their threads. "pillow", "python", "collate_fn": Python threads. "cores": all
@@ -35,9 +35,9 @@ def terms(load: Load) -> dict[str, float]:
     return {**found, "cores": load.all_cpu / setting.cores}
 
 
-def period(load: Load) -> float:
+def predict_period(load: Load) -> float:
     """Returns the modelled seconds from batch to batch."""
-    return max(terms(load).values())
+    return max(seconds_by_part(load).values())
 
 
 def is_crowded(load: Load) -> bool:
@@ -79,7 +79,7 @@ def waits_for_interpreter(load: Load) -> bool:
     return interpreter_share(load) > _BUSY_INTERPRETER
 
 
-def keep_interpreter(load: Load) -> bool:
+def do_steps_hold_interpreter(load: Load) -> bool:
     """Whether Python threads keep the interpreter all the time: then they are the limit, however long the consumer's
     own steps look, which wait for it."""
     return load.setting.threads > 0 and interpreter_share(load) > _ALL_THE_TIME

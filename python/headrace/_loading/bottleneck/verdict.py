@@ -8,9 +8,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from headrace._engine.counters.epoch_timing import History, Mark, Step
-from headrace._loading.bottleneck.batch_cost import Load, Setting, between
-from headrace._loading.bottleneck.changes import Change, changes, making_of
-from headrace._loading.bottleneck.model import is_crowded, is_slowed, keep_interpreter, period, simulate_consumer, terms
+from headrace._loading.bottleneck.batch_cost import Load, Setting, mean_load_between
+from headrace._loading.bottleneck.changes import Change, list_changes, slowest_part_s
+from headrace._loading.bottleneck.model import (
+    do_steps_hold_interpreter,
+    is_crowded,
+    is_slowed,
+    predict_period,
+    seconds_by_part,
+    simulate_consumer,
+)
 from headrace._loading.bottleneck.verdict_reasons import reasons
 
 #: With fewer batches, or fewer windows of them, a verdict is unsure.
@@ -101,12 +108,12 @@ def judge(
         marks, steps, scope = joined.marks, joined.steps, "the newest epochs together: "
     if len(marks) < 2:
         return _judge_steps(steps)
-    load = between(marks[0], marks[-1], setting)
+    load = mean_load_between(marks[0], marks[-1], setting)
     interrupted = is_slowed(load) or setting.cores < setting.threads
     if typical and sum(typical.values()) and interrupted:
         scale = sum(load.stages.values()) / sum(typical.values())
         load = replace(load, stages={name: scale * share for name, share in typical.items()})
-    windows = [between(begin, end, setting) for begin, end in pairwise(marks)]
+    windows = [mean_load_between(begin, end, setting) for begin, end in pairwise(marks)]
     found = judge_load(load, windows, steps)
     if _is_enough(marks):
         certainty = (
@@ -142,14 +149,16 @@ def judge_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Ve
         votes[_group(bottleneck(one, steps))] += one.batches
     agreement = votes[_group(found)] / max(1, votes.total())
     explained = (
-        simulate_consumer(steps, making_of(load), load.setting.depth) if found == "prefetch" else period(load)
+        simulate_consumer(steps, slowest_part_s(load), load.setting.depth)
+        if found == "prefetch"
+        else predict_period(load)
     ) / (load.period)
     certainty = "unsure"
     if agreement >= 0.85 and _EXPLAINS <= explained <= 1.1 and len(windows) >= 5 and not is_slowed(load):
         certainty = "sure"
     elif agreement >= 0.6 and 0.65 <= explained <= 1.2:
         certainty = "likely"
-    known = changes(load, steps)
+    known = list_changes(load, steps)
     best = _best(known)
     others = tuple(one for one in known if one is not best)
     ceiling = load.period / load.step if load.step else 1.0
@@ -179,9 +188,9 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
             return _find_consumer_part(load)
         parts = {**load.stages, **load.lanes}
         return _greatest(parts) if any(parts.values()) else "dataset"
-    if keep_interpreter(load):
+    if do_steps_hold_interpreter(load):
         return _greatest({name: seconds for name, seconds in load.lanes.items() if name != "pillow"})
-    parts = {name: seconds for name, seconds in terms(load).items() if name != "cores"}
+    parts = {name: seconds for name, seconds in seconds_by_part(load).items() if name != "cores"}
     slowest = _greatest(parts)
     if load.setting.native and load.period > _UNEXPLAINED * parts[slowest] and _varies(load, steps):
         return "prefetch"
@@ -230,6 +239,6 @@ def _varies(load: Load, steps: Sequence[Step]) -> bool:
     """Whether the consumer's own steps explain that both sides wait."""
     if load.blocked < 0.05 * load.period or load.idle < 0.05 * load.setting.threads * load.period:
         return False
-    making = making_of(load)
+    making = slowest_part_s(load)
     now, ample = (simulate_consumer(steps, making, depth) for depth in (load.setting.depth, 64))
     return now > 1.15 * ample and now > _EXPLAINS * load.period

@@ -46,7 +46,7 @@ def is_default(collate_fn: CollateFunction | None, batched: bool) -> bool:
     return collate_fn is None or collate_fn is (default_collate if batched else default_convert)
 
 
-def refusal(collate_fn: CollateFunction) -> str | None:
+def why_not_native(collate_fn: CollateFunction) -> str | None:
     """Returns why a collate_fn has to run in torch's worker processes; None if it may run in threads."""
     if recognition.mixing_of_samples(collate_fn) is not None:
         return None
@@ -61,7 +61,7 @@ def refusal(collate_fn: CollateFunction) -> str | None:
     return why and f"collate_fn {why}"
 
 
-def keeps_state(collate_fn: CollateFunction) -> bool:
+def may_change_itself(collate_fn: CollateFunction) -> bool:
     """Whether a collate_fn may change itself: then copies of it in several threads would depend on their timing."""
     return not isinstance(collate_fn, FunctionType) and Reach(collate_fn).mutates
 
@@ -72,13 +72,13 @@ def seeded_collate(function: CollateFunction, progress: Progress) -> Callable[[o
     process_wide = recognition.draws_from_numpy(function)
 
     def collate(samples: object, position: int) -> object:
-        with sample_randomness(_uniform(progress, position), process_wide=process_wide):
+        with sample_randomness(_draw_for_batch(progress, position), process_wide=process_wide):
             return function(samples)
 
     return collate
 
 
-def _uniform(progress: Progress, position: int) -> float:
+def _draw_for_batch(progress: Progress, position: int) -> float:
     return batch_uniform(progress.seed, progress.epoch, progress.number(position), BatchUse.COLLATE)
 
 
@@ -112,11 +112,11 @@ class Collation:
             ahead: whether the caller is one of the threads that collate ahead: each has a copy of the function, as each
                 of torch's workers.
         """
-        function = self._copy() if ahead else self._function
-        mix = recognition.mix_of(function)
-        if mix is not None and self._stacks(images, indices):  # nothing sees the samples, so none are made
+        function = self._function_of_thread() if ahead else self._function
+        mix = recognition.find_mix_in_collate(function)
+        if mix is not None and self._is_stack_enough(images, indices):  # nothing sees the samples, so none are made
             batch = self._source.batch_of(images, self._source.targets_of(indices))
-            uniform = _uniform(self._progress, position)
+            uniform = _draw_for_batch(self._progress, position)
             mixed = mixes_without_forward.mix_without_forward(mix, batch, seed_of(uniform))
             if mixed is not None:
                 return mixed
@@ -126,11 +126,11 @@ class Collation:
                     return mixing(batch, seed_of(uniform))
         views = StackedViews()
         with views:
-            made = self._make_batch(function, self._samples(views, images, indices), position, views)
+            made = self._make_batch(function, self._make_samples(views, images, indices), position, views)
         views.finish()
         return made
 
-    def _stacks(self, images: object, indices: Int64s) -> bool:
+    def _is_stack_enough(self, images: object, indices: Int64s) -> bool:
         """Whether `default_collate` of the samples is the finished batch with a tensor of plain ints."""
         source = self._source
         one = (
@@ -142,12 +142,12 @@ class Collation:
         return one and source.has_targets and source.numbers(indices) is not None
 
     def _make_batch(self, function: CollateFunction, samples: object, position: int, views: StackedViews) -> object:
-        uniform = _uniform(self._progress, position)
+        uniform = _draw_for_batch(self._progress, position)
         mixing = recognition.mixing_of_samples(function)
         with sample_randomness(uniform):
             return function(samples) if mixing is None else mixing(samples, seed_of(uniform), views.stop)
 
-    def _copy(self) -> CollateFunction:
+    def _function_of_thread(self) -> CollateFunction:
         mine = self._copies.__dict__
         if "function" not in mine:
             try:
@@ -157,21 +157,23 @@ class Collation:
         function: CollateFunction = mine["function"]
         return function
 
-    def _samples(self, views: StackedViews, images: object, indices: Int64s) -> object:
+    def _make_samples(self, views: StackedViews, images: object, indices: Int64s) -> object:
         """Returns what the dataset would return for each index, as a list; without batches the only one."""
-        made = _apart(images, len(indices), views, self._kinds)
+        made = _split_into_samples(images, len(indices), views, self._kinds)
         samples = [self._source.sample_of(one, index) for one, index in zip(made, indices.tolist(), strict=True)]
         return samples if self._batched else samples[0]
 
 
-def _apart(batch: Any, count: int, views: StackedViews, kinds: Any) -> Sequence[object]:
+def _split_into_samples(batch: Any, count: int, views: StackedViews, kinds: Any) -> Sequence[object]:
     """Returns the samples of a collated batch."""
     if isinstance(batch, torch.Tensor):
         return views.views_of(batch, kinds)
     if isinstance(batch, Ragged):
         return [image.as_subclass(kinds) for image in batch]
     keys = list(batch) if isinstance(batch, Mapping) else range(len(batch))
-    parts = [_apart(batch[key], count, views, kinds if isinstance(kinds, type) else kinds[key]) for key in keys]
+    parts = [
+        _split_into_samples(batch[key], count, views, kinds if isinstance(kinds, type) else kinds[key]) for key in keys
+    ]
     samples = zip(*parts, strict=True)
     if isinstance(batch, Mapping):
         return [dict(zip(keys, one, strict=True)) for one in samples]

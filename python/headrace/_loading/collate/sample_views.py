@@ -20,12 +20,12 @@ _EXPORTS = frozenset(
 )
 
 
-def _references(views: Sequence[object]) -> list[int]:
+def _count_references(views: Sequence[object]) -> list[int]:
     """Numbers of references to each object of a list, with those of this loop: from Python 3.14 on one fewer."""
     return [sys.getrefcount(view) for view in views]
 
 
-_OWN_REFERENCES = max(_references([object()]))  # to a view that only its own list holds
+_OWN_REFERENCES = max(_count_references([object()]))  # to a view that only its own list holds
 
 
 class _Stack:
@@ -43,7 +43,7 @@ class _Stack:
     def is_view(self, tensor: torch.Tensor) -> bool:
         return any(tensor is view for view in self.views)
 
-    def separate(self) -> None:
+    def copy_views(self) -> None:
         """Gives the views memory of their own, with the values that they have now."""
         self.handed_out = False
         self.aliased = True
@@ -109,8 +109,8 @@ class StackedViews(TorchFunctionMode):
         """Gives views that are still referred to a copy, if the batch was handed out. Call it after the program's code,
         without holding a view."""
         for stack in self._stacks:
-            if stack.handed_out and max(_references(stack.views), default=0) > _OWN_REFERENCES:
-                stack.separate()
+            if stack.handed_out and max(_count_references(stack.views), default=0) > _OWN_REFERENCES:
+                stack.copy_views()
         self._stacks = []
 
     def __torch_function__(
@@ -123,22 +123,22 @@ class StackedViews(TorchFunctionMode):
         kwargs = kwargs or {}
         if not self._watches:
             return func(*args, **kwargs)
-        if func is torch.stack and (whole := self._whole(*args, **kwargs)) is not None:
+        if func is torch.stack and (whole := self._find_whole_batch(*args, **kwargs)) is not None:
             return whole
         given = list(_tensors((args, kwargs)))
         touched = [stack for stack in self._stacks if any(map(stack.holds, given))]
         if not touched:
             return func(*args, **kwargs)
         for stack in touched:
-            if stack.handed_out and (_may_write(func, args, kwargs) or any(map(stack.is_view, given))):
-                stack.separate()
+            if stack.handed_out and (_may_write_arguments(func, args, kwargs) or any(map(stack.is_view, given))):
+                stack.copy_views()
         made = func(*args, **kwargs)
         for stack in touched:
             exported = getattr(func, "__name__", "") in _EXPORTS
             stack.aliased |= not stack.handed_out and (exported or any(map(stack.holds, _tensors(made))))
         return made
 
-    def _whole(self, tensors: object = None, dim: object = 0, *, out: object = None) -> torch.Tensor | None:
+    def _find_whole_batch(self, tensors: object = None, dim: object = 0, *, out: object = None) -> torch.Tensor | None:
         """Returns the batch whose views are `tensors`; None if there is none or it has to be copied."""
         if dim != 0 or out is not None or not isinstance(tensors, (list, tuple)):
             return None
@@ -153,7 +153,7 @@ class StackedViews(TorchFunctionMode):
         return None
 
 
-def _may_write(func: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
+def _may_write_arguments(func: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
     """Whether a function of torch may write to its arguments, or lets others do so: by torch's naming rules."""
     name = getattr(func, "__name__", "")
     if name in _EXPORTS or name in ("__setitem__", "__delitem__") or "out" in kwargs:

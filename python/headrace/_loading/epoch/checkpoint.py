@@ -150,7 +150,7 @@ _START = ("epoch", "begun", "base_seed", "drew_seed", "sampler_epoch")
 _PLACE = ("position", "offset", "batches")
 
 
-def save(identity: Identity, at: Resume) -> State:
+def save_position(identity: Identity, at: Resume) -> State:
     """Returns the state as a dict of ints, strings, tensors and the samplers' own states, for ``torch.save``.
 
     It can be loaded with ``weights_only=True`` if the samplers' own states can.
@@ -166,7 +166,7 @@ def save(identity: Identity, at: Resume) -> State:
     return state
 
 
-def load(state: object, identity: Identity) -> Resume:
+def load_position(state: object, identity: Identity) -> Resume:
     """Checks a state against the loader that resumes from it, and returns where to resume.
 
     Raises:

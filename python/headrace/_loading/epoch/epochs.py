@@ -18,19 +18,19 @@ from headrace._loading.epoch.sampler_items import Naming
 from headrace._loading.epoch.sampler_kinds import follows_from_its_epoch
 from headrace._loading.epoch.sampler_setup import (
     Order,
-    begin_with,
-    followers,
     foreign_epoch,
+    headrace_samplers,
     late_epoch,
     order_of,
     requested_epoch,
     samplers_of,
+    set_begun_epoch,
 )
 from headrace._loading.epoch.sampler_state import SamplerState, is_stateful
 from headrace._loading.epoch.torch_loader import Ordering
-from headrace._recipe.draws.generator_states import RandomState, base_seed, generators_of
+from headrace._recipe.draws.generator_states import RandomState, draw_base_seed, generators_of
 from headrace._recipe.draws.python_randomness import generators_held
-from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
+from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, set_epoch_of_samplers
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Epochs:
             return
         self._sampler, self._batch_sampler, self._generator = now
         self._samplers = samplers_of(self._sampler, self._batch_sampler)
-        self._followers = followers(self._samplers)
+        self._followers = headrace_samplers(self._samplers)
         self._generators = generators_of(self._generator, self._samplers)
 
     @property
@@ -121,12 +121,12 @@ class Epochs:
         if progress is not self._progress or late_epoch(self._followers, progress.epoch) is None:
             return None
         # Marked as begun, so that the base seed is not drawn a second time.
-        now, before = self._upcoming(), progress.start
+        now, before = self._upcoming_start(), progress.start
         start = replace(now, begun=True, base_seed=before.base_seed, random=before.random, late=now.random)
         ahead = 0 if self._newest is None else self._newest.ahead
         with generators_held():
-            begun, order = self._draw(Resume(start), ahead)
-            _ask_at_once(order, ahead)
+            begun, order = self._make_order(Resume(start), ahead)
+            _draw_first_items(order, ahead)
         order.progress, self._newest = progress, order
         begun.before, begun.pace = progress.before, progress.pace
         self._next = begun.epoch + 1
@@ -158,11 +158,11 @@ class Epochs:
     def _begin(self, ahead: int, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
         resume = self._resume
         if resume is None or resume.start.epoch != self.upcoming:
-            progress, order = self._draw(Resume(self._upcoming()), ahead, peek=peek)
-            _ask_at_once(order, ahead)
+            progress, order = self._make_order(Resume(self._upcoming_start()), ahead, peek=peek)
+            _draw_first_items(order, ahead)
             if not order.asked:
                 order.before = functools.partial(
-                    _note_late, progress, self._generators, RandomState.now(self._generators)
+                    _note_late_states, progress, self._generators, RandomState.now(self._generators)
                 )
             return progress, order
         # Replays the order from the generators' saved states. The loader's own generators keep the state that this
@@ -172,7 +172,7 @@ class Epochs:
         moved = start.begun or not torch.equal(default, start.random.default)
         with torch.random.fork_rng(devices=[]) if moved else nullcontext():
             start.random.restore(self._generators)
-            progress, order = self._draw(resume, ahead, peek=peek)
+            progress, order = self._make_order(resume, ahead, peek=peek)
             if start.late is not None:
                 start.late.restore(self._generators)
             if resume.sampler is None:
@@ -181,15 +181,15 @@ class Epochs:
             later = not moved if start.late is None else torch.equal(default, start.late.default)
             later = later and not (start.begun and start.asked)
             if not later:
-                _ask_at_once(order, ahead or not order.asked)
+                _draw_first_items(order, ahead or not order.asked)
         if later:
-            _ask_at_once(order, ahead)
+            _draw_first_items(order, ahead)
         if not order.asked:
-            order.before = functools.partial(_note_late, progress, self._generators, None)
+            order.before = functools.partial(_note_late_states, progress, self._generators, None)
         progress.settled = progress.first = resume.position
         return progress, order
 
-    def _draw(self, at: Resume, ahead: int, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
+    def _make_order(self, at: Resume, ahead: int, *, peek: bool = False) -> tuple[Progress, EpochOrder]:
         start, offset = at.start, at.offset
         for one in self._followers:
             one.adopt(start.epoch)
@@ -203,7 +203,7 @@ class Epochs:
         # them. Its BatchSampler calls `iter` on the sampler inside with the first batch.
         outer = cut.batch_size is None and at.sampler is None
         iterator: Iterator[object] | None = iter(items) if outer else None
-        drawn = base_seed(self._generator) if drew else start.base_seed
+        drawn = draw_base_seed(self._generator) if drew else start.base_seed
         if outer and ahead and drew:
             iterator = iter(items)
         seed = self._seed if self._seed is not None else drawn
@@ -221,7 +221,7 @@ class Epochs:
             untouched=untouched,
         )
         begun = Start(start.epoch, True, drawn, drew, start.sampler_epoch, start.random, start.late)
-        whole, after_offset = (self._count(items, cut, passed) for passed in (0, offset))
+        whole, after_offset = (self._count_batches(items, cut, passed) for passed in (0, offset))
         return Progress(begun, seed, whole, cut, offset, after_offset), order
 
     def _copy_stateful(self, sampler: T) -> T:
@@ -235,13 +235,13 @@ class Epochs:
         """Returns the order of all ranks together."""
         return order_of(self._sampler, self._batch_sampler, self._length, self._seed)
 
-    def _upcoming(self) -> Start:
+    def _upcoming_start(self) -> Start:
         with generators_held():
             now = RandomState.now(self._generators)
         return Start(self.upcoming, False, self._base_seed, False, foreign_epoch(self._samplers), now)
 
     @staticmethod
-    def _count(items: Any, cut: Cut, offset: int) -> int:
+    def _count_batches(items: Any, cut: Cut, offset: int) -> int:
         """Returns the number of batches after the first `offset` items; -1 if it is unknown."""
         try:
             return cut.batches(max(0, len(items) - offset))
@@ -254,7 +254,7 @@ class Epochs:
         vars(copied).update(vars(self))
         copied._progress = None if self._progress is None else self._progress.copy_progress()
         if copied._progress is not None and self._newest is not None:
-            copied._progress.start = self._start_now(copied._progress.start)
+            copied._progress.start = self._start_with_states(copied._progress.start)
             copied._sampler_state = self._newest.state_at(copied._progress.position)
         copied._newest = None
         return copied
@@ -267,7 +267,7 @@ class Epochs:
         if self._resume is not None and self._resume.start.epoch != epoch:
             self._resume = None
         self._progress = None
-        begin_with(self._samplers, epoch)
+        set_begun_epoch(self._samplers, epoch)
 
     def go_on(self, epoch: int) -> None:
         """Makes `epoch` the next epoch, which the samplers know already."""
@@ -280,12 +280,12 @@ class Epochs:
             return self._resume
         late = progress is not None and progress.position == progress.first and asked not in (None, progress.epoch)
         if self._resume is not None or progress is None or progress.finished or late:  # late: `renew` would restart
-            return Resume(self._upcoming(), sampler=SamplerState.before(self.order().items))
+            return Resume(self._upcoming_start(), sampler=SamplerState.before(self.order().items))
         state = self._sampler_state if self._newest is None else self._newest.state_at(progress.position)
-        start = self._start_now(progress.start)
+        start = self._start_with_states(progress.start)
         return Resume(start, progress.position, progress.offset, progress.after_offset, state)
 
-    def _start_now(self, start: Start) -> Start:
+    def _start_with_states(self, start: Start) -> Start:
         """Returns the start of the newest epoch; if its sampler was not asked yet, with the generators' states."""
         if self._newest is None or self._newest.asked:
             return start
@@ -305,17 +305,19 @@ class Epochs:
         for one in self._followers:
             one.adopt(at.start.epoch)
         if at.start.sampler_epoch is not None:
-            tell((one for one in self._samplers if not isinstance(one, Seeded)), at.start.sampler_epoch)
+            set_epoch_of_samplers(
+                (one for one in self._samplers if not isinstance(one, Seeded)), at.start.sampler_epoch
+            )
 
 
-def _ask_at_once(order: EpochOrder, ahead: int) -> None:
+def _draw_first_items(order: EpochOrder, ahead: int) -> None:
     """Asks the sampler for its first items if it is read ahead, or if nothing but its epoch decides its order."""
     order.read(0)
     if ahead or follows_from_its_epoch(order.sampler):
         order.draw()
 
 
-def _note_late(progress: Progress, generators: Sequence[torch.Generator], settled: RandomState | None) -> None:
+def _note_late_states(progress: Progress, generators: Sequence[torch.Generator], settled: RandomState | None) -> None:
     """Notes the generators' states right before the sampler is asked, if they are not `settled` any more."""
     now = RandomState.now(generators)
     if settled is None or not now.same(settled):

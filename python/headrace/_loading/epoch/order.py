@@ -200,7 +200,7 @@ class EpochOrder:
         if not self._steps:
             raise StopIteration
         step = self._steps.popleft()
-        batches = self._name(step.items, step.named)
+        batches = self._name_batches(step.items, step.named)
         self._batches += 1
         if self._history is not None:
             delivered = 0 if self.progress is None else self.progress.position
@@ -259,7 +259,7 @@ class EpochOrder:
         cut = self._cut = self._cuts.popleft() if self._cuts else self._next_cut()
         self._taken += 1
         share = cut.share
-        items = self._take(cut.stride)
+        items = self._take_items(cut.stride)
         named = len(items)
         if named < cut.stride:
             items = share.even(items, self._head)
@@ -300,10 +300,10 @@ class EpochOrder:
             self._head = list(itertools.islice(iter_from(0), self._cut.share.world_size))
             self._begin(iter_from(passed))
             self.asked = True
-        while passed < wanted and (some := self._take(min(wanted - passed, _AT_ONCE))):
+        while passed < wanted and (some := self._take_items(min(wanted - passed, _AT_ONCE))):
             passed += len(some)
             if self._occurrences is not None:
-                self._name(some, len(some))
+                self._name_batches(some, len(some))
         has = self._cut.batches(max(0, passed - items))
         if has < batches:
             raise ValueError(f"the state says {batches} batches were yielded, but this epoch has only {has}")
@@ -311,27 +311,27 @@ class EpochOrder:
     def draw(self) -> None:
         """Takes the first item, so that the sampler draws its random numbers now instead of at the first batch."""
         if not (self._drawn or self._steps):
-            self._drawn = self._ask(1)
+            self._drawn = self._request_items(1)
 
-    def _take(self, count: int) -> list[object]:
+    def _take_items(self, count: int) -> list[object]:
         drawn, self._drawn = self._drawn[:count], self._drawn[count:]
-        items = drawn + self._ask(count - len(drawn))
+        items = drawn + self._request_items(count - len(drawn))
         self._head += items[: self._cut.share.world_size - len(self._head)]
         return items
 
-    def _ask(self, count: int) -> list[object]:
+    def _request_items(self, count: int) -> list[object]:
         """Returns up to `count` items of the sampler."""
         if self._ended:
             return []
         if self.asked and self._at_once:
-            return self._asked_for(count)
+            return self._draw_from_sampler(count)
         with generators_held():
             before, self.before, self.asked = self.before, None, True
             if before is not None:
                 before()
-            return self._asked_for(count)
+            return self._draw_from_sampler(count)
 
-    def _asked_for(self, count: int) -> list[object]:
+    def _draw_from_sampler(self, count: int) -> list[object]:
         try:
             if self._iterator is None:
                 self._state_before = SamplerState.before(self.sampler)
@@ -342,7 +342,7 @@ class EpochOrder:
             self._ended = self._cut.batch_size is not None
             raise
 
-    def _name(self, items: list[object], named: int) -> list[OrderedBatch]:
+    def _name_batches(self, items: list[object], named: int) -> list[OrderedBatch]:
         """Turns items into batches with their occurrences: one batch of all items, or one per item.
 
         Args:

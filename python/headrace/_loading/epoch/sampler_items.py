@@ -44,9 +44,9 @@ def as_indices(named: Any, naming: Naming) -> tuple[Int64s | None, object]:
         TypeError: the item is no index or sequence of indices, and torch's way is not open.
     """
     if not naming.others:
-        return _integers(named), named
+        return _as_int64_array(named), named
     if naming.single:
-        return _plain([named]), named
+        return _plain_numbers_as_array([named]), named
     if isinstance(named, torch.Tensor):
         whole = named.ndim == 1 and named.dtype in _INDEX_TENSORS and named.device.type == "cpu"
         return (named.numpy().astype(np.int64) if whole and len(named) else None), named
@@ -58,10 +58,10 @@ def as_indices(named: Any, naming: Naming) -> tuple[Int64s | None, object]:
             named = list(named)  # an iterator gives its values once
         except TypeError:
             return None, named
-    return _plain(named), named
+    return _plain_numbers_as_array(named), named
 
 
-def _plain(given: Sequence[Any]) -> Int64s | None:
+def _plain_numbers_as_array(given: Sequence[Any]) -> Int64s | None:
     """Returns numbers as an array; None if one of them is of another kind, or there are none."""
     kinds = set(map(type, given))
     try:
@@ -86,7 +86,7 @@ def _array_as_indices(named: Array) -> Int64s | None:
     return None if named.dtype != np.int64 and named.min() < 0 else named.astype(np.int64)
 
 
-def _integers(named: Any) -> Int64s:
+def _as_int64_array(named: Any) -> Int64s:
     """Returns a sampler's item, an index or a sequence of indices of any type with ``__index__``, as int64 (n,)."""
     if isinstance(named, torch.Tensor):
         named = named.tolist()

@@ -16,7 +16,7 @@ from headrace._base import messages
 from headrace._base.ranks import World
 from headrace._loading.epoch.order import Cut
 from headrace._loading.epoch.sampler_kinds import is_headrace_sampler, is_torchs, names_each_once
-from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, tell
+from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, set_epoch_of_samplers
 from headrace.datasets.sources import BlobDataset, image_sizes
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, RankSampler, ShardedSampler, Share
@@ -40,7 +40,7 @@ class Samplers(NamedTuple):
         return self.sampler is not None or self.batch_sampler is not None
 
 
-def shard(
+def shard_samplers(
     dataset: Any,
     world: World,
     given: Samplers,
@@ -128,19 +128,20 @@ def order_of(sampler: Iterable[object], batch_sampler: Iterable[object] | None, 
         batch_size, drop_last, by, outer = outer.batch_size, outer.drop_last, outer, outer.sampler
     of_rank = outer.of_rank if is_headrace_sampler(outer) else (0, 1)
     cut = Cut(batch_size, drop_last, outer.share if _is_sharded(outer) else Share(), of_rank, by)
-    return Order(outer, names_each_once(outer, length), cut, _name(outer, seed))
+    return Order(outer, names_each_once(outer, length), cut, _describe_order(outer, seed))
 
 
 def _is_sharded(sampler: object) -> TypeGuard[RankSampler[object]]:
     return isinstance(sampler, RankSampler) and is_headrace_sampler(sampler)
 
 
-def _name(sampler: Any, seed: int | None) -> str:
+def _describe_order(sampler: Any, seed: int | None) -> str:
     """Returns a string that identifies a sampler's order: its class and public attributes, arrays as a checksum."""
     if isinstance(sampler, ShardedSampler):
-        return _name(sampler.sampler, seed)
+        return _describe_order(sampler.sampler, seed)
     if type(sampler) is BatchSampler:
-        return f"batches of {sampler.batch_size} of {_name(sampler.sampler, seed)}, drop_last={sampler.drop_last}"
+        inner = _describe_order(sampler.sampler, seed)
+        return f"batches of {sampler.batch_size} of {inner}, drop_last={sampler.drop_last}"
     # The same order has the same name, whether it is split among ranks or not.
     in_order = type(sampler) in (SequentialSampler, SeededSequentialSampler)
     if in_order or (type(sampler) is DistributedSampler and not sampler.shuffle):
@@ -190,11 +191,11 @@ def sizes_known_to(sampler: object, batch_sampler: object, source: BlobDataset) 
     return image_sizes(source)
 
 
-def begin_with(samplers: Iterable[object], epoch: int) -> None:
+def set_begun_epoch(samplers: Iterable[object], epoch: int) -> None:
     """Sets the epoch of all samplers that have ``set_epoch``, and leaves no request of their own."""
     samplers = list(samplers)
-    tell(samplers, epoch)
-    for one in followers(samplers):
+    set_epoch_of_samplers(samplers, epoch)
+    for one in headrace_samplers(samplers):
         one.adopt(epoch)
 
 
@@ -207,7 +208,7 @@ def foreign_epoch(samplers: Iterable[object]) -> int | None:
     return None
 
 
-def followers(samplers: Iterable[object]) -> list[Seeded]:
+def headrace_samplers(samplers: Iterable[object]) -> list[Seeded]:
     """Returns headrace's samplers: the loader sets their epoch itself."""
     return [sampler for sampler in samplers if isinstance(sampler, Seeded)]
 

@@ -38,7 +38,7 @@ def state_of(one: object) -> State | None:
     return copy.deepcopy(one.state_dict()) if is_stateful(one) else None
 
 
-def restore(one: object, state: State | None, what: str) -> None:
+def restore_state(one: object, state: State | None, what: str) -> None:
     """Restores an object's state; does nothing if `state` is None.
 
     Args:
@@ -56,12 +56,12 @@ def restore(one: object, state: State | None, what: str) -> None:
     one.load_state_dict(state)
 
 
-def _keeper(sampler: Iterable[object]) -> Stateful | None:
+def _find_stateful_sampler(sampler: Iterable[object]) -> Stateful | None:
     """Returns the outermost sampler of a chain that has a state; None if there is none."""
     return next((one for one in sampler_chain(sampler) if is_stateful(one)), None)
 
 
-def _hides(sampler: Iterable[object], keeper: object) -> bool:
+def _may_have_drawn_ahead(sampler: Iterable[object], keeper: object) -> bool:
     """Whether a stateless outer sampler may have drawn ahead from `keeper`, by a number of items it does not reveal."""
     above = itertools.takewhile(lambda one: one is not keeper, sampler_chain(sampler))
     return keeper is not None and any(type(one) is not BatchSampler for one in above)
@@ -88,16 +88,16 @@ class SamplerState:
     @classmethod
     def before(cls, sampler: Iterable[object]) -> SamplerState | None:
         """Returns the state of a sampler before iteration; None if it has no state."""
-        keeper = _keeper(sampler)
+        keeper = _find_stateful_sampler(sampler)
         return None if keeper is None else cls(state_of(keeper))
 
     @classmethod
     def of(cls, sampler: Iterable[object], items: Iterator[object]) -> SamplerState | None:
         """Returns the state after `items`, the sampler's iterator, yielded a whole batch; None if neither has one."""
-        keeper, own = _keeper(sampler), state_of(items)
+        keeper, own = _find_stateful_sampler(sampler), state_of(items)
         if keeper is None and own is None:
             return None
-        hidden = own is None and _hides(sampler, keeper)
+        hidden = own is None and _may_have_drawn_ahead(sampler, keeper)
         return cls(None if hidden else state_of(keeper), own, hidden=type(keeper).__qualname__ if hidden else "")
 
     def check(self, sampler: Iterable[object]) -> None:
@@ -108,7 +108,7 @@ class SamplerState:
                 f"the order of {name} cannot be resumed: it draws ahead from {self.hidden}, which has a state, but has "
                 "none itself; give it state_dict and load_state_dict"
             )
-        if self.sampler is not None and _keeper(sampler) is None:
+        if self.sampler is not None and _find_stateful_sampler(sampler) is None:
             raise ValueError(f"the state contains a sampler's state, but {name} has no load_state_dict")
 
     def begin(self, sampler: Iterable[object]) -> Iterator[object]:
@@ -118,7 +118,7 @@ class SamplerState:
             ValueError: the sampler or its iterator cannot resume from this state.
         """
         self.check(sampler)
-        keeper = _keeper(sampler)
+        keeper = _find_stateful_sampler(sampler)
         if self.sampler is not None and keeper is not None:
             keeper.load_state_dict(self.sampler)
         items = iter(sampler)
@@ -149,7 +149,7 @@ class History:
         cls, sampler: Iterable[object], items: Iterator[object], first: int, before: SamplerState | None
     ) -> History | None:
         """Returns a History, or None if neither the sampler nor its iterator has a state."""
-        has = before is not None or is_stateful(items) or _keeper(sampler) is not None
+        has = before is not None or is_stateful(items) or _find_stateful_sampler(sampler) is not None
         return cls(first, before) if has else None
 
     def __init__(self, first: int, before: SamplerState | None) -> None:

@@ -102,7 +102,7 @@ class Saved:
                 raise ValueError(f"the state does not fit: {_FITS[name]} (saved {saved!r}, now {fits[name]!r})")
 
 
-def write(saved: Saved) -> State:
+def format_state(saved: Saved) -> State:
     """Returns a state as dicts, lists, numbers, strings, and the states of the user's own objects."""
     place, start = saved.place, saved.start
     ours = {
@@ -157,7 +157,7 @@ def write(saved: Saved) -> State:
     }
 
 
-def read(state: object) -> Saved:
+def parse_state(state: object) -> Saved:
     """Returns the content of a state of headrace's or of a StatefulDataLoader.
 
     Raises:
@@ -174,14 +174,14 @@ def read(state: object) -> Saved:
             f"{state!r:.80}"
         )
     try:
-        return _read(state)
+        return _parse_torch_state(state)
     except KeyError as missing:
         raise ValueError(f"the state lacks its entry {missing}") from None
     except (TypeError, AttributeError, IndexError, RuntimeError, OverflowError) as error:  # RuntimeError: of tensors
         raise ValueError(f"the state is damaged: {error}") from error
 
 
-def _read(state: State) -> Saved:
+def _parse_torch_state(state: State) -> Saved:
     several = "_snapshot" in state
     snapshot = state["_snapshot"] if several else {}
     main = snapshot["_main_snapshot"] if several else state
@@ -189,7 +189,7 @@ def _read(state: State) -> Saved:
     workers: dict[int, WorkerPlace] = {}
     if several:
         for number in range(num_workers):
-            workers[number] = _worker(snapshot["_worker_snapshots"][f"worker_{number}"])
+            workers[number] = _parse_worker(snapshot["_worker_snapshots"][f"worker_{number}"])
         step, since = snapshot["_snapshot_step"], state["_steps_since_snapshot"]
     else:
         fetcher = state["fetcher_state"] or {"dataset_iter_state": None, "fetcher_ended": False}
@@ -200,14 +200,14 @@ def _read(state: State) -> Saved:
     ours = state.get(OURS)
     if ours is not None and ours["version"] != VERSION:
         raise ValueError(f"the state is of version {ours['version']}; this headrace reads version {VERSION}")
-    yielded = _count(main, "_sampler_iter_yielded")
+    yielded = _checked_count(main, "_sampler_iter_yielded")
     place = IndexPosition(0, yielded, (), main["_index_sampler_state"], _state_of_iterator(main["_sampler_iter_state"]))
     if place.has_states:
         place = IndexPosition(yielded, yielded, (), place.sampler, place.iterator)
     start = TorchStart(None, True, base_seed=main.get("_base_seed"))
     fits: Fits = {}
     if ours is not None:
-        upto, missing, counts = _count(ours, "drawn"), tuple(ours["missing"]), ours.get("occurrences")
+        upto, missing, counts = _checked_count(ours, "drawn"), tuple(ours["missing"]), ours.get("occurrences")
         place = IndexPosition(place.at, upto, missing, place.sampler, place.iterator, counts)
         random, late = ours["generators"], ours["generators_late"]
         start = TorchStart(
@@ -233,7 +233,7 @@ def _read(state: State) -> Saved:
     return replace(saved, place=replace(place, upto=place.upto + since), step=step + since, since=0)
 
 
-def _count(held: State, name: str) -> int:
+def _checked_count(held: State, name: str) -> int:
     """Returns an entry that counts. Raises ValueError if it does not."""
     value = held[name]
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -241,7 +241,7 @@ def _count(held: State, name: str) -> int:
     return value
 
 
-def _worker(snapshot: State | None) -> WorkerPlace:
+def _parse_worker(snapshot: State | None) -> WorkerPlace:
     snapshot = snapshot or {"dataset_state": None, "fetcher_state": None}
     fetcher = snapshot["fetcher_state"] or {"dataset_iter_state": None, "fetcher_ended": False}
     return WorkerPlace(

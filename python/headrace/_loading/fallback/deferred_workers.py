@@ -17,7 +17,7 @@ from headrace._base.native import core
 from headrace._base.types import Function
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
-from headrace._loading.mixup.mixes_in_workers import replacements
+from headrace._loading.mixup.mixes_in_workers import make_replacements
 from headrace.pillow import batch_memory, pixel_memory
 from headrace.pillow.batch_memory import SamplePlaces
 from headrace.pillow.deferred_image import is_recorded
@@ -81,21 +81,23 @@ class InWorkers:
         self._is_default = collate_fn is default_collate
         self._places: SamplePlaces | None = None
         self.start: Callable[[int], object] = (
-            self._install if init_fn is None else core.Composed(self._install, init_fn)
+            self._prepare_worker if init_fn is None else core.Composed(self._prepare_worker, init_fn)
         )
-        self.collate: Callable[[object], object] = core.Composed(core.Composed(self._begin, collate_fn), self._finish)
+        self.collate: Callable[[object], object] = core.Composed(
+            core.Composed(self._begin_batch, collate_fn), self._finish_batch
+        )
 
     def watch_blocks(self) -> BlocksInUse | None:
         """Returns the main process's side of the workers' blocks."""
         return None if self._flags is None else BlocksInUse(self._flags)
 
-    def _install(self, worker: int) -> int:
+    def _prepare_worker(self, worker: int) -> int:
         self._worker = worker
         install_for(self._counts)
         if self._flags is not None:
             self._blocks = SharedBlocks(self._flags, worker, self._ahead)
             self._blocks.install()
-            replacements(self._blocks.empty_like).replace()
+            make_replacements(self._blocks.empty_like).replace()
             if self._is_default and batch_memory.is_possible():
                 places = SamplePlaces(self._blocks.take_unused, LEAST)
                 pixel_memory.use_again(places)
@@ -103,7 +105,7 @@ class InWorkers:
                 _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
         return worker
 
-    def _begin(self, data: object) -> object:
+    def _begin_batch(self, data: object) -> object:
         pixel_memory.next_batch()
         if self._places is not None:
             self._samples = len(data) if isinstance(data, list) else 0
@@ -115,11 +117,11 @@ class InWorkers:
     def _collate_tensors(self, tensors: Sequence[object], *, collate_fn_map: Any = None) -> object:
         if self._places is not None and self._blocks is not None:
             batch = self._places.batch_of(tensors)
-            if batch is not None and self._blocks.hand_over(batch):
+            if batch is not None and self._blocks.note_collated_batch(batch):
                 return batch
         return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
 
-    def _finish(self, batch: object) -> object:
+    def _finish_batch(self, batch: object) -> object:
         found = self._make_leaves(batch)
         if self._places is not None:
             self._places.finish(self._samples)
@@ -146,7 +148,7 @@ class AloneInWorkers(InWorkers):
         super().__init__(collate_fn, init_fn, workers=workers, ahead=0)
         self._flags = None
 
-    def _finish(self, batch: object) -> object:
+    def _finish_batch(self, batch: object) -> object:
         self._make_leaves(batch)
         return batch
 

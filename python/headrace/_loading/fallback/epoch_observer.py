@@ -13,11 +13,11 @@ from torch.utils.data import IterableDataset
 
 from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import Pace, Seen
-from headrace._engine.counters.thread_times import times_of_processes
+from headrace._engine.counters.thread_times import scheduler_times_of_processes
 from headrace._loading.epoch.sampler_state import is_stateful, state_of
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Fits, Saved, TorchStart
-from headrace._loading.fallback.index_batches import IndexBatches, IndexPosition, unbegun
+from headrace._loading.fallback.index_batches import IndexBatches, IndexPosition, position_before_epoch
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.randomness import Randomness
 from headrace._loading.fallback.seeded_indices import SampleSeeds
@@ -38,7 +38,7 @@ class _Looking:
         self._pids = pids
 
     def __call__(self) -> Seen:
-        return Seen(workers=times_of_processes(self._pids), count=len(self._pids))
+        return Seen(workers=scheduler_times_of_processes(self._pids), count=len(self._pids))
 
 
 class TorchProgress:
@@ -129,7 +129,7 @@ class TorchProgress:
             self.start = replace(self.start, base_seed=getattr(iterator, "_base_seed", None))
             if self.workers is not None:
                 with self._reading_torchs_books():
-                    self.workers.attend(iterator)
+                    self.workers.note_epoch_begun(iterator)
         elif self._iterable:
             with self._reading_torchs_books():
                 fetcher = iterator._dataset_fetcher
@@ -238,11 +238,11 @@ class TorchProgress:
             nothing = {"dataset_state": None, "fetcher_state": None}
             more["worker_snapshots"] = {f"worker_{one}": {"worker_id": one, **nothing} for one in range(self._number)}
         else:
-            workers[0] = self._inline(loader.dataset)
+            workers[0] = self._states_in_this_process(loader.dataset)
         if not self._iterable and self._draws is not None:
             place = self._draws.place(ended=ended and not since, step=step if since else None)
         elif not self._iterable:
-            place = self._place if self._ends else unbegun(loader._index_sampler)
+            place = self._place if self._ends else position_before_epoch(loader._index_sampler)
         start = self.start
         if ended:
             start = replace(upcoming, base_seed=start.base_seed, drew_seed=not lives_on)
@@ -252,7 +252,7 @@ class TorchProgress:
         last = self.workers.last if self.workers is not None and self._iterable else (step - 1) % max(1, self._number)
         return Saved(start, ended, place, step, since, self._number, workers, last, self._fits, more)
 
-    def _inline(self, dataset: object) -> WorkerPlace:
+    def _states_in_this_process(self, dataset: object) -> WorkerPlace:
         """Returns the states of the dataset in this process and of its iterator."""
         iterator = None if self._source is None else self._source.dataset_iter
         return WorkerPlace(

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import BatchSampler, RandomSampler
 
 from headrace._base.types import State
-from headrace._loading.epoch.sampler_state import is_stateful, restore, state_of
+from headrace._loading.epoch.sampler_state import is_stateful, restore_state, state_of
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._recipe.draws.seeded_sampler import sampler_chain
 
@@ -81,7 +81,7 @@ class IndexBatches:
         self._count = 0  # number of requests
         self._may: bool | None = None  # see `_may_have_states`
         self._ended = False
-        restore(sampler, place.sampler, "sampler")
+        restore_state(sampler, place.sampler, "sampler")
         self._inner: _Inner | None = None
         self._within: Any = None  # a copy of the batch sampler around `_inner`
         if type(sampler) is BatchSampler:
@@ -97,7 +97,9 @@ class IndexBatches:
             self._items = _resume_sampler(sampler, place.iterator, iterate)
         if seeds is not None:
             seeds.restore(place.occurrences)
-        self._marks = deque([replace(place, upto=place.at, missing=()) if place.has_states else self._mark()])
+        self._marks = deque(
+            [replace(place, upto=place.at, missing=()) if place.has_states else self._position_with_states()]
+        )
 
     def __iter__(self) -> IndexBatches:
         return self
@@ -146,7 +148,7 @@ class IndexBatches:
             step: draw all batches from this number on, even if they have come back.
         """
         if ended:
-            return replace(self._mark(), upto=self._drawn)
+            return replace(self._position_with_states(), upto=self._drawn)
         missing = sorted([*self._asked.values(), *(number for number, _ in self._ahead)])
         upto = self._drawn
         while missing and missing[-1] == upto - 1:
@@ -159,7 +161,7 @@ class IndexBatches:
         if self._seeds is not None:
             self._seeds.forget(self._marks[0].at)
         now = first == self._drawn and not self._ended and self._unbegun is None
-        mark = self._mark() if now else self._marks[0]
+        mark = self._position_with_states() if now else self._marks[0]
         counts = self._seeds.pack_counts(mark.at) if self._seeds is not None and mark.has_states else None
         return replace(mark, upto=upto, missing=tuple(missing), occurrences=counts)
 
@@ -168,15 +170,15 @@ class IndexBatches:
     def _next(self) -> tuple[int, object]:
         unbegun, self._unbegun = self._unbegun, None
         if unbegun is not None:
-            self._pass_over(*unbegun)
+            self._skip_to_position(*unbegun)
         return self._ahead.popleft() if self._ahead else self._draw()
 
-    def _pass_over(self, place: IndexPosition, before: Callable[[], None]) -> None:
+    def _skip_to_position(self, place: IndexPosition, before: Callable[[], None]) -> None:
         before()
         wanted, missing = place.upto - self._drawn, set(place.missing)
         if wanted > 0 and not place.has_states:
             self._refuse_hidden_states()
-        if wanted > 0 and not missing and self._jump(place.upto):
+        if wanted > 0 and not missing and self._skip_without_drawing(place.upto):
             return
         for number, item in itertools.islice(iter(self._draw_or_none, None), wanted):
             if number in missing:
@@ -194,7 +196,7 @@ class IndexBatches:
                 "a state, but has none itself; give it state_dict and load_state_dict"
             )
 
-    def _jump(self, upto: int) -> bool:
+    def _skip_without_drawing(self, upto: int) -> bool:
         """Skips to batch `upto` without drawing, if the sampler has ``iter_from``. Returns whether it did."""
         whole = self._sampler if self._inner is None else self._inner.sampler
         if self._drawn or not hasattr(whole, "iter_from") or not (self._seeds is None or self._seeds.can_jump):
@@ -219,7 +221,7 @@ class IndexBatches:
         if self._inner is not None:
             self._samples += len(item)
         if self._keep and self._drawn % self._keep == 0 and self._may_have_states():
-            mark = self._mark()
+            mark = self._position_with_states()
             if mark.has_states:
                 self._marks.append(mark)
         number = self._drawn - 1
@@ -247,7 +249,7 @@ class IndexBatches:
         one, other = (self._sampler, self._items) if inner is None else (inner.sampler, inner.iterator)
         return is_stateful(one) or is_stateful(other)
 
-    def _mark(self) -> IndexPosition:
+    def _position_with_states(self) -> IndexPosition:
         """Returns the current position with the samplers' states; the beginning if they have none."""
         inner, state = self._inner, None
         if inner is None:
@@ -282,15 +284,15 @@ class _Inner:
         self.iterator: Iterator[object] | None = None
 
     def __iter__(self) -> Iterator[object]:
-        restore(self.sampler, self._state.get("sampler_state"), "sampler")
+        restore_state(self.sampler, self._state.get("sampler_state"), "sampler")
         of_iterator = self._state.get("sampler_iter_state")
         if self.start:
             self.iterator = self.sampler.iter_from(self.start)
         elif not self._state.get("ended") or of_iterator is not None:
             self.iterator = _resume_sampler(self.sampler, of_iterator, self._iterate)
-        return iter(()) if self._state.get("ended") else self._noting()
+        return iter(()) if self._state.get("ended") else self._iterate_and_note_end()
 
-    def _noting(self) -> Iterator[object]:
+    def _iterate_and_note_end(self) -> Iterator[object]:
         assert self.iterator is not None
         yield from map(next, itertools.repeat(self.iterator))  # not `iter`, which restarts some iterators
         self.ended = True
@@ -305,11 +307,11 @@ def _resume_sampler(sampler: Iterable[object], state: State | None, iterate: Ite
         again.generator.set_state(state["generator"])
         return itertools.islice(iter(again), state["yielded"], None)
     iterator = iterate(sampler)
-    restore(iterator, state, "sampler's iterator")
+    restore_state(iterator, state, "sampler's iterator")
     return iterator
 
 
-def unbegun(sampler: object) -> IndexPosition:
+def position_before_epoch(sampler: object) -> IndexPosition:
     """Returns the position of an epoch that has not begun, without making an iterator."""
     if type(sampler) is not BatchSampler:
         return IndexPosition(sampler=state_of(sampler))

@@ -12,17 +12,17 @@ from torch.utils.data import IterableDataset
 
 from headrace._base.exceptions import contextmanager
 from headrace._loading.epoch.sampler_setup import foreign_epoch, samplers_of
-from headrace._loading.epoch.sampler_state import restore
+from headrace._loading.epoch.sampler_state import restore_state
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Saved, TorchStart
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.index_batches import restore_ended
-from headrace._loading.fallback.observed_iterators import begin, missing_hook
+from headrace._loading.fallback.observed_iterators import begin_observed_iterator, missing_hook
 from headrace._loading.fallback.randomness import Randomness, may_draw_from_default
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates, have_states
 from headrace._recipe.draws.draws import epoch_seed
-from headrace._recipe.draws.generator_states import base_seed, generators_of
+from headrace._recipe.draws.generator_states import draw_base_seed, generators_of
 
 if TYPE_CHECKING:
     from torch.utils.data._utils.fetch import _IterableDatasetFetcher
@@ -50,7 +50,7 @@ class Making:
         # Progress and generator of the iterator that `start` is about to request.
         self._prepared: tuple[TorchProgress, torch.Generator | None] | None = None
         self.fits = {
-            "samples": None if self._iterable else _length(loader.dataset),
+            "samples": None if self._iterable else _length_or_none(loader.dataset),
             "batch_size": loader.batch_size,
             "drop_last": loader.drop_last,
             "ranks": max([1, *(getattr(one, "num_replicas", None) or 1 for one in self._samplers)]),
@@ -82,7 +82,7 @@ class Making:
         moved = first.begun or (default is not None and not torch.equal(default, torch.get_rng_state()))
         with _Apart(moved) as apart:
             if saved.finished:
-                self._end(saved, apart)
+                self._restore_end_states(saved, apart)
             if first.random is None:
                 first = replace(first, random=self.upcoming(epoch).random)
             else:
@@ -101,7 +101,7 @@ class Making:
             else:
                 progress.draw()
             if not saved.finished:
-                self._once_more(iterator, saved)
+                self._replay_batches(iterator, saved)
             return iterator, progress
 
     def get_iterator(self) -> _BaseDataLoaderIter:
@@ -109,7 +109,7 @@ class Making:
         assert self._prepared is not None
         if self._loader.num_workers:
             self._loader.check_worker_number_rationality()
-        return begin(self._loader, *self._prepared)
+        return begin_observed_iterator(self._loader, *self._prepared)
 
     # ---- the parts ---------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Making:
         advance: Callable[[], object] | None = None
         if self._seed is not None:
             if running is None:  # torch draws no base seed for the later epochs of persistent workers
-                advance = functools.partial(base_seed, generator)  # the user's, as torch and the native path do
+                advance = functools.partial(draw_base_seed, generator)  # the user's, as torch and the native path do
             of_workers = (self._seed ^ _WORKERS) + self._rank * _RANKS
             generator = torch.Generator("cpu").manual_seed(epoch_seed(of_workers, first.epoch or 0))
             first = replace(first, base_seed=None)
@@ -134,15 +134,17 @@ class Making:
             first = replace(first, base_seed=held.watch.start.base_seed, drew_seed=False)
         elif running is None and have_states(loader):
             their = WorkerStates(loader, {} if saved is None else saved.workers, 0 if saved is None else saved.step)
-        progress = TorchProgress(loader, first, saved, self._generators, their, self.fits, self._seeds(first))
+        progress = TorchProgress(
+            loader, first, saved, self._generators, their, self.fits, self._make_sample_seeds(first)
+        )
         if missing_hook() is None:
             progress.when_iterated = advance
         elif advance is not None:
             advance()
         inline = saved.workers[0] if saved is not None and loader.num_workers == 0 else None
         if inline is not None:
-            with apart.users():
-                restore(loader.dataset, inline.dataset, "dataset")
+            with apart.users_generator_state():
+                restore_state(loader.dataset, inline.dataset, "dataset")
         if held is not None:
             held.watch = progress
         self._prepared = progress, generator
@@ -150,18 +152,18 @@ class Making:
         if inline is not None and self._iterable:
             of_this_process: Any = iterator
             fetcher: _IterableDatasetFetcher = of_this_process._dataset_fetcher
-            with apart.users():
-                restore(fetcher.dataset_iter, inline.iterator, "dataset's iterator")
+            with apart.users_generator_state():
+                restore_state(fetcher.dataset_iter, inline.iterator, "dataset's iterator")
             fetcher.ended = saved is not None and inline.ended and saved.has_states
         progress.began(iterator)
         return iterator, progress
 
-    def _seeds(self, first: TorchStart) -> SampleSeeds | None:
+    def _make_sample_seeds(self, first: TorchStart) -> SampleSeeds | None:
         if self._seed is None or self._iterable:
             return None
         return SampleSeeds(self._loader, self.fits["samples"], self._seed, first.epoch or 0)
 
-    def _once_more(self, iterator: Iterator[object], saved: Saved) -> None:
+    def _replay_batches(self, iterator: Iterator[object], saved: Saved) -> None:
         """Makes and discards the batches between the states of this process and its workers and the saved position."""
         wanted = saved.step + saved.since - saved.count_covered(self._iterable)
         for made in range(wanted):
@@ -171,18 +173,18 @@ class Making:
                     "the dataset is not the one of the state"
                 )
 
-    def _end(self, saved: Saved, apart: _Apart) -> None:
+    def _restore_end_states(self, saved: Saved, apart: _Apart) -> None:
         """Restores what outlives an epoch (dataset, persistent workers, samplers) to its state at the end."""
         loader = self._loader
         if loader.num_workers == 0:
             inline = saved.workers[0]
-            with apart.users():
-                restore(loader.dataset, inline.dataset, "dataset")
+            with apart.users_generator_state():
+                restore_state(loader.dataset, inline.dataset, "dataset")
                 if inline.iterator is not None:
-                    restore(iter(loader.dataset), inline.iterator, "dataset's iterator")
+                    restore_state(iter(loader.dataset), inline.iterator, "dataset's iterator")
         elif loader.persistent_workers and have_states(loader):
             iterator, _ = self._make_iterator(replace(saved.start, drew_seed=False), saved, apart)
-            self._once_more(iterator, saved)
+            self._replay_batches(iterator, saved)
             if next(iterator, self) is not self:
                 raise ValueError("the state says that its epoch had ended, but there are more batches in it")
             if saved.since:
@@ -204,7 +206,7 @@ class _Apart:
             torch.set_rng_state(self.kept)
 
     @contextmanager
-    def users(self) -> Iterator[None]:
+    def users_generator_state(self) -> Iterator[None]:
         """Runs the user's code with the user's state of the generator, which the code may change."""
         ours = torch.get_rng_state()
         if self._moved:
@@ -215,7 +217,7 @@ class _Apart:
             torch.set_rng_state(ours)
 
 
-def _length(dataset: Any) -> int | None:
+def _length_or_none(dataset: Any) -> int | None:
     try:
         return len(dataset)
     except Exception:  # no length, or one that raises: torch may never ask for it

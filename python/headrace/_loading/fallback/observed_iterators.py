@@ -25,7 +25,7 @@ from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
-from headrace._recipe.draws.python_randomness import kept_generators
+from headrace._recipe.draws.python_randomness import preserve_process_generators
 from headrace.pillow.image_counts import ImageCounts
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class _View:
         return getattr(self._loader, name)
 
 
-def _advise(error: Exception) -> None:
+def _add_collate_advice(error: Exception) -> None:
     """Adds to errors of torch's `default_collate` what to change about the dataset."""
     said, end = str(error) if isinstance(error, (TypeError, RuntimeError)) else "", "or pass a collate_fn."
     if "default_collate: batch must contain" in said and "PIL." in said:
@@ -142,7 +142,7 @@ class _Watched:
             raise
         except Exception as error:
             self.held.watch.note_return(self)
-            _advise(error)
+            _add_collate_advice(error)
             raise
         self.held.watch.note_return(self)
         if isinstance(data, Counted):
@@ -168,7 +168,9 @@ class _Watched:
         self._drawn_seed = drawn
 
 
-def begin(loader: TorchLoader, watch: Watch, generator: torch.Generator | None) -> _BaseDataLoaderIter:
+def begin_observed_iterator(
+    loader: TorchLoader, watch: Watch, generator: torch.Generator | None
+) -> _BaseDataLoaderIter:
     """Returns torch's iterator for a loader, observed by `watch` if this version of torch has the methods for it.
 
     Args:
@@ -182,7 +184,7 @@ def begin(loader: TorchLoader, watch: Watch, generator: torch.Generator | None) 
     held = Held(watch)
     others["_index_sampler"] = _Sampler(loader._index_sampler, held)
     if loader.num_workers == 0:
-        return _single()(_View(loader, others), held, loader._defers)
+        return _single_process_class()(_View(loader, others), held, loader._defers)
     collate_fn, init_fn, returned = loader.collate_fn, loader.worker_init_fn, None
     if watch.workers is not None:
         carrier = watch.workers.carrier
@@ -192,7 +194,7 @@ def begin(loader: TorchLoader, watch: Watch, generator: torch.Generator | None) 
         deferring = InWorkers(collate_fn, init_fn, workers=loader.num_workers, ahead=ahead)
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
-    return _several()(_View(loader, others), held, returned)
+    return _multiprocessing_class()(_View(loader, others), held, returned)
 
 
 _to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [collected iterators]
@@ -200,7 +202,7 @@ _to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [col
 
 # The subclasses keep the names of their base classes, because torch's profiler labels events with the class name.
 @functools.cache
-def _single() -> Callable[[_View, Held, bool], _BaseDataLoaderIter]:
+def _single_process_class() -> Callable[[_View, Held, bool], _BaseDataLoaderIter]:
     class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
         def __init__(self, loader: _View, held: Held, defers: bool) -> None:
             self.held, self._defers = held, defers
@@ -215,14 +217,14 @@ def _single() -> Callable[[_View, Held, bool], _BaseDataLoaderIter]:
             if not isinstance(item, (SeededSamples, SeededCall)):
                 return item
             # Only now: what the sampler drew from the process's generators stays drawn.
-            self._while_seeded.enter_context(kept_generators())
-            return item.arrive()
+            self._while_seeded.enter_context(preserve_process_generators())
+            return item.seed_and_return()
 
     return _SingleProcessDataLoaderIter
 
 
 @functools.cache
-def _several() -> Callable[[_View, Held, BlocksInUse | None], _BaseDataLoaderIter]:
+def _multiprocessing_class() -> Callable[[_View, Held, BlocksInUse | None], _BaseDataLoaderIter]:
     class _MultiProcessingDataLoaderIter(_Watched, dataloader._MultiProcessingDataLoaderIter):  # type: ignore[misc]
         _passed_by = (
             0  # workers that get no index first, so that the first batch is made by the worker whose turn it is

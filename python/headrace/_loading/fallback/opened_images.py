@@ -58,10 +58,10 @@ _warned = False  # in this process
 
 def warn_of_torch(reason: str) -> None:
     """Warns once per process that torch's DataLoader delivers without deferred images, and why."""
-    _warn(f"torch's DataLoader delivers these batches, at its own speed: {reason}")
+    _warn_of_few_native(f"torch's DataLoader delivers these batches, at its own speed: {reason}")
 
 
-def _warn(text: str) -> None:
+def _warn_of_few_native(text: str) -> None:
     global _warned
     if _warned or get_worker_info() is not None:
         return
@@ -105,12 +105,14 @@ class FirstImages:
             return
         first = "the first batch" if self._batches == 1 else f"the first {self._batches} batches"
         if total:
-            _warn(f"few images of {first} got native pixels: {images}; native decoding is for JPEG files")
+            _warn_of_few_native(f"few images of {first} got native pixels: {images}; native decoding is for JPEG files")
             return
         loader = self._loader()
         door = None if loader is None else find_door(loader.dataset)
         how = "" if door is None else f": the dataset's code names {door.name}; {door.remedy}"
-        _warn(f"{first} opened no image with PIL.Image.open, so headrace makes nothing of this loader faster{how}")
+        _warn_of_few_native(
+            f"{first} opened no image with PIL.Image.open, so headrace makes nothing of this loader faster{how}"
+        )
 
 
 def find_door(dataset: object) -> Door | None:
@@ -123,7 +125,7 @@ def find_door(dataset: object) -> Door | None:
         if function in seen:
             continue
         seen.add(function)
-        for named in _named_by(function):
+        for named in _objects_named_in(function):
             for opened, door in doors:
                 if named is opened:
                     return door
@@ -161,10 +163,10 @@ def _functions_of(dataset: object) -> Iterator[FunctionType]:
             yield held
 
 
-def _named_by(function: FunctionType) -> Iterator[object]:
+def _objects_named_in(function: FunctionType) -> Iterator[object]:
     """Yields what the names in a function stand for, with attributes of modules: `cv2.imread` is one name."""
     free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    for root, *attributes in _paths_in(function.__code__):
+    for root, *attributes in _attribute_paths_in(function.__code__):
         try:
             found = free[root].cell_contents if root in free else function.__globals__.get(root, sys.modules.get(root))
         except ValueError:  # a cell that is not bound yet
@@ -176,7 +178,7 @@ def _named_by(function: FunctionType) -> Iterator[object]:
         yield found
 
 
-def _paths_in(code: CodeType) -> Iterator[list[str]]:
+def _attribute_paths_in(code: CodeType) -> Iterator[list[str]]:
     """Yields each variable that is read, with the attributes that are read of it at once."""
     path: list[str] = []
     for instruction in dis.get_instructions(code):
@@ -191,4 +193,4 @@ def _paths_in(code: CodeType) -> Iterator[list[str]]:
             path = []
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _paths_in(constant)
+            yield from _attribute_paths_in(constant)

@@ -57,12 +57,12 @@ class Randomness:
         return all(a is b or (a is not None and b is not None and torch.equal(a, b)) for a, b in pairs)
 
     @functools.cached_property
-    def _strings(self) -> tuple[list[str], str | None]:
+    def _packed_states(self) -> tuple[list[str], str | None]:
         return [_pack_state(one) for one in self.own], None if self.default is None else _pack_state(self.default)
 
     def pack(self) -> State:
         """Returns the states as strings."""
-        own, default = self._strings  # cached, since a state may be saved with each batch
+        own, default = self._packed_states  # cached, since a state may be saved with each batch
         return {"own": list(own), "default": default}
 
     @classmethod
@@ -82,10 +82,10 @@ def _unpack_state(text: str) -> torch.Tensor:
 
 def may_draw_from_default(samplers: Iterable[object], dataset: object) -> bool:
     """Returns whether the samplers, or torch itself for a data pipe, may draw from torch's default generator."""
-    return isinstance(dataset, IterDataPipe) or not all(map(_known_not_to, samplers))
+    return isinstance(dataset, IterDataPipe) or not all(map(_is_known_not_to_draw, samplers))
 
 
-def _known_not_to(sampler: object) -> bool:
+def _is_known_not_to_draw(sampler: object) -> bool:
     if isinstance(sampler, (Seeded, list, tuple, range, np.ndarray, torch.Tensor)) or is_stateful(sampler):
         return True
     if type(sampler) in (BatchSampler, SequentialSampler, DistributedSampler):

@@ -45,7 +45,7 @@ class SeededSamples:
             yield index
         seed_for_batch(seed, epoch, batch)
 
-    def arrive(self) -> SeededSamples:
+    def seed_and_return(self) -> SeededSamples:
         """Returns what torch's fetcher is given."""
         return self
 
@@ -61,7 +61,7 @@ class SeededCall:
     def __init__(self, index: object, what: Seeding) -> None:
         self._index, self._what = index, what
 
-    def arrive(self) -> object:
+    def seed_and_return(self) -> object:
         """Seeds the generators and returns the index."""
         return _seed_index(self._index, self._what)
 
@@ -87,7 +87,7 @@ class SampleSeeds:
     def __init__(self, loader: TorchLoader, length: int | None, seed: int, epoch: int) -> None:
         self._seed, self._epoch = seed, epoch
         self._batched = loader.batch_sampler is not None
-        self._each = self._batched and _makes_each(loader.dataset)
+        self._each = self._batched and _makes_samples_singly(loader.dataset)
         order = order_of(loader.sampler, loader.batch_sampler, length or 0, seed)
         self._share = order.cut.share
         self._of_batches = self._batched and order.cut.batch_size is None  # whether the shared items are batches
@@ -170,7 +170,7 @@ class SampleSeeds:
             self._counts.restore(packed)
 
 
-def _makes_each(dataset: object) -> bool:
+def _makes_samples_singly(dataset: object) -> bool:
     """Whether torch's code asks the dataset for one sample after the other, and not for a whole batch."""
     if not getattr(dataset, "__getitems__", None):
         return True

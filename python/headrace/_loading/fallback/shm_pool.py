@@ -71,7 +71,7 @@ class _Block:
         self.last = 0  # number of the batch that it was used for last
         self._entry: object = None  # in torch's table of shared storages, which gets a new one when the storage is sent
 
-    def given_out(self, batch: int) -> None:
+    def note_given_out(self, batch: int) -> None:
         """Called before collate_fn gets the storage for the batch of this number."""
         self.last = batch
         self._entry = _entry_of(self.storage)
@@ -173,10 +173,10 @@ class SharedBlocks:
 
     def take_unused(self, size: int) -> torch.UntypedStorage | None:
         """Returns the storage of a block of `size` bytes that nothing uses; None if there is none."""
-        block = self._idle(size) if is_possible() else None
+        block = self._find_idle_block(size) if is_possible() else None
         return None if block is None else block.storage
 
-    def hand_over(self, batch: torch.Tensor) -> bool:
+    def note_collated_batch(self, batch: torch.Tensor) -> bool:
         """Called while collate_fn runs with the batch that it is going to return, in a block from `take_unused`.
 
         Returns:
@@ -186,7 +186,7 @@ class SharedBlocks:
         block = next((one for one in self._blocks if one.storage.data_ptr() == address), None)
         if block is None or self._given is None or not is_possible():
             return False
-        block.given_out(self._batch)
+        block.note_given_out(self._batch)
         self._given.append(block)
         return True
 
@@ -210,7 +210,7 @@ class SharedBlocks:
         given = self._given
         if given is None or size < LEAST or torch.device(device).type != "cpu" or not is_possible():
             return self._plain(size, device=device)
-        block = self._idle(size)
+        block = self._find_idle_block(size)
         if block is None:
             used = {one.number for one in self._blocks}
             free = (n for n in range(NUMBERS) if n not in used and not self._flags[self._first + n])
@@ -222,11 +222,11 @@ class SharedBlocks:
         else:
             self._blocks.remove(block)
         self._blocks.append(block)
-        block.given_out(self._batch)
+        block.note_given_out(self._batch)
         given.append(block)
         return block.storage
 
-    def _idle(self, size: int) -> _Block | None:
+    def _find_idle_block(self, size: int) -> _Block | None:
         # The one used last, so that those beyond what a batch needs grow old, and are given up.
         for block in reversed(self._blocks):
             if block.storage.nbytes() == size and not self._is_used(block):

@@ -12,16 +12,22 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import Pace
-from headrace._loading.epoch.sampler_setup import begin_with, followers, late_epoch, requested_epoch, samplers_of
+from headrace._loading.epoch.sampler_setup import (
+    headrace_samplers,
+    late_epoch,
+    requested_epoch,
+    samplers_of,
+    set_begun_epoch,
+)
 from headrace._loading.epoch.sampler_state import is_stateful
 from headrace._loading.epoch.torch_loader import TorchLoader
-from headrace._loading.fallback.checkpoint_format import Saved, read, write
+from headrace._loading.fallback.checkpoint_format import Saved, format_state, parse_state
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making
 from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
-from headrace._recipe.draws.seeded_sampler import Seeded, tell
+from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
 from headrace.pillow.image_counts import ImageCounts
 
 if TYPE_CHECKING:
@@ -52,7 +58,7 @@ class TorchEpochs:
 
     def upcoming(self, loader: TorchLoader) -> int:
         """Returns the number of the epoch that `begin` would begin."""
-        asked = requested_epoch(_followers_of(loader))
+        asked = requested_epoch(_headrace_samplers_of(loader))
         if asked is None and self._begun is not None and self._progress is not None:
             return self._progress.epoch
         return self._next if asked is None else asked
@@ -63,7 +69,7 @@ class TorchEpochs:
         if self._loaded is not None and self._loaded[1].start.epoch not in (None, epoch):
             self._loaded = None
         self._progress = self._begun = self._fresh = None
-        begin_with(_samplers(loader), epoch)
+        set_begun_epoch(_samplers_of_loader(loader), epoch)
 
     def go_on(self, epoch: int) -> None:
         """Sets the next epoch, which the samplers know already."""
@@ -104,7 +110,7 @@ class TorchEpochs:
     def begin(self, loader: TorchLoader, start: Callable[[], Any]) -> Iterator[object]:
         """Returns the next epoch's iterator, made by `start`, which is torch's ``__iter__`` for the loader."""
         begun, self._begun = self._begun, None
-        followers = _followers_of(loader)
+        followers = _headrace_samplers_of(loader)
         iterator = self._begin(loader, start) if begun is None or requested_epoch(followers) is not None else begun
         if not followers:
             return iterator
@@ -127,7 +133,7 @@ class TorchEpochs:
 
     def _begin(self, loader: TorchLoader, start: Callable[[], _BaseDataLoaderIter]) -> _BaseDataLoaderIter:
         epoch, saved = self.upcoming(loader), self._find_saved(loader)
-        followers = _followers_of(loader)
+        followers = _headrace_samplers_of(loader)
         for one in followers:
             one.adopt(epoch)
         self._making = making = Making(loader, start, self._seed, self._rank)
@@ -143,7 +149,7 @@ class TorchEpochs:
         self._newest = epoch, progress.pace, progress.images
         if have_states(loader) and is_stateful(loader.dataset):
             self._fresh, ours = iterator, weakref.ref(self)
-            progress.when_requested = lambda asked: _let_go(ours(), asked)
+            progress.when_requested = lambda asked: _drop_fresh_iterator(ours(), asked)
         return iterator
 
     # ---- state -------------------------------------------------------------------------------------------------------
@@ -162,7 +168,7 @@ class TorchEpochs:
         start, progress = functools.partial(TorchDataLoader.__iter__, loader), self._progress
         if (
             progress is not None
-            and requested_epoch(_followers_of(loader)) is not None
+            and requested_epoch(_headrace_samplers_of(loader)) is not None
             and (progress.is_finished or progress.untouched)
         ):
             progress = None
@@ -172,8 +178,8 @@ class TorchEpochs:
         making = Making(loader, start, self._seed, self._rank)
         upcoming = making.upcoming(self.upcoming(loader))
         if progress is not None:
-            return write(progress.save(loader, upcoming))
-        return write(TorchProgress(loader, upcoming, None, (), None, making.fits).save(loader, upcoming))
+            return format_state(progress.save(loader, upcoming))
+        return format_state(TorchProgress(loader, upcoming, None, (), None, making.fits).save(loader, upcoming))
 
     def load_state_dict(self, loader: TorchLoader, state: State) -> None:
         """Makes the next epoch resume from `state`.
@@ -184,18 +190,18 @@ class TorchEpochs:
         saved = None
         if state:
             state = copy.deepcopy(state)
-            saved = read(state)
+            saved = parse_state(state)
         self._progress = self._begun = self._fresh = None
         loader._iterator = None  # persistent workers would not know the state
         self._loaded = None if saved is None else (state, saved)
         if saved is None or saved.start.epoch is None:
             return
         self._next = saved.start.epoch
-        samplers = _samplers(loader)
-        for one in followers(samplers):
+        samplers = _samplers_of_loader(loader)
+        for one in headrace_samplers(samplers):
             one.adopt(self._next)
         if saved.start.sampler_epoch is not None:
-            tell((one for one in samplers if not isinstance(one, Seeded)), saved.start.sampler_epoch)
+            set_epoch_of_samplers((one for one in samplers if not isinstance(one, Seeded)), saved.start.sampler_epoch)
 
     def close(self) -> None:
         """Discards an iterator that was begun for a state and not used since."""
@@ -211,18 +217,18 @@ class TorchEpochs:
         return {**vars(self), "_next": upcoming, **gone}
 
 
-def _let_go(epochs: TorchEpochs | None, asked: TorchProgress) -> None:
+def _drop_fresh_iterator(epochs: TorchEpochs | None, asked: TorchProgress) -> None:
     """Drops the reference to an iterator when its first batch is requested."""
     if epochs is not None and epochs._fresh is not None and epochs._fresh.held.watch is asked:
         epochs._fresh = None
 
 
-def _samplers(loader: TorchLoader) -> list[object]:
+def _samplers_of_loader(loader: TorchLoader) -> list[object]:
     return samplers_of(loader.sampler, loader.batch_sampler)
 
 
-def _followers_of(loader: TorchLoader) -> list[Seeded]:
-    return followers(_samplers(loader))
+def _headrace_samplers_of(loader: TorchLoader) -> list[Seeded]:
+    return headrace_samplers(_samplers_of_loader(loader))
 
 
 class _FollowingSamplers:

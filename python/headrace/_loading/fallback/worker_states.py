@@ -132,7 +132,7 @@ class WorkerStates:
 
     # ---- what comes back ---------------------------------------------------------------------------------------------
 
-    def attend(self, iterator: _MultiProcessingDataLoaderIter) -> None:
+    def note_epoch_begun(self, iterator: _MultiProcessingDataLoaderIter) -> None:
         """Must be called with torch's iterator when it has begun an epoch."""
         self._processes = iterator._workers
         self._assigned = {task[0] for task in iterator._task_info.values()}  # there are more tasks than workers, or all
@@ -179,16 +179,16 @@ class WorkerStates:
         """
         step, states = self._snapshot
         if self.iterable:
-            return -1, {f"worker_{worker}": self._streams(worker) for worker in range(self._number)}
-        first = [state or self._first(worker) for worker, state in enumerate(states)]
+            return -1, {f"worker_{worker}": self._state_of_stream(worker) for worker in range(self._number)}
+        first = [state or self._first_state(worker) for worker, state in enumerate(states)]
         return step, {f"worker_{worker}": self._load_state(worker, state) for worker, state in enumerate(first)}
 
-    def _streams(self, worker: int) -> State:
+    def _state_of_stream(self, worker: int) -> State:
         known = self._known[worker]
         if known.at < 0:
-            known.state, known.at = self._first(worker), 0
+            known.state, known.at = self._first_state(worker), 0
         if known.ended and not known.final and self._persistent:
-            end = self._message(worker, ended=True)
+            end = self._await_message(worker, ended=True)
             if end is not None:
                 known.state, known.at, known.final = end, known.count, True
         found = self._load_state(worker, known.state)
@@ -196,13 +196,13 @@ class WorkerStates:
         found["fetcher_state"] = {**fetcher, "fetcher_ended": known.ended}
         return {**found, "_num_yielded": known.count, "_steps_since_state": known.count - known.at}
 
-    def _first(self, worker: int) -> bytes | None:
+    def _first_state(self, worker: int) -> bytes | None:
         """Returns the state before the worker's first batch; None if the process has ended without a message."""
         if self._epoch > 1 and not self.iterable and worker not in self._assigned:
             return self._left[worker]  # the worker has no batch in this epoch
-        return self._message(worker, ended=False)
+        return self._await_message(worker, ended=False)
 
-    def _message(self, worker: int, *, ended: bool) -> bytes | None:
+    def _await_message(self, worker: int, *, ended: bool) -> bytes | None:
         """Returns what a worker has left; None if it could not begin, or has ended without."""
         mail = self._mail[worker].last if ended else self._mail[worker].first
         while (worker, ended) not in self._messages:

@@ -15,9 +15,9 @@ from typing import Any
 
 from torch.utils.data import get_worker_info
 
-from headrace._base.exceptions import named_words_of
+from headrace._base.exceptions import named_message_of
 from headrace._base.types import Function, State
-from headrace._loading.epoch.sampler_state import is_stateful, restore
+from headrace._loading.epoch.sampler_state import is_stateful, restore_state
 from headrace._loading.fallback.mailbox import Mailbox
 
 SAME = b""  # sent if the state equals the one sent with the batch before
@@ -144,7 +144,7 @@ class Carrier:
                 self.users.init_fn(worker)
             self._start_worker(self._places.get(worker))
         except BaseException:
-            self._fails()
+            self._send_failure()
             raise
 
     def collate(self, data: object) -> object:
@@ -161,9 +161,9 @@ class Carrier:
         try:
             return pickle.dumps({"worker_id": self._worker, **self._state()})
         except Exception as error:
-            return pickle.dumps(Failed(named_words_of(error)))
+            return pickle.dumps(Failed(named_message_of(error)))
 
-    def _says(self, *, ended: bool = False, of_main: bool = False) -> None:
+    def _send_state(self, *, ended: bool = False, of_main: bool = False) -> None:
         """Sends the state without a batch. `of_main`: it is that of the main process's dataset."""
         self._sent = None
         state = OF_MAIN if of_main and self._is_large() else self._pickle_state()
@@ -173,7 +173,7 @@ class Carrier:
         try:
             box.put(self._epoch, state)
         except OSError as error:  # no memory
-            box.put(self._epoch, pickle.dumps(Failed(named_words_of(error))))
+            box.put(self._epoch, pickle.dumps(Failed(named_message_of(error))))
 
     def _is_large(self) -> bool:
         """Whether the state is too large to be sent unasked; says so without copying it."""
@@ -182,12 +182,12 @@ class Carrier:
                 self._too_large = bytes_of(self._state()) > _MOST
         return self._too_large
 
-    def _fails(self) -> None:
+    def _send_failure(self) -> None:
         mail = self._mail[self._worker]
         for box in (mail.first, mail.last):
             box.put(max(1, self._epoch), None)
 
-    def _carry(self, batch: object, *, keep: bool) -> Carried:
+    def _pack_batch_with_state(self, batch: object, *, keep: bool) -> Carried:
         if keep and self._too_large:
             return Carried(batch, self._worker, self._count, TOO_LARGE, self._ended)
         state = self._pickle_state() if keep else None
@@ -229,29 +229,29 @@ class Indexed(Carrier):
     def _start_worker(self, place: WorkerPlace | None) -> None:
         self._epoch = 1
         if place is not None:
-            restore(self.users.dataset, place.dataset, "dataset")
-        self._says(of_main=place is None and self.users.init_fn is None)
+            restore_state(self.users.dataset, place.dataset, "dataset")
+        self._send_state(of_main=place is None and self.users.init_fn is None)
 
     def __getitem__(self, task: Task) -> object:
-        self._take(task)
+        self._note_task(task)
         return self.users.dataset[task.indices]
 
     def __getitems__(self, task: Task) -> object:
-        self._take(task)
+        self._note_task(task)
         dataset = self.users.dataset
         if getattr(dataset, "__getitems__", None):
             return dataset.__getitems__(task.indices)
         return [dataset[index] for index in task.indices]
 
-    def _take(self, task: Task) -> None:
+    def _note_task(self, task: Task) -> None:
         if task.epoch != self._epoch:
             self._epoch = task.epoch
-            self._says()
+            self._send_state()
         self._keep = task.keep
 
     def collate(self, data: object) -> object:
         """Called by torch as collate_fn."""
-        return self._carry(self.users.collate_fn(data), keep=self._keep)
+        return self._pack_batch_with_state(self.users.collate_fn(data), keep=self._keep)
 
     def _state(self) -> State:
         return {"dataset_state": _state_of(self.users.dataset), "fetcher_state": None}
@@ -278,22 +278,22 @@ class Stream(Carrier):
         try:
             self._iterator = iter(self.users.dataset) if place is None else self._resume_iterator(place)
         except BaseException:
-            self._fails()
+            self._send_failure()
             raise
         self._stateful = is_stateful(self.users.dataset) or is_stateful(self._iterator)
         if place is None:
-            self._says()
+            self._send_state()
         return self
 
     def _resume_iterator(self, place: WorkerPlace) -> Iterator[object]:
         dataset = self.users.dataset
-        restore(dataset, place.dataset, "dataset")
+        restore_state(dataset, place.dataset, "dataset")
         self._skip, self._ended = 0 if place.ended else place.skip, place.ended
         self._count = place.count - self._skip
         if place.ended and place.iterator is None:
             return iter(())  # iter() would start an exhausted dataset again
         iterator = iter(dataset)
-        restore(iterator, place.iterator, "dataset's iterator")
+        restore_state(iterator, place.iterator, "dataset's iterator")
         return iter(()) if place.ended else iterator
 
     def __next__(self) -> object:
@@ -309,7 +309,7 @@ class Stream(Carrier):
             if not self._ended:
                 self._ended = True
                 if self.users.persistent:
-                    self._says(ended=True)
+                    self._send_state(ended=True)
             raise
 
     def _fetch_samples(self) -> object:
@@ -327,7 +327,9 @@ class Stream(Carrier):
         """Called by torch as collate_fn."""
         self._count += 1
         batch = self.users.collate_fn(data)
-        return self._carry(batch, keep=self._stateful and self._every > 0 and self._count % self._every == 0)
+        return self._pack_batch_with_state(
+            batch, keep=self._stateful and self._every > 0 and self._count % self._every == 0
+        )
 
     def _state(self) -> State:
         dataset, iterator = self.users.dataset, self._iterator

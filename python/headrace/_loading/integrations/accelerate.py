@@ -19,13 +19,15 @@ from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
 from headrace._base.types import Function, State
 from headrace._loading.integrations import accelerate_wrappers
-from headrace._loading.integrations.loader_handoff import LoopPosition, OwnLoader, Redeemed, Tickets, remade
+from headrace._loading.integrations.loader_handoff import LoopPosition, OwnLoader, Redeemed, Tickets, remake_loader
 from headrace._recipe.draws.seeded_sampler import sampler_chain
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
 from headrace.sampler.plain import SeededRandomSampler
 
 
-def prepare(stock: Function, ours: type[OwnLoader], dataloader: OwnLoader, *args: object, **options: object) -> object:
+def prepare_for_accelerate(
+    stock: Function, ours: type[OwnLoader], dataloader: OwnLoader, *args: object, **options: object
+) -> object:
     """Returns a loader of headrace prepared for Accelerate.
 
     A loader that torch delivers is prepared as torch's own and stays inside what Accelerate makes of it, unless it has
@@ -36,7 +38,7 @@ def prepare(stock: Function, ours: type[OwnLoader], dataloader: OwnLoader, *args
         ours: headrace's DataLoader.
         args, options: the other arguments of `stock`.
     """
-    accelerate_wrappers.take_part(ours)
+    accelerate_wrappers.hook_loader_adapters(ours)
     if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
         with accelerate_wrappers.preparing(dataloader):
             return stock(as_torchs(dataloader), *args, **options)
@@ -112,7 +114,7 @@ def prepare_loader(dataloader: OwnLoader, **asked: Any) -> PreparedLoader:
         else:  # Accelerate's own sharding drops batches that are not full
             share = ShardedSampler(whole, share.num_processes, share.process_index)
     if share is not whole or dataloader._shards_itself or getattr(whole, "sampler", None) is not before:
-        dataloader = remade(dataloader, batch_sampler=share)
+        dataloader = remake_loader(dataloader, batch_sampler=share)
     padded = None if given or kept_whole else whole
     return PreparedLoader(shard, dataloader, padded, use_stateful_dataloader=stateful)
 

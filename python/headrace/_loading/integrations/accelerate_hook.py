@@ -52,17 +52,17 @@ class AfterImport(MetaPathFinder):
         return spec
 
 
-def install(ours: type[OwnLoader]) -> None:
+def install_hook(ours: type[OwnLoader]) -> None:
     """Makes Accelerate prepare loaders of the class `ours` as headrace does, now or when it is imported."""
     module = sys.modules.get(_MODULE)
     if hasattr(module, "prepare_data_loader"):
         assert module is not None
-        _replace(module, ours)
+        _replace_prepare_data_loader(module, ours)
     else:
-        sys.meta_path.insert(0, AfterImport(_MODULE, functools.partial(_replace, ours=ours)))
+        sys.meta_path.insert(0, AfterImport(_MODULE, functools.partial(_replace_prepare_data_loader, ours=ours)))
 
 
-def _replace(module: ModuleType, ours: type[OwnLoader]) -> None:
+def _replace_prepare_data_loader(module: ModuleType, ours: type[OwnLoader]) -> None:
     stock = module.prepare_data_loader
 
     @functools.wraps(stock)
@@ -71,6 +71,6 @@ def _replace(module: ModuleType, ours: type[OwnLoader]) -> None:
             return stock(dataloader, *args, **options)
         from headrace._loading.integrations import accelerate
 
-        return accelerate.prepare(stock, ours, dataloader, *args, **options)
+        return accelerate.prepare_for_accelerate(stock, ours, dataloader, *args, **options)
 
     module.prepare_data_loader = prepare_data_loader  # type: ignore[attr-defined]

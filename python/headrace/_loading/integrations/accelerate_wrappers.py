@@ -42,7 +42,7 @@ def preparing(loader: object) -> Iterator[None]:
 
 
 @functools.cache
-def take_part(ours: type[OwnLoader]) -> None:
+def hook_loader_adapters(ours: type[OwnLoader]) -> None:
     """Makes each loader of Accelerate that is made of one of the class `ours` keep it, also one that skips batches."""
     stock = DataLoaderAdapter.__init__
 
@@ -50,13 +50,13 @@ def take_part(ours: type[OwnLoader]) -> None:
     def begin(self: Any, *args: object, **options: Any) -> None:
         loader = getattr(_preparing, "loader", None)
         if loader is None:
-            loader = _skipping(sys._getframe(1), ours)
+            loader = _find_skipped_loader(sys._getframe(1), ours)
         deferred = loader is not None and loader.route == "deferred"
         if deferred and options.get("use_stateful_dataloader"):
             _defer_in_workers(options)
         stock(self, *args, **options)
         if deferred and loader is not None and type(self.base_dataloader) is TorchDataLoader:
-            _keep(self, self.base_dataloader, ours, loader)
+            _replace_base_loader(self, self.base_dataloader, ours, loader)
 
     DataLoaderAdapter.__init__ = begin
 
@@ -69,7 +69,7 @@ def _defer_in_workers(options: dict[str, Any]) -> None:
         options |= {"collate_fn": alone.collate, "worker_init_fn": alone.start}
 
 
-def _skipping(frame: FrameType | None, ours: type[OwnLoader]) -> OwnLoader | None:
+def _find_skipped_loader(frame: FrameType | None, ours: type[OwnLoader]) -> OwnLoader | None:
     """Returns the loader of headrace in the one that ``skip_first_batches``, if that is what runs, is called with.
 
     It is imported by name into several modules, so it cannot be replaced.
@@ -84,7 +84,9 @@ def _skipping(frame: FrameType | None, ours: type[OwnLoader]) -> OwnLoader | Non
     return kept if isinstance(kept, ours) and not kept.native else None
 
 
-def _keep(adapter: Any, given: TorchDataLoader[Any], ours: Callable[..., OwnLoader], loader: OwnLoader) -> None:
+def _replace_base_loader(
+    adapter: Any, given: TorchDataLoader[Any], ours: Callable[..., OwnLoader], loader: OwnLoader
+) -> None:
     """Puts a loader of headrace with the same arguments in the place of the one that Accelerate has made."""
     options = {name: getattr(given, name) for name in _NAMES if name not in _ORDER}
     if given.batch_size is None and given.batch_sampler is not None:
@@ -98,7 +100,7 @@ def _keep(adapter: Any, given: TorchDataLoader[Any], ours: Callable[..., OwnLoad
         return
     adapter.base_dataloader = made
     # Not by assignment: Accelerate's classes have a property `__class__`, the class of their loader.
-    vars(object)["__class__"].__set__(adapter, _keeping(type(adapter)))
+    vars(object)["__class__"].__set__(adapter, _class_with_mixin(type(adapter)))
 
 
 class _Keeping:
@@ -108,13 +110,13 @@ class _Keeping:
         """Does nothing. Accelerate asks for the state before each batch of a loader that can give one."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _empty, (_KINDS[type(self)],), vars(self).copy()
+        return _make_empty_object, (_KINDS[type(self)],), vars(self).copy()
 
 
 _KINDS: dict[type, type] = {}  # the classes with the mixin, and those without
 
 
-def _keeping(kind: type) -> type:
+def _class_with_mixin(kind: type) -> type:
     """Returns the class with the mixin; one class for each of Accelerate's."""
     for made, below in _KINDS.items():
         if kind in (made, below):
@@ -124,6 +126,6 @@ def _keeping(kind: type) -> type:
     return made
 
 
-def _empty(kind: type) -> object:
+def _make_empty_object(kind: type) -> object:
     """Returns an object for a copy to fill."""
-    return object.__new__(_keeping(kind))
+    return object.__new__(_class_with_mixin(kind))

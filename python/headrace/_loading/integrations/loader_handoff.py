@@ -189,7 +189,7 @@ class Ticket:
         return self._pass.batch(self._number)
 
 
-def remade(loader: Any, *, batch_sampler: object) -> Any:
+def remake_loader(loader: Any, *, batch_sampler: object) -> Any:
     """Returns a loader with the same arguments and epoch, but another batch sampler.
 
     Raises:

@@ -43,7 +43,7 @@ def is_mixable(batch: object) -> TypeGuard[torch.Tensor]:
         return apart and (_is_planar(sample) or _is_channels_last(sample))
 
 
-def mix(batch: torch.Tensor, share: float, *, mirrored: bool = False) -> None:
+def mix_batch_in_place(batch: torch.Tensor, share: float, *, mirrored: bool = False) -> None:
     """Sets each sample to ``share`` of itself plus ``1 - share`` of the sample before it; the products and the sum are
     rounded as torch rounds them.
 

@@ -22,14 +22,14 @@ _MODULE = "torchvision.transforms.v2._augment"
 Empty = Callable[[torch.Tensor], torch.Tensor | None]  # makes an uninitialised contiguous batch like another one
 
 
-def replacements(empty: Empty) -> Replacements:
+def make_replacements(empty: Empty) -> Replacements:
     """Returns our versions, to be put in the places of torchvision's.
 
     Args:
         empty: makes the memory of a result. Where it returns None, torchvision's code runs.
     """
 
-    def place(of: str, mixed: Callable[[torch.Tensor, torch.Tensor, Params], None]) -> Place:
+    def make_place(of: str, mixed: Callable[[torch.Tensor, torch.Tensor, Params], None]) -> Place:
         def version(plain: Function) -> Function:
             @functools.wraps(plain)
             def transform(self: Any, inpt: object, params: Params) -> object:
@@ -46,15 +46,15 @@ def replacements(empty: Empty) -> Replacements:
 
         return method(_MODULE, of, "transform", version)
 
-    return Replacements([place("MixUp", _mixed_up), place("CutMix", _cut_mixed)])
+    return Replacements([make_place("MixUp", _mix_up_into), make_place("CutMix", _cut_mix_into)])
 
 
-def _mixed_up(batch: torch.Tensor, made: torch.Tensor, params: Params) -> None:
+def _mix_up_into(batch: torch.Tensor, made: torch.Tensor, params: Params) -> None:
     made.copy_(batch)
-    in_place_mixes.mix(made, params["lam"])
+    in_place_mixes.mix_batch_in_place(made, params["lam"])
 
 
-def _cut_mixed(batch: torch.Tensor, made: torch.Tensor, params: Params) -> None:
+def _cut_mix_into(batch: torch.Tensor, made: torch.Tensor, params: Params) -> None:
     left, top, right, bottom = params["box"]
     made.copy_(batch)
     made[1:, :, top:bottom, left:right] = batch[:-1, :, top:bottom, left:right]

@@ -17,7 +17,7 @@ import torch
 
 from headrace._loading.mixup import in_place_mixes
 from headrace._loading.mixup.in_place_mixes import Box
-from headrace._loading.mixup.torchvision_in_place import choices
+from headrace._loading.mixup.torchvision_in_place import random_choices_of
 from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
 
 _TRANSFORMS = "torchvision.transforms.v2"
@@ -35,10 +35,15 @@ def mix_without_forward(mix: object, batch: Any, seed: int) -> tuple[torch.Tenso
         None if `mix` is no MixUp, CutMix or RandomChoice of torchvision's, a mode of torch's functions is active, the
         batch is not a mixable one with int64 labels, or the installed torchvision draws otherwise.
     """
-    mixes = choices(mix)
-    if not mixes or not all(map(_is_plain, mixes)) or torch._C._len_torch_function_stack() or not _matches_installed():
+    mixes = random_choices_of(mix)
+    if (
+        not mixes
+        or not all(map(_has_plain_attributes, mixes))
+        or torch._C._len_torch_function_stack()
+        or not _matches_installed()
+    ):
         return None
-    if len(batch) != 2 or not in_place_mixes.is_mixable(batch[0]) or not _are_plain(batch[1], len(batch[0])):
+    if len(batch) != 2 or not in_place_mixes.is_mixable(batch[0]) or not _are_plain_labels(batch[1], len(batch[0])):
         return None
     images, labels = batch
     least, most = labels.aminmax()
@@ -47,7 +52,7 @@ def mix_without_forward(mix: object, batch: Any, seed: int) -> tuple[torch.Tenso
     return _mix_images(mix, images, labels, torch.Generator().manual_seed(seed))
 
 
-def _is_plain(mix: Any) -> bool:
+def _has_plain_attributes(mix: Any) -> bool:
     """Whether a MixUp or CutMix makes labels of classes, finds them in the usual place, and draws as usual."""
     usual = mix._labels_getter is _usual_getter() and type(mix._dist) is torch.distributions.Beta
     return usual and mix.num_classes is not None
@@ -58,7 +63,7 @@ def _usual_getter() -> object:
     return sys.modules[_TRANSFORMS].MixUp(num_classes=2)._labels_getter
 
 
-def _are_plain(labels: object, count: int) -> bool:
+def _are_plain_labels(labels: object, count: int) -> bool:
     return (
         type(labels) is torch.Tensor
         and labels.dtype is torch.int64
@@ -75,16 +80,16 @@ def _mix_images(
         mix = mix.transforms[int(torch.multinomial(torch.tensor(mix.p), 1, generator=generator))]
     share = float(torch._sample_dirichlet(mix._dist._dirichlet.concentration, generator=generator)[0, 0])
     if type(mix) is v2.MixUp:
-        in_place_mixes.mix(images, share)
+        in_place_mixes.mix_batch_in_place(images, share)
     else:
         height, width = images.shape[-2:]
-        box = _box(share, height, width, generator)
+        box = _draw_cut_box(share, height, width, generator)
         in_place_mixes.move_boxes(images, box)
         share = 1.0 - (box[2] - box[0]) * (box[3] - box[1]) / (width * height)
-    return images, _soft(labels, mix.num_classes, share)
+    return images, _mix_labels(labels, mix.num_classes, share)
 
 
-def _soft(labels: torch.Tensor, classes: int, share: float) -> torch.Tensor:
+def _mix_labels(labels: torch.Tensor, classes: int, share: float) -> torch.Tensor:
     """Returns ``share`` of each label and the rest of the one before it, float32 (n, classes). The few values that are
     not 0 are those of torchvision's arithmetic on whole rows."""
     own, mixed = labels.numpy(), np.zeros((len(labels), classes), np.float32)
@@ -94,7 +99,7 @@ def _soft(labels: torch.Tensor, classes: int, share: float) -> torch.Tensor:
     return torch.from_numpy(mixed)
 
 
-def _box(share: float, height: int, width: int, generator: torch.Generator) -> Box:
+def _draw_cut_box(share: float, height: int, width: int, generator: torch.Generator) -> Box:
     x, y = (int(torch.randint(size, size=(1,), generator=generator)) for size in (width, height))
     half = 0.5 * math.sqrt(1.0 - share)
     wide, high = int(half * width), int(half * height)

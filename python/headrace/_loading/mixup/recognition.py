@@ -30,12 +30,12 @@ def mixing_of_samples(function: Function) -> Function | None:
     """
     collating = timm_in_place.collating_twin(function)
     if collating is not None:
-        return lambda samples, seed, collated=_nothing: _numpy_drawn(collating, seed, samples)
+        return lambda samples, seed, collated=_return_none: _numpy_drawn(collating, seed, samples)
     mixing = mixing_of_stacked(function)
     if mixing is None:
         return None
 
-    def collate_and_mix(samples: list[object], seed: int, collated: Callable[[], None] = _nothing) -> object:
+    def collate_and_mix(samples: list[object], seed: int, collated: Callable[[], None] = _return_none) -> object:
         batch = default_collate(samples)
         collated()
         return mixing(batch, seed)
@@ -46,15 +46,15 @@ def mixing_of_samples(function: Function) -> Function | None:
 def mixing_of_stacked(function: Function) -> Function | None:
     """Returns a function of what `default_collate` makes, and of a seed, with the results of a collate_fn that is
     ``return mix(*default_collate(samples))``, as in `mixing_of_samples`; None for others."""
-    mix = mix_of(function)
-    torchs = torchvision_in_place.twin(mix)
-    made = timm_in_place.twin(mix) if torchs is None else torchs
+    mix = find_mix_in_collate(function)
+    torchs = torchvision_in_place.make_torchvision_twin(mix)
+    made = timm_in_place.make_timm_twin(mix) if torchs is None else torchs
     if made is None:
         return None
     return lambda batch, seed: _numpy_drawn(made, seed, *batch) if torchs is None else made(*batch)
 
 
-def mix_of(function: Function) -> object:
+def find_mix_in_collate(function: Function) -> object:
     """Returns the object `mix` of a function that is ``return mix(*default_collate(samples))``; None for others."""
     names = _names_in(function)
     if names is None or len(names) != 2:
@@ -63,7 +63,7 @@ def mix_of(function: Function) -> object:
     return mix if collate is default_collate else None
 
 
-def _nothing() -> None:
+def _return_none() -> None:
     pass
 
 
@@ -78,13 +78,13 @@ def mixing_of_batch(function: Function) -> Function | None:
     It must be torchvision's `MixUp`, `CutMix` or a `RandomChoice` of these, or ``return mix(*batch)`` with one of these
     or with timm's `Mixup`.
     """
-    made = torchvision_in_place.twin(function)
+    made = torchvision_in_place.make_torchvision_twin(function)
     if made is not None:
         return made
     names = _names_in(function)
     if names is None or len(names) != 1:
         return None
-    mixing = _twin(value_of_name(function, names[0]))
+    mixing = _find_in_place_twin(value_of_name(function, names[0]))
     return None if mixing is None else lambda batch: mixing(*batch)
 
 
@@ -94,12 +94,12 @@ def draws_from_numpy(function: Function) -> bool:
         return True
     names = _names_in(function)
     found = names is not None and len(names) == 2 and mixing_of_samples(function) is not None
-    return found and names is not None and timm_in_place.twin(value_of_name(function, names[0])) is not None
+    return found and names is not None and timm_in_place.make_timm_twin(value_of_name(function, names[0])) is not None
 
 
-def _twin(mix: object) -> Function | None:
-    made = torchvision_in_place.twin(mix)
-    return timm_in_place.twin(mix) if made is None else made
+def _find_in_place_twin(mix: object) -> Function | None:
+    made = torchvision_in_place.make_torchvision_twin(mix)
+    return timm_in_place.make_timm_twin(mix) if made is None else made
 
 
 def _names_in(function: object) -> tuple[str, ...] | None:
@@ -107,11 +107,11 @@ def _names_in(function: object) -> tuple[str, ...] | None:
     for any other function."""
     if type(function) is not types.FunctionType or function.__defaults__ or function.__kwdefaults__:
         return None
-    return _called_in(function.__code__)
+    return _names_called_in(function.__code__)
 
 
 @functools.lru_cache(maxsize=64)
-def _called_in(code: types.CodeType) -> tuple[str, ...] | None:
+def _names_called_in(code: types.CodeType) -> tuple[str, ...] | None:
     if code.co_argcount != 1 or code.co_nlocals != 1 or code.co_kwonlyargcount or code.co_flags & 0x0C:
         return None
     steps = [one for one in dis.get_instructions(code) if one.opname not in _PASSED_OVER]

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from headrace._base.exceptions import contextmanager
-from headrace._base.originals.relied_functions import are_own
+from headrace._base.originals.relied_functions import are_functions_original
 from headrace._base.types import Function
 from headrace._loading.mixup import in_place_mixes
 from headrace._recipe.draws.python_randomness import numpy_seed_of
@@ -22,7 +22,7 @@ from headrace._recipe.draws.python_randomness import numpy_seed_of
 _MODULE = "timm.data.mixup"
 
 
-def twin(mix: object) -> Function | None:
+def make_timm_twin(mix: object) -> Function | None:
     """Returns an object that does what timm's Mixup does, with the attributes of `mix`; None if `mix` is none.
 
     Mixup changes its input itself. In mode "batch" the twin does so natively, else by timm's own code.
@@ -30,7 +30,7 @@ def twin(mix: object) -> Function | None:
     module = sys.modules.get(_MODULE)
     if module is None or type(mix) is not module.Mixup or any(map(callable, vars(mix).values())):
         return None
-    if not are_own(type(mix)):
+    if not are_functions_original(type(mix)):
         return None
     made: Function = object.__new__(_twin_class(module.Mixup))
     made.__dict__ = mix.__dict__
@@ -46,7 +46,7 @@ def collating_twin(collate_fn: object) -> Function | None:
     kind = getattr(module, "FastCollateMixup", None)
     if module is None or type(collate_fn) is not kind or any(map(callable, vars(collate_fn).values())):
         return None
-    if not are_own(kind):
+    if not are_functions_original(kind):
         return None
     made: Function = object.__new__(_collating_class(module.Mixup, kind))
     made.__dict__ = collate_fn.__dict__
@@ -76,7 +76,7 @@ class _Numpy:
         return getattr(np, name) if own is None else own
 
 
-def _rebound(kind: object) -> tuple[dict[str, Function], dict[str, Any]]:
+def _rebind_methods(kind: object) -> tuple[dict[str, Function], dict[str, Any]]:
     """Returns copies of a class's methods, and of the functions of timm's module, over `_Numpy`."""
     module = sys.modules[_MODULE]
     names = dict(vars(module)) | {"np": _Numpy()}
@@ -94,7 +94,7 @@ def _rebound(kind: object) -> tuple[dict[str, Function], dict[str, Any]]:
 @functools.cache
 def _collating_class(base: type, kind: type) -> Any:
     """Returns a subclass of FastCollateMixup with its own and Mixup's methods over `_Numpy`."""
-    methods = _rebound(base)[0] | _rebound(kind)[0]
+    methods = _rebind_methods(base)[0] | _rebind_methods(kind)[0]
     own_call = methods["__call__"]
 
     def call(self: object, samples: object) -> object:
@@ -107,7 +107,7 @@ def _collating_class(base: type, kind: type) -> Any:
 @functools.cache
 def _twin_class(kind: type) -> Any:
     """Returns a subclass of Mixup with the methods and functions of timm's module over `_Numpy`."""
-    methods, names = _rebound(kind)
+    methods, names = _rebind_methods(kind)
     own_mix, own_call = methods["_mix_batch"], methods["__call__"]
 
     def mix_batch(self: Any, x: torch.Tensor) -> object:
@@ -117,7 +117,7 @@ def _twin_class(kind: type) -> Any:
         if lam == 1.0:
             return 1.0
         if not cut:
-            in_place_mixes.mix(x, lam, mirrored=True)
+            in_place_mixes.mix_batch_in_place(x, lam, mirrored=True)
             return lam
         find = names["cutmix_bbox_and_lam"]
         (top, bottom, left, right), lam = find(x.shape, lam, self.cutmix_minmax, self.correct_lam)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from headrace._base.originals.relied_functions import are_own
+from headrace._base.originals.relied_functions import are_functions_original
 from headrace._base.types import Function
 from headrace._loading.mixup import in_place_mixes
 from headrace._loading.mixup.in_place_mixes import Params
@@ -18,30 +18,30 @@ from headrace._lowering.transform_library import has_hooks
 _TRANSFORMS = "torchvision.transforms.v2"
 
 
-def choices(mix: object) -> list[Any]:
+def random_choices_of(mix: object) -> list[Any]:
     """Returns every MixUp and CutMix that `mix` may choose; [] if it is neither of these nor a RandomChoice of them, or
     if a function of torchvision that it calls was replaced."""
     v2 = sys.modules.get(_TRANSFORMS)
     if v2 is None or has_hooks(mix):
         return []
     if type(mix) in (v2.MixUp, v2.CutMix):
-        return [mix] if are_own(type(mix)) else []
-    if type(mix) is not v2.RandomChoice or not are_own(type(mix)):
+        return [mix] if are_functions_original(type(mix)) else []
+    if type(mix) is not v2.RandomChoice or not are_functions_original(type(mix)):
         return []
-    each = [choices(one) for one in mix.transforms]
+    each = [random_choices_of(one) for one in mix.transforms]
     return [found for one in each for found in one] if all(each) else []
 
 
-def twin(mix: object) -> Function | None:
+def make_torchvision_twin(mix: object) -> Function | None:
     """Returns a copy of a transform that mixes in place; None if it is not one of torchvision's."""
-    return _twin(mix) if choices(mix) else None
+    return _copy_mix_in_place(mix) if random_choices_of(mix) else None
 
 
-def _twin(mix: Any) -> Any:
+def _copy_mix_in_place(mix: Any) -> Any:
     made = copy.copy(mix)
     kind: Any = type(mix)
     if hasattr(mix, "transforms"):
-        made.transforms = [_twin(one) for one in mix.transforms]
+        made.transforms = [_copy_mix_in_place(one) for one in mix.transforms]
     else:
         made.__class__ = _make_class(kind)
     return made
@@ -59,7 +59,7 @@ def _make_class(kind: Any) -> Any:
             return kind.transform(self, inpt, params)
         self._check_image_or_video(inpt, batch_size=params["batch_size"])
         if kind.__name__ == "MixUp":
-            in_place_mixes.mix(inpt, params["lam"])
+            in_place_mixes.mix_batch_in_place(inpt, params["lam"])
         else:
             in_place_mixes.move_boxes(inpt, params["box"])
         return inpt

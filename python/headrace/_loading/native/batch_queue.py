@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 
-from headrace._base.exceptions import is_a, set_traceback
+from headrace._base.exceptions import is_instance, set_traceback
 from headrace._base.native import span
 from headrace._engine.engine import Engine
 from headrace._loading.epoch.checkpoint import Progress
@@ -225,7 +225,7 @@ class Line:
         torch's loader; otherwise it becomes the next batch again. May be called in any thread."""
         if error is self._error:
             self._error, self._out = None, self._out + 1
-        of_a_batch = is_a(error, Exception) and not is_a(error, MAY_PASS)
+        of_a_batch = is_instance(error, Exception) and not is_instance(error, MAY_PASS)
         for begun in self._line:
             if begun.taker is not taker or begun.delivery.settled:
                 continue
@@ -236,7 +236,7 @@ class Line:
                     self._engine.cancel(begun.results.flight)
                 begun.forget()
                 continue
-            if begun.complete and not is_a(error, Exception):  # an interrupt: results may be incomplete
+            if begun.complete and not is_instance(error, Exception):  # an interrupt: results may be incomplete
                 begun.forget()
             begun.complete, begun.taker = False, None
 

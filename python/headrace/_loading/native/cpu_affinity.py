@@ -15,7 +15,7 @@ GPU = "gpu"
 _ROOT = Path("/")
 
 
-def resolve(given: object, device: torch.device) -> tuple[int, ...]:
+def resolve_cores(given: object, device: torch.device) -> tuple[int, ...]:
     """Returns the cores, as the operating system numbers them; none if nothing was given.
 
     Args:
@@ -35,7 +35,7 @@ def resolve(given: object, device: torch.device) -> tuple[int, ...]:
     if isinstance(given, str):
         if given != GPU:
             raise ValueError(f"cpu_affinity must be a list of cores, {GPU!r} or None, not {given!r}")
-        near = _near(device)
+        near = _cores_near_gpu(device)
         if not near & allowed:
             raise ValueError(
                 f"cpu_affinity='gpu': the GPU's cores are {write_cores(near)}, but this process may run on "
@@ -54,7 +54,7 @@ def resolve(given: object, device: torch.device) -> tuple[int, ...]:
     return tuple(sorted(cores))
 
 
-def _near(device: torch.device) -> set[int]:
+def _cores_near_gpu(device: torch.device) -> set[int]:
     """Returns the cores near a GPU."""
     if device.type != "cuda" and not torch.cuda.is_available():
         raise ValueError("cpu_affinity='gpu' needs an NVIDIA GPU that torch finds; name the cores, or leave it out")

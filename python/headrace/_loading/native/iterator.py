@@ -30,7 +30,7 @@ from headrace._loading.native.settings import Settings
 from headrace._loading.native.single_torch_batches import Holds, made_as_torch
 from headrace._loading.native.thread_probe import Looking
 from headrace._recipe.draws.draws import Draws
-from headrace._recipe.draws.held_generators import left_alone
+from headrace._recipe.draws.held_generators import leave_unseeded
 from headrace.datasets.sources.labels import as_in_workers
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class NativeIterator(Ending):
         self._turn = threading.RLock()  # one next() at a time; reentrant, since a Python step may call next() itself
         engine.set_metadata_reader(source.metadata)
         self._collation = collation
-        self._collating = CollateThreads(self._collate_ahead, collate_threads)
+        self._collating = CollateThreads(self._collate_in_thread, collate_threads)
         self._line = Line(table, engine, order, draws, progress, settings.depth, self._collating.expect, holds)
         # Without `owns_engine` the loader cancels the line's batches when it begins another epoch.
         self.at_end = call_all(self._collating.endings, engine.endings if owns_engine else ())
@@ -104,7 +104,7 @@ class NativeIterator(Ending):
         owner = None if for_comparison else self
         self._faults = sample_errors.FaultLog(settings.on_error, settings.max_errors, progress, owner)
         own = settings.num_workers or settings.seed is not None or for_comparison
-        self._drawing = nullcontext if own else left_alone  # for the generators that steps in this thread hold
+        self._drawing = nullcontext if own else leave_unseeded  # for the generators that steps in this thread hold
         self._exhausted = self._closed = False
         progress.pace = self._pace = Pace(Looking(engine, self._collating, progress.before))
         self._blocked_ns = 0  # of the current next()
@@ -146,12 +146,12 @@ class NativeIterator(Ending):
     def _next(self, taker: object) -> tuple[Begun, Any]:
         begin, self._blocked_ns = time.perf_counter_ns(), 0
         self._engine.check_stream()
-        self._heed_the_epoch()
+        self._restart_requested_epoch()
         batch = _NONE_LEFT
         while batch is _NONE_LEFT:
             begun, results = self._await_batch(taker)
             if results is None:
-                batch, count = self._as_torch(begun), len(begun.ordered.indices)
+                batch, count = self._make_batch_as_torch(begun), len(begun.ordered.indices)
                 break
             batch, count = self._deliver(begun, results), len(results.indices)
             begun.forget()
@@ -165,7 +165,7 @@ class NativeIterator(Ending):
             self._tuning.handed_out(batch, end)
         return begun, batch
 
-    def _heed_the_epoch(self) -> None:
+    def _restart_requested_epoch(self) -> None:
         """On the first call, restarts the epoch if a sampler has been set to another one."""
         renew, self._renew = self._renew, None
         if renew is None or self._closed:
@@ -178,7 +178,7 @@ class NativeIterator(Ending):
             self.close()  # it is unknown which of the two epochs the order belongs to
             raise
 
-    def _as_torch(self, begun: Begun) -> Any:
+    def _make_batch_as_torch(self, begun: Begun) -> Any:
         """Returns a batch that is made as torch makes it."""
         with self._settings.default_device(), begun.failing():
             pin = can_pin(self._settings.pin_memory)
@@ -195,7 +195,7 @@ class NativeIterator(Ending):
         begun = self._line.take(taker)
         if begun is None:
             if not self._line.busy:  # otherwise a Python step called next() while the last batch is being made
-                self._finish()
+                self._end_epoch()
             raise StopIteration
         if begun.error is not None:
             raise begun.error
@@ -227,7 +227,7 @@ class NativeIterator(Ending):
             self._engine.abandon_steps()  # closing must not wait for a Python step that may never end
             raise
 
-    def _collate_ahead(self, results: Results) -> None:
+    def _collate_in_thread(self, results: Results) -> None:
         """Collates a batch without failed samples once it is complete. Called by the threads that collate."""
         if not self._engine.wait(results.flight, _FOREVER_S) or not results.claim.ahead():
             return
@@ -253,7 +253,7 @@ class NativeIterator(Ending):
 
     def _deliver(self, begun: Begun, results: Results) -> Any:
         """Returns the batch, or `_NONE_LEFT`. A collate_fn may return None."""
-        if results.collated is None and not self._take(begun, results):
+        if results.collated is None and not self._take_images(begun, results):
             return _NONE_LEFT
         if self._collation is None and results.collated is None:
             return self._add_targets(results, begun.failing())
@@ -272,18 +272,18 @@ class NativeIterator(Ending):
             made = self._source.batch_of(made, self._engine.move_targets(targets))
         return made
 
-    def _take(self, begun: Begun, results: Results) -> bool:
+    def _take_images(self, begun: Begun, results: Results) -> bool:
         """Takes the images from the engine; returns False if all samples of the batch failed and are skipped."""
         if results.images is None:
             places: list[int] | None = None
             if self._has_failed(begun, results) and self._faults.skips:
                 places = sorted(set(range(len(begun.ordered.indices))) - set(results.failed))
                 if not places:
-                    self._leave_out(begun)
+                    self._skip_batch(begun)
                     return False
                 results.indices = begun.ordered.indices[places]
             elif results.failed:
-                results.indices = self._replace(begun, results)
+                results.indices = self._replace_failed_samples(begun, results)
             results.images = self._engine.tensor(results.flight, places)  # once
         return True
 
@@ -308,18 +308,18 @@ class NativeIterator(Ending):
             if results.failures is None:
                 results.failures = self._engine.failures(results.flight)
             indices = results.indices
-            results.errors = sample_errors.describe(results.failures, indices, self._source)
+            results.errors = sample_errors.describe_failures(results.failures, indices, self._source)
             results.failed = [one.sample for one in results.failures]
             if results.errors and self._faults.raises:
                 with begun.failing():
                     sample_errors.call_labels(self._source, indices[: min(results.failed)])
-                begun.error = sample_errors.choose_exception(results.errors[0])
+                begun.error = sample_errors.choose_exception_to_raise(results.errors[0])
                 raise begun.error
             if results.errors:
-                self._note(results.errors)
+                self._log_errors(results.errors)
         return bool(results.failed)
 
-    def _replace(self, begun: Begun, results: Results) -> npt.NDArray[np.int64]:
+    def _replace_failed_samples(self, begun: Begun, results: Results) -> npt.NDArray[np.int64]:
         """Replaces failed samples by the next samples of the dataset, made with the failed samples' draws."""
         assert begun.draws is not None
         indices, places = begun.ordered.indices.copy(), results.failed
@@ -328,13 +328,13 @@ class NativeIterator(Ending):
             flight = self._engine.repair(results.flight, places, self._table, indices[places], begun.draws[places])
             self._wait(flight)
             failures = self._engine.failures(flight)
-            self._note(sample_errors.describe(failures, indices[places], self._source))
+            self._log_errors(sample_errors.describe_failures(failures, indices[places], self._source))
             places = [places[one.sample] for one in failures]
             if not places:
                 return indices
         self._faults.give_up("no sample of the dataset could be made")
 
-    def _leave_out(self, begun: Begun) -> None:
+    def _skip_batch(self, begun: Begun) -> None:
         if self._settings.ranks > 1 and not self._for_comparison:
             try:
                 self._faults.give_up(
@@ -345,14 +345,14 @@ class NativeIterator(Ending):
                 self.close()
         begun.delivery.passed = True
 
-    def _note(self, errors: list[SampleError]) -> None:
+    def _log_errors(self, errors: list[SampleError]) -> None:
         try:
             self._faults.add(errors)
         except RuntimeError:  # too many
             self.close()
             raise
 
-    def _finish(self) -> None:
+    def _end_epoch(self) -> None:
         self._exhausted = True
         if not self._line.torn:
             self._progress.finish()

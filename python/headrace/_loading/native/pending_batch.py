@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.errors import SampleError
-from headrace._base.exceptions import is_a
+from headrace._base.exceptions import is_instance
 from headrace._base.types import Array
 from headrace._engine.engine import Failure, Flight
 from headrace._loading.epoch.delivery_tracker import Delivery
@@ -91,7 +91,7 @@ class Failing:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is not None and is_a(error, Exception):
+        if error is not None and is_instance(error, Exception):
             self._begun.error = error
 
 

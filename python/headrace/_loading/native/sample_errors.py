@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base import messages
-from headrace._base.errors import SampleError, choose_error, native_cause, sample_error
-from headrace._base.exceptions import format_error, is_a, traceback_of, walk_causes
+from headrace._base.errors import SampleError, choose_error_to_raise, make_native_cause, sample_error
+from headrace._base.exceptions import format_error, is_instance, traceback_of, walk_causes
 from headrace._engine.engine import Failure
 from headrace._loading.native.loader_attributes import OnError
 
@@ -39,7 +39,7 @@ class EpochErrors(Protocol):
     errors: list[SampleError]
 
 
-def describe(failures: Sequence[Failure], indices: np.ndarray, source: Located) -> list[SampleError]:
+def describe_failures(failures: Sequence[Failure], indices: np.ndarray, source: Located) -> list[SampleError]:
     """Returns the exceptions for failed samples; `indices`: int64, dataset index by the sample's number."""
     return [_describe_failure(failure, int(indices[failure.sample]), source) for failure in failures]
 
@@ -49,7 +49,7 @@ def _describe_failure(failure: Failure, index: int, source: Located) -> SampleEr
     location = source.part_location(part, index) if part else source.location(index)
     original = failure.original
     if original is None:
-        original = native_cause(failure.stage, failure.reason, failure.errno, location)
+        original = make_native_cause(failure.stage, failure.reason, failure.errno, location)
     return sample_error(failure.stage, index, f"{part}: {location}" if part else location, failure.reason, original)
 
 
@@ -66,12 +66,12 @@ def warn_of_dropped() -> None:
 atexit.register(warn_of_dropped)
 
 
-def choose_exception(error: SampleError) -> BaseException:
+def choose_exception_to_raise(error: SampleError) -> BaseException:
     """Returns what ``next()`` raises for a sample's error. With StopIteration a loop would end without a word, as with
     torch's DataLoader: a warning says why."""
-    if is_a(error, StopIteration):
+    if is_instance(error, StopIteration):
         messages.warn(f"{error}; the loop ends here, since it raised StopIteration")
-    return choose_error(error)
+    return choose_error_to_raise(error)
 
 
 def call_labels(source: Source, indices: npt.NDArray[np.int64]) -> None:
@@ -86,7 +86,7 @@ def error_of_collate_fn(error: BaseException, workers: int) -> Exception:
     raised here, only in a loader without threads, as with torch's workers."""
     if isinstance(error, Exception):
         return error
-    if workers == 0 or is_a(error, KeyboardInterrupt):
+    if workers == 0 or is_instance(error, KeyboardInterrupt):
         raise error
     return RuntimeError(f"collate_fn raised {format_error(error)}")
 

@@ -71,8 +71,8 @@ class OwnSettings(OwnArguments):
         arguments.check_own_arguments(own)
         native_arguments = tuple(one for one in _NATIVE_ONLY if not _is_default(one, own[one], defaults[one]))
         entry_points = checked_entry_points(own.pop("entry_points"))
-        destination = destinations.resolve(own["device"], own["decoder"], own["deterministic"])
-        cores = cpu_affinity.resolve(own["cpu_affinity"], destination.device)
+        destination = destinations.resolve_destination(own["device"], own["decoder"], own["deterministic"])
+        cores = cpu_affinity.resolve_cores(own["cpu_affinity"], destination.device)
         world = World.requested(rank, world_size, own["distributed"])
         seed = own.pop("seed")
         if seed is not None:

@@ -72,13 +72,13 @@ def holds_of(
     """
     if not naming.live:
         return None
-    length, before, most_pixels = len(source), _transforms(source), Image.MAX_IMAGE_PIXELS
+    length, before, most_pixels = len(source), _transforms_of(source), Image.MAX_IMAGE_PIXELS
     snapshot = Snapshot(before, called)
 
     def holds(ordered: OrderedBatch) -> bool:
         if ordered.from_end and not (len(source) == length and source.is_current()):
             return False
-        now = _transforms(source)
+        now = _transforms_of(source)
         same = len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
         same = same and snapshot.is_current() and most_pixels == Image.MAX_IMAGE_PIXELS
         same = same and (relied is None or relied.why_not() is None)
@@ -87,7 +87,7 @@ def holds_of(
     return holds
 
 
-def _transforms(source: object) -> Sequence[object]:
+def _transforms_of(source: object) -> Sequence[object]:
     images = [source] if isinstance(source, BlobDataset) else [one.image for one in getattr(source, "fields", ())]
     return [one.transform for image in images if image is not None for one in image.variants]
 

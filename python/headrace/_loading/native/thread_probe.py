@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.epoch_timing import Seen
-from headrace._engine.counters.thread_times import times_of_threads
+from headrace._engine.counters.thread_times import scheduler_times_of_threads
 from headrace._engine.engine import Engine
 from headrace._loading.collate.collate_threads import CollateThreads
 from headrace._loading.native.pending_batch import Results
@@ -23,8 +23,8 @@ class Looking:
     def __call__(self) -> Seen:
         counted = self._engine.counters().since(self._before)
         workers, python = (
-            times_of_threads(counted.workers),
-            times_of_threads([*counted.python, *self._collating.thread_ids()]),
+            scheduler_times_of_threads(counted.workers),
+            scheduler_times_of_threads([*counted.python, *self._collating.thread_ids()]),
         )
         stages, items = ({name: both[i] for name, both in counted.stages.items()} for i in (1, 0))
         return Seen(stages, items, workers, python, counted.working)

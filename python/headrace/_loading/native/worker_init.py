@@ -206,7 +206,7 @@ class _Seeding(Frames):
             self._only_pure(arguments)
             return frozenset([_DATA]) if any(_DATA in one for one in arguments) else FREE
         if name in ("getattr", "hasattr", "isinstance", "callable") and isinstance(called, BuiltinFunctionType):
-            return self._look(name, arguments)
+            return self._look_up_attribute(name, arguments)
         if isinstance(called, FunctionType):
             if called.__module__.startswith("transformers.") and name.startswith("is_") and name.endswith("_available"):
                 return FREE
@@ -217,7 +217,7 @@ class _Seeding(Frames):
             return self._call(Seen(wrapped), arguments, names)
         raise Unclear(name)
 
-    def _look(self, name: str, arguments: list[Value]) -> Value:
+    def _look_up_attribute(self, name: str, arguments: list[Value]) -> Value:
         if name != "getattr":
             return FREE
         text = self.text(arguments[1]) if len(arguments) > 1 else ""
@@ -307,10 +307,10 @@ def _is_method(called: object, one: object) -> bool:
 
 def _has_random_states(dataset: object) -> bool:
     """Whether an object in a dataset's attributes has ``set_random_state``; True without a dataset."""
-    return dataset is None or any(hasattr(one, "set_random_state") for one in _inside(dataset))
+    return dataset is None or any(hasattr(one, "set_random_state") for one in _walk_objects(dataset))
 
 
-def _inside(dataset: object) -> Iterator[object]:
+def _walk_objects(dataset: object) -> Iterator[object]:
     seen: set[int] = set()
     waiting = [dataset]
     while waiting and len(seen) < 10_000:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headrace._base.exceptions import words_of
-from headrace._base.originals.relied_functions import Relied, Replaced, relying
+from headrace._base.exceptions import message_of
+from headrace._base.originals.relied_functions import Relied, Replaced, rely_on_functions
 from headrace._base.types import Function
 from headrace._loading.collate import collate_call, collate_registry
 from headrace._loading.native.settings import OwnSettings, Settings
@@ -51,29 +51,29 @@ class Request:
         return self.batches is not Batches.NONE
 
 
-def decide(request: Request) -> NativeRoute | TorchRoute:
+def decide_route(request: Request) -> NativeRoute | TorchRoute:
     """Returns the route of a loader."""
     if found := _reasons_of_arguments(request):
         return TorchRoute("; ".join(found))
     try:
-        return _unless_torch_must(_native_route(request), request)
+        return _check_python_effects(_native_route(request), request)
     except (NotNative, LoweringError, Replaced) as error:
         return TorchRoute.after(error)
 
 
-def reasons(settings: Settings) -> list[str]:
+def reasons_for_torch(settings: Settings) -> list[str]:
     """Returns all reasons why torch delivers: those of the arguments, then that of the dataset or its transform."""
     request = Request.now(settings)
     found = _reasons_of_arguments(request)
     try:
-        last = _unless_torch_must(_native_route(request), request)
+        last = _check_python_effects(_native_route(request), request)
         found += [last.reason] if isinstance(last, TorchRoute) else []
     except Exception as error:  # torch delivers, whatever the error is
-        found.append(words_of(error))
+        found.append(message_of(error))
     return found
 
 
-def renew(loader: Loader) -> Route:
+def renew_route(loader: Loader) -> Route:
     """Returns the route of the loader's next epoch: its route of now, unless the dataset's content, its transform or
     the transform's attributes, a function of a library that they call, or the loader's ``collate_fn`` or
     ``worker_init_fn`` has changed, or torch delivered for a reason that has passed.
@@ -84,11 +84,11 @@ def renew(loader: Loader) -> Route:
     """
     route = loader._route
     if isinstance(route, TorchRoute):
-        return _native_again(loader, route)
+        return _return_to_native(loader, route)
     # torch's persistent workers keep the dataset, the functions and the collate_fn of their first epoch.
     kept = loader._runner.keeps_datasets
     assert isinstance(route, NativeRoute)
-    now = route if kept else _renew_route(route, loader._settings())
+    now = route if kept else _renew_native_route(route, loader._settings())
     if isinstance(now, TorchRoute):
         now.check(loader._own)
         if loader._epochs.resumes:
@@ -102,20 +102,20 @@ def renew(loader: Loader) -> Route:
     return now
 
 
-def _renew_route(route: NativeRoute, settings: Settings) -> NativeRoute | TorchRoute:
+def _renew_native_route(route: NativeRoute, settings: Settings) -> NativeRoute | TorchRoute:
     request = Request.now(settings)
     if found := _reasons_of_arguments(request):
         return TorchRoute("; ".join(found))
     try:
-        made = relying(route, route.relied).renew(settings)
+        made = rely_on_functions(route, route.relied).renew(settings)
         if made.relied is None:
-            made = relying(made, _find_relied(request, [source for _, source in made.image_parts]))
-        return _unless_torch_must(made, request)
+            made = rely_on_functions(made, _find_relied(request, [source for _, source in made.image_parts]))
+        return _check_python_effects(made, request)
     except (NotNative, LoweringError, Replaced) as error:
         return TorchRoute.after(error)
 
 
-def _native_again(loader: Loader, route: TorchRoute) -> Route:
+def _return_to_native(loader: Loader, route: TorchRoute) -> Route:
     """Returns the native route if the reason why torch delivers has passed, else `route`.
 
     An epoch that torch has begun, or that a state was loaded for, goes on with torch. So do persistent workers, which
@@ -124,7 +124,7 @@ def _native_again(loader: Loader, route: TorchRoute) -> Route:
     if not route.passing or loader._iterator is not None or loader._torch_epochs.goes_on(loader):
         return route
     settings = loader._settings()
-    now = decide(Request.now(settings))
+    now = decide_route(Request.now(settings))
     if isinstance(now, TorchRoute):
         return now
     now.check(settings)
@@ -136,7 +136,7 @@ def _native_again(loader: Loader, route: TorchRoute) -> Route:
     return now
 
 
-def _unless_torch_must(route: NativeRoute, request: Request) -> NativeRoute | TorchRoute:
+def _check_python_effects(route: NativeRoute, request: Request) -> NativeRoute | TorchRoute:
     """Returns `route`, or torch's if its loader is to call the Python code of the transforms, labels and collate_fn."""
     found, own = route.python_effects(request.collate_fn, batched=request.batched), request.own
     bound = route.streams or bool(own.native_arguments)
@@ -148,7 +148,7 @@ def _reasons_of_arguments(request: Request) -> list[str]:
     """Returns the reasons why torch has to deliver that do not depend on the dataset."""
     reasons, collate_fn = [], request.collate_fn
     if collate_fn is not None and not collate_call.is_default(collate_fn, request.batched):
-        refused = collate_call.refusal(collate_fn)
+        refused = collate_call.why_not_native(collate_fn)
         if refused is not None:
             reasons.append(refused)
     if request.batched and collate_call.is_default(collate_fn, batched=True) and not collate_registry.is_usual():
@@ -179,13 +179,13 @@ def _native_route(request: Request) -> NativeRoute:
     relied = _find_relied(request, [one for one in images if one is not None])
     relied.check()
     if fields is not None:
-        return relying(FieldsRoute.of(fields), relied)
+        return rely_on_functions(FieldsRoute.of(fields), relied)
     if columns is not None:
-        return relying(ColumnsRoute(columns), relied)
+        return rely_on_functions(ColumnsRoute(columns), relied)
     assert source is not None
     # Images may have different sizes where nothing stacks them.
     may_vary = not request.batches.stack(request.collate_fn)
-    return relying(ImageRoute.of(source, request.own.dtype, may_vary=may_vary), relied)
+    return rely_on_functions(ImageRoute.of(source, request.own.dtype, may_vary=may_vary), relied)
 
 
 def _find_relied(request: Request, sources: Sequence[BlobDataset]) -> Relied:

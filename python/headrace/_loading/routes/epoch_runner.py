@@ -294,4 +294,6 @@ def collate_threads(settings: Settings, route: NativeRoute) -> int:
         return 0
     if function is None or collate_call.is_default(function, settings.batched):
         return 0 if all(map(is_short, found.labels)) else min(settings.num_workers, settings.depth)
-    return 0 if found.collated or collate_call.keeps_state(function) else min(settings.num_workers, settings.depth)
+    return (
+        0 if found.collated or collate_call.may_change_itself(function) else min(settings.num_workers, settings.depth)
+    )

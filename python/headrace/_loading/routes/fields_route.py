@@ -15,7 +15,7 @@ from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import NativeRoute
-from headrace._lowering import LoweringError, drawn_by
+from headrace._lowering import LoweringError, columns_drawn_by
 from headrace._recipe.steps.draw_columns import (
     AnyColumn,
     ChainWeights,
@@ -110,7 +110,7 @@ class FieldsRoute(NativeRoute):
             raise NotNative("the dataset has no fields any more")
         if list(source.images) != list(self.images):
             return FieldsRoute.of(source)
-        images = _routes_by_name(source, lambda name, one: self.images[name].over(one, settings, may_vary=False))
+        images = _routes_by_name(source, lambda name, one: self.images[name].renewed_for(one, settings, may_vary=False))
         if source is self.source and all(images[name] is one for name, one in self.images.items()):
             return self
         return FieldsRoute(source, images, _count_shared(source, images))
@@ -146,7 +146,7 @@ def _count_shared(source: StackedSource, images: Mapping[str, ImageRoute]) -> in
     for name, route in images.items():
         image = route.source.variants[0]
         transform = source.geometry.transform_of(name)
-        columns = drawn_by(transform, channels=image.channels, size=image.size, mode=image.mode)
+        columns = columns_drawn_by(transform, channels=image.channels, size=image.size, mode=image.mode)
         found.add(columns)
         if len(found) > 1 or route.recipe.columns[: len(columns)] != columns:
             raise NotNative(f"field {name!r}: the geometry draws other random numbers for it than for other fields")

@@ -20,7 +20,7 @@ from headrace._loading.routes.route import Batches, NativeRoute
 from headrace._lowering import lower
 from headrace._lowering.multi_output.crops import called_after_crops
 from headrace._lowering.python_steps.bytecode_analysis import Reach
-from headrace._lowering.transform_library import attributes, leaves
+from headrace._lowering.transform_library import attributes, leaf_transforms
 from headrace._recipe.steps.aspect_sizes import nearest_of
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe
@@ -71,7 +71,7 @@ class ImageRoute(NativeRoute):
         """
         variants = source.variants
         different = {(id(one.transform), *one[1:]): one for one in variants}
-        first, *others = (_recipe(one, dtype, may_vary=may_vary) for one in different.values())
+        first, *others = (_lower_variant(one, dtype, may_vary=may_vary) for one in different.values())
         for other in others:
             if other != first or not other.maps_bytes_as(first):
                 raise NotNative(
@@ -111,16 +111,16 @@ class ImageRoute(NativeRoute):
 
     def renew(self, settings: Settings) -> ImageRoute:
         source = self.source if self.source.is_current() else source_of(settings.dataset, self.source)
-        return self.over(source, settings, may_vary=not Batches.now(settings).stack(settings.collate_fn))
+        return self.renewed_for(source, settings, may_vary=not Batches.now(settings).stack(settings.collate_fn))
 
-    def over(self, source: BlobDataset, settings: Settings, *, may_vary: bool) -> ImageRoute:
+    def renewed_for(self, source: BlobDataset, settings: Settings, *, may_vary: bool) -> ImageRoute:
         """Returns the route of `source` in the next epoch: this one, unless the source or its transforms have
         changed."""
         same_dtype = self.default_dtype == torch.get_default_dtype()
         now = _collect_lowered(source.variants, self.recipe)
         # Persistent workers keep their copies of the objects that are called in Python.
         unchanged = source is self.source and same_dtype and (may_vary or not self.recipe.varies)
-        if unchanged and _same(now, self.lowered, kept=settings.persistent_workers):
+        if unchanged and _are_lowered_alike(now, self.lowered, kept=settings.persistent_workers):
             return self
         made = ImageRoute.of(source, settings.dtype, may_vary=may_vary)
         if made.recipe == self.recipe and made.recipe.maps_bytes_as(self.recipe):
@@ -137,9 +137,11 @@ class ImageRoute(NativeRoute):
             make = make_views_engine if recipe.views else make_engine
             return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
         settings.refuse_replacing(varies=True)
-        return BucketedEngine(recipe, layout, destination, self._nearest(settings), threads=threads, pin=pin)
+        return BucketedEngine(
+            recipe, layout, destination, self._choose_output_sizes(settings), threads=threads, pin=pin
+        )
 
-    def _nearest(self, settings: Settings) -> Any:
+    def _choose_output_sizes(self, settings: Settings) -> Any:
         """Returns the output size of each sample; found out once, as it may read the files' headers."""
         places, known = self.source.places, vars(self).get("_sizes")
         if known is None or known[0] != places:
@@ -158,7 +160,7 @@ def source_of(dataset: object, before: BlobDataset | None = None) -> BlobDataset
     return as_source(dataset, before) if stream is None else stream
 
 
-def _recipe(variant: Variant, dtype: torch.dtype | None, *, may_vary: bool) -> Recipe:
+def _lower_variant(variant: Variant, dtype: torch.dtype | None, *, may_vary: bool) -> Recipe:
     recipe = lower(
         variant.transform,
         dtype=dtype,
@@ -174,14 +176,14 @@ def _collect_lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Low
     different = {id(one.transform): one.transform for one in variants}
     found = []
     for transform in different.values():
-        for number, leaf in enumerate(leaves(transform)):
+        for number, leaf in enumerate(leaf_transforms(transform)):
             in_python = number in recipe.in_python and not recipe.variants
             held = attributes(leaf) + attributes(called_after_crops(leaf)) + (Reach(leaf).values if in_python else "")
             found.append(Lowered(leaf, held, in_python))
     return tuple(found)
 
 
-def _same(now: tuple[Lowered, ...], then: tuple[Lowered, ...], *, kept: bool) -> bool:
+def _are_lowered_alike(now: tuple[Lowered, ...], then: tuple[Lowered, ...], *, kept: bool) -> bool:
     """Returns whether both hold the same transforms with the same attributes; `kept`: attributes of objects that are
     called in Python are not compared."""
     return len(now) == len(then) and all(

@@ -222,10 +222,10 @@ class NativeRoute(Route):
         return loader._epochs.resumes
 
     def state_dict(self, loader: Loader) -> State:
-        return checkpoint.save(self._identity(loader), loader._epochs.position())
+        return checkpoint.save_position(self._identity(loader), loader._epochs.position())
 
     def load_state_dict(self, loader: Loader, state: State) -> None:
-        loader._epochs.resume(checkpoint.load(state, self._identity(loader)))
+        loader._epochs.resume(checkpoint.load_position(state, self._identity(loader)))
 
     def _identity(self, loader: Loader) -> checkpoint.Identity:
         """Returns what a state of the loader belongs to."""

@@ -51,7 +51,7 @@ class TorchRoute(Route):
         deferred = loader.route == "deferred"
         if not deferred:
             opened_images.warn_of_torch(self.reason)
-        worker_tuner.choose(loader, epochs.pace)
+        worker_tuner.choose_workers(loader, epochs.pace)
         batches = epochs.begin(loader, torchs)
         if deferred:
             epochs.judge_images(loader)

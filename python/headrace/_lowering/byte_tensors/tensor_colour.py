@@ -24,7 +24,7 @@ _MOST_SUMMED = 65793
 Make = Callable[[Builder, Any, int], S.Step]
 
 
-def _when(make: Make) -> Lower:
+def _make_random_lowering(make: Make) -> Lower:
     """Lowers to `make(builder, transform, version)`, done with the transform's probability."""
 
     def lower(builder: Builder, transform: Any, library: str) -> str:
@@ -34,35 +34,35 @@ def _when(make: Make) -> Lower:
     return lower
 
 
-def _rounding(builder: Builder) -> Rounding:
+def _find_rounding(builder: Builder) -> Rounding:
     if builder.size is None:
         builder.refuse(
             "works on a tensor here, and the size of the image is not known; put it after RandomResizedCrop, "
             "Resize((height, width)) or CenterCrop"
         )
-    found = tensor_rule.rounding(*builder.size)
+    found = tensor_rule.find_rounding(*builder.size)
     if found is None:
         builder.refuse("works on a tensor here, and torch's arithmetic on this processor has no native twin")
     return found
 
 
-def _gray(builder: Builder, transform: Any, library: str) -> str:
+def _lower_gray(builder: Builder, transform: Any, library: str) -> str:
     if builder.channels == 1:
         return "nothing: images are gray already"
     version = 1 if library == "v1" else 2
     # A blend of all of the gray image with nothing of the coloured one.
-    step = S.TensorSaturation(version, _rounding(builder), 0.0)
+    step = S.TensorSaturation(version, _find_rounding(builder), 0.0)
     return builder.add(S.When(float(transform.p), (step,), builder.draw(Column())))
 
 
-def _sharpness(builder: Builder, transform: Any, version: int) -> S.Step:
+def _make_sharpness(builder: Builder, transform: Any, version: int) -> S.Step:
     factor = float(transform.sharpness_factor)
     if not 0 <= factor < math.inf:
         builder.refuse("sharpness_factor must be a finite number, 0 or more")
-    return S.TensorSharpness(version, _rounding(builder), factor)
+    return S.TensorSharpness(version, _find_rounding(builder), factor)
 
 
-def contrast(builder: Builder, version: int, rounding: Rounding, factor: float | Drawn) -> S.Step:
+def make_contrast(builder: Builder, version: int, rounding: Rounding, factor: float | Drawn) -> S.Step:
     """Returns the step of Contrast; refuses where torch rounds in another way than the native code."""
     assert builder.size is not None
     (height, width), channels = builder.size, builder.channels
@@ -71,7 +71,7 @@ def contrast(builder: Builder, version: int, rounding: Rounding, factor: float |
             f"sums up {height * width} pixels for Contrast in float32; natively up to {_MOST_SUMMED}, which torch "
             "sums up without rounding"
         )
-    if version == 2 and not tensor_rule.even(channels * height * width):
+    if version == 2 and not tensor_rule.is_rounding_uniform(channels * height * width):
         builder.refuse(
             f"blends {channels} x {height} x {width} values for Contrast, and torch rounds the last ones otherwise "
             "on this processor; natively where their number is a multiple of 16, and of 16 for each thread of torch"
@@ -81,10 +81,10 @@ def contrast(builder: Builder, version: int, rounding: Rounding, factor: float |
 
 def make_changes(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:
     """Returns the step of each change of ColorJitter, as a function of the column of its factor."""
-    version, rounding = 1 if library == "v1" else 2, _rounding(builder)
+    version, rounding = 1 if library == "v1" else 2, _find_rounding(builder)
     return {
         "brightness": S.Brightness,  # torch's product, cut to a byte, is Pillow's blend with black
-        "contrast": lambda column: contrast(builder, version, rounding, Drawn(column)),
+        "contrast": lambda column: make_contrast(builder, version, rounding, Drawn(column)),
         "saturation": lambda column: S.TensorSaturation(version, rounding, Drawn(column)),
         "hue": lambda column: S.TensorHue(version, rounding, Drawn(column)),
     }
@@ -97,7 +97,7 @@ def make_posterize(bits: int) -> S.Step:
     return S.Posterize(bits) if bits else S.Brightness(S.Constant(0.0))
 
 
-def _solarize(builder: Builder, transform: Any, version: int) -> S.Step:
+def _make_solarize(builder: Builder, transform: Any, version: int) -> S.Step:
     threshold = float(transform.threshold)
     if not 0 <= threshold <= 255:
         builder.refuse("threshold must be from 0 to 255 for a tensor")
@@ -105,9 +105,13 @@ def _solarize(builder: Builder, transform: Any, version: int) -> S.Step:
 
 
 LOWERS: dict[str, Lower] = {
-    "RandomGrayscale": _gray,
-    "RandomAdjustSharpness": _when(_sharpness),
-    "RandomPosterize": _when(lambda builder, transform, version: make_posterize(operator.index(transform.bits))),
-    "RandomSolarize": _when(_solarize),
-    "RandomAutocontrast": _when(lambda builder, _, version: S.TensorAutocontrast(version, _rounding(builder))),
+    "RandomGrayscale": _lower_gray,
+    "RandomAdjustSharpness": _make_random_lowering(_make_sharpness),
+    "RandomPosterize": _make_random_lowering(
+        lambda builder, transform, version: make_posterize(operator.index(transform.bits))
+    ),
+    "RandomSolarize": _make_random_lowering(_make_solarize),
+    "RandomAutocontrast": _make_random_lowering(
+        lambda builder, _, version: S.TensorAutocontrast(version, _find_rounding(builder))
+    ),
 }

@@ -28,11 +28,11 @@ _NOTHING_TO_GRAY = ("saturation", "hue")
 _MOST_OF_TENSORS = 1e6  # larger factors of a byte tensor overflow float32 in torch
 
 
-def _factors(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:
+def _factor_steps(builder: Builder, library: str) -> dict[str, Callable[[int], S.Step]]:
     return _FACTORS if builder.values is None else of_tensors.make_changes(builder, library)
 
 
-def _column(builder: Builder, name: str, low: float, high: float) -> int:
+def _draw_factor(builder: Builder, name: str, low: float, high: float) -> int:
     if not math.isfinite(high):
         builder.refuse(f"{name} has an infinite largest factor; give a finite one")
     if builder.values is not None and high > _MOST_OF_TENSORS:
@@ -42,12 +42,12 @@ def _column(builder: Builder, name: str, low: float, high: float) -> int:
 
 def color_jitter(builder: Builder, transform: object, library: str) -> str:
     branches: list[tuple[S.Step]] = []
-    for name, kind in _factors(builder, library).items():
+    for name, kind in _factor_steps(builder, library).items():
         bounds = getattr(transform, name)
         if bounds is None or (builder.channels == 1 and name in _NOTHING_TO_GRAY):
             continue
         low, high = (float(bound) for bound in bounds)
-        branches.append((kind(_column(builder, name, low, high)),))
+        branches.append((kind(_draw_factor(builder, name, low, high)),))
     return add_shuffled(builder, branches)
 
 
@@ -60,10 +60,10 @@ def random_grayscale(builder: Builder, transform: Any, library: str) -> str:
 def random_channel_permutation(builder: Builder, transform: object, library: str) -> str:
     if builder.channels == 1:
         return "nothing: images have one channel"
-    return builder.add(_any_order(builder.draw(Column())))
+    return builder.add(_choose_channel_order(builder.draw(Column())))
 
 
-def _any_order(draw: int) -> S.OneOf:
+def _choose_channel_order(draw: int) -> S.OneOf:
     """Returns the six orders of three channels, each as likely as the others."""
     orders = [(S.PermuteChannels((a, b, c)),) for a, b, c in itertools.permutations(range(3))]
     return S.OneOf(tuple(orders), tuple((i + 1) / 6 for i in range(6)), draw)
@@ -74,13 +74,13 @@ def random_photometric_distort(builder: Builder, transform: Any, library: str) -
     p = float(transform.p)
     done: dict[str, int] = {}
     factors: dict[str, S.Step] = {}
-    for name, kind in _factors(builder, library).items():
+    for name, kind in _factor_steps(builder, library).items():
         low, high = (float(bound) for bound in getattr(transform, name))
         least, most = (-0.5, 0.5) if name == "hue" else (0.0, math.inf)
         if not least <= low <= high <= most or math.isinf(high):
             builder.refuse(f"{name} is not (smallest, largest) within [{least}, {most}] and finite")
         done[name] = builder.draw(Column())
-        factors[name] = kind(_column(builder, name, low, high))
+        factors[name] = kind(_draw_factor(builder, name, low, high))
     early = builder.draw(Column())
     steps: list[S.Step] = [
         S.When(p, (factors["brightness"],), done["brightness"]),
@@ -90,11 +90,11 @@ def random_photometric_distort(builder: Builder, transform: Any, library: str) -
         steps += [S.When(p, (factors[name],), done[name]) for name in _NOTHING_TO_GRAY]
     steps.append(S.When(p, (S.OneOf(((), (factors["contrast"],)), (0.5, 1.0), early),), done["contrast"]))
     if builder.channels > 1:
-        steps.append(S.When(p, (_any_order(builder.draw(Column())),), builder.draw(Column())))
+        steps.append(S.When(p, (_choose_channel_order(builder.draw(Column())),), builder.draw(Column())))
     return "native " + ", ".join(builder.add(step).removeprefix("native ") for step in steps)
 
 
-def sharpness(transform: Any) -> S.Step:
+def make_sharpness(transform: Any) -> S.Step:
     factor = float(transform.sharpness_factor)
     if not 0 <= factor < math.inf:
         raise ValueError("sharpness_factor must be a finite number, 0 or more")
@@ -109,7 +109,7 @@ def make_posterize(bits: int) -> S.Posterize:
     return S.Posterize(bits)
 
 
-def _when(step: Callable[[Any], S.Step]) -> Lower:
+def _make_random_lowering(step: Callable[[Any], S.Step]) -> Lower:
     """Lowers to `step(transform)`, done with the transform's probability."""
 
     def lower(builder: Builder, transform: Any, library: str) -> str:
@@ -120,12 +120,12 @@ def _when(step: Callable[[Any], S.Step]) -> Lower:
 
 _OF_IMAGES: dict[str, Lower] = {
     "RandomGrayscale": random_grayscale,
-    "RandomAdjustSharpness": _when(sharpness),
-    "RandomInvert": _when(lambda transform: S.Invert()),
-    "RandomPosterize": _when(lambda transform: make_posterize(operator.index(transform.bits))),
-    "RandomSolarize": _when(lambda transform: S.Solarize(float(transform.threshold))),
-    "RandomAutocontrast": _when(lambda transform: S.Autocontrast()),
-    "RandomEqualize": _when(lambda transform: S.Equalize()),
+    "RandomAdjustSharpness": _make_random_lowering(make_sharpness),
+    "RandomInvert": _make_random_lowering(lambda transform: S.Invert()),
+    "RandomPosterize": _make_random_lowering(lambda transform: make_posterize(operator.index(transform.bits))),
+    "RandomSolarize": _make_random_lowering(lambda transform: S.Solarize(float(transform.threshold))),
+    "RandomAutocontrast": _make_random_lowering(lambda transform: S.Autocontrast()),
+    "RandomEqualize": _make_random_lowering(lambda transform: S.Equalize()),
 }
 LOWERS: dict[str, Lower] = {
     "ColorJitter": lower_either(color_jitter, color_jitter),

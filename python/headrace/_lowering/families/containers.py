@@ -16,7 +16,7 @@ _MOST_BRANCHES = 18  # 18! < 2^53: one draw of 53 bits can encode every order
 
 
 def random_apply(builder: Builder, transform: Any, library: str) -> str:
-    way = builder.branch(transform.transforms)
+    way = builder.lower_branch(transform.transforms)
     _common_channels(builder, [way.channels, builder.channels])
     if not way.steps:
         return "nothing"
@@ -24,10 +24,12 @@ def random_apply(builder: Builder, transform: Any, library: str) -> str:
 
 
 def random_choice(builder: Builder, transform: Any, library: str) -> str:
-    ways = [builder.branch([one]) for one in transform.transforms]
+    ways = [builder.lower_branch([one]) for one in transform.transforms]
     if not ways:
         builder.refuse("has no transforms to choose from; give it some")
-    bounds = _bounds([1.0] * len(ways) if transform.p is None else [float(p) for p in transform.p], len(ways))
+    bounds = _cumulative_weights(
+        [1.0] * len(ways) if transform.p is None else [float(p) for p in transform.p], len(ways)
+    )
     builder.channels = _common_channels(builder, [way.channels for way in ways])
     if not any(way.steps for way in ways):
         return "nothing"
@@ -35,7 +37,7 @@ def random_choice(builder: Builder, transform: Any, library: str) -> str:
 
 
 def random_order(builder: Builder, transform: Any, library: str) -> str:
-    ways = [builder.branch([one]) for one in transform.transforms]
+    ways = [builder.lower_branch([one]) for one in transform.transforms]
     if any(way.channels != builder.channels for way in ways):
         builder.refuse(
             "holds a transform that changes the number of channels, on which the others depend; use "
@@ -56,7 +58,7 @@ def add_shuffled(builder: Builder, branches: Iterable[tuple[S.Step, ...]]) -> st
     return builder.add(S.Shuffled(tuple(branches), builder.draw(Column())))
 
 
-def _bounds(weights: Sequence[float], count: int) -> tuple[float, ...]:
+def _cumulative_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
     """Returns the cumulative shares of the weights: exactly 1 from the last weight on that is not 0."""
     if len(weights) != count:
         raise ValueError(f"Length of p doesn't match the number of transforms: {len(weights)} != {count}")

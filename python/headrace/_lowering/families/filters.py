@@ -16,7 +16,7 @@ from headrace.transforms import TextureChannels
 def gaussian_blur(builder: Builder, transform: Any, library: str) -> str:
     if builder.channels == 1:
         builder.refuse("blurs an image of one channel, whose terms torch adds in another order than the native blur")
-    if not blur_rule.native():
+    if not blur_rule.is_native_blur_exact():
         builder.refuse("blurs by torch's convolution, which adds in another order on this processor than headrace does")
     width, height = (operator.index(edge) for edge in transform.kernel_size)
     low, high = (float(sigma) for sigma in transform.sigma)
@@ -37,7 +37,7 @@ def texture_channels(builder: Builder, transform: TextureChannels, library: str)
         builder.refuse(f"is native as the last step only, but {builder.following} comes after it")
     if builder.size is None:
         builder.refuse("needs images of one size; put a crop or Resize((height, width)) before it")
-    return builder.add(S.Texture(transform.layout, transform.bands, textures.tables(*builder.size)))
+    return builder.add(S.Texture(transform.layout, transform.bands, textures.tables_for_native(*builder.size)))
 
 
 LOWERS: dict[str, Lower] = {"GaussianBlur": refuse_tensors(gaussian_blur), "TextureChannels": texture_channels}

@@ -37,16 +37,16 @@ def resize(builder: Builder, transform: Any, library: str) -> str:
         builder.refuse("max_size requires a size of one number, the shorter edge; leave it out")
     filter = image_filter(builder, transform, library, edges[-1] if edges and max_size is None else 1)
     if len(edges) == 2:
-        height, width = _positive(builder, edges)
+        height, width = _checked_positive(builder, edges)
         return builder.add(S.Resize(height, width, filter))
-    edge = _positive(builder, edges)[0] if edges else 0
-    limit = None if max_size is None else _positive(builder, [max_size])[0]
+    edge = _checked_positive(builder, edges)[0] if edges else 0
+    limit = None if max_size is None else _checked_positive(builder, [max_size])[0]
     boxes.resize_by_edge(1, 1, edge or None, limit)  # raises torchvision's errors
     return builder.add(S.ResizeShorter(edge, limit, filter))
 
 
 def center_crop(builder: Builder, transform: Any, library: str) -> str:
-    height, width = pair(builder, transform.size)
+    height, width = checked_size(builder, transform.size)
     return builder.add(S.CenterCrop(height, width))
 
 
@@ -57,7 +57,7 @@ def random_resized_crop(builder: Builder, transform: Any, library: str) -> str:
 
 def resized_center_crop(builder: Builder, transform: ResizedCenterCrop, library: str) -> str:
     """Appends a RandomResizedCrop that always takes its fall-back: each try asks for four times the image's area."""
-    height, width = pair(builder, transform.size)
+    height, width = checked_size(builder, transform.size)
     never = Column(4.0, 4.0)
     draw = builder.draw(*[never, Column(1.0, 1.0)] * 10, Column(), Column())
     ratio = width / height
@@ -67,7 +67,7 @@ def resized_center_crop(builder: Builder, transform: ResizedCenterCrop, library:
 
 def resized_crops(builder: Builder, transform: Any, filters: Sequence[str]) -> list[S.RandomResizedCrop]:
     """Returns the transform's crop once for each filter; all of them share their columns."""
-    height, width = pair(builder, transform.size)
+    height, width = checked_size(builder, transform.size)
     share, aspect = area_and_ratio(builder, transform.scale, transform.ratio)
     if builder.values is not None and (round(transform.ratio[1]) < 1 or round(1 / transform.ratio[0]) < 1):
         builder.refuse("may crop an empty box from a very thin image, which torch's resize of a tensor rejects")
@@ -89,12 +89,12 @@ def area_and_ratio(builder: Builder, scale: Sequence[float], ratio: Sequence[flo
 
 
 def random_crop(builder: Builder, transform: Any, library: str) -> str:
-    height, width = pair(builder, transform.size)
+    height, width = checked_size(builder, transform.size)
     given = transform.padding or None
     if library != "v1" and given:
         left, right, top, bottom = given  # the order of the attribute in v2 and headrace
         given = left, top, right, bottom
-    padding, color, mode = _padding(builder, given, transform, library)
+    padding, color, mode = _padding_and_fill(builder, given, transform, library)
     needed = bool(transform.pad_if_needed)
     if library == "v1" and any(padding) and needed and mode in ("reflect", "symmetric"):
         builder.refuse("torchvision v1 pads a small image twice, mirroring the padding; use v2.RandomCrop")
@@ -103,10 +103,10 @@ def random_crop(builder: Builder, transform: Any, library: str) -> str:
 
 
 def pad(builder: Builder, transform: Any, library: str) -> str:
-    return builder.add(S.Pad(*_padding(builder, transform.padding, transform, library)))
+    return builder.add(S.Pad(*_padding_and_fill(builder, transform.padding, transform, library)))
 
 
-def _padding(
+def _padding_and_fill(
     builder: Builder, given: int | Sequence[int] | None, transform: Any, library: str
 ) -> tuple[tuple[int, int, int, int], tuple[int, int, int], str]:
     """Returns the padding (left, top, right, bottom), the colour of the fill, and the mode."""
@@ -120,7 +120,7 @@ def _padding(
     if builder.values is not None:
         if transform.padding_mode not in ("constant", "edge"):
             builder.refuse("mirrors a tensor's border, which torch rejects for a small image")
-        if transform._fill.keys() != {"others"} or (fill is not None and list(color) != _as_three(fill)):
+        if transform._fill.keys() != {"others"} or (fill is not None and list(color) != _fill_as_three(fill)):
             builder.refuse("fill depends on the class or is not of bytes, which torch treats differently on a tensor")
     return padding, color, transform.padding_mode
 
@@ -180,20 +180,20 @@ def add_one_of(builder: Builder, steps: Sequence[S.Step]) -> str:
     return builder.add(S.OneOf(tuple((step,) for step in steps), bounds, builder.draw(Column())))
 
 
-def pair(builder: Builder, size: Iterable[SupportsIndex]) -> tuple[int, int]:
+def checked_size(builder: Builder, size: Iterable[SupportsIndex]) -> tuple[int, int]:
     """Returns a size as (height, width); refuses numbers that are not positive."""
-    height, width = _positive(builder, list(size))
+    height, width = _checked_positive(builder, list(size))
     return height, width
 
 
-def _positive(builder: Builder, numbers: Sequence[SupportsIndex]) -> list[int]:
+def _checked_positive(builder: Builder, numbers: Sequence[SupportsIndex]) -> list[int]:
     values = [operator.index(number) for number in numbers]
     if min(values) < 1:
         builder.refuse("sizes must be positive numbers of pixels")
     return values
 
 
-def _as_three(fill: object) -> list[object]:
+def _fill_as_three(fill: object) -> list[object]:
     values = list(fill) if isinstance(fill, Sequence) else [fill]
     return values if len(values) == 3 else values * 3
 

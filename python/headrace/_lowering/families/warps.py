@@ -20,9 +20,9 @@ _MOST = 3e38  # of float32, roughly: torch refuses to draw beyond
 
 def random_rotation(builder: Builder, transform: Any, library: str) -> str:
     filter, fill = _filter_and_fill(builder, transform, library)
-    draw = builder.draw(_column(builder, transform.degrees))
-    builder.draw(*_numbers("turn", draw, 3, draw + 1))
-    return builder.add(S.RandomRotate(filter, fill, bool(transform.expand), _center(builder, transform), draw))
+    draw = builder.draw(_checked_column(builder, transform.degrees))
+    builder.draw(*_matrix_numbers("turn", draw, 3, draw + 1))
+    return builder.add(S.RandomRotate(filter, fill, bool(transform.expand), _checked_center(builder, transform), draw))
 
 
 def random_affine(builder: Builder, transform: Any, library: str) -> str:
@@ -32,13 +32,13 @@ def random_affine(builder: Builder, transform: Any, library: str) -> str:
         builder.refuse("scale must be positive")
     shears = [*shear, 0, 0] if len(shear) == 2 else shear
     draw = builder.draw(
-        _column(builder, transform.degrees),
-        *[_column(builder, (-share, share)) for share in translate],
-        _column(builder, transform.scale or (1, 1)),
-        *[_column(builder, bounds) for bounds in (shears[:2], shears[2:])],
+        _checked_column(builder, transform.degrees),
+        *[_checked_column(builder, (-share, share)) for share in translate],
+        _checked_column(builder, transform.scale or (1, 1)),
+        *[_checked_column(builder, bounds) for bounds in (shears[:2], shears[2:])],
     )
-    builder.draw(*_numbers("affine", draw, 4, draw + 6, version))
-    return builder.add(S.RandomAffine(filter, fill, _center(builder, transform), version, draw))
+    builder.draw(*_matrix_numbers("affine", draw, 4, draw + 6, version))
+    return builder.add(S.RandomAffine(filter, fill, _checked_center(builder, transform), version, draw))
 
 
 def random_perspective(builder: Builder, transform: Any, library: str) -> str:
@@ -53,23 +53,23 @@ def random_perspective(builder: Builder, transform: Any, library: str) -> str:
     happens = builder.draw(Column())
     draw = builder.draw(*[Column()] * 8)
     moves = warps.perspective_moves(height, width, distortion)
-    builder.draw(*_numbers("perspective", draw, 8, draw + 8, width, height, *moves))
+    builder.draw(*_matrix_numbers("perspective", draw, 8, draw + 8, width, height, *moves))
     step = S.RandomPerspective(distortion, filter, fill, draw)
     return builder.add(S.When(float(transform.p), (step,), happens))
 
 
-def _numbers(rule: str, drawn: int, count: int, first: int, *constants: float) -> list[WarpNumber]:
+def _matrix_numbers(rule: str, drawn: int, count: int, first: int, *constants: float) -> list[WarpNumber]:
     return [WarpNumber(rule, drawn, first, count, constants)] * count
 
 
-def _column(builder: Builder, bounds: Sequence[float]) -> Column:
+def _checked_column(builder: Builder, bounds: Sequence[float]) -> Column:
     low, high = (float(bound) for bound in bounds)
     if not -_MOST <= low <= high <= _MOST:
         builder.refuse("has bounds that torch does not draw between; give (smallest, largest), both finite")
     return Column(low, high)
 
 
-def _center(builder: Builder, transform: Any) -> tuple[float, float] | None:
+def _checked_center(builder: Builder, transform: Any) -> tuple[float, float] | None:
     if transform.center is None:
         return None
     x, y = (float(one) for one in transform.center)

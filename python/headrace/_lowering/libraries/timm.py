@@ -8,7 +8,7 @@ from typing import Any
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.families.erasing import add_erasing, add_noise
-from headrace._lowering.families.geometry import add_one_of, area_and_ratio, pair, resized_crops
+from headrace._lowering.families.geometry import add_one_of, area_and_ratio, checked_size, resized_crops
 from headrace._lowering.families.pointwise import tensor_step
 from headrace._lowering.pil_only import Lower, refuse_tensors
 from headrace._lowering.policies import timm_policies
@@ -26,7 +26,7 @@ def random_resized_crop(builder: Builder, transform: object, library: str) -> st
 
 
 def center_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
-    height, width = pair(builder, transform.size)
+    height, width = checked_size(builder, transform.size)
     fill = functional_pil.fill_color(transform.fill, builder.channels)
     return builder.add(S.CenterCrop(height, width, fill, padding_mode=_padding_mode(builder, transform)))
 
@@ -34,7 +34,7 @@ def center_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
 def resize_keep_ratio(builder: Builder, transform: Any, library: str) -> str:
     if not 0 <= transform.longest <= 1:
         builder.refuse("longest must be between 0 and 1")
-    height, width = pair(builder, transform.size)
+    height, width = checked_size(builder, transform.size)
     target, filters = (height, width, float(transform.longest)), _filters(transform)
     scale_p, aspect_p = max(transform.random_scale_prob, 0.0), max(transform.random_aspect_prob, 0.0)
     if not scale_p and not aspect_p:
@@ -48,14 +48,14 @@ def resize_keep_ratio(builder: Builder, transform: Any, library: str) -> str:
 
 
 def random_crop_or_pad(builder: Builder, transform: Any, library: str) -> str:
-    height, width = pair(builder, transform.size)
+    height, width = checked_size(builder, transform.size)
     fill = functional_pil.fill_color(transform.fill, builder.channels)
     mode = _padding_mode(builder, transform)
     return builder.add(S.RandomCropOrPad(height, width, fill, mode, builder.draw(Column(), Column())))
 
 
 def random_pad(builder: Builder, transform: Any, library: str) -> str:
-    height, width = pair(builder, transform.input_size)
+    height, width = checked_size(builder, transform.input_size)
     fill = functional_pil.fill_color(transform.fill, builder.channels)
     return builder.add(S.RandomPad(height, width, fill, builder.draw(Column(), Column())))
 

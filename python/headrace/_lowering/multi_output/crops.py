@@ -14,10 +14,10 @@ from PIL import Image
 import headrace._recipe.steps.steps as S
 from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError
-from headrace._lowering.families.geometry import pair
-from headrace._lowering.multi_output.stacked_crops import stacked_by
+from headrace._lowering.families.geometry import checked_size
+from headrace._lowering.multi_output.stacked_crops import functions_stacked_by
 from headrace._lowering.multi_output.views import LowerSteps
-from headrace._lowering.transform_library import class_origin, has_hooks, leaves
+from headrace._lowering.transform_library import class_origin, has_hooks, leaf_transforms
 from headrace._recipe.images.part_kinds import kind_of
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
@@ -37,10 +37,10 @@ class _Following(NamedTuple):
 
     @property
     def steps(self) -> list[Function]:
-        return [self.step] if self.each is None else [leaf for one in self.each for leaf in leaves(one)]
+        return [self.step] if self.each is None else [leaf for one in self.each for leaf in leaf_transforms(one)]
 
 
-def first(steps: Sequence[object]) -> int | None:
+def first_crop_step(steps: Sequence[object]) -> int | None:
     """Returns the number of the first step that is a FiveCrop or TenCrop; None without one."""
     found = {(library, name) for library in _LIBRARIES for name in ("FiveCrop", "TenCrop")}
     return next((n for n, step in enumerate(steps) if class_origin(type(step)) in found), None)
@@ -61,7 +61,7 @@ def lower_crops(
         builder.lower(steps[:at])
         builder.current = crop
         height, width = _check_size(builder, crop)
-        begun = _elements(builder, height, width)
+        begun = _make_trial_crops(builder, height, width)
         flip = builder.draw(Column()) if hasattr(crop, "vertical_flip") else None
         made = []
         for mirrored, corner in itertools.product([False] if flip is None else [False, True], (*_CORNERS, None)):
@@ -86,10 +86,10 @@ def lower_crops(
 
 def called_after_crops(step: Function) -> list[Function] | None:
     """Returns what a step applies to each of several crops before it stacks them; None if it does anything else."""
-    return stacked_by(_function_of(step))
+    return functions_stacked_by(_unwrap_lambda(step))
 
 
-def _function_of(step: Any) -> Any:
+def _unwrap_lambda(step: Any) -> Any:
     """Returns the function of torchvision v1's Lambda; of any other step, the step itself."""
     is_lambda = class_origin(type(step)) == ("v1", "Lambda") and not has_hooks(step)
     return step.lambd if is_lambda else step
@@ -102,10 +102,10 @@ def _check_size(builder: Builder, crop: Any) -> tuple[int, int]:
     ours = (class_origin(type(crop)) or ("", ""))[0] == "headrace"
     if builder.written or (builder.values is not None and ours):
         builder.refuse(f"has a native twin on PIL images only; put it before {builder.converter}")
-    return pair(builder, crop.size)
+    return checked_size(builder, crop.size)
 
 
-def _elements(builder: Builder, height: int, width: int) -> Crops:
+def _make_trial_crops(builder: Builder, height: int, width: int) -> Crops:
     """Returns two different crops as the steps after them get them."""
     if builder.values is not None:
         other = deepcopy(builder.values)  # deepcopy keeps the tensor's kind
@@ -132,30 +132,30 @@ def _check_together(builder: Builder, following: list[_Following], begun: Crops)
         builder.current = one.step
         each = [one.step] if one.each is None else one.each
         try:
-            together = _function_of(one.step)(deepcopy(together))
+            together = _unwrap_lambda(one.step)(deepcopy(together))
             for function in each:
                 apart = [function(deepcopy(element)) for element in apart]
         except (TypeError, ValueError, RuntimeError) as error:
             builder.refuse(str(error), error)
-        if not _same(together, apart):
+        if not _are_same_results(together, apart):
             builder.refuse(
                 "does not do the same to each of several crops; use transforms of torchvision v2 from ToImage on"
             )
     return type(together)
 
 
-def _same(together: object, apart: list[Any]) -> bool:
+def _are_same_results(together: object, apart: list[Any]) -> bool:
     if isinstance(together, torch.Tensor):
-        return torch.equal(together.as_subclass(torch.Tensor), torch.stack([_plain(one) for one in apart]))
+        return torch.equal(together.as_subclass(torch.Tensor), torch.stack([_as_plain_tensor(one) for one in apart]))
     if not isinstance(together, (tuple, list)) or len(together) != len(apart):
         return False
     return all(
-        kind_of(a) is kind_of(b) and a.dtype == b.dtype and torch.equal(_plain(a), _plain(b))
+        kind_of(a) is kind_of(b) and a.dtype == b.dtype and torch.equal(_as_plain_tensor(a), _as_plain_tensor(b))
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
         else isinstance(a, Image.Image) and a == b
         for a, b in zip(together, apart, strict=True)
     )
 
 
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
+def _as_plain_tensor(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_subclass(torch.Tensor)

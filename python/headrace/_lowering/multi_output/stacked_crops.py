@@ -27,7 +27,7 @@ _FAST = frozenset(("LOAD_FAST", "LOAD_FAST_BORROW"))  # the second, and the next
 _CONSTANT = frozenset(("LOAD_CONST", "LOAD_SMALL_INT"))
 
 
-def stacked_by(function: object) -> list[Function] | None:
+def functions_stacked_by(function: object) -> list[Function] | None:
     """Returns the objects that a function calls one after the other on each element; None if it does anything else.
 
     Args:
@@ -37,7 +37,7 @@ def stacked_by(function: object) -> list[Function] | None:
     """
     if type(function) is not types.FunctionType or function.__defaults__ or function.__kwdefaults__:
         return None
-    ours, theirs = _parts(_idiom.__code__), _parts(function.__code__)
+    ours, theirs = _split_code(_recognised_idiom.__code__), _split_code(function.__code__)
     if ours is None or theirs is None or theirs.frame != ours.frame:
         return None
     if theirs.names != ("torch", "stack") or value_of_name(function, "torch") is not torch:
@@ -45,8 +45,8 @@ def stacked_by(function: object) -> list[Function] | None:
     return _follow_element(function, theirs)
 
 
-def _idiom(crops: Any) -> torch.Tensor:
-    return torch.stack([_idiom(crop) for crop in crops])
+def _recognised_idiom(crops: Any) -> torch.Tensor:
+    return torch.stack([_recognised_idiom(crop) for crop in crops])
 
 
 class _Parts(NamedTuple):
@@ -59,7 +59,7 @@ class _Parts(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def _parts(code: types.CodeType) -> _Parts | None:
+def _split_code(code: types.CodeType) -> _Parts | None:
     if code.co_argcount != 1 or code.co_kwonlyargcount or code.co_flags & 0x2C:  # *args, **kwargs, a generator
         return None
     outer = list(_operations(code))
@@ -73,14 +73,14 @@ def _parts(code: types.CodeType) -> _Parts | None:
         return None
     around = [*outer, *loop[:begin], *loop[end:]] if inner else [*loop[:begin], *loop[end:]]
     return _Parts(
-        tuple(map(_kind, around)),
+        tuple(map(_normalised_opname, around)),
         tuple(one.argval for one in around if one.opname in _NAMED | _ATTRIBUTE),
         loop[begin - 1].argval,
         tuple(loop[begin:end]),
     )
 
 
-def _kind(one: dis.Instruction) -> str:
+def _normalised_opname(one: dis.Instruction) -> str:
     """The name of an operation. A compiler that sees the import of a module reads its functions as attributes, and
     otherwise as methods."""
     return "LOAD_ATTR" if one.opname in _ATTRIBUTE else "CALL" if one.opname in _CALLS else one.opname
@@ -107,7 +107,7 @@ def _follow_element(function: object, parts: _Parts) -> list[Function] | None:
     stack: list[object] = []
     try:
         for one in parts.element:
-            if not _follow(one, stack, function, parts.variable):
+            if not _follow_instruction(one, stack, function, parts.variable):
                 return None
     except (IndexError, TypeError, ValueError):  # arguments that the class refuses, among others
         return None
@@ -116,7 +116,7 @@ def _follow_element(function: object, parts: _Parts) -> list[Function] | None:
     return list(stack[0].called) or None
 
 
-def _follow(one: dis.Instruction, stack: list[Any], function: object, variable: str) -> bool:
+def _follow_instruction(one: dis.Instruction, stack: list[Any], function: object, variable: str) -> bool:
     """Does one operation; returns whether it is known."""
     if one.opname in _NAMED:
         stack.append(value_of_name(function, one.argval))

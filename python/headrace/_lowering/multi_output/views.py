@@ -10,7 +10,7 @@ import torch
 
 from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError
-from headrace._lowering.transform_library import class_origin, has_hooks, leaves
+from headrace._lowering.transform_library import class_origin, has_hooks, leaf_transforms
 from headrace._recipe.steps.recipe import Recipe
 
 #: Lowers steps, all natively, into a builder, and returns the recipe with outputs of a dtype.
@@ -43,7 +43,7 @@ def lower_views(steps: list[Function], dtype: torch.dtype | None, builder: Build
         for key, transform in transforms.items() if keyed else enumerate(transforms, 1):
             where = f"Views: view {key!r}: "
             restore = builder.checkpoint()
-            made.append(lower_steps(list(leaves(transform)), builder, dtype, True))
+            made.append(lower_steps(list(leaf_transforms(transform)), builder, dtype, True))
             columns = builder.columns
             restore()
             builder.columns = columns

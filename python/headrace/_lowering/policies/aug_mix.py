@@ -7,7 +7,7 @@ from typing import Any
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, lower_either
-from headrace._lowering.policies.operations import Steps, any_of, any_way
+from headrace._lowering.policies.operations import Steps, choose_any_branch, choose_any_way
 from headrace._lowering.policies.tensor_operations import TensorOperations
 from headrace._recipe.steps.draw_columns import Column, SumWeights
 
@@ -26,7 +26,7 @@ def aug_mix(builder: Builder, transform: Any, library: str) -> str:
         builder.refuse(f"mixes {count} operations; natively between 1 and {_MOST_MIXED} of them")
     operations = TensorOperations(builder, transform, library, _BINS, int(transform.severity))
     every = [operations.lower(name, None) for name in operations.names]
-    chains = tuple(_chain(builder, every, depth) for _ in range(width))
+    chains = tuple(_make_chain(builder, every, depth) for _ in range(width))
     drawn = builder.draw(Column())
     first = builder.draw(*[SumWeights(drawn, drawn + 1, width, alpha)] * (width + 1))
     builder.add(S.SumChains(chains, first))
@@ -34,20 +34,20 @@ def aug_mix(builder: Builder, transform: Any, library: str) -> str:
     return f"native sum of {width} chains of {deep} of {len(every)} operations ({', '.join(operations.names)})"
 
 
-def _chain(builder: Builder, every: list[list[Steps]], depth: int) -> Steps:
+def _make_chain(builder: Builder, every: list[list[Steps]], depth: int) -> Steps:
     """Returns `depth` operations, or one to three with equal probability."""
     if depth > 0:
-        return tuple(_operation(builder, every) for _ in range(depth))
+        return tuple(_make_operation(builder, every) for _ in range(depth))
     drawn = builder.draw(Column())
     steps: Steps = ()
     for number in range(_ANY_DEPTH):  # the last operation first: it is done with probability 1/3
-        steps = (S.When((number + 1) / _ANY_DEPTH, (_operation(builder, every), *steps), drawn),)
+        steps = (S.When((number + 1) / _ANY_DEPTH, (_make_operation(builder, every), *steps), drawn),)
     return steps
 
 
-def _operation(builder: Builder, every: list[list[Steps]]) -> S.Step:
+def _make_operation(builder: Builder, every: list[list[Steps]]) -> S.Step:
     chosen, way = builder.draw(Column()), builder.draw(Column())
-    return any_of([any_way(one, way) for one in every], chosen)
+    return choose_any_branch([choose_any_way(one, way) for one in every], chosen)
 
 
 LOWERS: dict[str, Lower] = {"AugMix": lower_either(aug_mix, aug_mix)}

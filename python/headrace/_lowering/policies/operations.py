@@ -35,7 +35,9 @@ WARPS = ("nearest", "bilinear", "bicubic")
 _ANY_SIZES = ((224, 224), (31, 470))  # of images, to find out whether magnitudes depend on the size
 
 
-def space_of(transform: Any, library: str, bins: int, size: tuple[int, int]) -> dict[str, tuple[Magnitudes, bool]]:
+def magnitudes_of_policy(
+    transform: Any, library: str, bins: int, size: tuple[int, int]
+) -> dict[str, tuple[Magnitudes, bool]]:
     """Returns the magnitudes of each operation, as a policy itself computes them, and whether it has a sign."""
     if library == "v1":
         sized = () if type(transform).__name__ == "TrivialAugmentWide" else (size,)
@@ -50,7 +52,7 @@ def space_of(transform: Any, library: str, bins: int, size: tuple[int, int]) -> 
     return made
 
 
-def ways_of(builder: Builder, magnitudes: list[float], signed: bool, bin: int | None) -> list[float]:
+def signed_magnitudes(builder: Builder, magnitudes: list[float], signed: bool, bin: int | None) -> list[float]:
     """Returns the equally probable magnitudes with their signs, of magnitude number `bin` or of all (None)."""
     chosen = magnitudes if bin is None else magnitudes[bin:][:1] if -len(magnitudes) <= bin else []
     if not chosen:
@@ -77,7 +79,7 @@ class Operations:
         self._transform = transform
         self._bins = bins
         sizes = _ANY_SIZES if builder.size is None else (builder.size,)
-        self._spaces = [space_of(transform, library, bins, size) for size in sizes]
+        self._spaces = [magnitudes_of_policy(transform, library, bins, size) for size in sizes]
         self._filter = filter_name(transform.interpolation)
         fill = transform.fill
         if library != "v1":
@@ -98,15 +100,15 @@ class Operations:
         """
         found, signed = self._spaces[0][name]
         if found is None:
-            return [self._steps(name, 0.0)]
+            return [self._steps_of_operation(name, 0.0)]
         if any(space[name][0] != found for space in self._spaces):
             self._builder.refuse(
                 f"{name} moves an image by a share of its size, and the size of the image is not known here; put it "
                 "after RandomResizedCrop, Resize((height, width)) or CenterCrop"
             )
-        return [self._steps(name, way) for way in ways_of(self._builder, found, signed, bin)]
+        return [self._steps_of_operation(name, way) for way in signed_magnitudes(self._builder, found, signed, bin)]
 
-    def _steps(self, name: str, magnitude: float) -> Steps:
+    def _steps_of_operation(self, name: str, magnitude: float) -> Steps:
         if name in _PLAIN:
             return _PLAIN[name]
         if name in _FACTORS:
@@ -126,12 +128,12 @@ class Operations:
         return (S.Rotate(magnitude, self._filter, self._fill),)
 
 
-def any_of(branches: Sequence[Steps], draw: int) -> S.OneOf:
+def choose_any_branch(branches: Sequence[Steps], draw: int) -> S.OneOf:
     """Returns a choice of branches with equal shares, by column `draw`."""
     count = len(branches)
     return S.OneOf(tuple(branches), tuple((i + 1) / count for i in range(count)), draw)
 
 
-def any_way(ways: Sequence[Steps], draw: int) -> Steps:
+def choose_any_way(ways: Sequence[Steps], draw: int) -> Steps:
     """Returns the only way, or a choice of the ways."""
-    return ways[0] if len(ways) == 1 else (any_of(ways, draw),)
+    return ways[0] if len(ways) == 1 else (choose_any_branch(ways, draw),)

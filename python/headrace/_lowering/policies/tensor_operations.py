@@ -13,8 +13,8 @@ import torch
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.byte_tensors.tensor_colour import contrast, make_posterize
-from headrace._lowering.policies.operations import Steps, space_of, ways_of
+from headrace._lowering.byte_tensors.tensor_colour import make_contrast, make_posterize
+from headrace._lowering.policies.operations import Steps, magnitudes_of_policy, signed_magnitudes
 from headrace._recipe.arithmetic import tensor_rule, warps
 from headrace.transforms import filter_name
 
@@ -41,7 +41,7 @@ class TensorOperations:
                 "RandomResizedCrop, Resize((height, width)) or CenterCrop"
             )
         self._size = builder.size
-        found = tensor_rule.rounding(*self._size)
+        found = tensor_rule.find_rounding(*self._size)
         if found is None:
             builder.refuse("maps tensors by torch's grid_sample, whose arithmetic on this processor has no native twin")
         self._rounding = found
@@ -50,7 +50,7 @@ class TensorOperations:
             builder.refuse(f"maps tensors with the filter {self._filter}, which torchvision supports for images only")
         self._fill = self._fill_of(transform)
         self._most = most
-        self._space = space_of(transform, library, bins, self._size)
+        self._space = magnitudes_of_policy(transform, library, bins, self._size)
 
     @property
     def names(self) -> Sequence[str]:
@@ -61,8 +61,11 @@ class TensorOperations:
         """Returns what an operation can do, as `Operations.lower`."""
         found, signed = self._space[name]
         if found is None:
-            return [self._steps(name, 0.0)]
-        return [self._steps(name, way) for way in ways_of(self._builder, found[: self._most], signed, bin)]
+            return [self._steps_of_operation(name, 0.0)]
+        return [
+            self._steps_of_operation(name, way)
+            for way in signed_magnitudes(self._builder, found[: self._most], signed, bin)
+        ]
 
     def _fill_of(self, transform: Any) -> tuple[float, float, float] | None:
         fill = transform.fill
@@ -78,7 +81,7 @@ class TensorOperations:
         red, green, blue = values if len(values) == 3 else values * 3
         return red, green, blue
 
-    def _steps(self, name: str, magnitude: float) -> Steps:
+    def _steps_of_operation(self, name: str, magnitude: float) -> Steps:
         version, rounding = self._version, self._rounding
         if name in _PLAIN:
             return _PLAIN[name]
@@ -93,14 +96,14 @@ class TensorOperations:
             return self._blend_steps(name, 1.0 + magnitude)
         if name not in _MATRICES:
             self._builder.refuse(f"has an operation {name} that has no native twin")
-        if name == "Rotate" and version == 2 and self._quarters(magnitude):
+        if name == "Rotate" and version == 2 and self._is_quarter_turn(magnitude):
             return (S.Rotate(magnitude % 360, "nearest", (0, 0, 0)),)
         matrix = _MATRICES[name](magnitude, *self._size, version)
         if matrix is None:
             return ()
         return (S.TensorWarp(version, rounding, tuple(matrix), self._filter, self._fill),)
 
-    def _quarters(self, angle: float) -> bool:
+    def _is_quarter_turn(self, angle: float) -> bool:
         """Whether torchvision v2 turns the image by moving pixels, as Pillow does then."""
         height, width = self._size
         return angle % 360 == 180 or (height == width and angle % 360 in (90, 270))
@@ -113,7 +116,7 @@ class TensorOperations:
             return () if channels == 1 else (S.TensorSaturation(version, rounding, factor),)
         if name == "Sharpness":
             return (S.TensorSharpness(version, rounding, factor),)
-        return (contrast(self._builder, version, rounding, factor),)
+        return (make_contrast(self._builder, version, rounding, factor),)
 
 
 def _shear_x(magnitude: float, height: int, width: int, version: int) -> list[float]:

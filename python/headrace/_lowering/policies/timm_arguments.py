@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._recipe.draws.policy_numbers import argument, has_sign
+from headrace._recipe.draws.policy_numbers import arguments_of_operation, has_sign
 from headrace._recipe.steps.draw_columns import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
 
 # Rule of an argument -> rule of the three numbers after it.
@@ -50,25 +50,27 @@ class Arguments:
 
         Args:
             operation: timm's AugmentOp.
-            rule, constants: those of `policy_numbers.argument`.
+            rule, constants: those of `policy_numbers.arguments_of_operation`.
         """
-        mean, std, most = (float(one) for one in (operation.magnitude, operation.magnitude_std, _most(operation)))
+        mean, std, most = (
+            float(one) for one in (operation.magnitude, operation.magnitude_std, _largest_magnitude(operation))
+        )
         if std <= 0 and rule == "any_radius":  # drawn for any magnitude, a constant one too
-            return self._number(rule, Magnitude(self._way, mean, 0.0, most), constants)
+            return self._add_policy_number(rule, Magnitude(self._way, mean, 0.0, most), constants)
         if std <= 0:
             level = max(0.0, min(mean, most))
             ways = (0.25, 0.75) if has_sign(rule) else (0.5,)
-            return [S.Constant(float(argument(rule, level, way, constants))) for way in ways]
+            return [S.Constant(float(arguments_of_operation(rule, level, way, constants))) for way in ways]
         if not math.isfinite(mean + most) or math.isnan(std):
             self._builder.refuse(f"draws magnitudes around {mean} up to {most}, which are not finite")
         uniform = Column() if math.isinf(std) else Normal()
-        return self._number(rule, Magnitude(self._column(uniform), mean, std, most), constants)
+        return self._add_policy_number(rule, Magnitude(self._add_column(uniform), mean, std, most), constants)
 
-    def _number(self, rule: str, magnitude: Magnitude, constants: tuple[float, ...]) -> int:
+    def _add_policy_number(self, rule: str, magnitude: Magnitude, constants: tuple[float, ...]) -> int:
         among = self.among if rule in _FOLLOWED else None  # what follows takes long
-        return self._column(PolicyNumber(rule, magnitude, self._way, constants, among))
+        return self._add_column(PolicyNumber(rule, magnitude, self._way, constants, among))
 
-    def _column(self, column: AnyColumn) -> int:
+    def _add_column(self, column: AnyColumn) -> int:
         """Returns the number of a column, which is appended the first time, with the numbers that follow from it."""
         if column not in self._columns:
             at = self._columns[column] = self._builder.draw(column)
@@ -77,5 +79,5 @@ class Arguments:
         return self._columns[column]
 
 
-def _most(operation: Operation) -> float:
+def _largest_magnitude(operation: Operation) -> float:
     return float(operation.magnitude_max or _MOST)

@@ -44,11 +44,11 @@ def _solarize_add(add: Argument) -> Steps:
     return (S.SolarizeAdd(S.Drawn(add) if isinstance(add, int) else int(add.value)),)
 
 
-def _single(step: Callable[[Argument], S.Step]) -> Callable[[Argument], Steps]:
+def _as_single_step(step: Callable[[Argument], S.Step]) -> Callable[[Argument], Steps]:
     return lambda argument: (step(argument),)
 
 
-def _blur(radius: Argument) -> Steps:
+def _make_blur(radius: Argument) -> Steps:
     return (S.PillowBlur(S.Drawn(radius) if isinstance(radius, int) else radius.value),)
 
 
@@ -63,21 +63,21 @@ def _pillows_fewest_bits() -> float:
 
 # Name of an operation -> the rule of its argument, the rule's constants, and its steps.
 _VALUES: dict[str, tuple[str, tuple[float, ...], Callable[[Argument], Steps]]] = {
-    **{name: ("factor", (), _single(step)) for name, step in _ENHANCERS.items()},
-    **{f"{name}Increasing": ("factor_either_way", (), _single(step)) for name, step in _ENHANCERS.items()},
+    **{name: ("factor", (), _as_single_step(step)) for name, step in _ENHANCERS.items()},
+    **{f"{name}Increasing": ("factor_either_way", (), _as_single_step(step)) for name, step in _ENHANCERS.items()},
     "Posterize": ("bits", (0.0, 1.0), _posterize),
     "PosterizeIncreasing": ("bits", (4.0, -1.0), _posterize),
     "PosterizeOriginal": ("bits", (4.0, 1.0), _posterize),
     "Solarize": ("threshold", (0.0, 1.0), _solarize),
     "SolarizeIncreasing": ("threshold", (256.0, -1.0), _solarize),
     "SolarizeAdd": ("addend", (), _solarize_add),
-    "Desaturate": ("saturation", (), _single(S.Saturation)),
-    "GaussianBlur": ("radius", (), _blur),
-    "GaussianBlurRand": ("any_radius", (), _blur),
+    "Desaturate": ("saturation", (), _as_single_step(S.Saturation)),
+    "GaussianBlur": ("radius", (), _make_blur),
+    "GaussianBlurRand": ("any_radius", (), _make_blur),
 }
 
 
-def ways_of(builder: Builder, operation: Operation, arguments: Arguments) -> list[Steps]:
+def ways_of_operation(builder: Builder, operation: Operation, arguments: Arguments) -> list[Steps]:
     """Returns what an AugmentOp can do once its probability has let it: equally probable ways.
 
     Args:
@@ -88,14 +88,14 @@ def ways_of(builder: Builder, operation: Operation, arguments: Arguments) -> lis
     if operation.name in _PLAIN:
         return [_PLAIN[operation.name]]
     if operation.name not in _VALUES:
-        return _moves(builder, operation, arguments)
+        return _ways_of_move(builder, operation, arguments)
     rule, constants, made = _VALUES[operation.name]
     given = arguments.make_argument(operation, rule, *constants, *([_pillows_fewest_bits()] if rule == "bits" else []))
     every: list[Argument] = [*given] if isinstance(given, list) else [given]
     return [made(one) for one in every]
 
 
-def _moves(builder: Builder, operation: Operation, arguments: Arguments) -> list[Steps]:
+def _ways_of_move(builder: Builder, operation: Operation, arguments: Arguments) -> list[Steps]:
     """Returns the ways of an operation that moves pixels: each sign with each filter."""
     name = operation.name
     if name == "Rotate":
@@ -114,18 +114,18 @@ def _moves(builder: Builder, operation: Operation, arguments: Arguments) -> list
     else:
         builder.refuse(f"has an operation {name} that has no native twin")
     fill = functional_pil.fill_color(operation.kwargs["fillcolor"], builder.channels)
-    filters = _filters(builder, operation)
+    filters = _filters_of_operation(builder, operation)
     given = arguments.make_argument(operation, "angle" if name == "Rotate" else "move", *most)
     if isinstance(given, list):
-        return [(_move(name, one.value, filter, fill),) for one in given for filter in filters]
+        return [(_make_move(name, one.value, filter, fill),) for one in given for filter in filters]
     if name == "Rotate":
         ways: list[Steps] = [(S.RandomRotate(filter, fill, False, None, given),) for filter in filters]
     else:
-        ways = [(_move(name, S.Drawn(given), filter, fill),) for filter in filters]
+        ways = [(_make_move(name, S.Drawn(given), filter, fill),) for filter in filters]
     return ways if len(ways) == 1 else ways * 2  # the sign is drawn by the same column's halves
 
 
-def _filters(builder: Builder, operation: Operation) -> list[str]:
+def _filters_of_operation(builder: Builder, operation: Operation) -> list[str]:
     given = operation.kwargs["resample"]
     filters = [filter_name(one) for one in (given if isinstance(given, (list, tuple)) else [given])]
     if not set(filters) <= set(WARPS):
@@ -133,7 +133,7 @@ def _filters(builder: Builder, operation: Operation) -> list[str]:
     return filters
 
 
-def _move(name: str, moved: float | S.Drawn, filter: str, fill: tuple[int, int, int]) -> S.Step:
+def _make_move(name: str, moved: float | S.Drawn, filter: str, fill: tuple[int, int, int]) -> S.Step:
     if name == "Rotate":
         assert not isinstance(moved, S.Drawn)
         return S.Rotate(moved, filter, fill)

@@ -10,9 +10,9 @@ from typing import Any
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.pil_only import Lower, refuse_tensors
-from headrace._lowering.policies.operations import Steps, any_of, any_way
+from headrace._lowering.policies.operations import Steps, choose_any_branch, choose_any_way
 from headrace._lowering.policies.timm_arguments import Arguments, Operation
-from headrace._lowering.policies.timm_operations import ways_of
+from headrace._lowering.policies.timm_operations import ways_of_operation
 from headrace._lowering.transform_library import class_origin
 from headrace._recipe.steps.draw_columns import ChainWeights, Column
 
@@ -27,7 +27,7 @@ def rand_augment(builder: Builder, transform: Any, library: str) -> str:
         return "nothing"
     names = ", ".join(one.name for one in transform.ops)
     if transform.choice_weights is not None:
-        places = [_place(builder) for _ in range(layers)]
+        places = [_draw_place(builder) for _ in range(layers)]
         builder.add(_without_repetition(builder, transform, places, ()))
         return f"native {layers} different ones of {len(transform.ops)} operations ({names}), by weight"
     for _ in range(layers):
@@ -37,11 +37,11 @@ def rand_augment(builder: Builder, transform: Any, library: str) -> str:
 
 def _any_operation(builder: Builder, operations: Sequence[Operation]) -> S.OneOf:
     """Returns a choice among operations with equal shares."""
-    place, count = _place(builder), len(operations)
+    place, count = _draw_place(builder), len(operations)
     branches = [
         (place.make_step(builder, one, number / count, (number + 1) / count),) for number, one in enumerate(operations)
     ]
-    return any_of(branches, place.chosen)
+    return choose_any_branch(branches, place.chosen)
 
 
 def _without_repetition(builder: Builder, transform: Any, places: Sequence[_Place], before: tuple[int, ...]) -> S.OneOf:
@@ -79,7 +79,7 @@ def auto_augment(builder: Builder, transform: Any, library: str) -> str:
         )
         for number, some in enumerate(transform.policy)
     ]
-    builder.add(any_of(branches, chosen))
+    builder.add(choose_any_branch(branches, chosen))
     return f"native one of {len(branches)} series of operations"
 
 
@@ -92,7 +92,7 @@ def aug_mix(builder: Builder, transform: Any, library: str) -> str:
         builder.refuse("has no operations")
     if not 0 < alpha < math.inf:
         builder.refuse("alpha must be positive and finite")
-    chains = [_chain(builder, transform.ops, depth) for _ in range(width)]
+    chains = [_make_chain(builder, transform.ops, depth) for _ in range(width)]
     blended, drawn = bool(transform.blended), builder.draw(Column())
     first = builder.draw(*[ChainWeights(drawn, drawn + 1, width, alpha, blended)] * (width + 1))
     builder.add(S.MixChains(tuple(chains), blended, first))
@@ -101,7 +101,7 @@ def aug_mix(builder: Builder, transform: Any, library: str) -> str:
     return f"native mix of {width} chains of {deep} of {len(transform.ops)} operations ({names})"
 
 
-def _chain(builder: Builder, operations: Sequence[Operation], depth: int) -> Steps:
+def _make_chain(builder: Builder, operations: Sequence[Operation], depth: int) -> Steps:
     """Returns `depth` operations, or one to three with equal probability."""
     if depth > 0:
         return tuple(_any_operation(builder, operations) for _ in range(depth))
@@ -127,11 +127,13 @@ class _Place:
             builder.refuse(f"has an operation of the class {type(operation).__name__}, which is not timm's AugmentOp")
         self.arguments.among = self.chosen, low, high
         return S.When(
-            float(operation.prob), any_way(ways_of(builder, operation, self.arguments), self.way), self.happens
+            float(operation.prob),
+            choose_any_way(ways_of_operation(builder, operation, self.arguments), self.way),
+            self.happens,
         )
 
 
-def _place(builder: Builder) -> _Place:
+def _draw_place(builder: Builder) -> _Place:
     chosen, happens, way = (builder.draw(Column()) for _ in range(3))
     return _Place(chosen, happens, way, Arguments(builder, way))
 

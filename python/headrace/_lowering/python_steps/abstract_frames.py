@@ -37,7 +37,7 @@ class Frames(Opcodes):
         """Runs all paths of a frame; returns what it may return or yield."""
         found = list(dis.get_instructions(frame.code))
         numbers = {one.offset: number for number, one in enumerate(found)}
-        handlers = _handlers(frame.code)
+        handlers = _exception_handlers(frame.code)
         targets = {numbers[one.argval] for one in found if one.opcode in _JUMPS}
         while True:
             frame.changed = False
@@ -45,11 +45,11 @@ class Frames(Opcodes):
             waiting = [0]
             while waiting:
                 number = waiting.pop()
-                self._run(frame, found, numbers, handlers, targets, states, number, waiting)
+                self._run_instructions(frame, found, numbers, handlers, targets, states, number, waiting)
             if not frame.changed:
                 return frame.returned
 
-    def _run(
+    def _run_instructions(
         self,
         frame: Frame,
         found: list[dis.Instruction],
@@ -84,7 +84,7 @@ class Frames(Opcodes):
                 names = frame.code.co_consts[one.arg or 0]
             elif one.opname in ("CALL_KW", "CALL_FUNCTION_KW"):
                 names = _named_before(found, number)
-            ends = self._do(one, state, frame, names, reach)
+            ends = self._execute_instruction(one, state, frame, names, reach)
             if one.opname.startswith("CALL"):
                 names = ()
             number += 1
@@ -94,7 +94,9 @@ class Frames(Opcodes):
                 reach(found[number].offset, state.stack)
                 return
 
-    def _do(self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump) -> bool:
+    def _execute_instruction(
+        self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump
+    ) -> bool:
         """Does an instruction; returns whether the next one does not follow."""
         op, stack = one.opname, state.stack
         if op in _NOTHING:
@@ -111,14 +113,22 @@ class Frames(Opcodes):
             if op == "RETURN_VALUE":
                 frame.returned |= pop(stack)
             return True
-        # Each executes the opcodes of its group and returns as `_do` does; None: the opcode is of another group.
-        for do in (self._variables, self._shuffles, self._jumps, self._builds, self._operations, self._calls):
+        # Each executes the opcodes of its group and returns as `_execute_instruction` does; None: the opcode is of
+        # another group.
+        for do in (
+            self._execute_variable,
+            self._execute_shuffle,
+            self._execute_jump,
+            self._execute_build,
+            self._execute_operation,
+            self._execute_call,
+        ):
             ends = do(one, state, frame, names, reach)
             if ends is not None:
                 return bool(ends)
         raise Unclear(op)
 
-    def _jumps(
+    def _execute_jump(
         self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump
     ) -> bool | None:
         op, stack, target = one.opname, state.stack, one.argval
@@ -136,7 +146,7 @@ class Frames(Opcodes):
             reach(target, stack[:-1] if VERSION < (3, 12) else [*stack, FREE])
             stack.append(self.item(stack[-1] or FREE))
         elif op in ("SETUP_FINALLY", "SETUP_WITH"):  # 3.10: the handler finds six values of the exception
-            entered = self._enter(stack, frame) if op == "SETUP_WITH" else None
+            entered = self._enter_context(stack, frame) if op == "SETUP_WITH" else None
             reach(target, [*stack, *[FREE] * 6])
             if entered is not None:
                 stack.append(entered)
@@ -144,7 +154,7 @@ class Frames(Opcodes):
             return None
         return False
 
-    def _operations(
+    def _execute_operation(
         self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object
     ) -> bool | None:
         op, stack = one.opname, state.stack
@@ -185,7 +195,7 @@ class Frames(Opcodes):
             return None
         return False
 
-    def _calls(
+    def _execute_call(
         self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump
     ) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
@@ -239,7 +249,7 @@ def _pop_call(stack: list[Value | None], count: int, *, two: bool) -> tuple[Valu
     return lower, [upper, *arguments]
 
 
-def _handlers(code: CodeType) -> list[tuple[int, int, int, int, bool]]:
+def _exception_handlers(code: CodeType) -> list[tuple[int, int, int, int, bool]]:
     """Returns (first offset, end, offset of the handler, depth of the stack, whether the offset is pushed, too)."""
     if VERSION < (3, 11):
         return []

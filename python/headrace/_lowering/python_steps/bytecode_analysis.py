@@ -30,31 +30,33 @@ import torch
 from headrace._lowering.transform_library import attributes
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # Packages whose functions draw random numbers only through torch's Python functions, except for the names below.
-_KNOWN = _words("torch torchvision PIL numpy cv2 headrace builtins") | sys.stdlib_module_names
-_DRAWING_MODULES = _words("random secrets uuid numpy.random")
+_KNOWN = _split_words("torch torchvision PIL numpy cv2 headrace builtins") | sys.stdlib_module_names
+_DRAWING_MODULES = _split_words("random secrets uuid numpy.random")
 # Names that draw in other ways (torch's C++ code, Pillow's C code, OpenCV's generator), or that may do anything (eval).
-_DRAWING_NAMES = _words(
+_DRAWING_NAMES = _split_words(
     """urandom effect_noise effect_spread randu setRNGSeed theRNG randShuffle dropout dropout1d dropout2d dropout3d
     alpha_dropout feature_alpha_dropout rrelu rrelu_ gumbel_softmax default_generator manual_seed
     eval exec __import__ globals"""
 )
 # Modules whose objects hold no state of a step: locks, queues, files, loggers.
-MACHINERY = _words("threading _thread queue _queue multiprocessing logging io _io socket concurrent asyncio weakref")
+MACHINERY = _split_words(
+    "threading _thread queue _queue multiprocessing logging io _io socket concurrent asyncio weakref"
+)
 _DRAWING_LAYERS = re.compile(r".*Dropout\d?d?|RReLU")
-_METADATA = _words(
+_METADATA = _split_words(
     "info getexif _getexif getxmp exif_transpose applist app text icclist tag tag_v2 save getattr vars __dict__"
 )
-_MUTATING = _words(
+_MUTATING = _split_words(
     """append extend insert pop popitem remove clear update setdefault add discard sort reverse appendleft popleft put
     write send seek fill setflags __setitem__ __setattr__ setattr"""
 )
-_MUTATING_OPS = _words("STORE_ATTR STORE_SUBSCR STORE_SLICE DELETE_ATTR DELETE_SUBSCR")
-NOT_CALLED = _words(
+_MUTATING_OPS = _split_words("STORE_ATTR STORE_SUBSCR STORE_SLICE DELETE_ATTR DELETE_SUBSCR")
+NOT_CALLED = _split_words(
     """__init__ __new__ __init_subclass__ __repr__ __str__ __len__ __eq__ __hash__ __reduce__ __reduce_ex__
     __getstate__ __setstate__ __copy__ __deepcopy__ extra_repr"""
 )
@@ -195,8 +197,8 @@ class Reach:
             self.asks_for_worker |= function.__name__ == "get_worker_info"
             return
         names: set[str] = set()
-        for code in _codes(function.__code__):
-            names |= self._code(code, function.__code__.co_freevars)
+        for code in _nested_codes(function.__code__):
+            names |= self._examine_code(code, function.__code__.co_freevars)
         self.draws |= bool(names & _DRAWING_NAMES)
         self.reads_metadata |= bool(names & _METADATA)
         self.asks_for_worker |= "get_worker_info" in names
@@ -214,7 +216,7 @@ class Reach:
         self._examine_each(function.__defaults__ or (), True)
         self._examine_each((function.__kwdefaults__ or {}).values(), True)
 
-    def _code(self, code: CodeType, free: tuple[str, ...]) -> set[str]:
+    def _examine_code(self, code: CodeType, free: tuple[str, ...]) -> set[str]:
         """Returns the names that a function's code uses; records its stores and imports."""
         for instruction in dis.get_instructions(code):
             name = instruction.opname
@@ -261,9 +263,9 @@ def _names_module(function: FunctionType, name: str) -> bool:
     return name in function.__code__.co_names and isinstance(module, ModuleType) and module.__name__ == name
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _nested_codes(code: CodeType) -> Iterator[CodeType]:
     """Yields a function's code, then that of the functions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes(constant)
+            yield from _nested_codes(constant)

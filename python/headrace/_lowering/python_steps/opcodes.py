@@ -59,10 +59,12 @@ class Opcodes:
 
     # ---- opcodes: None if it is another one ----------------------------------------------------------------------
 
-    def _variables(self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object) -> bool | None:
+    def _execute_variable(
+        self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object
+    ) -> bool | None:
         op, stack, name = one.opname, state.stack, one.argval
         if op in ("LOAD_CONST", "LOAD_COMMON_CONSTANT"):
-            stack.append(self.constant(name) if op == "LOAD_CONST" else self._common(name))
+            stack.append(self.constant(name) if op == "LOAD_CONST" else self._constant_origin(name))
             if isinstance(name, CodeType):
                 stack[-1] = frozenset([name])
         elif op in ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_AND_CLEAR"):
@@ -102,7 +104,7 @@ class Opcodes:
             return None
         return False
 
-    def _common(self, found: object) -> Value:
+    def _constant_origin(self, found: object) -> Value:
         return self.origin(found) if callable(found) and found is not AssertionError else FREE
 
     @staticmethod
@@ -125,7 +127,9 @@ class Opcodes:
         value = frame.named.get(name, getattr(builtins, name, missing))
         return FREE if value is missing else self.origin(value)
 
-    def _shuffles(self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object) -> bool | None:
+    def _execute_shuffle(
+        self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object
+    ) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
         if op == "PUSH_NULL":
             stack.append(None)
@@ -144,12 +148,14 @@ class Opcodes:
             return None
         return False
 
-    def _builds(self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object) -> bool | None:
+    def _execute_build(
+        self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object
+    ) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
         if op in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"):
-            self._gather(stack, count)
+            self._merge_stack_top(stack, count)
         elif op in ("BUILD_MAP", "BUILD_CONST_KEY_MAP"):
-            self._gather(stack, 2 * count if op == "BUILD_MAP" else count + 1)
+            self._merge_stack_top(stack, 2 * count if op == "BUILD_MAP" else count + 1)
         elif op == "FORMAT_VALUE":
             del stack[-(2 if count & 4 else 1) :]
             stack.append(FREE)
@@ -169,7 +175,7 @@ class Opcodes:
         elif op in ("GET_ITER", "MATCH_SEQUENCE"):
             return False if op == "GET_ITER" else None
         elif op == "BEFORE_WITH":
-            stack.append(self._enter(stack, frame))
+            stack.append(self._enter_context(stack, frame))
         elif op == "LOAD_SPECIAL":
             stack.extend([None, self.attribute(pop(stack), ("__enter__", "__exit__", "", "")[count], frame)])
         elif op == "YIELD_VALUE":
@@ -188,14 +194,14 @@ class Opcodes:
             return None
         return False
 
-    def _enter(self, stack: list[Value | None], frame: Frame) -> Value:
+    def _enter_context(self, stack: list[Value | None], frame: Frame) -> Value:
         """Puts ``__exit__`` in the place of a context manager; returns what ``with`` assigns."""
         manager = pop(stack)
         stack.append(self.attribute(manager, "__exit__", frame))
         return self.call(self.attribute(manager, "__enter__", frame), [], (), frame)
 
     @staticmethod
-    def _gather(stack: list[Value | None], count: int) -> None:
+    def _merge_stack_top(stack: list[Value | None], count: int) -> None:
         parts = [one or FREE for one in stack[len(stack) - count :]]
         del stack[len(stack) - count :]
         stack.append(FREE.union(*parts))

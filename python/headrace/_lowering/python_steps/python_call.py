@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._base.exceptions import is_a, name_of, words_of
+from headrace._base.exceptions import is_instance, message_of, type_name_of
 from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError, repr_of
 from headrace._lowering.python_steps.bytecode_analysis import Reach
@@ -23,15 +23,15 @@ from headrace._lowering.python_steps.file_metadata import has_metadata_after
 from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._lowering.python_steps.step_state import Kept
 from headrace._recipe.draws.python_randomness import FixedRand, draws_process_wide, sample_randomness
-from headrace._recipe.draws.reseeded_transforms import Reseeded, bare, reseed_transform
+from headrace._recipe.draws.reseeded_transforms import Reseeded, reseed_transform, without_reseeding
 from headrace._recipe.images.part_kinds import as_pure
-from headrace._recipe.steps.byte_table import Pointwise, table
+from headrace._recipe.steps.byte_table import Pointwise, make_byte_table
 from headrace._recipe.steps.calls import CallError, CallFunction, OnBytes, OnImage, Rest, name_type
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 
 
-def call(builder: Builder, transform: Function, why: str) -> str:
+def append_python_call(builder: Builder, transform: Function, why: str) -> str:
     """Appends a call of `transform`, after trying a copy of it on synthetic images; returns the line of `explain`.
 
     Args:
@@ -51,12 +51,12 @@ def call(builder: Builder, transform: Function, why: str) -> str:
         )
     if builder.rest is not None:
         builder.rest.append(transform)
-    elif not _goes_on(builder, transform, reach):
-        _begin_rest(builder, transform)
+    elif not _append_image_call(builder, transform, reach):
+        _begin_final_call(builder, transform)
     return f"called in Python: {why}"
 
 
-def _goes_on(builder: Builder, transform: Function, reach: Reach) -> bool:
+def _append_image_call(builder: Builder, transform: Function, reach: Reach) -> bool:
     """Appends a call that returns an image, so that native steps can follow; False if it returns anything else."""
     step = reseed_transform(transform)
     if builder.values is None:
@@ -65,34 +65,34 @@ def _goes_on(builder: Builder, transform: Function, reach: Reach) -> bool:
         function = OnBytes(tuple(builder.pointwise), step, builder.channels)
     else:
         return False
-    metadata = _metadata(builder, [transform], [reach])
-    tried = _try(builder, function)
+    metadata = _has_metadata(builder, [transform], [reach])
+    tried = _run_on_trial_images(builder, function)
     if tried is None:
         return False
     made, draws = tried
     if builder.values is not None and all(type(one) is torch.Tensor for one in made):
         builder.pointwise.append(as_pure)  # operations on a tv_tensor return a tensor
         builder.values = as_pure(builder.values)
-    sizes = tuple(dict.fromkeys(_size_of(one) for one in made))
+    sizes = tuple(dict.fromkeys(_size_of_result(one) for one in made))
     size = sizes[0] if len(sizes) == 1 else None
     draws |= reach.draws or _is_shared(step)
-    builder.add(S.Call(_name(transform), builder.draw(Column()), draws, metadata, False, size, function))
+    builder.add(S.Call(_name_transform(transform), builder.draw(Column()), draws, metadata, False, size, function))
     builder.tried = len(builder.steps), sizes
     return True
 
 
-def _size_of(made: Image.Image | torch.Tensor) -> tuple[int, int]:
+def _size_of_result(made: Image.Image | torch.Tensor) -> tuple[int, int]:
     """Returns (height, width)."""
     return (made.height, made.width) if isinstance(made, Image.Image) else (made.shape[-2], made.shape[-1])
 
 
-def _begin_rest(builder: Builder, transform: Function) -> None:
+def _begin_final_call(builder: Builder, transform: Function) -> None:
     if builder.written:
         raise LoweringError(f"{repr_of(transform)} comes after RandomErasing, and has no native twin")
     builder.rest = [transform]
 
 
-def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
+def append_final_call(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     """Returns the recipe whose last call runs all remaining transforms in Python, then converts to `dtype` if given.
 
     Raises:
@@ -103,11 +103,11 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     before = None if builder.values is None else tuple(builder.pointwise)
     rest = Rest(before, None, steps, builder.channels)
     if before is not None and builder.values is not None and builder.values.dtype in DTYPES:
-        lut = table(Pointwise(before, None), builder.channels)
+        lut = make_byte_table(Pointwise(before, None), builder.channels)
         rest = replace(rest, lut=lut, like=builder.values)
     reaches = [Reach(transform) for transform in builder.rest]
-    metadata = before is None and _metadata(builder, builder.rest, reaches)
-    tried = _try(builder, rest)
+    metadata = before is None and _has_metadata(builder, builder.rest, reaches)
+    tried = _run_on_trial_images(builder, rest)
     if tried is None:
         raise LoweringError("the transforms do not return a tensor")
     made, draws = tried
@@ -127,13 +127,13 @@ def finish(builder: Builder, dtype: torch.dtype | None) -> Recipe:
     channels, height, width = one.shape
     rest = replace(rest, shape=(channels, height, width), dtype=one.dtype)
     draws |= any(reach.draws for reach in reaches) or any(map(_is_shared, steps))
-    name = ", ".join(_name(transform) for transform in steps)
+    name = ", ".join(_name_transform(transform) for transform in steps)
     builder.add(S.Call(name, builder.draw(Column()), draws, metadata, True, (height, width), rest))
     lut = torch.zeros((channels, 256), dtype=one.dtype, device="cpu")
     return builder.recipe((channels, height, width), Pointwise((), None), lut, type(one))
 
 
-def _metadata(builder: Builder, transforms: list[Function], reaches: list[Reach]) -> bool:
+def _has_metadata(builder: Builder, transforms: list[Function], reaches: list[Reach]) -> bool:
     """Whether the images passed to a call have the metadata of their files.
 
     Raises:
@@ -151,7 +151,7 @@ def _metadata(builder: Builder, transforms: list[Function], reaches: list[Reach]
     return bool(known)
 
 
-def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | None:
+def _run_on_trial_images(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | None:
     """Runs a copy of the function on synthetic images.
 
     Returns:
@@ -162,34 +162,34 @@ def _try(builder: Builder, function: CallFunction) -> tuple[list[Any], bool] | N
         LoweringError: the function cannot be copied, or raised another error.
     """
     try:
-        function = copy_function(function, tuple(map(bare, function.called)))
+        function = copy_function(function, tuple(map(without_reseeding, function.called)))
     except Exception as error:
         raise LoweringError(
-            f"{repr_of(builder.current)} cannot be copied, but each thread needs a copy of its own: {words_of(error)}"
+            f"{repr_of(builder.current)} cannot be copied, but each thread needs a copy of its own: {message_of(error)}"
         ) from error
     made: list[Any] = []
     draws = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for (height, width), uniform in itertools.product(builder.trial_sizes, (0.25, 0.75)):
-            image = made_up_image(height, width, builder.channels)
+            image = make_trial_image(height, width, builder.channels)
             try:
-                draws |= draws_process_wide(partial(_append_made, made, function, image, uniform))
+                draws |= draws_process_wide(partial(_append_result, made, function, image, uniform))
             except CallError:
                 return None
             except BaseException as error:
-                if is_a(error, KeyboardInterrupt):
+                if is_instance(error, KeyboardInterrupt):
                     raise
                 raise LoweringError(
-                    f"{repr_of(builder.current)} raised {name_of(error)} on a synthetic image of "
-                    f"{width} x {height} pixels: {words_of(error)}"
+                    f"{repr_of(builder.current)} raised {type_name_of(error)} on a synthetic image of "
+                    f"{width} x {height} pixels: {message_of(error)}"
                 ) from error
-        image = made_up_image(*builder.trial_sizes[0], builder.channels)
+        image = make_trial_image(*builder.trial_sizes[0], builder.channels)
         draws |= _rarely_draws_process_wide(lambda: function.call_image(image.copy()))
     return made, draws
 
 
-def _append_made(made: list[Any], function: CallFunction, image: Image.Image, uniform: float) -> None:
+def _append_result(made: list[Any], function: CallFunction, image: Image.Image, uniform: float) -> None:
     with sample_randomness(uniform):
         made.append(function.tensor_of(image) if isinstance(function, OnBytes) else function.call_image(image))
 
@@ -211,7 +211,7 @@ def _is_shared(transform: object) -> bool:
     return isinstance(transform, Reseeded) and transform.shared
 
 
-def made_up_image(height: int, width: int, channels: int) -> Image.Image:
+def make_trial_image(height: int, width: int, channels: int) -> Image.Image:
     """Returns an image of noise that is the same at each call."""
     noise = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
     image = Image.fromarray(noise)
@@ -231,7 +231,7 @@ class _Cast:
         return f"to({self.dtype})"
 
 
-def _name(transform: object) -> str:
+def _name_transform(transform: object) -> str:
     """Returns the transform's name without addresses: the same in every process."""
     transform = transform.transform if isinstance(transform, Reseeded) else transform
     if hasattr(transform, "__qualname__"):

@@ -110,7 +110,7 @@ class Reached(Frames):
             return FREE
         held = one.one
         if isinstance(held, ModuleType):
-            return self.origin(vars(held)[name]) if name in vars(held) else self._late(held, name)
+            return self.origin(vars(held)[name]) if name in vars(held) else self._value_of_module_getattr(held, name)
         if isinstance(held, type):
             found = find_member(held, name)
             return FREE if found is None else self._member_as_attribute(found, one, name)
@@ -124,7 +124,7 @@ class Reached(Frames):
             return self._member_as_attribute(found, one, name)
         return frozenset([HELD]) if not inspectable(held) else FREE
 
-    def _late(self, module: ModuleType, name: str) -> Value:
+    def _value_of_module_getattr(self, module: ModuleType, name: str) -> Value:
         """Returns what a module's own ``__getattr__`` gives, if the module is of a known package."""
         return self.origin(getattr(module, name, None)) if is_known(module.__name__) else FREE
 

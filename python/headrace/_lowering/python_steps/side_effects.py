@@ -99,14 +99,14 @@ class Changes(Reached):
             return self._call_unknown(arguments, "")
         called = one.one
         if isinstance(called, FunctionType):
-            return self._invoke(called, arguments, names)
+            return self._call_function(called, arguments, names)
         if isinstance(called, MethodType):
             self.origin(called.__self__)
             return self.call_one(Bound(called.__func__, Seen(called.__self__)), arguments, names, frame)
         if isinstance(called, BuiltinFunctionType):
             return self._call_builtin(called, arguments, names)
         if isinstance(called, type):
-            return self._make(called, arguments, names, frame)
+            return self._call_class(called, arguments, names, frame)
         if isinstance(called, functools.partial):
             given = [*map(self.origin, called.args), *arguments, *map(self.origin, called.keywords.values())]
             at = len(given) - len(called.keywords)
@@ -124,12 +124,12 @@ class Changes(Reached):
         function = find_member(type(called), "__call__")
         if isinstance(function, FunctionType) and not is_known(function.__module__):
             return self.call_one(Bound(function, Seen(called)), arguments, names, None)
-        self._template(called)
+        self._run_template_methods(called)
         if isinstance(called, torch.nn.Module) and not is_own_class(type(called)):
             self.modules.append(called)
         if not is_known(type(called).__module__) and not own_instance(called):
             raise Unclear(f"calls compiled code of {type(called).__module__}")
-        return self._library(getattr(called, "__name__", ""), FREE, arguments, names)
+        return self._call_library_function(getattr(called, "__name__", ""), FREE, arguments, names)
 
     def _call_method(self, one: Bound, arguments: list[Value], names: tuple[str, ...]) -> Value:
         function, of = one.function, one.of
@@ -140,7 +140,7 @@ class Changes(Reached):
             return self._call_member(Member(of, getattr(function, "__name__", "")), arguments, names)
         if is_known(function.__module__):
             if isinstance(of, Seen):
-                self._template(of.one)
+                self._run_template_methods(of.one)
                 if isinstance(of.one, GENERATORS):
                     return FREE
             changing = function.__name__ in CHANGING or ends_in_place(function.__name__)
@@ -151,8 +151,8 @@ class Changes(Reached):
                 self.change(frozenset([of]), "")
             elif changing:
                 self.found.append((getattr(of, "one", None), f"calls {function.__name__} of itself"))
-            return self._library(function.__name__, frozenset([of]), arguments, names)
-        return self._invoke(function, [frozenset([of]), *arguments], names)
+            return self._call_library_function(function.__name__, frozenset([of]), arguments, names)
+        return self._call_function(function, [frozenset([of]), *arguments], names)
 
     def _call_member(self, one: Member, arguments: list[Value], names: tuple[str, ...]) -> Value:
         """Calls a method of a container, an array or an object of a compiled class."""
@@ -169,14 +169,14 @@ class Changes(Reached):
                 self.change(arguments[0] if arguments and one.name == "shuffle" else FREE, "")
                 return FREE
             if isinstance(of.one, type):
-                return self._library(one.name, FREE, arguments, names)
+                return self._call_library_function(one.name, FREE, arguments, names)
             if not isinstance(of.one, (*ELEMENTS, *ARRAYS)) and not is_known(type(of.one).__module__):
                 raise Unclear(f"calls compiled code of {type(of.one).__module__}")
         if one.name in CHANGING or ends_in_place(one.name):
             self.change(frozenset([of]), "")
         if isinstance(of, Seen) and isinstance(of.one, ELEMENTS):
             return self._item(of) | self._call_unknown(arguments, one.name)
-        return self._library(one.name, frozenset([of]), arguments, names)
+        return self._call_library_function(one.name, frozenset([of]), arguments, names)
 
     def _call_builtin(self, called: BuiltinFunctionType, arguments: list[Value], names: tuple[str, ...]) -> Value:
         of = called.__self__
@@ -188,9 +188,9 @@ class Changes(Reached):
             return self._call_member(Member(Seen(of), called.__name__), arguments, names)
         if not is_known(getattr(called, "__module__", None) or type(of).__module__):
             raise Unclear(f"calls compiled code of {called.__module__}")
-        return self._library(called.__name__, FREE, arguments, names)
+        return self._call_library_function(called.__name__, FREE, arguments, names)
 
-    def _make(self, cls: type, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
+    def _call_class(self, cls: type, arguments: list[Value], names: tuple[str, ...], frame: Frame | None) -> Value:
         """Calls a class."""
         if cls is super:
             return self.super_(frame)
@@ -204,10 +204,10 @@ class Changes(Reached):
         for name in ("__init__", "__post_init__"):
             function = find_member(cls, name)
             if isinstance(function, FunctionType) and not is_known(function.__module__):
-                self._invoke(function, [frozenset([made]), *(arguments if name == "__init__" else [])], names)
+                self._call_function(function, [frozenset([made]), *(arguments if name == "__init__" else [])], names)
         return frozenset([made])
 
-    def _library(self, name: str, of: Value, arguments: list[Value], names: tuple[str, ...]) -> Value:
+    def _call_library_function(self, name: str, of: Value, arguments: list[Value], names: tuple[str, ...]) -> Value:
         """Calls a function or method of a known package."""
         if "out" in names:
             self.change(arguments[len(arguments) - len(names) + names.index("out")], "")
@@ -229,7 +229,7 @@ class Changes(Reached):
             self.call_one(one, [kept], ("**",), None)
         return FREE if name in NEW else kept
 
-    def _template(self, called: object) -> None:
+    def _run_template_methods(self, called: object) -> None:
         """Runs what a call of an object of a known class, or of one derived from it, may run of the user's code."""
         if id(called) in self._templates or isinstance(called, (*ELEMENTS, *ARRAYS, *GENERATORS)):
             return
@@ -246,7 +246,7 @@ class Changes(Reached):
                     continue
                 if any(name in vars(base) for base in known):
                     own = [] if isinstance(member, staticmethod) else [frozenset([Seen(called)])]
-                    self._invoke(function, [*own, FREE], ("**",))
+                    self._call_function(function, [*own, FREE], ("**",))
         for names in namespaces(called):
             for value in list(names.values()):
                 self._call_inside(value, depth=3)
@@ -262,9 +262,9 @@ class Changes(Reached):
             self.origin(value)
             self.call_one(Seen(value), [FREE], ("**",), None)
 
-    def _invoke(self, function: FunctionType, arguments: list[Value], names: tuple[str, ...]) -> Value:
+    def _call_function(self, function: FunctionType, arguments: list[Value], names: tuple[str, ...]) -> Value:
         if is_known(function.__module__):
-            return self._library(function.__name__, FREE, arguments, names)
+            return self._call_library_function(function.__name__, FREE, arguments, names)
         defaults = FREE.union(*map(self.origin, function.__defaults__ or ()))
         defaults = defaults.union(*map(self.origin, (function.__kwdefaults__ or {}).values()))
         return self._execute(function, function.__code__, function.__globals__, arguments, names, defaults, None)
@@ -291,7 +291,7 @@ class Changes(Reached):
         cells = {name: local.get(name, FREE) for name in code.co_cellvars}
         free = frozenset() if around else frozenset(code.co_freevars)
         if isinstance(key, FunctionType):
-            cells |= zip(code.co_freevars, map(self._content, key.__closure__ or ()), strict=True)
+            cells |= zip(code.co_freevars, map(self._value_of_cell, key.__closure__ or ()), strict=True)
         self.read.update(one for one in code.co_consts if isinstance(one, str) and one.isidentifier())
         frame = Frame(code, named, local, cells, local.get(next(iter(code.co_varnames), ""), FREE), free, around=around)
         self._running.add(call)
@@ -303,7 +303,7 @@ class Changes(Reached):
             self._results[call] = made
         return made
 
-    def _content(self, cell: CellType) -> Value:
+    def _value_of_cell(self, cell: CellType) -> Value:
         try:
             return self.origin(cell.cell_contents)
         except ValueError:  # not filled yet

@@ -44,13 +44,13 @@ def find_copied(function: object) -> dict[int, object]:
 
 
 def _find_shared(function: object, called: tuple[object, ...]) -> dict[int, object]:
-    large: dict[int, object] = {id(one): one for one in _large(function)}
+    large: dict[int, object] = {id(one): one for one in _find_large_arrays(function)}
     for one in called if large else ():
-        _take_out(large, one)
+        _exclude_changed(large, one)
     return large
 
 
-def _take_out(large: dict[int, object], step: object) -> None:
+def _exclude_changed(large: dict[int, object], step: object) -> None:
     """Removes from `large` what a call may change, and parameters that it reads, which the program may train."""
     changes = Changes()
     try:
@@ -70,7 +70,7 @@ def _take_out(large: dict[int, object], step: object) -> None:
             large.pop(id(parameter), None)
 
 
-def _large(function: object) -> Iterator[Array | torch.Tensor]:
+def _find_large_arrays(function: object) -> Iterator[Array | torch.Tensor]:
     """Yields the large arrays and tensors in an object's attributes and in theirs."""
     seen: set[int] = set()
     waiting: list[object] = [function]

@@ -19,7 +19,7 @@ from headrace._base.types import Function
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.short_steps import is_short
 from headrace._lowering.python_steps.step_state import Kept
-from headrace._recipe.draws.reseeded_transforms import bare
+from headrace._recipe.draws.reseeded_transforms import without_reseeding
 from headrace._recipe.steps.recipe import Recipe
 
 #: The most threads that call Python steps; see docs/decisions/0068 for the measurement.
@@ -58,9 +58,9 @@ class PythonEffects:
         Args:
             collate_fn: the user's; None: torch's default.
         """
-        fields = [_unique(list(_list_callees(recipe))) for recipe, _ in parts]
-        labels = _unique([one for _, source in parts for one in label_functions(source)])
-        steps = _unique([one for field in fields for one in field])
+        fields = [_drop_duplicates(list(_list_callees(recipe))) for recipe, _ in parts]
+        labels = _drop_duplicates([one for _, source in parts for one in label_functions(source)])
+        steps = _drop_duplicates([one for field in fields for one in field])
         if not steps and not labels and collate_fn is None:
             return cls(())
         functions = [*steps, *labels, *([] if collate_fn is None else [collate_fn])]
@@ -81,7 +81,7 @@ class PythonEffects:
             kept.state(of_collate) or kept.generators(of_collate),
             kept.generators([*of_steps, *of_labels]),
             drawn,
-            any(call.process_wide for recipe, _ in parts for call in _calls(recipe)),
+            any(call.process_wide for recipe, _ in parts for call in _calls_of_recipe(recipe)),
         )
 
     def refusal(self, dataset: object, num_workers: object, seed: int | None, *, bound: bool) -> str | None:
@@ -109,7 +109,7 @@ class PythonEffects:
         overlaps = type(num_workers) is int and num_workers > 0
         if self.process_wide and not bound and not ours and (seed is not None or overlaps):
             return (
-                f"{_names(self.steps)} may draw from generators of the process (random, numpy.random), which the "
+                f"{_join_names(self.steps)} may draw from generators of the process (random, numpy.random), which the "
                 "training step draws from, too; worker processes have generators of their own"
             )
         if seed is None and not bound:
@@ -123,7 +123,7 @@ class PythonEffects:
             ours: whether the dataset is of headrace's own classes.
         """
         draws = self.process_wide and (self.labels or not ours)
-        drawn = f"{_names(self.steps)} may draw from generators of the process" if draws else ""
+        drawn = f"{_join_names(self.steps)} may draw from generators of the process" if draws else ""
         return self.state or self.generators or drawn
 
     @property
@@ -141,28 +141,32 @@ def label_functions(source: object) -> Iterator[object]:
         yield function
 
 
-def _calls(recipe: Recipe) -> list[S.Call]:
+def _calls_of_recipe(recipe: Recipe) -> list[S.Call]:
     return [call for one in recipe.views or (recipe,) for call in one.calls]
 
 
 def _list_callees(recipe: Recipe) -> Iterator[object]:
     """Yields the user's objects that a recipe calls."""
-    for call in _calls(recipe):
-        yield from map(bare, call.function.called)
+    for call in _calls_of_recipe(recipe):
+        yield from map(without_reseeding, call.function.called)
 
 
-def _unique(objects: Sequence[object]) -> list[object]:
+def _drop_duplicates(objects: Sequence[object]) -> list[object]:
     return list({id(one): one for one in objects}.values())
 
 
 def _explain_draws(function: object, from_torch: bool) -> str:
     reach = Reach(function)
     if reach.draws or from_torch:
-        return f"{_names([function])}, which makes labels, may draw random numbers, which torch draws in its workers"
-    return f"{_names([function])}, which makes labels, asks for its worker process" if reach.asks_for_worker else ""
+        return (
+            f"{_join_names([function])}, which makes labels, may draw random numbers, which torch draws in its workers"
+        )
+    return (
+        f"{_join_names([function])}, which makes labels, asks for its worker process" if reach.asks_for_worker else ""
+    )
 
 
-def _names(objects: Sequence[object]) -> str:
+def _join_names(objects: Sequence[object]) -> str:
     return ", ".join(dict.fromkeys(getattr(one, "__qualname__", type(one).__qualname__) for one in objects))
 
 

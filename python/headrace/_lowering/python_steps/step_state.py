@@ -45,7 +45,12 @@ class Kept:
         """
         changes = self._changes[number]
         stored = [
-            (held, f"changes its {name!r}" if held is self._functions[number] else f"changes {name!r} of {_kind(held)}")
+            (
+                held,
+                f"changes its {name!r}"
+                if held is self._functions[number]
+                else f"changes {name!r} of {_describe_kind(held)}",
+            )
             for held, name in changes.stored
             if self._reads_all or name in self._read
         ]
@@ -60,9 +65,9 @@ class Kept:
         """Returns why results of these functions may depend on their earlier calls, as a clause; "" if they do not."""
         for number in numbers:
             if changed := self._list_changes(number):
-                return f"{_name(self._functions[number])} {changed[0][1]}"
+                return f"{_name_function(self._functions[number])} {changed[0][1]}"
             if self._unclear[number]:
-                return f"{_name(self._functions[number])} {self._unclear[number]}, so it may keep a state"
+                return f"{_name_function(self._functions[number])} {self._unclear[number]}, so it may keep a state"
         return ""
 
     def reaches_out(self) -> bool:
@@ -86,7 +91,7 @@ class Kept:
         """Returns a clause about a function that draws from a generator in its attributes; "" if none does."""
         for number in numbers:
             for held in self._changes[number].generators.values():
-                return f"{_name(self._functions[number])} draws from a {type(held).__name__} that it holds"
+                return f"{_name_function(self._functions[number])} draws from a {type(held).__name__} that it holds"
         return ""
 
     def draws(self, number: int) -> bool:
@@ -97,7 +102,7 @@ class Kept:
         """Returns how calls of `some` and of `others` may see each other's changes, as a clause; "" if they do not."""
         for first in some:
             for second in others:
-                both = f"{_name(self._functions[first])} and {_name(self._functions[second])}"
+                both = f"{_name_function(self._functions[first])} and {_name_function(self._functions[second])}"
                 common = self._changes[first].touched.keys() & self._changes[second].touched.keys()
                 for changing in (first, second):
                     drawn = self._changes[changing].generators.values()
@@ -107,17 +112,17 @@ class Kept:
                     ]:
                         other = self._changes[second if changing == first else first]
                         if id(held) in other.touched or id(held) in other.generators or (held is None and common):
-                            return f"{both} share an object: {_name(self._functions[changing])} {what}"
+                            return f"{both} share an object: {_name_function(self._functions[changing])} {what}"
                 unclear = self._unclear[first] or self._unclear[second]
                 if unclear and common:
                     return f"{both} share an object, and one {unclear}"
         return ""
 
 
-def _name(function: object) -> str:
+def _name_function(function: object) -> str:
     named: str = getattr(function, "__qualname__", None) or type(function).__qualname__
     return named
 
 
-def _kind(held: object) -> str:
+def _describe_kind(held: object) -> str:
     return getattr(held, "__qualname__", f"a {type(held).__qualname__}")

@@ -13,12 +13,12 @@ def shear_x(level: float) -> Matrix:
 
     The level goes through degrees and back, as in torchvision; that can change its last bits.
     """
-    return 1.0, math.tan(_there_and_back(level)), 0.0, 0.0, 1.0, 0.0
+    return 1.0, math.tan(_shear_angle(level)), 0.0, 0.0, 1.0, 0.0
 
 
 def shear_y(level: float) -> Matrix:
     """Returns the matrix that moves column x by `level` times x pixels, about the corner (0, 0)."""
-    angle = _there_and_back(level)
+    angle = _shear_angle(level)
     return 1.0, 0.0, 0.0, math.sin(angle) / math.cos(angle), 1.0, 0.0
 
 
@@ -27,5 +27,5 @@ def translation(right: int, down: int) -> Matrix:
     return 1.0, 0.0, float(-right), 0.0, 1.0, float(-down)
 
 
-def _there_and_back(level: float) -> float:
+def _shear_angle(level: float) -> float:
     return math.radians(math.degrees(math.atan(level)))

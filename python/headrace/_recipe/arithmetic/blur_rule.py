@@ -13,7 +13,7 @@ _SIZES = ((3, 3), (5, 9), (23, 23))  # sizes of kernels, because torch has diffe
 
 
 @functools.cache
-def native() -> bool:
+def is_native_blur_exact() -> bool:
     """Whether the native blur equals torch's on this machine. Compares all floats before rounding, on noise, once."""
     random = np.random.default_rng(0)
     pixels = random.integers(0, 256, (41, 57, 4), dtype=np.uint8)

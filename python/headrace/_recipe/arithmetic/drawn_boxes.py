@@ -56,12 +56,12 @@ def random_padding(height: int, width: int, target: Size, place_left: Place, pla
 
 def random_window(height: int, width: int, target: Size, place_top: Place, place_left: Place) -> tuple[Padding, Box]:
     """Returns the padding that an image gets first, and a random box of size `target` of the padded image."""
-    top, box_top, bottom = _along(height, target[0], place_top)
-    left, box_left, right = _along(width, target[1], place_left)
+    top, box_top, bottom = _fit_edge(height, target[0], place_top)
+    left, box_left, right = _fit_edge(width, target[1], place_left)
     return Padding(left, top, right, bottom), Box(box_top, box_left, *target)
 
 
-def _along(edge: int, wanted: int, place: Place) -> tuple[int, int, int]:
+def _fit_edge(edge: int, wanted: int, place: Place) -> tuple[int, int, int]:
     """Returns the padding before an edge, the first pixel of the box, and the padding after the edge."""
     at = place(abs(edge - wanted) + 1)
     return (0, at, 0) if edge >= wanted else (at, 0, wanted - edge - at)

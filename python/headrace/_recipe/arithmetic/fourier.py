@@ -15,7 +15,7 @@ Complex = tuple[torch.Tensor, torch.Tensor]  # real and imaginary parts
 
 
 @functools.cache
-def factors(length: int) -> tuple[int, ...]:
+def radices_of(length: int) -> tuple[int, ...]:
     """Returns the radices of the passes: 4 as often as it divides `length`, then 2, then odd primes, ascending."""
     found = []
     radix = 4
@@ -30,7 +30,7 @@ def factors(length: int) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=16)
-def turns(length: int) -> torch.Tensor:
+def cosine_and_sine_table(length: int) -> torch.Tensor:
     """Returns cosine and sine of 2 pi k / length, float64 (2, length); do not change it."""
     rows = [[_cosine(8 * k - shift, length) for k in range(length)] for shift in (0, 2 * length)]
     return torch.tensor(rows, dtype=torch.float64, device="cpu")
@@ -47,7 +47,7 @@ def _cosine(eighths: int, length: int) -> float:
     return math.cos(math.pi * at / (4 * length))
 
 
-def transform(real: torch.Tensor, imaginary: torch.Tensor) -> Complex:
+def fourier_transform(real: torch.Tensor, imaginary: torch.Tensor) -> Complex:
     """Returns the transform along the first axis: sum over j of x[j] exp(-2 pi i j k / n) at k.
 
     One pass per factor (Stockham's order, so that no pass sorts). A pass combines `radix` values that are n / radix
@@ -58,9 +58,9 @@ def transform(real: torch.Tensor, imaginary: torch.Tensor) -> Complex:
         real, imaginary: float64 (n, lanes).
     """
     length, lanes = real.shape
-    cosine, sine = turns(length)
+    cosine, sine = cosine_and_sine_table(length)
     rest, stride = length, 1
-    for radix in factors(length):
+    for radix in radices_of(length):
         after = rest // radix
         shape = (radix, after, stride, lanes)
         real, imaginary = _butterfly(real.reshape(shape), imaginary.reshape(shape), cosine, sine)

@@ -57,7 +57,7 @@ KERNELS: dict[str, tuple[float, Callable[[float], float]]] = {
 }
 
 
-def weights(in_size: int, out_size: int, filter: str) -> npt.NDArray[np.int64]:
+def resize_weights(in_size: int, out_size: int, filter: str) -> npt.NDArray[np.int64]:
     """Returns Pillow's integer weights along one axis: int64 (out_size, in_size), in units of 2^-22."""
     half_width, kernel = KERNELS[filter]
     scale = in_size / out_size
@@ -75,7 +75,7 @@ def weights(in_size: int, out_size: int, filter: str) -> npt.NDArray[np.int64]:
     return matrix
 
 
-def _pass(pixels: Pixels, matrix: npt.NDArray[np.int64]) -> Pixels:
+def _resize_along_rows(pixels: Pixels, matrix: npt.NDArray[np.int64]) -> Pixels:
     """Applies weights along axis 0 and rounds to bytes."""
     sums = np.tensordot(matrix, pixels.astype(np.int64), axes=1) + (1 << (WEIGHT_BITS - 1))
     passed: Pixels = np.clip(sums >> WEIGHT_BITS, 0, 255).astype(np.uint8)
@@ -88,7 +88,7 @@ def modelled_resize(pixels: Pixels, height: int, width: int, filter: str, vertic
     for axis in (0, 1) if vertical_first else (1, 0):
         size = (height, width)[axis]
         if pixels.shape[axis] != size:
-            passed = _pass(pixels.swapaxes(0, axis), weights(pixels.shape[axis], size, filter))
+            passed = _resize_along_rows(pixels.swapaxes(0, axis), resize_weights(pixels.shape[axis], size, filter))
             pixels = passed.swapaxes(0, axis)
     return pixels
 
@@ -146,7 +146,7 @@ def expected_order(version: str) -> str:
     return "tall_split" if major == 12 else "by_reduction"
 
 
-def probe() -> ProbeReport:
+def probe_pass_order() -> ProbeReport:
     """Compares the installed Pillow with each order of `resize`, on small images of noise."""
     begin = time.perf_counter()
     fitting = list(ORDERS)
@@ -168,7 +168,7 @@ def pass_order() -> str:
     Warns:
         RuntimeWarning: Pillow's pixels do not follow the order expected for its version.
     """
-    report = probe()
+    report = probe_pass_order()
     if report.expected not in report.fitting:
         found = f"follows {report.order!r}" if report.fitting else "matches no known order of the passes, so native "
         found += "" if report.fitting else "pixels may differ from it by rounding; check with loader.verify()"
@@ -177,9 +177,9 @@ def pass_order() -> str:
 
 
 @functools.cache
-def is_known() -> bool:
+def is_pass_order_known() -> bool:
     """Returns whether Pillow resizes in the order expected for its version, so that `pass_order` does not warn."""
-    report = probe()
+    report = probe_pass_order()
     return report.expected in report.fitting
 
 

@@ -69,7 +69,7 @@ def autocontrast(values: Tensor, version: int) -> Tensor:
     return scaled.clamp(0, 255).to(torch.uint8)
 
 
-def grid(matrix: Sequence[float], height: int, width: int) -> Tensor:
+def affine_grid(matrix: Sequence[float], height: int, width: int) -> Tensor:
     """Returns the places that ``affine`` samples, float32 (1, H, W, 2), in halves of the image from its centre."""
     theta = torch.tensor(matrix, dtype=torch.float32, device="cpu").reshape(1, 2, 3)
     base = torch.ones(1, height, width, 3, device="cpu")
@@ -80,7 +80,7 @@ def grid(matrix: Sequence[float], height: int, width: int) -> Tensor:
     return base.view(1, height * width, 3).bmm(theta.transpose(1, 2) / halves).view(1, height, width, 2)
 
 
-def sample(values: Tensor, places: Tensor, filter: str) -> Tensor:
+def sample_grid(values: Tensor, places: Tensor, filter: str) -> Tensor:
     """``grid_sample`` as torchvision calls it."""
     return grid_sample(values, places, mode=filter, padding_mode="zeros", align_corners=False)
 
@@ -88,11 +88,11 @@ def sample(values: Tensor, places: Tensor, filter: str) -> Tensor:
 def affine(values: Tensor, matrix: Sequence[float], filter: str, fill: Sequence[float] | None, version: int) -> Tensor:
     """``affine`` to an image of the same size."""
     channels, height, width = values.shape[1:]
-    places, floats = grid(matrix, height, width), values.to(torch.float32)
+    places, floats = affine_grid(matrix, height, width), values.to(torch.float32)
     if fill is None:
-        return sample(floats, places, filter).round_().to(torch.uint8)
+        return sample_grid(floats, places, filter).round_().to(torch.uint8)
     inside = torch.ones((1, 1, height, width), device="cpu")
-    mixed = sample(torch.cat((floats, inside), dim=1), places, filter)
+    mixed = sample_grid(torch.cat((floats, inside), dim=1), places, filter)
     made, share = mixed[:, :-1], mixed[:, -1:]
     ground = torch.tensor(fill[:channels], dtype=torch.float32, device="cpu").view(1, -1, 1, 1)
     if filter == "nearest":

@@ -32,9 +32,13 @@ _PARALLEL = 32768  # elements from which torch divides an operation among its th
 
 
 @functools.cache
-def rounding(height: int, width: int) -> Rounding | None:
+def find_rounding(height: int, width: int) -> Rounding | None:
     """Returns how torch rounds for images of this size; None if it has another arithmetic than the native code."""
-    sums, samples, places = _sums(), _samples(), _places(height, width)
+    sums, samples, places = (
+        _are_sums_rounded_once(),
+        _are_samples_rounded_once(),
+        _are_places_rounded_once(height, width),
+    )
     return None if sums is None or samples is None or places is None else Rounding(sums, samples, places)
 
 
@@ -55,7 +59,10 @@ def kind_of_resize(mode: str, in_bytes: bool) -> str | None:
         for size in _SIZES
     ]
     for kind in ("tensor",) if in_bytes else ("float", "fused"):
-        if all(_same(one, _resize_array(pixels, size, kind, mode)) for one, size in zip(expected, _SIZES, strict=True)):
+        if all(
+            _have_equal_channels(one, _resize_array(pixels, size, kind, mode))
+            for one, size in zip(expected, _SIZES, strict=True)
+        ):
             return kind
     return None
 
@@ -70,21 +77,21 @@ def _resize_array(pixels: np.ndarray, size: tuple[int, int], kind: str, mode: st
     return made
 
 
-def _same(a: np.ndarray, b: np.ndarray) -> bool:
+def _have_equal_channels(a: np.ndarray, b: np.ndarray) -> bool:
     return np.array_equal(a[..., :3], b[..., :3])
 
 
-def even(elements: int) -> bool:
+def is_rounding_uniform(elements: int) -> bool:
     """Whether torch treats all elements of an image alike where it adds a number to them.
 
     Its loops for AVX2 round the last ``elements % 16`` in a mixed way, and each thread has last elements of its own.
     """
     threads = torch.get_num_threads() if elements >= _PARALLEL else 1
-    return not _sums() or elements % (_AT_ONCE * threads) == 0
+    return not _are_sums_rounded_once() or elements % (_AT_ONCE * threads) == 0
 
 
 @functools.cache
-def _sums() -> bool | None:
+def _are_sums_rounded_once() -> bool | None:
     random = np.random.default_rng(0)
     first, second = (random.uniform(0, 255, 4096).astype(np.float32) for _ in range(2))
     alpha = np.float32(0.587)
@@ -96,28 +103,32 @@ def _sums() -> bool | None:
 
 
 @functools.cache
-def _samples() -> bool | None:
+def _are_samples_rounded_once() -> bool | None:
     pixels = np.random.default_rng(1).integers(0, 256, (41, 57, 4), dtype=np.uint8)
     values = torch.from_numpy(pixels[..., :3].copy()).permute(2, 0, 1)[None].to(torch.float32)
-    places = [_places(41, 57)]
+    places = [_are_places_rounded_once(41, 57)]
     for once in (False, True):
-        if places[0] is not None and all(_sampled_as(once, pixels, values, one, places[0]) for one in _MATRICES):
+        if places[0] is not None and all(
+            _equals_native_warp(once, pixels, values, one, places[0]) for one in _MATRICES
+        ):
             return once
     return None
 
 
-def _sampled_as(once: bool, pixels: np.ndarray, values: torch.Tensor, matrix: tuple[float, ...], places: bool) -> bool:
+def _equals_native_warp(
+    once: bool, pixels: np.ndarray, values: torch.Tensor, matrix: tuple[float, ...], places: bool
+) -> bool:
     made = core.tensor_warp(pixels, matrix, places, once)[1]
-    expected = tensor_augment.sample(values, tensor_augment.grid(matrix, *pixels.shape[:2]), "bilinear")
+    expected = tensor_augment.sample_grid(values, tensor_augment.affine_grid(matrix, *pixels.shape[:2]), "bilinear")
     return np.array_equal(made, expected[0].permute(1, 2, 0).numpy())
 
 
 @functools.cache
-def _places(height: int, width: int) -> bool | None:
+def _are_places_rounded_once(height: int, width: int) -> bool | None:
     pixels = np.zeros((height, width, 4), np.uint8)
     for once in (False, True):
         made = (core.tensor_warp(pixels, matrix, once, once)[0] for matrix in _MATRICES)
-        expected = (tensor_augment.grid(matrix, height, width)[0].numpy() for matrix in _MATRICES)
+        expected = (tensor_augment.affine_grid(matrix, height, width)[0].numpy() for matrix in _MATRICES)
         if all(itertools.starmap(np.array_equal, zip(made, expected, strict=True))):
             return once
     return None

@@ -70,7 +70,7 @@ def lab(image: torch.Tensor) -> torch.Tensor:
     return torch.stack([y * 1.16 - 0.16, (x - y) * 500 / 128, (y - z) * 200 / 128])
 
 
-def luma(image: torch.Tensor) -> torch.Tensor:
+def luma_plane(image: torch.Tensor) -> torch.Tensor:
     """Returns 0.299 R + 0.587 G + 0.114 B in [0, 1], float64 (H, W), of uint8 (3, H, W)."""
     red, green, blue = image.double() / 255
     made: torch.Tensor = red * _LUMA[0] + green * _LUMA[1] + blue * _LUMA[2]
@@ -94,7 +94,7 @@ def sobel(gray: torch.Tensor) -> torch.Tensor:
 
 
 @functools.lru_cache(maxsize=16)
-def places(height: int, width: int) -> torch.Tensor:
+def pixel_places(height: int, width: int) -> torch.Tensor:
     """Returns x, y and eccentricity of each pixel's centre, float64 (3, H, W); do not change it.
 
     x and y are in (-1, 1), 0 in the middle of the image. The eccentricity is the distance from there, 1 in a corner.
@@ -105,7 +105,7 @@ def places(height: int, width: int) -> torch.Tensor:
 
 
 @functools.lru_cache(maxsize=16)
-def _passes(height: int, width: int, bands: Bands) -> torch.Tensor:
+def _band_filters(height: int, width: int, bands: Bands) -> torch.Tensor:
     """1 for the frequencies that each band passes, else 0: float64 (2, W, H // 2 + 1), rows from frequency 0 on."""
     fx, fy = (torch.arange(n, dtype=torch.float64, device="cpu") for n in (width, height // 2 + 1))
     fx = torch.minimum(fx, width - fx) / width
@@ -131,22 +131,22 @@ def bands_of(gray: torch.Tensor, bands: Bands) -> torch.Tensor:
     height, width = gray.shape
     half, kept = (width + 1) // 2, height // 2 + 1
     right = torch.nn.functional.pad(gray[:, half:], (0, 2 * half - width))
-    a, b = fourier.transform(gray[:, :half], right)
+    a, b = fourier.fourier_transform(gray[:, :half], right)
     mirrored = -torch.arange(kept, device="cpu") % height
     a, b, a_mirrored, b_mirrored = a[:kept], b[:kept], a[mirrored], b[mirrored]
     real = torch.cat([a + a_mirrored, b + b_mirrored], dim=1)[:, :width].t()
     imaginary = torch.cat([b - b_mirrored, a_mirrored - a], dim=1)[:, :width].t()
-    real, imaginary = fourier.transform(real, imaginary)
+    real, imaginary = fourier.fourier_transform(real, imaginary)
     scale = 1 / (2 * height * width)
     parts = []
-    for passes in _passes(height, width, bands):
-        made = fourier.transform(imaginary * (passes * scale), real * (passes * scale))
+    for passes in _band_filters(height, width, bands):
+        made = fourier.fourier_transform(imaginary * (passes * scale), real * (passes * scale))
         parts.append([part.t() for part in made])
     (i0, r0), (i1, r1) = parts
     inner = slice(1, (height + 1) // 2)  # the frequencies below 0 are mirrored ones, with the other sign of i
     real = torch.cat([r0 - i1, (r0 + i1)[inner].flip(0)])
     imaginary = torch.cat([i0 + r1, (r1 - i0)[inner].flip(0)])
-    second, first = fourier.transform(imaginary, real)
+    second, first = fourier.fourier_transform(imaginary, real)
     return torch.stack([first, second])
 
 
@@ -161,21 +161,21 @@ def channels(image: torch.Tensor, bands: Bands) -> torch.Tensor:
         float32 (13, H, W).
     """
     image = image.expand(3, -1, -1)
-    gray = luma(image)
-    parts = [image.double() / 255, lab(image), sobel(gray), places(*gray.shape), bands_of(gray, bands)]
+    gray = luma_plane(image)
+    parts = [image.double() / 255, lab(image), sobel(gray), pixel_places(*gray.shape), bands_of(gray, bands)]
     return torch.cat(parts).float()
 
 
-def tables(height: int, width: int) -> tuple[npt.NDArray[np.float64], ...]:
+def tables_for_native(height: int, width: int) -> tuple[npt.NDArray[np.float64], ...]:
     """Returns what the native loops for images of this size get from here: powers, roots and angles.
 
     Their last bits may differ between mathematical libraries.
     """
-    turns = [fourier.turns(length).flatten() for length in (width, height)]
+    turns = [fourier.cosine_and_sine_table(length).flatten() for length in (width, height)]
     return tuple(table.numpy() for table in (linear_table(), root_table(), *turns))
 
 
 @functools.lru_cache(maxsize=16)
-def native(height: int, width: int, bands: Bands) -> core.Texture:
+def make_native_texture(height: int, width: int, bands: Bands) -> core.Texture:
     """Returns the native loops for images of this size. Any thread may use them."""
-    return core.Texture(height, width, bands, tables(height, width))
+    return core.Texture(height, width, bands, tables_for_native(height, width))

@@ -47,7 +47,7 @@ def generators_of(loader_generator: torch.Generator | None, samplers: Iterable[o
     return tuple(found)
 
 
-def base_seed(generator: torch.Generator | None) -> int:
+def draw_base_seed(generator: torch.Generator | None) -> int:
     """Draws a base seed exactly as torch's DataLoader does at the start of an epoch: later draws stay the same."""
     device = "cpu" if generator is None else generator.device
     return int(torch.empty((), dtype=torch.int64, device=device).random_(generator=generator).item())

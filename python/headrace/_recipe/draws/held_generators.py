@@ -60,23 +60,23 @@ def _read_slots(one: object) -> Iterator[object]:
 def seeded_for_this_sample(generators: Sequence[Generator]) -> Iterator[None]:
     """Seeds generators from torch's random numbers of the sample, and restores their states at exit.
 
-    Does nothing inside of `left_alone`.
+    Does nothing inside of `leave_unseeded`.
     """
     if not generators or getattr(_here, "left_alone", False):
         yield
         return
-    before = [_state(one) for one in generators]
+    before = [_state_of_generator(one) for one in generators]
     for one in generators:
-        _seed(one, int(torch.randint(2**31, (), device="cpu")))
+        _seed_generator(one, int(torch.randint(2**31, (), device="cpu")))
     try:
         yield
     finally:
         for one, state in zip(generators, before, strict=True):
-            _restore(one, state)
+            _restore_generator(one, state)
 
 
 @contextmanager
-def left_alone() -> Iterator[None]:
+def leave_unseeded() -> Iterator[None]:
     """Inside, steps draw from the generators that they hold as they are, in this thread."""
     before = getattr(_here, "left_alone", False)
     _here.left_alone = True
@@ -86,34 +86,34 @@ def left_alone() -> Iterator[None]:
         _here.left_alone = before
 
 
-def _state(one: Generator) -> object:
+def _state_of_generator(one: Generator) -> object:
     if isinstance(one, random.Random):
         return one.getstate()
     if isinstance(one, np.random.RandomState):
         return one.get_state()
     if isinstance(one, torch.Generator):
         return one.get_state()
-    return _bits(one).state
+    return _bit_generator_of(one).state
 
 
-def _restore(one: Generator, state: Any) -> None:
+def _restore_generator(one: Generator, state: Any) -> None:
     if isinstance(one, random.Random):
         one.setstate(state)
     elif isinstance(one, (np.random.RandomState, torch.Generator)):
         one.set_state(state)
     else:
-        _bits(one).state = state
+        _bit_generator_of(one).state = state
 
 
-def _seed(one: Generator, seed: int) -> None:
+def _seed_generator(one: Generator, seed: int) -> None:
     if isinstance(one, (random.Random, np.random.RandomState)):
         one.seed(seed)
     elif isinstance(one, torch.Generator):
         one.manual_seed(seed)
     else:
-        bits = _bits(one)
+        bits = _bit_generator_of(one)
         bits.state = type(bits)(seed).state
 
 
-def _bits(one: np.random.Generator | np.random.BitGenerator) -> Any:
+def _bit_generator_of(one: np.random.Generator | np.random.BitGenerator) -> Any:
     return one.bit_generator if isinstance(one, np.random.Generator) else one

@@ -30,10 +30,10 @@ def index_key(index: Any) -> Key:
             return operator.index(index)
         except TypeError:  # an array or tensor of several numbers
             pass
-    return repr(_plain(index))
+    return repr(_as_plain_value(index))
 
 
-def _plain(index: object) -> object:
+def _as_plain_value(index: object) -> object:
     """Returns an index as values whose repr determines them."""
     if isinstance(index, (np.ndarray, np.generic, torch.Tensor)):
         return index.tolist()
@@ -45,11 +45,11 @@ def _plain(index: object) -> object:
     if index is None or isinstance(index, bytes):
         return index
     if isinstance(index, (list, tuple)):
-        return [_plain(one) for one in index]
+        return [_as_plain_value(one) for one in index]
     if isinstance(index, (slice, range)):
         return [index.start, index.stop, index.step]
     if isinstance(index, dict):
-        return [[_plain(key), _plain(value)] for key, value in index.items()]
+        return [[_as_plain_value(key), _as_plain_value(value)] for key, value in index.items()]
     raise TypeError(
         "seed= makes a sample's random numbers from its index, but the sampler yielded an object of "
         f"{type(index).__module__}.{type(index).__qualname__}; use numbers, strings or tuples of these, or leave out "

@@ -34,14 +34,18 @@ def magnitudes(magnitude: Magnitude, draws: Float64Array) -> Float64Array:
 
 def policy_numbers(column: PolicyNumber, draws: Float64Array) -> Float64Array:
     """Returns the arguments, float64 (n,), for draws (n, k)."""
-    made = argument(column.rule, magnitudes(column.magnitude, draws), draws[:, column.way], column.constants)
+    made = arguments_of_operation(
+        column.rule, magnitudes(column.magnitude, draws), draws[:, column.way], column.constants
+    )
     if column.among is None:
         return made
     at, low, high = column.among
     return np.where((low <= draws[:, at]) & (draws[:, at] < high), made, 0.0)
 
 
-def argument(rule: str, magnitude: npt.ArrayLike, way: npt.ArrayLike, constants: tuple[float, ...]) -> Float64Array:
+def arguments_of_operation(
+    rule: str, magnitude: npt.ArrayLike, way: npt.ArrayLike, constants: tuple[float, ...]
+) -> Float64Array:
     """Returns the arguments of an operation.
 
     Args:
@@ -62,7 +66,7 @@ def _sign(way: Float64Array) -> Float64Array:
     return np.where(way < 0.5, -1.0, 1.0)
 
 
-def _move(level: Float64Array, way: Float64Array, most: float, unit: float = 1.0) -> Float64Array:
+def _signed_move(level: Float64Array, way: Float64Array, most: float, unit: float = 1.0) -> Float64Array:
     return _sign(way) * (level * most) * unit
 
 
@@ -78,7 +82,7 @@ def _saturation(level: Float64Array, way: Float64Array) -> Float64Array:
     return 1.0 - np.clip(0.5 + 0.5 * level, 0.5, 1.0)
 
 
-def _bits(level: Float64Array, way: Float64Array, none: float, each: float, fewest: float) -> Float64Array:
+def _posterize_bits(level: Float64Array, way: Float64Array, none: float, each: float, fewest: float) -> Float64Array:
     """From `none` bits at level 0 on; -1 for fewer than Pillow accepts."""
     bits = np.clip(none + each * np.trunc(level * 4), 0.0, 8.0)
     return np.where(bits < fewest, -1.0, bits)
@@ -102,15 +106,15 @@ def _any_radius(level: Float64Array, way: Float64Array) -> Float64Array:
 
 
 _SIGNED: dict[str, Callable[..., Float64Array]] = {
-    "angle": _move,
-    "move": _move,
+    "angle": _signed_move,
+    "move": _signed_move,
     "factor_either_way": _factor_either_way,
 }
 _RULES: dict[str, Callable[..., Float64Array]] = {
     **_SIGNED,
     "factor": _factor,
     "saturation": _saturation,
-    "bits": _bits,
+    "bits": _posterize_bits,
     "threshold": _threshold,
     "addend": _addend,
     "radius": _radius,

@@ -124,7 +124,7 @@ def sample_randomness(
         with _OwnGenerator(seed):
             yield
         return
-    with kept_generators(), _kept_generator_of(device):
+    with preserve_process_generators(), _kept_generator_of(device):
         random.seed(seed)
         np.random.seed(numpy_seed_of(seed))  # noqa: NPY002 - the steps' own choice
         torch.default_generator.manual_seed(seed)
@@ -134,7 +134,7 @@ def sample_randomness(
 
 
 @contextmanager
-def kept_generators() -> Iterator[None]:
+def preserve_process_generators() -> Iterator[None]:
     """Restores the states of the process's generators at exit. A lock admits one thread of any loader at a time."""
     with _alone:
         before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
@@ -179,15 +179,15 @@ def draws_process_wide(function: Callable[[], object]) -> bool:
 
     Raises what `function` raises.
     """
-    with kept_generators():
+    with preserve_process_generators():
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002 - the steps' own choice
-        before = _states()
+        before = _process_generator_states()
         with _OwnGenerator(0):
             function()
-        return before != _states()
+        return before != _process_generator_states()
 
 
-def _states() -> tuple[object, ...]:
+def _process_generator_states() -> tuple[object, ...]:
     _, numbers, *place = np.random.get_state(legacy=True)  # noqa: NPY002
     return random.getstate(), np.asarray(numbers).tobytes(), place, torch.get_rng_state().numpy().tobytes()

@@ -28,10 +28,10 @@ class Reseeded:
     def __init__(self, transform: Function) -> None:
         self.transform = transform
         self._held = held_generators(transform)  # a copy of this object has those of the transform's copy
-        self.shared = any(True for _ in _around(transform))
+        self.shared = any(True for _ in _seedable_globals(transform))
 
     def __call__(self, value: object) -> object:
-        for one in (*_inside(self.transform), *_around(self.transform)):
+        for one in (*_seedable_attributes(self.transform), *_seedable_globals(self.transform)):
             one.set_random_seed(int(torch.randint(2**31, (), device="cpu")))
         with seeded_for_this_sample(self._held):
             return self.transform(value)
@@ -42,31 +42,33 @@ class Reseeded:
 
 def reseed_transform(transform: Function) -> Function:
     """Returns the transform wrapped in Reseeded, or itself if nothing in it can be seeded."""
-    found = held_generators(transform) or any(True for _ in (*_inside(transform), *_around(transform)))
+    found = held_generators(transform) or any(
+        True for _ in (*_seedable_attributes(transform), *_seedable_globals(transform))
+    )
     return Reseeded(transform) if found else transform
 
 
-def bare(transform: Function) -> Function:
+def without_reseeding(transform: Function) -> Function:
     """Returns the transform in a Reseeded, or itself."""
     return transform.transform if isinstance(transform, Reseeded) else transform
 
 
-def _seedable(value: object) -> TypeGuard[Seedable]:
+def _is_seedable(value: object) -> TypeGuard[Seedable]:
     return not inspect.isclass(value) and callable(getattr(value, "set_random_seed", None))
 
 
-def _inside(transform: object) -> Iterator[Seedable]:
+def _seedable_attributes(transform: object) -> Iterator[Seedable]:
     """Yields the object if it can be seeded, otherwise those of its attributes that can."""
-    if _seedable(transform):
+    if _is_seedable(transform):
         yield transform
     else:
-        yield from (value for value in getattr(transform, "__dict__", {}).values() if _seedable(value))
+        yield from (value for value in getattr(transform, "__dict__", {}).values() if _is_seedable(value))
 
 
-def _around(transform: object) -> Iterator[Seedable]:
+def _seedable_globals(transform: object) -> Iterator[Seedable]:
     """Yields the objects in the closure and globals of a function, or of a class's ``__call__``, that can be seeded."""
     function = transform if inspect.isfunction(transform) else type(transform).__call__
-    if not inspect.isfunction(function) or _seedable(transform):
+    if not inspect.isfunction(function) or _is_seedable(transform):
         return
     reached = inspect.getclosurevars(function)
-    yield from (value for value in (*reached.nonlocals.values(), *reached.globals.values()) if _seedable(value))
+    yield from (value for value in (*reached.nonlocals.values(), *reached.globals.values()) if _is_seedable(value))

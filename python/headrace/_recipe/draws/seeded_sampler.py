@@ -50,7 +50,7 @@ def sampler_chain(sampler: object) -> Iterator[object]:
         sampler = getattr(sampler, "sampler", None) if batches is None else batches
 
 
-def tell(samplers: Iterable[object], epoch: int) -> None:
+def set_epoch_of_samplers(samplers: Iterable[object], epoch: int) -> None:
     """Calls ``set_epoch`` on the samplers that have it."""
     for sampler in samplers:
         if hasattr(sampler, "set_epoch"):

@@ -23,7 +23,7 @@ def warp_numbers(column: WarpNumber, draws: Float64Array) -> Float64Array:
     return np.array(_RULES[column.rule](draws[:, column.drawn :], column.constants)).reshape(len(draws), column.count)
 
 
-def _turns(draws: Float64Array, constants: Sequence[float]) -> Float64Array:
+def _rotations(draws: Float64Array, constants: Sequence[float]) -> Float64Array:
     """From the angle in degrees: the angle in [0, 360), and the cosine and sine in the matrix of Image.rotate."""
     made = np.tile(turn_of(0.0), (len(draws), 1))
     turned = np.flatnonzero(draws[:, 0])  # a policy's angles are 0 where it does another operation
@@ -32,7 +32,7 @@ def _turns(draws: Float64Array, constants: Sequence[float]) -> Float64Array:
     return made
 
 
-def _boxes(draws: Float64Array, constants: Sequence[float]) -> Float64Array:
+def _blur_boxes(draws: Float64Array, constants: Sequence[float]) -> Float64Array:
     """From the radius of a blur: the edge and the weights of its box."""
     return boxes_of(draws[:, 0])
 
@@ -93,8 +93,8 @@ def _solve_systems(rows: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
 
 
 _RULES: dict[str, Callable[[Float64Array, Sequence[float]], list[tuple[float, ...]] | Float64Array]] = {
-    "turn": _turns,
+    "turn": _rotations,
     "affine": _linear_parts,
     "perspective": _perspectives,
-    "box": _boxes,
+    "box": _blur_boxes,
 }

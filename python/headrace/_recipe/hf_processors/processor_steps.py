@@ -31,31 +31,35 @@ def steps_of(processor: Any) -> list[Geometry]:
     device = getattr(processor, "device", None)
     if device is not None and str(device) != "cpu":
         raise ValueError(f"device={device!s} moves each image; leave it out and pass device= to the DataLoader")
-    steps = _resize(processor, backend) if processor.do_resize else []
+    steps = _resize_steps(processor, backend) if processor.do_resize else []
     if processor.do_center_crop and model_of(processor) != "segformer":
-        steps.append(_crop(_edge(processor.crop_size, "height"), _edge(processor.crop_size, "width"), backend))
+        steps.append(
+            _crop_steps(
+                _checked_edge(processor.crop_size, "height"), _checked_edge(processor.crop_size, "width"), backend
+            )
+        )
     return steps
 
 
-def _resize(processor: Any, backend: str) -> list[Geometry]:
+def _resize_steps(processor: Any, backend: str) -> list[Geometry]:
     size, filter = processor.size, _filter(processor, backend)
     shorter = getattr(size, "shortest_edge", None)
     if model_of(processor) == "convnext":
-        edge = _edge(size, "shortest_edge")
+        edge = _checked_edge(size, "shortest_edge")
         if edge >= _WARPED:
             return [S.Resize(edge, edge, filter)]
-        return [S.ResizeShorter(int(edge / processor.crop_pct), None, filter), _crop(edge, edge, backend)]
+        return [S.ResizeShorter(int(edge / processor.crop_pct), None, filter), _crop_steps(edge, edge, backend)]
     if shorter and not size.longest_edge:
-        return [S.ResizeShorter(_edge(size, "shortest_edge"), None, filter)]
+        return [S.ResizeShorter(_checked_edge(size, "shortest_edge"), None, filter)]
     if shorter or (size.max_height and size.max_width):
         raise ValueError(
             f"size={_as_dict(size)} limits the longer edge by rules that have no native twin; use a size of height and "
             f"width, or of shortest_edge alone, or {CALL_IT}"
         )
-    return [S.Resize(_edge(size, "height"), _edge(size, "width"), filter)]
+    return [S.Resize(_checked_edge(size, "height"), _checked_edge(size, "width"), filter)]
 
 
-def _crop(height: int, width: int, backend: str) -> S.CenterCrop:
+def _crop_steps(height: int, width: int, backend: str) -> S.CenterCrop:
     return S.CenterCrop(height, width, rounding="towards_zero" if backend == "torchvision" else "down")
 
 
@@ -73,7 +77,7 @@ def _filter(processor: Any, backend: str) -> str:
     )
 
 
-def _edge(size: object, name: str) -> int:
+def _checked_edge(size: object, name: str) -> int:
     value = getattr(size, name, None)
     if not value or operator.index(value) < 1:
         raise ValueError(f"size={_as_dict(size)} needs {name}, a positive number of pixels")

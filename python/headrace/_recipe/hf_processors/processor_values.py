@@ -21,7 +21,7 @@ from headrace._recipe.images.pil_tensor import pil_to_tensor
 _SIZES = ((61, 90), (90, 61), (301, 334))
 
 
-def check(processor: object) -> None:
+def check_processor(processor: object) -> None:
     """Compares the processor with its steps on three images of noise.
 
     Raises:
@@ -31,9 +31,9 @@ def check(processor: object) -> None:
     steps = steps_of(processor)
     noise = np.random.Generator(np.random.PCG64(0))
     for height, width in _SIZES:
-        pixels = noise.integers(0, 256, (height, width, *_channels(processor)), dtype=np.uint8)
+        pixels = noise.integers(0, 256, (height, width, *_channel_axis(processor)), dtype=np.uint8)
         image = Image.fromarray(pixels)
-        theirs = values(processor, image)
+        theirs = values_of_processor(processor, image)
         for step in steps:
             image = _apply_step(step, image)
         ours = ProcessorValues(processor)(pil_to_tensor(image))
@@ -44,7 +44,7 @@ def check(processor: object) -> None:
             )
 
 
-def _channels(processor: Any) -> tuple[int, ...]:
+def _channel_axis(processor: Any) -> tuple[int, ...]:
     """Returns the last axis of an image that the processor takes: none of one for gray images."""
     means = processor.image_mean
     gray = processor.do_normalize and not processor.do_convert_rgb and isinstance(means, Sequence) and len(means) == 1
@@ -75,7 +75,7 @@ class ProcessorValues:
     processor: Any
 
     def __call__(self, image: torch.Tensor) -> torch.Tensor:
-        return values(
+        return values_of_processor(
             self.processor,
             image,
             do_resize=False,
@@ -86,7 +86,7 @@ class ProcessorValues:
         )
 
 
-def values(processor: Any, image: object, **options: object) -> torch.Tensor:
+def values_of_processor(processor: Any, image: object, **options: object) -> torch.Tensor:
     """Returns what the processor makes of one image: a tensor (C, H, W)."""
     made: torch.Tensor = processor(images=image, return_tensors="pt", **options)["pixel_values"][0]
     return made

@@ -42,7 +42,7 @@ def _nearest_of(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.N
     return chosen
 
 
-def cut_off(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+def cropped_fractions(sizes: Sequence[Size], images: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
     """Returns the fraction of each image that a crop to the nearest size's aspect ratio removes, float64 (n,).
 
     Args:

@@ -41,6 +41,6 @@ def all_bytes(channels: int) -> torch.Tensor:
     return torch.arange(256, dtype=torch.uint8, device="cpu").repeat(channels, 1, 1)
 
 
-def table(pointwise: Callable[[torch.Tensor], torch.Tensor], channels: int) -> torch.Tensor:
+def make_byte_table(pointwise: Callable[[torch.Tensor], torch.Tensor], channels: int) -> torch.Tensor:
     """Returns ``pointwise`` of the 256 byte values, in its output dtype: (channels, 256), contiguous."""
     return pointwise(all_bytes(channels)).reshape(channels, 256).contiguous()

@@ -54,7 +54,7 @@ LEVELS = 1 << 16
 
 
 @functools.cache
-def quantiles() -> torch.Tensor:
+def noise_quantiles() -> torch.Tensor:
     """Returns the values, ascending, float32 (LEVELS,): quantile k is that of the share ``(k + 1/2) / LEVELS``."""
     upper = [NormalDist().inv_cdf((k + 0.5) / LEVELS) for k in range(LEVELS // 2, LEVELS)]
     return torch.tensor([-one for one in reversed(upper)] + upper, dtype=torch.float32, device="cpu")

@@ -302,7 +302,8 @@ class Texture:
     Attributes:
         layout: ``"CHW"`` or ``"HWC"``, the order of a sample's axes.
         bands: two pairs (low, high) of frequencies in cycles per pixel.
-        tables: the numbers that both implementations use, as `headrace._recipe.arithmetic.textures.tables` makes them.
+        tables: the numbers that both implementations use, as
+            `headrace._recipe.arithmetic.textures.tables_for_native` makes them.
     """
 
     layout: str

@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.errors import SampleError
-from headrace._base.exceptions import name_of, words_of
+from headrace._base.exceptions import message_of, type_name_of
 from headrace._loading.bottleneck.verdict import NOTHING_YET
 from headrace._reports.html.report_data import Facts, Progress
 from headrace._reports.loader.profiler import profile
@@ -24,7 +24,7 @@ Step = Callable[[Any], object]
 _MOST_EPOCHS, _LONGEST_S = 32, 10.0  # that are begun for the sake of a verdict
 
 
-def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> object:
+def record_batches(loader: Any, facts: Facts, batches: int, step: Step | None) -> object:
     """Adds to `facts` what a copy of the loader does for a number of batches. Returns the first batch, or None.
 
     Epochs are repeated until there are enough batches for a verdict.
@@ -37,7 +37,7 @@ def record(loader: Any, facts: Facts, batches: int, step: Step | None) -> object
     times: list[float] = []
     counts: list[int] = []
     first = None
-    with _unchanged_generators(loader), profile() as recording:
+    with _preserve_generators(loader), profile() as recording:
         begin = time.perf_counter()
         try:
             for batch in _repeat_epochs(twin, facts, batches):
@@ -112,8 +112,8 @@ def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
             facts.failed.append((error.location, error.reason))
             continue
         except Exception as error:
-            why = (words_of(error).strip().splitlines() or [""])[-1]
-            facts.failed.append((f"batch {len(facts.failed)}", f"{name_of(error)}: {why}"))
+            why = (message_of(error).strip().splitlines() or [""])[-1]
+            facts.failed.append((f"batch {len(facts.failed)}", f"{type_name_of(error)}: {why}"))
             if not twin.native:
                 return
             continue
@@ -121,7 +121,7 @@ def _batches(twin: Any, facts: Facts, batches: int) -> Iterator[object]:
 
 
 @contextmanager
-def _unchanged_generators(loader: TorchDataLoader[object]) -> Iterator[None]:
+def _preserve_generators(loader: TorchDataLoader[object]) -> Iterator[None]:
     """Restores the process's random number generators, and those of the loader and its samplers."""
     owners = (loader, loader.sampler, loader.batch_sampler)
     own = [one for owner in owners if isinstance(one := getattr(owner, "generator", None), torch.Generator)]

@@ -8,8 +8,16 @@ from pathlib import Path
 
 from headrace._base.messages import printable
 from headrace._reports.html.report_data import Facts
-from headrace._reports.html.timeline_data import Timeline, spans
-from headrace._reports.loader.markup import bars, histogram, over_time, pairs, section, table, text
+from headrace._reports.html.timeline_data import Timeline, collect_spans
+from headrace._reports.loader.markup import (
+    bar_chart,
+    definition_list,
+    histogram,
+    section,
+    table,
+    text,
+    time_chart,
+)
 
 _HERE = Path(__file__).parent
 # The browser itself refuses every request to another address.
@@ -21,7 +29,7 @@ _FAILED = 30  # samples that are listed
 
 def document(facts: Facts) -> str:
     """Returns the page as HTML, such as every file takes."""
-    timeline = spans(facts.threads)
+    timeline = collect_spans(facts.threads)
     data: dict[str, object] = {
         "timeline": timeline,
         "progress": vars(facts.progress) | {"per_second": facts.progress.per_second},
@@ -31,43 +39,43 @@ def document(facts: Facts) -> str:
     }
     body = "".join(
         (
-            section("verdict", "Verdict", *(f"<p>{text(line)}</p>" for line in facts.verdict), _notes(facts)),
-            section("speed", "Speed", _speed(facts)),
-            section("stages", "Where the time goes", _stages(facts, timeline["stages"])),
-            section("timeline", "Timeline", _timeline(timeline)),
-            section("pictures", "What the network sees", _pictures(facts)),
-            section("files", "Files", _files(facts)),
-            section("slowest", "Slowest files", _slowest(facts)),
+            section("verdict", "Verdict", *(f"<p>{text(line)}</p>" for line in facts.verdict), _notes_section(facts)),
+            section("speed", "Speed", _speed_section(facts)),
+            section("stages", "Where the time goes", _stages_section(facts, timeline["stages"])),
+            section("timeline", "Timeline", _timeline_section(timeline)),
+            section("pictures", "What the network sees", _pictures_section(facts)),
+            section("files", "Files", _files_section(facts)),
+            section("slowest", "Slowest files", _slowest_files_section(facts)),
             section("failed", "Failed samples", _list_failed(facts)),
-            section("loader", "Loader and machine", _about(facts)),
+            section("loader", "Loader and machine", _loader_section(facts)),
         )
     )
     return printable(
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name=viewport content="width=device-width, initial-scale=1">'
-        f"<title>{text(facts.title)}: headrace report</title><style>{_asset('page.css')}</style></head><body>"
+        f"<title>{text(facts.title)}: headrace report</title><style>{_read_asset('page.css')}</style></head><body>"
         f"<header><h1>{text(facts.title)}</h1></header><main>{body}</main>"
-        f'<script type="application/json" id=data>{_json(data)}</script><script>{_asset("page.js")}</script>'
+        f'<script type="application/json" id=data>{_embed_json(data)}</script><script>{_read_asset("page.js")}</script>'
         "</body></html>\n"
     )
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def _json(data: dict[str, object]) -> str:
+def _embed_json(data: dict[str, object]) -> str:
     """Returns JSON that can stand inside a script element, whatever its strings hold."""
     made = json.dumps(data, separators=(",", ":"), default=str)
     return made.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _notes(facts: Facts) -> str:
+def _notes_section(facts: Facts) -> str:
     return "".join(f"<p class=note>{text(one)}</p>" for one in facts.notes)
 
 
-def _speed(facts: Facts) -> str:
+def _speed_section(facts: Facts) -> str:
     progress = facts.progress
     if not progress.times_s:
         return ""
@@ -75,10 +83,10 @@ def _speed(facts: Facts) -> str:
         f"<p><b>{progress.per_second:,.0f} {text(progress.unit)}/s</b> on average: {sum(progress.counts):,} "
         f"{text(progress.unit)}, {len(progress.times_s):,} batches in {progress.times_s[-1]:.2f} s.</p>"
     )
-    return line + over_time(progress.times_s, progress.counts, progress.unit)
+    return line + time_chart(progress.times_s, progress.counts, progress.unit)
 
 
-def _stages(facts: Facts, names: list[str]) -> str:
+def _stages_section(facts: Facts, names: list[str]) -> str:
     if not facts.stages:
         return ""
     most = max(max(one.self_s for one in facts.stages), 1e-9)
@@ -91,7 +99,7 @@ def _stages(facts: Facts, names: list[str]) -> str:
         made.append(f"<h3>{text(thread)}</h3>")
         for name, seconds, colour in rows:
             label = f"{seconds:.3f} s, {seconds / max(facts.recorded_s, 1e-9):.0%}"
-            made.append(bars([(name, min(1.0, seconds / most), label, colour)]))
+            made.append(bar_chart([(name, min(1.0, seconds / most), label, colour)]))
     made.append(f"<p class=note>{facts.recorded_s:.3f} s recorded; 100% is one thread all the time.</p>")
     return "".join(made)
 
@@ -100,7 +108,7 @@ def _colour(stage: str, names: list[str]) -> str:
     return "idle" if stage in ("idle", "wait") else f"c{names.index(stage) % COLOURS}"
 
 
-def _timeline(timeline: Timeline) -> str:
+def _timeline_section(timeline: Timeline) -> str:
     if not timeline["lanes"]:
         return ""
     names = timeline["stages"]
@@ -125,7 +133,7 @@ def _timeline(timeline: Timeline) -> str:
     )
 
 
-def _pictures(facts: Facts) -> str:
+def _pictures_section(facts: Facts) -> str:
     cells = "".join(
         f'<figure><img src="{one.address}" alt="{text(one.caption) or "image"}"><figcaption>{text(one.caption)}'
         "</figcaption></figure>"
@@ -134,7 +142,7 @@ def _pictures(facts: Facts) -> str:
     return f"<div class=sheet>{cells}</div>" if cells else ""
 
 
-def _files(facts: Facts) -> str:
+def _files_section(facts: Facts) -> str:
     if not facts.examined:
         return ""
     most = max(facts.formats.values())
@@ -145,7 +153,7 @@ def _files(facts: Facts) -> str:
     known = [(w, h) for w, h in zip(facts.widths, facts.heights, strict=True) if w and h]
     how = ", drawn at random" if facts.examined < facts.samples else ""
     return (
-        f"<p>{facts.examined:,} files{how}.</p>{bars(rows)}<div class=grid>"
+        f"<p>{facts.examined:,} files{how}.</p>{bar_chart(rows)}<div class=grid>"
         + histogram("Size of the files", [size / 1e3 for size in facts.bytes], "kB")
         + histogram("Pixels", [w * h / 1e6 for w, h in known], "MP")
         + histogram("Width", [w for w, _ in known], "px")
@@ -154,7 +162,7 @@ def _files(facts: Facts) -> str:
     )
 
 
-def _slowest(facts: Facts) -> str:
+def _slowest_files_section(facts: Facts) -> str:
     if not facts.slowest:
         return ""
     heads = ("file", "format", "MP", "kB", "read ms", "decode ms")
@@ -175,7 +183,7 @@ def _list_failed(facts: Facts) -> str:
     return table(("sample", "reason"), facts.failed[:_FAILED]) + rest
 
 
-def _about(facts: Facts) -> str:
+def _loader_section(facts: Facts) -> str:
     machine = (
         ("memory", f"{value} GiB") if name == "memory_gib" else (name.replace("_", " "), value)
         for name, value in facts.machine.items()
@@ -184,5 +192,5 @@ def _about(facts: Facts) -> str:
     rows = [*facts.about, *machine]
     if facts.explanation:
         what = f"<details><summary>What runs where</summary><pre>{text(facts.explanation)}</pre></details>"
-        return pairs(rows) + what
-    return pairs(rows) if rows else ""
+        return definition_list(rows) + what
+    return definition_list(rows) if rows else ""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headrace._base.exceptions import words_of
+from headrace._base.exceptions import message_of
 from headrace._base.native import core
 from headrace._recipe.images.file_header import FileHeader, file_header
 from headrace._reports.html.report_data import Facts, SlowFile
@@ -20,7 +20,7 @@ _LONGEST_S = 3.0
 _SHOWN = 10
 
 
-def examine(source: BlobDataset, facts: Facts) -> None:
+def examine_files(source: BlobDataset, facts: Facts) -> None:
     """Adds to `facts` the distributions over some random files, the slowest of them, and those that fail."""
     files: list[tuple[int, SlowFile]] = []
     headers: list[FileHeader] = []
@@ -34,7 +34,7 @@ def examine(source: BlobDataset, facts: Facts) -> None:
                 file, header = _time_read(source, index, location)
             except Exception as error:  # of any type: Pillow's, or the source's own
                 if location not in known:
-                    facts.failed.append((location, words_of(error)))
+                    facts.failed.append((location, message_of(error)))
                 continue
             files.append((index, file))
             headers.append(header)
@@ -44,16 +44,16 @@ def examine(source: BlobDataset, facts: Facts) -> None:
     facts.formats = dict(Counter(_name_format(one) for one in headers).most_common())
     facts.widths, facts.heights = [one.width for one in headers], [one.height for one in headers]
     facts.bytes = [one.bytes for one in headers]
-    slowest = sorted(files, key=lambda one: -_duration(one[1]))[: 2 * _SHOWN]
-    again = (_faster(source, index, file) for index, file in slowest)
-    facts.slowest = sorted(again, key=lambda one: -_duration(one))[:_SHOWN]
+    slowest = sorted(files, key=lambda one: -_duration_of_file(one[1]))[: 2 * _SHOWN]
+    again = (_time_again(source, index, file) for index, file in slowest)
+    facts.slowest = sorted(again, key=lambda one: -_duration_of_file(one))[:_SHOWN]
 
 
-def _duration(file: SlowFile) -> float:
+def _duration_of_file(file: SlowFile) -> float:
     return file.read_ms + file.decode_ms
 
 
-def _faster(source: BlobDataset, index: int, file: SlowFile) -> SlowFile:
+def _time_again(source: BlobDataset, index: int, file: SlowFile) -> SlowFile:
     """Times a file again, because another program may have interrupted the first time; returns the shorter one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from headrace._reports.html.batch_recording import Step, record
-from headrace._reports.html.file_probe import examine
-from headrace._reports.html.pictures import pictures
+from headrace._reports.html.batch_recording import Step, record_batches
+from headrace._reports.html.file_probe import examine_files
+from headrace._reports.html.pictures import make_pictures
 from headrace._reports.html.report_data import Facts
 from headrace._reports.loader import machine
 from headrace.datasets.sources import BlobDataset
@@ -26,7 +26,9 @@ def facts_of(loader: Any, batches: int, step: Step | None = None) -> Facts:
     """Returns the facts of a loader, for which a copy of it makes some batches."""
     samples = len(loader.dataset) if hasattr(loader.dataset, "__len__") else 0
     name = type(loader.dataset).__name__
-    facts = Facts(f"{name}, {samples:,} samples" if samples else name, machine=machine.describe(), samples=samples)
+    facts = Facts(
+        f"{name}, {samples:,} samples" if samples else name, machine=machine.describe_machine(), samples=samples
+    )
     facts.about = [
         ("made", time.strftime("%Y-%m-%d %H:%M:%S %Z")),
         ("dataset", repr(loader.dataset)[:200]),
@@ -35,15 +37,15 @@ def facts_of(loader: Any, batches: int, step: Step | None = None) -> Facts:
         ("batch size", str(loader.batch_size)),
     ]
     facts.explanation = str(loader.explain())
-    first = record(loader, facts, batches, step)
+    first = record_batches(loader, facts, batches, step)
     source = loader._source if loader.native else None
     if first is not None:
-        facts.pictures = pictures(first, _lut(loader), _classes(loader.dataset))
+        facts.pictures = make_pictures(first, _lut(loader), _classes(loader.dataset))
     if isinstance(source, BlobDataset) and source.encoded:
-        examine(source, facts)
+        examine_files(source, facts)
     else:
         facts.notes.append("The files are not examined: their bytes are not known to headrace.")
-    if (busy := machine.busy()) is not None:
+    if (busy := machine.warning_if_busy()) is not None:
         facts.notes.append(busy)
     return facts
 

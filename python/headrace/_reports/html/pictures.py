@@ -15,7 +15,7 @@ _MOST = 24
 _EDGE = 160  # pixels: longest edge of a picture
 
 
-def pictures(batch: object, lut: torch.Tensor | None, classes: Sequence[str] | None) -> list[Picture]:
+def make_pictures(batch: object, lut: torch.Tensor | None, classes: Sequence[str] | None) -> list[Picture]:
     """Returns the first images of a batch with their labels; none if the batch holds no images.
 
     Args:
@@ -33,12 +33,12 @@ def pictures(batch: object, lut: torch.Tensor | None, classes: Sequence[str] | N
     images = images[None] if images.ndim == 3 else images
     if images.shape[1] not in (1, 3) or not images.numel():
         return []
-    shown = _bytes(images[:_MOST].detach().cpu(), lut)
+    shown = _as_uint8(images[:_MOST].detach().cpu(), lut)
     captions = _captions(parts[1] if len(parts) > 1 else None, len(shown), classes)
-    return [Picture(_address(one), caption) for one, caption in zip(shown, captions, strict=True)]
+    return [Picture(_data_url(one), caption) for one, caption in zip(shown, captions, strict=True)]
 
 
-def _bytes(images: torch.Tensor, lut: torch.Tensor | None) -> torch.Tensor:
+def _as_uint8(images: torch.Tensor, lut: torch.Tensor | None) -> torch.Tensor:
     """Returns images as uint8 (n, C, H, W)."""
     if images.dtype == torch.uint8:
         return images
@@ -68,7 +68,7 @@ def _captions(labels: object, count: int, classes: Sequence[str] | None) -> list
     return found
 
 
-def _address(image: torch.Tensor) -> str:
+def _data_url(image: torch.Tensor) -> str:
     """Returns one image as a ``data:`` address, smaller if it is large."""
     pixels = image.permute(1, 2, 0).contiguous().numpy()
     picture = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)

@@ -29,7 +29,7 @@ class Timeline(TypedDict):
     left_out: int
 
 
-def spans(threads: Sequence[ThreadTimeline]) -> Timeline:
+def collect_spans(threads: Sequence[ThreadTimeline]) -> Timeline:
     """Returns the stages' names and, for each thread, (stage, begin, duration) of its spans in microseconds.
 
     Times count from the first span. If there are too many spans, the ones that begin late are left out: `left_out`
@@ -41,7 +41,7 @@ def spans(threads: Sequence[ThreadTimeline]) -> Timeline:
     last = int(begins[_MOST - 1]) if len(begins) > _MOST else None
     lanes: list[Lane] = []
     end = 0
-    for one in sorted(threads, key=_order):
+    for one in sorted(threads, key=_thread_sort_key):
         kept = np.flatnonzero(one.begin_ns <= last) if last is not None else np.arange(len(one.begin_ns))
         # Outer spans first: inner ones are drawn over them.
         kept = kept[np.lexsort((-one.end_ns[kept], one.begin_ns[kept]))]
@@ -55,6 +55,6 @@ def spans(threads: Sequence[ThreadTimeline]) -> Timeline:
     return {"stages": stages, "lanes": lanes, "end_us": end, "left_out": max(0, len(begins) - _MOST)}
 
 
-def _order(one: ThreadTimeline) -> tuple[bool, str, int]:
+def _thread_sort_key(one: ThreadTimeline) -> tuple[bool, str, int]:
     """The consumer first, then by name."""
     return not any(part in one.stages for part in _PARTS), one.thread, one.tid

@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace._reports.html.report_data import Facts, Progress
 from headrace._reports.loader import chrome_trace
-from headrace._reports.loader.timeline import ThreadTimeline, add_up
+from headrace._reports.loader.timeline import ThreadTimeline, sum_stage_times
 
 
 def facts_of(path: Path) -> Facts:
@@ -21,14 +21,14 @@ def facts_of(path: Path) -> Facts:
         ValueError: it is no trace of ``headrace.profile``.
     """
     try:
-        trace = chrome_trace.read(path)
+        trace = chrome_trace.read_trace(path)
         about = trace["headrace"]
         threads = _threads(trace["traceEvents"])
         recorded = float(about["recorded_s"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a trace that headrace.profile exported: {error}") from None
     facts = Facts(path.name, [("recorded", f"{recorded:.3f} s")], threads=threads, recorded_s=recorded)
-    facts.stages = add_up(threads, max(recorded, 1e-9), per_thread=False)
+    facts.stages = sum_stage_times(threads, max(recorded, 1e-9), per_thread=False)
     facts.progress = _progress(threads)
     if about.get("dropped_spans"):
         facts.notes.append(f"{about['dropped_spans']:,} spans are missing from the trace: there were too many.")

@@ -20,7 +20,7 @@ _BASE = "baseTimeNanoseconds"
 _BLOCK = 4096  # spans converted to text at a time: the Python objects take 800 bytes per span
 
 
-def read(path: str | Path) -> JsonObject:
+def read_trace(path: str | Path) -> JsonObject:
     """Reads a trace that torch.profiler wrote.
 
     Raises:
@@ -36,7 +36,7 @@ def read(path: str | Path) -> JsonObject:
     return trace
 
 
-def write(path: str | Path, text: Iterable[str]) -> None:
+def write_trace(path: str | Path, text: Iterable[str]) -> None:
     """Writes a trace piece by piece, compressed if the name ends in .gz."""
     if str(path).endswith(".gz"):
         with gzip.open(path, "wt", compresslevel=6, encoding="ascii") as file:

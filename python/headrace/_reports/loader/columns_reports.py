@@ -12,7 +12,7 @@ from headrace._engine.engine import Engine
 from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.native.settings import Settings
 from headrace._loading.routes.columns_route import ColumnsRoute
-from headrace._reports.loader.explanation import Explanation, Part, collating, ranks, seeding
+from headrace._reports.loader.explanation import Explanation, Part, explain_collation, explain_ranks, explain_seeding
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report, collated_by, compared_iterator
 
 
@@ -90,9 +90,9 @@ def explain(settings: Settings, route: ColumnsRoute, verbose: bool) -> Explanati
     return Explanation(
         (
             *lines,
-            *collating(settings),
-            *seeding(settings),
-            *ranks(settings),
+            *explain_collation(settings),
+            *explain_seeding(settings),
+            *explain_ranks(settings),
             Part("output", "native", f"a dict of tensors in {where}"),
         )
     )

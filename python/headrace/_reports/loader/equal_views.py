@@ -40,7 +40,7 @@ def names_of(recipe: Recipe) -> list[str]:
 def equal_views(recipe: Recipe) -> list[EqualViews]:
     """Returns the views of a recipe, those of equal transforms together, in the order of the first of each."""
     found: dict[str, list[int]] = {}
-    for number, text in enumerate(_texts(recipe)):
+    for number, text in enumerate(_view_texts(recipe)):
         found.setdefault(text, []).append(number)
     groups: list[list[int]] = []
     for same in found.values():  # equal texts, and equal values of all bytes
@@ -49,10 +49,10 @@ def equal_views(recipe: Recipe) -> list[EqualViews]:
             one = [n for n in rest if recipe.views[n].maps_bytes_as(recipe.views[rest[0]])]
             groups.append(one)
             rest = [n for n in rest if n not in one]
-    return [EqualViews(one, _label(recipe, one)) for one in sorted(groups)]
+    return [EqualViews(one, _label_views(recipe, one)) for one in sorted(groups)]
 
 
-def _texts(recipe: Recipe) -> list[str]:
+def _view_texts(recipe: Recipe) -> list[str]:
     """Returns all that a view's steps and columns say, with the numbers of columns counted from the view's first."""
     views = recipe.views
     used = [{int(number) for _, number in _COLUMN.findall(repr(one.steps))} for one in views]
@@ -63,11 +63,11 @@ def _texts(recipe: Recipe) -> list[str]:
     for one, first in zip(views, firsts, strict=True):
         own = () if first is None else recipe.columns[first : ends[ends.index(first) + 1]]
         shapes = [variant.shape for variant in one.variants or (one,)]
-        texts.append(_relative(repr((one.names, one.steps, own, shapes, one.kind)), first))
+        texts.append(_count_from_first(repr((one.names, one.steps, own, shapes, one.kind)), first))
     return texts
 
 
-def _relative(text: str, first: int | None) -> str:
+def _count_from_first(text: str, first: int | None) -> str:
     if first is None:
         return text
 
@@ -78,7 +78,7 @@ def _relative(text: str, first: int | None) -> str:
     return _COLUMN.sub(counted, text)
 
 
-def _label(recipe: Recipe, views: list[int]) -> str:
+def _label_views(recipe: Recipe, views: list[int]) -> str:
     names = names_of(recipe)
     parts: list[str] = []
     rest = list(views)

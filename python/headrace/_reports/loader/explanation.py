@@ -59,18 +59,18 @@ def explain(settings: Settings, route: ImageRoute, verbose: bool) -> Explanation
     source, recipe = route.source, route.recipe
     ahead = not any(call.process_wide for call in recipe.calls)
     lines = [
-        *reading(settings, source, settings.dataset),
-        *steps(recipe, verbose),
-        *order(settings, route),
-        *targets(source),
-        *collating(settings, ahead=ahead),
-        *seeding(settings),
-        *ranks(settings),
+        *explain_reading(settings, source, settings.dataset),
+        *explain_steps(recipe, verbose),
+        *explain_order(settings, route),
+        *explain_targets(source),
+        *explain_collation(settings, ahead=ahead),
+        *explain_seeding(settings),
+        *explain_ranks(settings),
     ]
-    return Explanation((*lines, *writing(settings, recipe, verbose)))
+    return Explanation((*lines, *explain_output(settings, recipe, verbose)))
 
 
-def reading(settings: Settings, source: BlobDataset, dataset: object) -> list[Part]:
+def explain_reading(settings: Settings, source: BlobDataset, dataset: object) -> list[Part]:
     """Returns how the images of `dataset`, whose source is `source`, are read and decoded."""
     kind = type(dataset)
     found = Part("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
@@ -92,7 +92,7 @@ def reading(settings: Settings, source: BlobDataset, dataset: object) -> list[Pa
     ]
 
 
-def steps(recipe: Recipe, verbose: bool) -> list[Part]:
+def explain_steps(recipe: Recipe, verbose: bool) -> list[Part]:
     """Returns what each transform was lowered to.
 
     Args:
@@ -100,7 +100,7 @@ def steps(recipe: Recipe, verbose: bool) -> list[Part]:
     """
     alone = any(call.process_wide for call in recipe.calls)
     where = "; in the caller's thread, because it may draw from generators of the process" if alone else ""
-    lines, labels = [], _labels(recipe)
+    lines, labels = [], _view_labels(recipe)
     for number, (name, how) in enumerate(recipe.names):
         python = number in recipe.in_python
         if not verbose and not python:
@@ -114,7 +114,7 @@ def steps(recipe: Recipe, verbose: bool) -> list[Part]:
     return lines
 
 
-def _labels(recipe: Recipe) -> dict[str, str]:
+def _view_labels(recipe: Recipe) -> dict[str, str]:
     """Returns how a line of a view begins in `Recipe.names` -> how to begin it; empty for the others of equal views."""
     names, found = names_of(recipe), {}
     for group in equal_views(recipe):
@@ -131,7 +131,7 @@ def _label_of(name: str, labels: dict[str, str]) -> str | None:
     return name
 
 
-def order(settings: Settings, route: ImageRoute) -> list[Part]:
+def explain_order(settings: Settings, route: ImageRoute) -> list[Part]:
     """Returns why the caller's thread makes each sample, in order; nothing where threads share them out."""
     why = route.python_effects(settings.collate_fn, batched=settings.batched).in_order
     if not why or settings.num_workers == 0:
@@ -139,7 +139,7 @@ def order(settings: Settings, route: ImageRoute) -> list[Part]:
     return [Part("order", "Python", f"the caller's thread makes one sample after another, because {why}")]
 
 
-def targets(source: BlobDataset) -> list[Part]:
+def explain_targets(source: BlobDataset) -> list[Part]:
     """Returns where targets are made; nothing without targets."""
     if not source.has_targets:
         return []
@@ -149,7 +149,7 @@ def targets(source: BlobDataset) -> list[Part]:
     ]
 
 
-def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
+def explain_collation(settings: Settings, *, ahead: bool = True) -> list[Part]:
     """Returns what becomes of a collate_fn of the user's; nothing without one.
 
     Args:
@@ -158,7 +158,7 @@ def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
     if settings.collate_fn is None or collate_call.is_default(settings.collate_fn, settings.batched):
         return []
     name = getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))
-    ahead = ahead and not collate_call.keeps_state(settings.collate_fn)
+    ahead = ahead and not collate_call.may_change_itself(settings.collate_fn)
     threads = ahead and settings.num_workers > 0 and settings.destination.way == "memory"
     where = "Python threads" if threads else "the caller's thread"
     mixes = recognition.mixing_of_samples(settings.collate_fn) is not None
@@ -166,7 +166,7 @@ def collating(settings: Settings, *, ahead: bool = True) -> list[Part]:
     return [Part("collate_fn", "Python", f"{name} in {where}, {what}")]
 
 
-def seeding(settings: Settings) -> list[Part]:
+def explain_seeding(settings: Settings) -> list[Part]:
     """Returns what becomes of a worker_init_fn that only seeds; nothing without one."""
     if settings.worker_init_fn is None:
         return []
@@ -174,7 +174,7 @@ def seeding(settings: Settings) -> list[Part]:
     return [Part("worker_init_fn", "native", how)]
 
 
-def writing(settings: Settings, recipe: Recipe, verbose: bool) -> list[Part]:
+def explain_output(settings: Settings, recipe: Recipe, verbose: bool) -> list[Part]:
     """Returns how images are resized and what a batch of them is."""
     destination = destination_for(recipe, settings.destination)
     fused = destination.way == "fused"
@@ -184,7 +184,7 @@ def writing(settings: Settings, recipe: Recipe, verbose: bool) -> list[Part]:
     if recipe.views:
         once = "one decode for all" if destination.way == "memory" else "one decode each"
         lines.append(Part("views", "native", f"{len(recipe.views)}, {once}"))
-    for name, one in _outputs(recipe, verbose):
+    for name, one in _list_outputs(recipe, verbose):
         shapes = " or ".join(str(variant.shape) for variant in one.variants or (one,))
         if one.varies:
             shapes = f"({one.channels}, H, W) with each image's own size"
@@ -194,7 +194,7 @@ def writing(settings: Settings, recipe: Recipe, verbose: bool) -> list[Part]:
     return lines
 
 
-def _outputs(recipe: Recipe, verbose: bool) -> list[tuple[str, Recipe]]:
+def _list_outputs(recipe: Recipe, verbose: bool) -> list[tuple[str, Recipe]]:
     """Returns the names of the outputs and a recipe for each; equal views are one output, unless `verbose`."""
     if not recipe.views:
         return [("output", recipe)]
@@ -221,15 +221,15 @@ def explain_torch(settings: Settings, reasons: list[str], deferred: ImageCounts 
         (
             *(Part("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
             Part("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
-            _images(deferred),
+            _explain_deferred_images(deferred),
             Part("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
-            Part("randomness", "torch", _seeding_of_torch(settings)),
-            *ranks(settings),
+            Part("randomness", "torch", _explain_torch_seeding(settings)),
+            *explain_ranks(settings),
         )
     )
 
 
-def _seeding_of_torch(settings: Settings) -> str:
+def _explain_torch_seeding(settings: Settings) -> str:
     if settings.seed is None:
         return "as in torch"
     if isinstance(settings.dataset, IterableDataset) or missing_hook() is not None:
@@ -239,7 +239,7 @@ def _seeding_of_torch(settings: Settings) -> str:
     return f"order and samples follow from seed={settings.seed}: {what}{init}"
 
 
-def _images(deferred: ImageCounts | None) -> Part:
+def _explain_deferred_images(deferred: ImageCounts | None) -> Part:
     if deferred is None:
         return Part("images", "Python", "opened by Pillow as usual")
     how = "those of PIL.Image.open are decoded, cropped and resized natively, when pixels are needed"
@@ -254,7 +254,7 @@ def explain_choices(settings: Settings, tuned: Tuned | None) -> list[Part]:
     return lines
 
 
-def ranks(settings: Settings) -> list[Part]:
+def explain_ranks(settings: Settings) -> list[Part]:
     """Returns how a distributed job shares the samples; nothing without ranks."""
     world = settings.world
     if world.size == 1:

@@ -151,7 +151,11 @@ def explain(settings: Settings, route: FieldsRoute, verbose: bool) -> Explanatio
         ]
     if route.source.geometry is not None:
         lines.append(Part("geometry", "native", f"{route.shared} random numbers a sample, the same for all images"))
-    lines += [*explanation.collating(settings), *explanation.seeding(settings), *explanation.ranks(settings)]
+    lines += [
+        *explanation.explain_collation(settings),
+        *explanation.explain_seeding(settings),
+        *explanation.explain_ranks(settings),
+    ]
     shape = "a list" if route.source.positional else "a dict"
     if settings.destination.way == "memory":
         return Explanation((*lines, Part("output", "native", f"{shape} of the fields' batches")))
@@ -162,10 +166,10 @@ def explain(settings: Settings, route: FieldsRoute, verbose: bool) -> Explanatio
 def _explain_field(settings: Settings, route: FieldsRoute, field: Field, verbose: bool) -> Iterator[Part]:
     if field.image is not None:
         recipe = route.recipes[field.name]
-        yield from explanation.reading(settings, field.image, field.values)
-        yield from explanation.steps(recipe, verbose)
-        yield from explanation.targets(field.image)
-        yield from explanation.writing(settings, recipe, verbose)
+        yield from explanation.explain_reading(settings, field.image, field.values)
+        yield from explanation.explain_steps(recipe, verbose)
+        yield from explanation.explain_targets(field.image)
+        yield from explanation.explain_output(settings, recipe, verbose)
     elif field.rows is not None:
         yield Part("rows", "native", f"{field.rows!r}, copied by native threads")
     elif field.gathered:

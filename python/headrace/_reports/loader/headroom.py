@@ -71,15 +71,15 @@ class HeadroomLoop:
             yield batch
             del batch
             if taken == _WARM_UP:
-                begin = _now()
+                begin = _now_with_gpu_idle()
         steps = taken - _WARM_UP
-        with_loader = _now() - begin
+        with_loader = _now_with_gpu_idle() - begin
         if steps < 1:
             raise RuntimeError(f"the epoch has {taken} batches; headroom needs {_LEAST} at least")
         del batches  # its threads would go on to make batches ahead
-        begin = _now()
+        begin = _now_with_gpu_idle()
         yield from itertools.islice(itertools.cycle(kept), steps)
-        self._result = Headroom(steps, 1e3 * with_loader / steps, 1e3 * (_now() - begin) / steps)
+        self._result = Headroom(steps, 1e3 * with_loader / steps, 1e3 * (_now_with_gpu_idle() - begin) / steps)
 
     @property
     def result(self) -> Headroom:
@@ -93,7 +93,7 @@ class HeadroomLoop:
         return self._result
 
 
-def _now() -> float:
+def _now_with_gpu_idle() -> float:
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is not None and cuda.is_initialized():
         cuda.synchronize()

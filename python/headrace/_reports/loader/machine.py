@@ -14,7 +14,7 @@ from headrace._base.native import core
 from headrace._base.version import __version__
 
 
-def describe() -> dict[str, object]:
+def describe_machine() -> dict[str, object]:
     """Returns the processor, cores, memory and versions, as values for JSON. `quota` is in CPUs, or None."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
@@ -44,7 +44,7 @@ def cpu_name() -> str:
     return next(names, platform.processor() or platform.machine())
 
 
-def busy() -> str | None:
+def warning_if_busy() -> str | None:
     """Returns a sentence if more programs want to run than there are cores; None otherwise."""
     waiting, present = os.getloadavg()[0], os.cpu_count() or 1
     if waiting <= present + 1:

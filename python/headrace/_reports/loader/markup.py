@@ -35,12 +35,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: int =
     return f"<div class=scroll><table><thead><tr>{cells('th', heads)}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def pairs(rows: Iterable[tuple[object, object]]) -> str:
+def definition_list(rows: Iterable[tuple[object, object]]) -> str:
     """Returns names and values."""
     return "<dl>" + "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in rows) + "</dl>"
 
 
-def bars(rows: Sequence[tuple[str, float, str, str]]) -> str:
+def bar_chart(rows: Sequence[tuple[str, float, str, str]]) -> str:
     """Returns horizontal bars of (name, share of the longest, label, class of the colour)."""
     return "".join(
         f'<div class=bar><span class=name>{text(name)}</span><span class=track><i class="{colour}" '
@@ -58,26 +58,26 @@ def histogram(title: str, values: Sequence[float], unit: str) -> str:
     counts, edges = np.histogram(np.minimum(held, top), _BINS, (float(held.min()), max(top, float(held.min()) + 1e-9)))
     most = max(1, int(counts.max()))
     columns = "".join(
-        f'<i style="height:{100 * count / most:.1f}%" title="{_short(edges[n])} to {_short(edges[n + 1])} '
+        f'<i style="height:{100 * count / most:.1f}%" title="{_shorten(edges[n])} to {_shorten(edges[n + 1])} '
         f'{text(unit)}: {count} files"></i>'
         for n, count in enumerate(counts.tolist())
     )
     low, half, high = np.quantile(held, [0.05, 0.5, 0.95])
-    quantiles = f"5%: {_short(low)}, median: {_short(half)}, 95%: {_short(high)}"
-    below = f"{quantiles}, largest: {_short(held.max())} {text(unit)}"
-    ends = f"<div class=ends><span>{_short(edges[0])}</span><span>{_short(edges[-1])} {text(unit)}</span></div>"
+    quantiles = f"5%: {_shorten(low)}, median: {_shorten(half)}, 95%: {_shorten(high)}"
+    below = f"{quantiles}, largest: {_shorten(held.max())} {text(unit)}"
+    ends = f"<div class=ends><span>{_shorten(edges[0])}</span><span>{_shorten(edges[-1])} {text(unit)}</span></div>"
     return (
         f"<figure><figcaption>{text(title)}</figcaption><div class=columns>{columns}</div>{ends}<p>{below}</p></figure>"
     )
 
 
-def _short(value: float) -> str:
+def _shorten(value: float) -> str:
     return (
         f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
     )
 
 
-def over_time(times: Sequence[float], counts: Sequence[int], unit: str) -> str:
+def time_chart(times: Sequence[float], counts: Sequence[int], unit: str) -> str:
     """Returns a line of units a second over time, as an SVG, with its axes in HTML."""
     if len(times) < 3:
         return ""

@@ -12,10 +12,16 @@ from types import TracebackType
 from typing import TypeAlias
 
 from headrace._base import messages
-from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
+from headrace._base.lifetimes.finalizers import Ending, call_in_finalizer_thread
 from headrace._base.native import core
 from headrace._reports.loader import chrome_trace
-from headrace._reports.loader.timeline import Nanoseconds, StageTime, ThreadTimeline, add_up, table
+from headrace._reports.loader.timeline import (
+    Nanoseconds,
+    StageTime,
+    ThreadTimeline,
+    format_stage_table,
+    sum_stage_times,
+)
 
 _TRIES = 30
 _Columns = tuple[str, int, list[str], Nanoseconds, Nanoseconds, Nanoseconds, Nanoseconds]
@@ -23,7 +29,7 @@ _Claim: TypeAlias = "weakref.ref[profile]"
 _claims: dict[int, _Claim] = {}  # pid -> owner of the running recording; a forked child has none
 
 
-def _end(claim: _Claim) -> tuple[int, list[_Columns], int] | None:
+def _end_recording(claim: _Claim) -> tuple[int, list[_Columns], int] | None:
     """Ends this process's recording if `claim` owns it; returns end time, threads' columns, number of spans dropped."""
     pid = os.getpid()
     if _claims.get(pid) is not claim:
@@ -81,12 +87,12 @@ class profile(Ending):
 
     def start(self) -> None:
         """Begins to record and discards an earlier recording."""
-        pid, unix = os.getpid(), _unix_offset()
+        pid, unix = os.getpid(), _offset_to_unix_time()
         before = _claims.get(pid)
         if before is not None and before() is None:
-            _end(before)  # a profile that was dropped a moment ago
+            _end_recording(before)  # a profile that was dropped a moment ago
         if self.at_end is bool:
-            self.at_end = call_elsewhere(functools.partial(_end, self._claim))
+            self.at_end = call_in_finalizer_thread(functools.partial(_end_recording, self._claim))
         if pid in _claims or _claims.setdefault(pid, self._claim) is not self._claim:
             raise RuntimeError("a headrace.profile() is recording in this process already; end it before the next one")
         self._pid, self._unix, self._recorded = pid, unix, False
@@ -94,7 +100,7 @@ class profile(Ending):
             self._begin_ns = time.perf_counter_ns()
             core.start_recording(self._max_spans)
         except BaseException:  # an interrupt may come before the recording has begun or after
-            _end(self._claim)
+            _end_recording(self._claim)
             raise
 
     def stop(self) -> None:
@@ -102,11 +108,11 @@ class profile(Ending):
         self._stop()
 
     def _stop(self) -> None:
-        ended = _end(self._claim)
+        ended = _end_recording(self._claim)
         if ended is None:
             return
         self._end_ns, threads, self.dropped = ended
-        first, last = self._unix, _unix_offset()
+        first, last = self._unix, _offset_to_unix_time()
         self._offset_ns, error = min(first, last, key=lambda one: one[1])
         self._clock_error_ns = error + abs(first[0] - last[0])
         names = {thread.native_id: thread.name for thread in threading.enumerate()}
@@ -152,12 +158,12 @@ class profile(Ending):
                 have the same names; `StageTime.tid` distinguishes them.
         """
         self._check()
-        return add_up(self.threads, self.recorded_s, per_thread=per_thread)
+        return sum_stage_times(self.threads, self.recorded_s, per_thread=per_thread)
 
     def __str__(self) -> str:
         if not self._recorded or self._pid != os.getpid():
             return "headrace.profile: no recording"
-        return table(self.summary(), self.recorded_s, self.dropped)
+        return format_stage_table(self.summary(), self.recorded_s, self.dropped)
 
     def export_chrome_trace(self, path: str | Path, torch_trace: str | Path | None = None) -> None:
         """Writes the recording as a trace for https://ui.perfetto.dev or chrome://tracing.
@@ -181,10 +187,12 @@ class profile(Ending):
             "clock_error_ns": self.clock_error_ns,
         }
         trace = chrome_trace.Trace(self.threads, self._pid, self._offset_ns, window, about)
-        chrome_trace.write(path, trace.alone() if torch_trace is None else trace.within(chrome_trace.read(torch_trace)))
+        chrome_trace.write_trace(
+            path, trace.alone() if torch_trace is None else trace.within(chrome_trace.read_trace(torch_trace))
+        )
 
 
-def _unix_offset() -> tuple[int, int]:
+def _offset_to_unix_time() -> tuple[int, int]:
     """Returns time.time_ns minus time.perf_counter_ns, and a bound of the error; both in ns."""
     best = (0, 2**62)
     for _ in range(_TRIES):

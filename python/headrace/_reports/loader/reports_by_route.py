@@ -14,7 +14,7 @@ from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.epoch.order import OrderedBatch
 from headrace._loading.native.out_transform import seed_batches
 from headrace._loading.native.settings import Settings
-from headrace._loading.routes.choice import reasons
+from headrace._loading.routes.choice import reasons_for_torch
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.epoch_runner import collate_threads
 from headrace._loading.routes.fields_route import FieldsRoute
@@ -42,13 +42,13 @@ class _Reports(NamedTuple):
 def _verify_images(settings: Settings, route: ImageRoute, epoch: Epoch, engine: Engine) -> Report:
     if settings.batched and isinstance(engine, RaggedEngine) and not engine.stacked:
         single = replace(settings, batched=False)
-        report = verification.verify(single, route, (epoch[0], one_by_one(epoch[1])), engine)
+        report = verification.verify(single, route, (epoch[0], split_into_single_samples(epoch[1])), engine)
         return replace(report, batches=len(epoch[1]))
     return verification.verify(settings, route, epoch, engine)
 
 
 _REPORTS: dict[type[NativeRoute], _Reports] = {
-    ImageRoute: _Reports(verification.oracle, _verify_images, explanation.explain),
+    ImageRoute: _Reports(verification.make_oracle_loader, _verify_images, explanation.explain),
     ColumnsRoute: _Reports(columns_reports.oracle, columns_reports.verify, columns_reports.explain),
     FieldsRoute: _Reports(fields_reports.oracle, fields_reports.verify, fields_reports.explain),
 }
@@ -67,7 +67,7 @@ def verify(settings: Settings, route: NativeRoute, epoch: Epoch, engine: Engine)
     return _REPORTS[type(route)].verify(settings, route, epoch, engine)
 
 
-def one_by_one(batches: list[OrderedBatch]) -> list[OrderedBatch]:
+def split_into_single_samples(batches: list[OrderedBatch]) -> list[OrderedBatch]:
     """Returns the samples of batches as batches of one."""
     return [
         OrderedBatch(batch.indices[n : n + 1], batch.occurrences[n : n + 1])
@@ -86,7 +86,7 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None, verb
     if isinstance(route, NativeRoute):
         table = _REPORTS[type(route)].explain(settings, route, verbose)
     else:
-        table = explanation.explain_torch(settings, reasons(settings), deferred)
+        table = explanation.explain_torch(settings, reasons_for_torch(settings), deferred)
     return explanation.Explanation(
         (*table.lines, *explanation.explain_choices(settings, summarise_tuning(settings, route)))
     )

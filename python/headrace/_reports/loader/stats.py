@@ -149,15 +149,15 @@ class Stats(NotebookView):
 
     def _sentences(self) -> list[str]:
         if self.images is not None:
-            return [str(self.images), "torch's DataLoader delivers", *self._consumer(), str(self.verdict)]
+            return [str(self.images), "torch's DataLoader delivers", *self._consumer_sentences(), str(self.verdict)]
         read = f"{self.bytes_read / 1e6:,.1f} MB read; "
         idle = (
             f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
         )
         more = [str(one) for one in (self.remote, self.cache, self.entry_points) if one is not None]
-        return [idle, *more, *self._consumer(), str(self.verdict)]
+        return [idle, *more, *self._consumer_sentences(), str(self.verdict)]
 
-    def _consumer(self) -> list[str]:
+    def _consumer_sentences(self) -> list[str]:
         named = (("the consumer's own steps", self.steps), ("its calls of next()", self.waits))
         chosen = [] if self.tuned is None else [str(self.tuned)]
         return chosen + [
@@ -167,7 +167,7 @@ class Stats(NotebookView):
         ]
 
 
-def _cores() -> float:
+def _cores_available() -> float:
     quota = cpu_quota()
     return float(allowed_cores()) if quota is None else min(float(allowed_cores()), quota)
 
@@ -189,7 +189,7 @@ def collect(
         judged: whether there is a verdict; otherwise that is "nothing yet".
     """
     threads = settings.num_workers * (1 if engine is None else engine.engines)
-    nothing = judge([], [], Setting(threads, _cores()))
+    nothing = judge([], [], Setting(threads, _cores_available()))
     if engine is None or progress is None or progress.pace is None:
         return Stats((), 0.0, 0.0, threads, nothing)
     counted, pace = engine.counters().since(progress.before), progress.pace
@@ -197,8 +197,8 @@ def collect(
         return Stats((), 0.0, 0.0, threads, nothing)
     # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
     counting = min(threads, counted.working) if counted.working else threads
-    setting = Setting(counting, _cores(), settings.depth, collating)
-    stages = _stages(counted)
+    setting = Setting(counting, _cores_available(), settings.depth, collating)
+    stages = _stages_from_counters(counted)
     typical = {one.name: one.items * one.p50_ms for one in stages if one.name in STAGES}
     python = {name: counted.stages[name][1] / 1e9 for name in ("pillow", _CALLS) if name in counted.stages}
     return Stats(
@@ -209,7 +209,7 @@ def collect(
         judge(list(pace.marks), list(pace.recent), setting, typical, pace.earlier) if judged else nothing,
         None,
         counted.bytes_read,
-        *_spreads(pace),
+        *_step_and_wait_spreads(pace),
         {**python, **{name: ns / 1e9 for name, ns in pace.parts().items()}},
         traffic() if far else None,
         sum_caches(),
@@ -217,11 +217,11 @@ def collect(
     )
 
 
-def _spreads(pace: Pace) -> tuple[Spread, Spread]:
+def _step_and_wait_spreads(pace: Pace) -> tuple[Spread, Spread]:
     return Spread.of(pace.steps, pace.stepped_ns), Spread.of(pace.waits, pace.waited_ns)
 
 
-def _stages(counted: Counters) -> tuple[Stage, ...]:
+def _stages_from_counters(counted: Counters) -> tuple[Stage, ...]:
     raw = counted.stages
     on_device = raw.get(_ON_DEVICE, (0, 0))
     planned = max(0, raw["read"][0] - raw["pillow"][0])
@@ -241,10 +241,10 @@ def _stages(counted: Counters) -> tuple[Stage, ...]:
 
 def stats_of_torch(workers: int, images: ImageCounts, pace: Pace | None, judged: bool = True) -> Stats:
     """Returns the statistics of a loader whose batches torch delivers: counts of images, and the consumer's times."""
-    setting = Setting(workers, _cores(), native=False)
+    setting = Setting(workers, _cores_available(), native=False)
     if pace is None:
         return Stats((), 0.0, 0.0, workers, judge([], [], setting), images)
     nothing = judge([], [], setting)
     verdict = judge(list(pace.marks), list(pace.recent), setting, None, pace.earlier) if judged else nothing
-    steps, waits = _spreads(pace)
+    steps, waits = _step_and_wait_spreads(pace)
     return Stats((), 0.0, waits.total_s, workers, verdict, images, 0, steps, waits)

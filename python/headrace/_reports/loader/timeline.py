@@ -86,7 +86,7 @@ def kind_of(thread: str) -> str:
     return re.sub(r"[ -]\d+$", "", thread)
 
 
-def add_up(threads: Sequence[ThreadTimeline], recorded_s: float, *, per_thread: bool) -> tuple[StageTime, ...]:
+def sum_stage_times(threads: Sequence[ThreadTimeline], recorded_s: float, *, per_thread: bool) -> tuple[StageTime, ...]:
     """Returns sums by thread (or kind of thread) and stage; within a thread, the longest stage first."""
     sums: dict[tuple[str, int | None], dict[str, Nanoseconds]] = defaultdict(
         lambda: defaultdict(lambda: np.zeros(4, np.int64))
@@ -106,7 +106,7 @@ def add_up(threads: Sequence[ThreadTimeline], recorded_s: float, *, per_thread: 
     )
 
 
-def table(rows: Sequence[StageTime], recorded_s: float, dropped: int) -> str:
+def format_stage_table(rows: Sequence[StageTime], recorded_s: float, dropped: int) -> str:
     """Returns the rows as a printable table."""
     width = max((len(one.thread) for one in rows), default=0)
     line = f"{{:<{width}}}  {{:<13}}  {{:>8}}  {{:>9}}  {{:>9}}  {{:>7}}"

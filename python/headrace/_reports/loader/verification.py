@@ -107,7 +107,9 @@ class ReferenceLoader(TorchDataLoader[Any]):
 Epoch = tuple[Progress, list[OrderedBatch]]  # an epoch before its first batch, and the batches to deliver
 
 
-def oracle(settings: Settings, route: ImageRoute, epoch: Epoch, collate_fn: CollateFunction | None) -> ReferenceLoader:
+def make_oracle_loader(
+    settings: Settings, route: ImageRoute, epoch: Epoch, collate_fn: CollateFunction | None
+) -> ReferenceLoader:
     """Returns the oracle's loader for an epoch, without `out_transform`. `collate_fn` None: torch's default."""
     progress, order = epoch
     dataset = _FaultTolerantReference(route.source, route.recipe, progress.seed, progress.epoch)
@@ -214,7 +216,7 @@ def verify(settings: Settings, route: ImageRoute, epoch: Epoch, engine: Engine) 
         engine: makes the batches; closed at the end.
     """
     order = epoch[1]
-    expected = oracle(settings, route, epoch, None)
+    expected = make_oracle_loader(settings, route, epoch, None)
     native = compared_iterator(settings, route, checked_table(route.source), epoch, engine)
     batches = samples = size = elements = greatest = own = 0
     total = 0.0
@@ -296,7 +298,7 @@ def _compare(
     """
     where, recipe = f"batch {number}", route.recipe
     if route.source.has_targets:
-        if not _equal(ours[1], theirs[1]):
+        if not _are_equal_values(ours[1], theirs[1]):
             raise VerificationError(f"{where}: targets differ: {ours[1]!r} against {theirs[1]!r}")
         ours, theirs = ours[0], theirs[0]
     if type(ours) is not type(theirs) or len(ours) != len(theirs):
@@ -341,11 +343,11 @@ def _compare_images(
     )
 
 
-def _equal(a: object, b: object) -> bool:
+def _are_equal_values(a: object, b: object) -> bool:
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         return a.dtype == b.dtype and torch.equal(a, b)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(_are_equal_values(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(_are_equal_values(a[key], b[key]) for key in a)
     return bool(a == b)

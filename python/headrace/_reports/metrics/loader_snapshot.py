@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace._base.exceptions import named_words_of
+from headrace._base.exceptions import named_message_of
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._reports.metrics.totals import Totals
 
@@ -54,7 +54,7 @@ def look_at(loader: object, length: int, judged: bool) -> Look:
     try:
         return _look_at(loader, name, length, judged)
     except Exception as error:  # of the user's dataset, or of a loader that is being changed
-        return Look(name, None, "", 0, trouble=named_words_of(error))
+        return Look(name, None, "", 0, trouble=named_message_of(error))
 
 
 def _look_at(loader: Any, name: str, length: int, judged: bool) -> Look:

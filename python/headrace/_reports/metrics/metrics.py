@@ -47,7 +47,7 @@ _BY_STAGE = (
 )
 
 
-def metrics(loaders: Loaders) -> list[Metric]:
+def collect_metrics(loaders: Loaders) -> list[Metric]:
     """Returns all metrics of now. Counters count all epochs."""
     found = [(_labels(loaders, number, look), look, totals) for number, look, totals in loaders.looks()]
     return [*_counters([(labels, totals) for labels, _, totals in found]), *_gauges(found)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace._base.version import __version__
 from headrace._reports.metrics.loader_registry import Loaders
-from headrace._reports.metrics.metrics import Metric, metrics
+from headrace._reports.metrics.metrics import Metric, collect_metrics
 
 _SAME_S = 0.2  # all instruments of one collection share one look
 
@@ -38,7 +38,7 @@ class Instruments:
         self._loaders: Loaders | None = loaders
         self._lock = threading.Lock()
         self._looked_s, self._metrics = float("-inf"), dict[str, Metric]()
-        for one in metrics(Loaders()):  # their names are always the same
+        for one in collect_metrics(Loaders()):  # their names are always the same
             make = meter.create_observable_counter if one.kind == "counter" else meter.create_observable_gauge
             make(f"headrace.{one.name}", [self._callback(library, one.name)], one.unit, one.text)
 
@@ -55,7 +55,7 @@ class Instruments:
             if self._loaders is None:
                 return {}
             if time.monotonic() - self._looked_s > _SAME_S:
-                self._metrics = {one.name: one for one in metrics(self._loaders)}
+                self._metrics = {one.name: one for one in collect_metrics(self._loaders)}
                 self._looked_s = time.monotonic()
             return self._metrics
 

@@ -136,11 +136,11 @@ def _build_object(cls: type[_T], raw: object) -> _T:
     """Returns an object of a class of this file from its fields, each of which is checked."""
     if not isinstance(raw, dict) or set(raw) != {one.name for one in fields(cls)}:
         raise ValueError(f"it does not have the fields of {cls.__name__}")
-    values: dict[str, Any] = {one.name: _value(one.name, str(one.type), raw[one.name]) for one in fields(cls)}
+    values: dict[str, Any] = {one.name: _checked_value(one.name, str(one.type), raw[one.name]) for one in fields(cls)}
     return cls(**values)
 
 
-def _value(name: str, kind: str, value: object) -> object:
+def _checked_value(name: str, kind: str, value: object) -> object:
     if kind in _PLAIN:
         if not isinstance(value, _PLAIN[kind]):
             raise ValueError(f"its field {name} is no {kind}")
@@ -149,4 +149,4 @@ def _value(name: str, kind: str, value: object) -> object:
     if not isinstance(value, list):
         raise ValueError(f"its field {name} is no list")
     nested = {"LoaderFigures": LoaderFigures, "StageFigures": StageFigures}.get(inner)
-    return [_build_object(nested, one) if nested else _value(name, inner, one) for one in value]
+    return [_build_object(nested, one) if nested else _checked_value(name, inner, one) for one in value]

@@ -21,7 +21,7 @@ class Process(NamedTuple):
     started: int
 
 
-def process(pid: int) -> Process | None:
+def find_process(pid: int) -> Process | None:
     """Returns the process with a number; None if there is none, it has ended, or it is hidden from this user."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
@@ -31,7 +31,7 @@ def process(pid: int) -> Process | None:
     return None if state in "ZX" else Process(pid, int(values[0]), int(values[18]))
 
 
-def owner(pid: int) -> int | None:
+def owner_of_process(pid: int) -> int | None:
     """Returns the user that a process runs as; None if there is no such process."""
     try:
         return (_PROC / str(pid)).stat().st_uid
@@ -39,7 +39,7 @@ def owner(pid: int) -> int | None:
         return None
 
 
-def command(pid: int) -> str:
+def command_of_process(pid: int) -> str:
     """Returns the command line of a process; "" if it is not known."""
     try:
         raw = (_PROC / str(pid) / "cmdline").read_bytes()
@@ -48,17 +48,17 @@ def command(pid: int) -> str:
     return " ".join(raw.decode(errors="replace").rstrip("\0").split("\0"))
 
 
-def descends(pid: int, ancestor: int) -> bool:
+def is_descendant(pid: int, ancestor: int) -> bool:
     """Returns whether a process was started by another one, or by processes that this one started."""
-    known: Process | None = process(pid)
+    known: Process | None = find_process(pid)
     while known is not None and known.parent > 0:
         if known.parent == ancestor:
             return True
-        known = process(known.parent)
+        known = find_process(known.parent)
     return False
 
 
-def namespace() -> int:
+def pid_namespace() -> int:
     """Inode of this process's PID namespace; 0 if unknown."""
     try:
         return (_PROC / "self/ns/pid").stat().st_ino

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from headrace._reports.metrics.loader_registry import Loaders
-from headrace._reports.metrics.metrics import Metric, metrics
+from headrace._reports.metrics.metrics import Metric, collect_metrics
 
 _HOME = "127.0.0.1"
 _UNITS = {"s": "_seconds", "By": "_bytes"}
 
 
-def _library() -> ModuleType:
+def _import_prometheus() -> ModuleType:
     try:
         import prometheus_client
     except ImportError:
@@ -36,7 +36,7 @@ class Endpoint:
     """
 
     def __init__(self, loaders: Loaders, where: object) -> None:
-        library = _library()
+        library = _import_prometheus()
         self._loaders, self._server = loaders, None
         self.address: str | None = None
         if isinstance(where, library.CollectorRegistry):
@@ -65,9 +65,9 @@ class Endpoint:
         """Yields the metrics of now; called by prometheus_client."""
         from prometheus_client import core
 
-        for one in metrics(self._loaders):
+        for one in collect_metrics(self._loaders):
             make = core.CounterMetricFamily if one.kind == "counter" else core.GaugeMetricFamily
-            family = make(_name(one), one.text)
+            family = make(_metric_name(one), one.text)
             for labels, value in one.points:
                 family.add_sample(family.name + ("_total" if one.kind == "counter" else ""), labels, value)
             yield family
@@ -89,7 +89,7 @@ class Endpoint:
         self._registry = None
 
 
-def _name(metric: Metric) -> str:
+def _metric_name(metric: Metric) -> str:
     return "headrace_" + metric.name.replace(".", "_") + _UNITS.get(metric.unit, "")
 
 

@@ -57,7 +57,7 @@ class Published:
     ) -> None:
         self.close()
 
-    def _go_on(self) -> None:
+    def _keep_writer_alive(self) -> None:
         if self._writer is not None:
             self._writer.go_on()
             if self._writer.trouble:
@@ -153,7 +153,7 @@ def epoch_begins(loader: object) -> bool:
         return False
     _loaders.begins(loader)
     for one in list(_published):
-        one._go_on()
+        one._keep_writer_alive()
     return True
 
 

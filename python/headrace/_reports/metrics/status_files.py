@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace._base.errors import HeadraceError
-from headrace._reports.metrics.processes import namespace, process
+from headrace._reports.metrics.processes import find_process, pid_namespace
 
 _MOST_BYTES = 4 << 20  # a file has some kilobytes a loader
 
@@ -71,10 +71,10 @@ def _owner_of(folder: Path) -> int | None:
 
 def name_of(pid: int) -> str:
     """Returns the name of a process's file. Processes of another container may share the folder, and the number."""
-    return f"{namespace()}-{pid}.json"
+    return f"{pid_namespace()}-{pid}.json"
 
 
-def replace(path: Path, text: str) -> None:
+def replace_status_file(path: Path, text: str) -> None:
     """Writes a file that only this user may read. A reader sees the old content or the new one.
 
     Raises:
@@ -88,7 +88,7 @@ def replace(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def read(path: Path, user: int) -> str:
+def read_status_file(path: Path, user: int) -> str:
     """Returns the content of a user's file.
 
     Raises:
@@ -112,12 +112,12 @@ def files_in(folder: Path) -> Iterator[tuple[int, Path]]:
         found = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return
-    own = ((re.fullmatch(rf"{namespace()}-(\d+)\.json", path.name), path) for path in found)
+    own = ((re.fullmatch(rf"{pid_namespace()}-(\d+)\.json", path.name), path) for path in found)
     yield from sorted((int(match[1]), path) for match, path in own if match is not None)
 
 
 def remove_dead(folder: Path) -> None:
     """Removes the files of processes that have ended without removing them."""
     for pid, path in files_in(folder):
-        if process(pid) is None:
+        if find_process(pid) is None:
             path.unlink(missing_ok=True)

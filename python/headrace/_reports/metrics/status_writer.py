@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from headrace._base.exceptions import is_a, named_words_of, words_of
+from headrace._base.exceptions import is_instance, message_of, named_message_of
 from headrace._base.version import __version__
 from headrace._reports.metrics import processes, status_files
 from headrace._reports.metrics.loader_registry import Loaders
@@ -42,7 +42,7 @@ class Writer:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        known = processes.process(self._pid)
+        known = processes.find_process(self._pid)
         self._started = 0 if known is None else known.started
         self.path: Path = self._folder / status_files.name_of(self._pid)
         self._pause_s = self._every_s
@@ -65,7 +65,7 @@ class Writer:
                 self._write()
                 self.trouble = ""
             except BaseException as error:  # a full disk, a folder that was removed: the next file may succeed
-                self.trouble = words_of(error) if is_a(error, OSError) else named_words_of(error)
+                self.trouble = message_of(error) if is_instance(error, OSError) else named_message_of(error)
 
     def _write(self) -> None:
         begin = time.thread_time()
@@ -79,7 +79,7 @@ class Writer:
             __version__,
             self._loaders.figures(),
         )
-        status_files.replace(self.path, figures.as_text())
+        status_files.replace_status_file(self.path, figures.as_text())
         self._pause_s = max(self._every_s, (time.thread_time() - begin) / MOST_OF_A_CORE)
 
     def close(self) -> None:

@@ -53,20 +53,20 @@ class Totals:
 
     def plus(self, more: Totals) -> Totals:
         """Returns the sum of both."""
-        return Totals(*(_sum(getattr(self, one.name), getattr(more, one.name)) for one in fields(self)))
+        return Totals(*(_sum_totals(getattr(self, one.name), getattr(more, one.name)) for one in fields(self)))
 
     def at_least(self, before: Totals) -> Totals:
         """Returns these totals, with no value below that of `before`."""
-        return Totals(*(_greater(getattr(self, one.name), getattr(before, one.name)) for one in fields(self)))
+        return Totals(*(_greater_totals(getattr(self, one.name), getattr(before, one.name)) for one in fields(self)))
 
 
-def _greater(now: Any, before: Any) -> Any:
+def _greater_totals(now: Any, before: Any) -> Any:
     if isinstance(now, dict):
         return {name: max(now.get(name, 0), before.get(name, 0)) for name in {**before, **now}}
     return max(now, before)
 
 
-def _sum(first: Any, second: Any) -> Any:
+def _sum_totals(first: Any, second: Any) -> Any:
     if isinstance(first, dict):
         both: Counter[str] = Counter(first)
         for name, value in second.items():

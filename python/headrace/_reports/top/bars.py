@@ -12,7 +12,7 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 GOOD, BAD, QUIET = "green", "red", "dim"
 
 
-def plain(text: str) -> str:
+def strip_control_characters(text: str) -> str:
     """Returns text of another process without what would control the terminal."""
     return "".join(one if one.isprintable() else "?" for one in text)
 

@@ -41,7 +41,7 @@ class _Search:
     forbidden: bool = False
 
 
-def find(pids: Sequence[int], given: Path | None = None) -> list[Found]:
+def find_processes(pids: Sequence[int], given: Path | None = None) -> list[Found]:
     """Returns the processes with these numbers, and those that they started, that publish.
 
     Args:
@@ -61,7 +61,7 @@ def find(pids: Sequence[int], given: Path | None = None) -> list[Found]:
         return alive
     found = []
     for pid in pids:
-        owner = processes.owner(pid)
+        owner = processes.owner_of_process(pid)
         search = _search_user(os.geteuid() if owner is None else owner, pid, given)
         if not search.found:
             raise NothingFoundError(_choose_message(search, _why_not(pid, owner, search.forbidden)))
@@ -75,27 +75,27 @@ def _search_user(user: int, pid: int | None, given: Path | None) -> _Search:
     for where in status_files.folders_of(user, given):
         try:
             for number, path in status_files.files_in(where):
-                wanted = pid is None or number == pid or processes.descends(number, pid)
+                wanted = pid is None or number == pid or processes.is_descendant(number, pid)
                 if wanted and number not in seen:
                     seen.add(number)
-                    _read(number, path, user, search)
+                    _read_process(number, path, user, search)
         except PermissionError:
             search.forbidden = True
     return search
 
 
-def _read(pid: int, path: Path, user: int, search: _Search) -> None:
+def _read_process(pid: int, path: Path, user: int, search: _Search) -> None:
     try:
-        figures = ProcessFigures.of_text(status_files.read(path, user))
+        figures = ProcessFigures.of_text(status_files.read_status_file(path, user))
     except FileNotFoundError:  # the process has ended in between
         return
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         search.faults.append(f"{path} cannot be read: {reason}")
         return
-    known = processes.process(pid)
+    known = processes.find_process(pid)
     alive = known is not None and known.started == figures.started
-    search.found.append(Found(figures, alive, processes.command(pid) if alive else ""))
+    search.found.append(Found(figures, alive, processes.command_of_process(pid) if alive else ""))
 
 
 def _choose_message(search: _Search, otherwise: str) -> str:
@@ -106,11 +106,11 @@ def _why_not(pid: int, owner: int | None, forbidden: bool) -> str:
     if owner is None:
         return f"there is no process {pid} here: it has ended, or it runs in another container or on another machine"
     if owner != os.geteuid() and (forbidden or os.geteuid() != 0):
-        return f"process {pid} belongs to {_name_of(owner)}: only that user and root can read its figures"
+        return f"process {pid} belongs to {_user_name(owner)}: only that user and root can read its figures"
     return f"process {pid} publishes nothing: {_HOW}"
 
 
-def _name_of(user: int) -> str:
+def _user_name(user: int) -> str:
     try:
         return f"the user {pwd.getpwuid(user).pw_name}"
     except KeyError:

@@ -10,7 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace._reports.metrics.process_figures import LoaderFigures
-from headrace._reports.top.bars import BAD, GOOD, QUIET, bar, curve, milliseconds, per_second, plain, seconds
+from headrace._reports.top.bars import (
+    BAD,
+    GOOD,
+    QUIET,
+    bar,
+    curve,
+    milliseconds,
+    per_second,
+    seconds,
+    strip_control_characters,
+)
 from headrace._reports.top.discovery import Found
 
 _IN_FULL = 2  # of more loaders, only the one whose consumer waits most is shown in full
@@ -40,22 +50,22 @@ class Screen:
         for number, one in enumerate(self._found):
             if number:
                 yield Text()
-            yield from self._process(one)
+            yield from self._render_process(one)
             if len(all_loaders) > _IN_FULL and one.figures.loaders:
-                yield self._overview(one.figures.loaders)
+                yield self._overview_table(one.figures.loaders)
             for loader in one.figures.loaders:
                 if id(loader) in in_full:
-                    yield from self._loader(loader)
+                    yield from self._render_loader(loader)
 
     # ---- a process ---------------------------------------------------------------------------------------------------
 
-    def _process(self, one: Found) -> RenderResult:
+    def _render_process(self, one: Found) -> RenderResult:
         figures = one.figures
         age = max(0.0, self._now - figures.at)
         rank = f", rank {figures.rank} of {figures.ranks}" if figures.ranks > 1 else ""
         line = Text(f"process {figures.pid}{rank}", style="bold", no_wrap=True, overflow="ellipsis")
         if one.command:
-            line.append(f"  {plain(one.command)}", style="not bold")
+            line.append(f"  {strip_control_characters(one.command)}", style="not bold")
         yield line
         if not one.alive:
             yield Text(f"This process has ended; its last figures, {seconds(age)} old:", style=BAD)
@@ -64,46 +74,49 @@ class Screen:
         if not figures.loaders:
             yield Text("No loader has begun an epoch since the process publishes.")
 
-    def _overview(self, loaders: Sequence[LoaderFigures]) -> Table:
+    def _overview_table(self, loaders: Sequence[LoaderFigures]) -> Table:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for name in ("loader", "epoch", "progress", "speed", "works", "bottleneck"):
             table.add_column(name, justify="left" if name in ("loader", "bottleneck") else "right", no_wrap=True)
         for one in loaders:
             table.add_row(
-                f"{one.number} {plain(one.dataset)}"[:24],
+                f"{one.number} {strip_control_characters(one.dataset)}"[:24],
                 str(one.epoch),
                 _share_done(one),
                 "-" if one.ended else f"{per_second(one.speed)} {one.unit}/s",
                 "-" if one.ended else f"{one.working:.0%}",
-                plain(one.bottleneck),
+                strip_control_characters(one.bottleneck),
             )
         return table
 
     # ---- a loader ----------------------------------------------------------------------------------------------------
 
-    def _loader(self, one: LoaderFigures) -> RenderResult:
+    def _render_loader(self, one: LoaderFigures) -> RenderResult:
         workers = ("thread" if one.route == "native" else "worker") + ("" if one.workers == 1 else "s")
         size = "" if one.samples is None else f", {one.samples:,} samples"
         rule = "-" if self._ascii else "─"
         yield Text(rule * self._width, style=QUIET)
         route = {"native": "native", "deferred": "torch, native pixels", "torch": "torch"}.get(one.route, "")
-        yield Text(f"loader {one.number}: {plain(one.dataset)}{size}; {route}, {one.workers} {workers}", style="bold")
+        yield Text(
+            f"loader {one.number}: {strip_control_characters(one.dataset)}{size}; {route}, {one.workers} {workers}",
+            style="bold",
+        )
         if one.trouble:
-            yield Text(f"Its figures cannot be read now: {plain(one.trouble)}", style=BAD)
+            yield Text(f"Its figures cannot be read now: {strip_control_characters(one.trouble)}", style=BAD)
         if not one.verdict:
             return
-        yield from self._speed(one)
+        yield from self._render_speed(one)
         if one.stages:
             yield Text()
-            yield _stages(one)
+            yield _stage_table(one)
         yield Text()
         for line in one.verdict:
-            name, _, rest = plain(line).partition(": ")
+            name, _, rest = strip_control_characters(line).partition(": ")
             yield self._label_text(
                 name, Text(rest, style="bold" if name == "bottleneck" else ""), len("bottleneck") + 2
             )
 
-    def _speed(self, one: LoaderFigures) -> RenderResult:
+    def _render_speed(self, one: LoaderFigures) -> RenderResult:
         wide = max(10, self._width - _LABEL - 36)
         done = f"{one.batch:,}" + (f" of {one.batches:,}" if one.batches >= 0 else "") + " batches"
         if one.batches > 0:
@@ -149,12 +162,12 @@ def _share_done(one: LoaderFigures) -> str:
     return f"{one.batch / one.batches:.0%}" if one.batches > 0 else f"{one.batch:,}"
 
 
-def _stages(one: LoaderFigures) -> Table:
+def _stage_table(one: LoaderFigures) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style=QUIET, padding=(0, 2, 0, 0))
     table.add_column("stage", min_width=14)
     for name in ("share", "ms a sample", "p50 ms", "p99 ms"):
         table.add_column(name, justify="right", min_width=8)
     for stage in one.stages:
         values = (f"{value:.3f}" for value in (stage.ms, stage.p50_ms, stage.p99_ms))
-        table.add_row(plain(stage.name), f"{stage.share:.0%}", *values)
+        table.add_row(strip_control_characters(stage.name), f"{stage.share:.0%}", *values)
     return table

@@ -11,7 +11,7 @@ from typing import Literal
 
 from headrace._base import messages
 from headrace._base.checks import checked_size
-from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
+from headrace._base.lifetimes.finalizers import Ending, call_in_finalizer_thread
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import core
 from headrace._storage.entry_points import sidecar
@@ -80,7 +80,7 @@ class EntryPoints(Ending):
         file = os.path.abspath(os.fspath(path))  # noqa: PTH100 - resolve() follows links
         self.native = sidecar.load_or_make(file, limit)
         self._saver = _Saver(self.native, file)
-        self.at_end = call_elsewhere(self._saver.save)
+        self.at_end = call_in_finalizer_thread(self._saver.save)
         _with_files.add(self)
 
     def counts(self) -> Entries:
@@ -116,7 +116,7 @@ class _Saver:
         if known <= self._saved or self._broken or os.getpid() != self._process:
             return
         try:
-            sidecar.save(self._file, self._native)
+            sidecar.save_sidecar(self._file, self._native)
         except OSError as error:
             self._broken = True
             messages.warn(

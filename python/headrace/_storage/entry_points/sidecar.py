@@ -17,7 +17,7 @@ import numpy as np
 
 from headrace._base import loggers
 from headrace._base.native import core
-from headrace._base.private_files import open_new, read_own
+from headrace._base.private_files import create_file, read_own
 from headrace._base.types import Array
 
 _VERSION = 1
@@ -42,14 +42,14 @@ def load_or_make(file: str, limit: int) -> core.EntryPoints:
         ValueError: it holds no table, or is damaged.
     """
     if not Path(file).exists():
-        _make(file, core.EntryPoints(1))
+        _create_shared_file(file, core.EntryPoints(1))
     held = parse_content(read_own(file, follow=True), file)
     native = core.EntryPoints(limit, held["secrets"])
     native.add(held["keys"], held["counts"], held["bits"], held["dc"])
     return native
 
 
-def save(file: str, native: core.EntryPoints) -> None:
+def save_sidecar(file: str, native: core.EntryPoints) -> None:
     """Writes a table to its file, with what other processes have written there. Raises OSError.
 
     If the file is gone, damaged or another table's by now, it is replaced: what it held is learned again.
@@ -83,12 +83,12 @@ def parse_content(data: bytes, file: str) -> Content:
             digest = held["digest"].tobytes()
     except Exception as error:  # numpy, zipfile and Python's tokenizer raise many classes for damaged files
         raise ValueError(f"{file} holds no entry points, or it is damaged: {error}; remove it") from error
-    if not _consistent(content) or digest != _digest(content):
+    if not _is_consistent(content) or digest != _digest_of_content(content):
         raise ValueError(f"{file} is damaged: its numbers contradict each other; remove it")
     return content
 
 
-def _consistent(content: Content) -> bool:
+def _is_consistent(content: Content) -> bool:
     kinds = all(content[name].dtype == kind and content[name].ndim == axes for name, (kind, axes) in _ARRAYS.items())
     if not kinds or len(content["secrets"]) != _SECRETS:
         return False
@@ -102,14 +102,14 @@ def _consistent(content: Content) -> bool:
     return bool((np.diff(bits.astype(np.int64)) > 0)[~first[1:]].all()) if rows else True
 
 
-def _digest(content: Content) -> bytes:
+def _digest_of_content(content: Content) -> bytes:
     digest = hashlib.sha256()
     for name in _ARRAYS:
         digest.update(np.ascontiguousarray(content[name]).data)
     return digest.digest()
 
 
-def _make(file: str, native: core.EntryPoints) -> None:
+def _create_shared_file(file: str, native: core.EntryPoints) -> None:
     """Makes a file unless another process does so at the same time: all must have its secrets."""
     unfinished = _write_file(file, native)
     try:
@@ -125,9 +125,9 @@ def _write_file(file: str, native: core.EntryPoints) -> Path:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = target.with_name(f"{target.name}.unfinished-{os.getpid()}-{os.urandom(4).hex()}")
     content: Content = dict(zip(_ARRAYS, (native.secrets, *native.content()), strict=True))
-    digest = np.frombuffer(_digest(content), np.uint8)
+    digest = np.frombuffer(_digest_of_content(content), np.uint8)
     try:
-        with open_new(unfinished) as out:
+        with create_file(unfinished) as out:
             np.savez(out, allow_pickle=False, version=np.array(_VERSION), digest=digest, **content)
     except BaseException:
         unfinished.unlink(missing_ok=True)

@@ -71,7 +71,7 @@ class LocalBytes:
             int(cache.memory), os.fsencode(self._disk.folder) if writable and self._disk else b""
         )
 
-    def _here(self) -> LocalBytes:
+    def _cache_of_process(self) -> LocalBytes:
         """Returns the cache with these settings of the current process."""
         if self._process == os.getpid():
             return self
@@ -81,16 +81,16 @@ class LocalBytes:
 
     def files(self, packed: bytes, offsets: npt.NDArray[np.uint64]) -> core.BlobTable:
         """Returns the table of whole files; `packed`, `offsets`: see PackedPaths. A file that changes is read again."""
-        return self._here()._native.files(packed, offsets)
+        return self._cache_of_process()._native.files(packed, offsets)
 
     def ranges(self, table: core.BlobTable) -> core.BlobTable:
         """Returns a table of ranges of files, as `core.table_of_ranges` made it, that reads through the cache. A file
         that changes is an error."""
-        return self._here()._native.ranges(table)
+        return self._cache_of_process()._native.ranges(table)
 
-    def tend(self) -> None:
+    def maintain_folder(self) -> None:
         """Keeps the folder within its size, and warns once if it cannot be written to. Called once a batch."""
-        here = self._here()
+        here = self._cache_of_process()
         if here._disk is None:
             return
         if code := here._native.write_error():

@@ -49,7 +49,7 @@ class Announced(Iterator[B]):
     @property
     def ready(self) -> bool:
         """Whether a batch may be requested now; see EpochOrder."""
-        return bool(self._waiting) or self._error is not None or self._more()
+        return bool(self._waiting) or self._error is not None or self._has_more_batches()
 
     @property
     def waiting(self) -> int:
@@ -70,11 +70,11 @@ class Announced(Iterator[B]):
         if hasattr(self._order, "read"):
             self._order.read(delivered)
 
-    def _more(self) -> bool:
+    def _has_more_batches(self) -> bool:
         return not self._ended and bool(getattr(self._order, "ready", True))
 
     def __next__(self) -> B:
-        self._fill()
+        self._announce_batches()
         if self._waiting:
             batch, size = self._waiting.popleft()
             self._held -= size
@@ -84,8 +84,8 @@ class Announced(Iterator[B]):
             raise error
         raise StopIteration
 
-    def _fill(self) -> None:
-        while len(self._waiting) < _MOST and self._more():
+    def _announce_batches(self) -> None:
+        while len(self._waiting) < _MOST and self._has_more_batches():
             if self._waiting and self._held >= self._source.ahead_bytes:
                 return
             try:

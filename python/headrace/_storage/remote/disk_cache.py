@@ -18,7 +18,7 @@ from headrace._base import loggers, messages
 from headrace._base.native import core
 from headrace._base.private_files import private_folder
 from headrace._storage.remote.clients.responses import Stamp, is_strong
-from headrace._storage.remote.urls import name_object, shown
+from headrace._storage.remote.urls import name_object, redact_url
 
 _LAYOUT = "headrace-cache-2"
 _BEFORE = ("headrace-cache-1",)  # whose names could be those of several objects, and whose files others can read
@@ -47,13 +47,13 @@ class DiskCache:
             private_folder(self._root)
             self._step = (size or shutil.disk_usage(self._root).total) // _LOOKS
         except OSError as error:
-            self._give_up_for(error.strerror or str(error))
+            self._stop_writing(error.strerror or str(error))
 
     def beginning(self, url: str, options: Mapping[str, object], stamp: Stamp) -> str:
         """Returns how the paths of an object's entries begin; "": it is not cached, because a change of its content
         would go unnoticed. A warning says so once."""
         if not is_strong(stamp):
-            self._say_weak(url)
+            self._warn_of_weak_stamp(url)
             return ""
         name = hashlib.sha256(repr((name_object(url, options), *stamp)).encode()).hexdigest()
         return str(self._root / name[:3] / name[:40])
@@ -113,7 +113,7 @@ class DiskCache:
     def _remove_oldest(self) -> None:
         total, found = 0, []
         now = time.time()
-        for entry in self._entries():
+        for entry in self._scan_entries():
             try:
                 info = entry.stat(follow_symlinks=False)
             except OSError:
@@ -126,7 +126,7 @@ class DiskCache:
             total += info.st_size
             # By the hour, and within it at random: in shuffled epochs the oldest entry is the one needed next.
             found.append((int(used // _HOUR_S), random.random(), info.st_size, entry.path))
-        limit = self._limit(total)
+        limit = self._size_limit(total)
         if total <= limit:
             return
         before = total
@@ -144,14 +144,14 @@ class DiskCache:
             before - total,
         )
 
-    def _entries(self) -> Iterator[os.DirEntry[str]]:
+    def _scan_entries(self) -> Iterator[os.DirEntry[str]]:
         with os.scandir(self._root) as folders:
             for folder in folders:
                 if folder.is_dir(follow_symlinks=False) and len(folder.name) == 3:
                     with os.scandir(folder.path) as entries:
                         yield from entries
 
-    def _limit(self, here: int) -> int:
+    def _size_limit(self, here: int) -> int:
         """Returns the most bytes of the folder, which has `here` bytes now."""
         if self._size is not None:
             return self._size
@@ -160,9 +160,9 @@ class DiskCache:
 
     def give_up(self, code: int) -> None:
         """Writes nothing from now on, and warns once. `code`: errno of the write that failed."""
-        self._give_up_for(os.strerror(code))
+        self._stop_writing(os.strerror(code))
 
-    def _give_up_for(self, why: str) -> None:
+    def _stop_writing(self, why: str) -> None:
         if self.broken:
             return
         self.broken = why
@@ -170,11 +170,11 @@ class DiskCache:
             f"the cache in {self._root} cannot be written ({self.broken}): this process goes on without writing to it"
         )
 
-    def _say_weak(self, url: str) -> None:
+    def _warn_of_weak_stamp(self, url: str) -> None:
         if self._said_weak:
             return
         self._said_weak = True
         messages.warn(
-            f"{shown(url)} has no ETag that names its content, so the cache in {self._root} keeps nothing of such "
+            f"{redact_url(url)} has no ETag that names its content, so the cache in {self._root} keeps nothing of such "
             "objects: one that changes would not be noticed"
         )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import is_a, named_words_of, words_of
+from headrace._base.exceptions import is_instance, message_of, named_message_of
 from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._storage.remote.cache import Cache
@@ -26,7 +26,7 @@ from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.plain_http import PlainHttp
 from headrace._storage.remote.retries import Attempts
-from headrace._storage.remote.urls import host, protocol, shown
+from headrace._storage.remote.urls import host_of_url, protocol_of_url, redact_url
 
 T = TypeVar("T")
 
@@ -102,20 +102,20 @@ class Fetcher:
         self._writers = ThreadPoolExecutor(_WRITERS, "headrace cache")
         self._closed = False
         self._loop = asyncio.new_event_loop()
-        self._plain = PlainHttp(self.store, network, self._loop, self._begin_again)
+        self._plain = PlainHttp(self.store, network, self._loop, self._fetch_again)
         self.attempts = Attempts(network, self._plain.pause)
         self._begun = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="headrace fetcher", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, name="headrace fetcher", daemon=True)
         self._thread.start()
         self._begun.wait()
         if self.disk is not None:
             self._writers.submit(self.disk.tidy)
 
-    def _run(self) -> None:
+    def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._ahead = asyncio.Semaphore(self.network.requests)
         self._urgent = asyncio.Semaphore(self.network.requests)
-        self._loop.add_reader(self.store.demand_descriptor, self._on_demand)
+        self._loop.add_reader(self.store.demand_descriptor, self._fetch_demands)
         self._loop.call_soon(self._begun.set)
         while not self._loop.is_closed():
             with suppress(SystemExit, KeyboardInterrupt):  # of a file system's code, whose caller has got it, too
@@ -172,12 +172,12 @@ class Fetcher:
         if others:
             columns = (column[others].tolist() for column in (objects, offsets, lengths, marks))
             ranges = [Range(*one) for one in zip(*columns, strict=True)]
-            self._loop.call_soon_threadsafe(self._begin, ranges, False)
+            self._loop.call_soon_threadsafe(self._spawn_fetches, ranges, False)
 
     def ask(self, one: Range) -> None:
         """Begins to fetch a range that is to be taken out of the store, unless it is here or on its way."""
         if self.store.want(*one):
-            self.announce(*_columns([one]))
+            self.announce(*_split_into_columns([one]))
 
     def wait(self, work: Coroutine[object, object, T]) -> T:
         """Runs a coroutine in the loop and returns its result."""
@@ -229,20 +229,23 @@ class Fetcher:
 
     def client(self, url: str, options: Mapping[str, object]) -> Client:
         """Returns the way to a URL. Called in the loop."""
-        key = (host(url) if protocol(url) in ("http", "https") else protocol(url), repr(sorted(options.items())))
+        key = (
+            host_of_url(url) if protocol_of_url(url) in ("http", "https") else protocol_of_url(url),
+            repr(sorted(options.items())),
+        )
         if key not in self._clients:
             self._clients[key] = open_client(url, options, 2 * self.network.requests)
         return self._clients[key]
 
-    def _on_demand(self) -> None:
+    def _fetch_demands(self) -> None:
         demands = self.store.take_demands()
-        others = self._plain.fetch(*_columns(demands), urgent=True)
-        self._begin([Range(*demands[one]) for one in others], True)
+        others = self._plain.fetch(*_split_into_columns(demands), urgent=True)
+        self._spawn_fetches([Range(*demands[one]) for one in others], True)
 
-    def _begin_again(self, ranges: list[tuple[int, int, int, int]], urgent: bool, failed: Exception | None) -> None:
-        self._begin([Range(*one) for one in ranges], urgent, failed, returned=True)
+    def _fetch_again(self, ranges: list[tuple[int, int, int, int]], urgent: bool, failed: Exception | None) -> None:
+        self._spawn_fetches([Range(*one) for one in ranges], urgent, failed, returned=True)
 
-    def _begin(
+    def _spawn_fetches(
         self, ranges: list[Range], urgent: bool, failed: Exception | None = None, *, returned: bool = False
     ) -> None:
         for group in _join_ranges(ranges):
@@ -260,9 +263,9 @@ class Fetcher:
         where = f"object {group[0].object}"
         try:
             one = self._object_of(group[0].object)
-            where = shown(one.url)
+            where = redact_url(one.url)
             if not returned:
-                group = await self._not_native(one, group, gate is self._urgent)
+                group = await self._fetch_natively_if_possible(one, group, gate is self._urgent)
             if not group:
                 return
             if group[0].length == core.ANY_LENGTH:
@@ -271,24 +274,24 @@ class Fetcher:
                 await self._fetch_ranges(one, group, gate, failed)
         except OSError as error:
             number = error.errno if type(error.errno) is int else 0
-            said = error.strerror if number and type(error.strerror) is str else words_of(error)
+            said = error.strerror if number and type(error.strerror) is str else message_of(error)
             self._fail(group, printable(said), number)
         except BaseException as error:  # a defect, or the end of the loop
-            self._fail(group, printable(f"{where}: {named_words_of(error)}"), 0)
-            if is_a(error, asyncio.CancelledError):
+            self._fail(group, printable(f"{where}: {named_message_of(error)}"), 0)
+            if is_instance(error, asyncio.CancelledError):
                 raise
 
-    async def _not_native(self, one: RemoteObject, group: list[Range], urgent: bool) -> list[Range]:
+    async def _fetch_natively_if_possible(self, one: RemoteObject, group: list[Range], urgent: bool) -> list[Range]:
         """Hands ranges to the native reader, which may not have known their object before, and returns the others."""
         if one.stamp is None or one.cached:
             return group
         if one.asked is None or self._loop.time() >= one.asked[1]:
-            one.asked = self._loop.create_task(self._offer(one, one.stamp)), self._loop.time() + _OFFERED_S
+            one.asked = self._loop.create_task(self._offer_to_native(one, one.stamp)), self._loop.time() + _OFFERED_S
         await asyncio.shield(one.asked[0])
-        others = self._plain.fetch(*_columns(group), urgent=urgent)
+        others = self._plain.fetch(*_split_into_columns(group), urgent=urgent)
         return [group[i] for i in others]
 
-    async def _offer(self, one: RemoteObject, stamp: Stamp) -> None:
+    async def _offer_to_native(self, one: RemoteObject, stamp: Stamp) -> None:
         """Registers an object with the native reader, if there is a URL for it."""
         with suppress(OSError, TemporaryError):  # the client says it again when it reads
             way = await self.client(one.url, one.options).plain_url(one.url)
@@ -316,10 +319,10 @@ class Fetcher:
             at = key.offset - begin
             lead = data[max(0, at - one.lead) : at]
             if wrong := one.check(lead, key.length) if one.check is not None else "":
-                self.store.fail(*key, f"{shown(one.url)}: {wrong} (offset {key.offset})", 0)
+                self.store.fail(*key, f"{redact_url(one.url)}: {wrong} (offset {key.offset})", 0)
                 continue
             if one.tar and key.mark and (wrong := await self.not_named(one, key, lead)):
-                self.store.fail(*key, f"{shown(one.url)}: {wrong} (offset {key.offset})", 0)
+                self.store.fail(*key, f"{redact_url(one.url)}: {wrong} (offset {key.offset})", 0)
                 continue
             self._store_data(one, key, view[at : at + key.length])
 
@@ -388,10 +391,10 @@ def _join_ranges(ranges: list[Range]) -> list[list[Range]]:
     their first range."""
     if len(ranges) < 2:
         return [ranges] if ranges else []
-    return [[ranges[i] for i in group] for group in core.joined_ranges(*_columns(ranges)[:3])]
+    return [[ranges[i] for i in group] for group in core.joined_ranges(*_split_into_columns(ranges)[:3])]
 
 
-def _columns(ranges: Sequence[tuple[int, int, int, int]]) -> tuple[UInt64s, UInt64s, UInt64s, UInt64s]:
+def _split_into_columns(ranges: Sequence[tuple[int, int, int, int]]) -> tuple[UInt64s, UInt64s, UInt64s, UInt64s]:
     """Returns the objects, the offsets, the lengths and the marks."""
     objects, offsets, lengths, marks = np.array(ranges, np.uint64).reshape(-1, 4).T.copy()
     return objects, offsets, lengths, marks

@@ -18,7 +18,7 @@ from headrace._storage.remote.network import Network
 
 if TYPE_CHECKING:
     from yarl import URL
-from headrace._storage.remote.urls import host, protocol
+from headrace._storage.remote.urls import host_of_url, protocol_of_url
 
 UInt64s = npt.NDArray[np.uint64]
 # Ranges (object, offset, length, mark) to read: whether a worker waits for them, and what came of a first request.
@@ -49,20 +49,20 @@ class PlainHttp:
         """
         # A tag from an index or a state may hold anything: it must not end its line of the request.
         odd = not (stamp.tag.isascii() and stamp.tag.isprintable())
-        if protocol(way.url) != "http" or (lead and not tar) or odd:
+        if protocol_of_url(way.url) != "http" or (lead and not tar) or odd:
             return
         from yarl import URL
 
         parts = URL(way.url, encoded=way.is_encoded)
         if parts.user is not None or parts.password is not None or not parts.raw_host or not parts.port:
             return
-        fields = [f"GET {parts.raw_path_qs} HTTP/1.1", f"Host: {_authority(parts)}", "User-Agent: headrace"]
+        fields = [f"GET {parts.raw_path_qs} HTTP/1.1", f"Host: {_host_and_port(parts)}", "User-Agent: headrace"]
         fields += ["Accept: */*", "Accept-Encoding: identity"]
         if stamp.tag.startswith('"'):  # a weak ETag never matches
             fields.append(f"If-Match: {stamp.tag}")
         head = "".join(f"{field}\r\n" for field in fields).encode("latin-1")
         with self._lock:
-            reader, where = self._start_reader(), host(way.url)
+            reader, where = self._start_reader(), host_of_url(way.url)
             if where not in self._hosts:
                 self._hosts[where] = reader.add_host()
                 self._addresses.append((parts.raw_host, parts.port))
@@ -76,7 +76,9 @@ class PlainHttp:
         if self._reader is None:
             network = self._network
             self._reader = core.HttpReader(self._store, network.requests, network.timeout, network.hedge)
-            self._loop.call_soon_threadsafe(self._loop.add_reader, self._reader.event_descriptor, self._on_event)
+            self._loop.call_soon_threadsafe(
+                self._loop.add_reader, self._reader.event_descriptor, self._take_returned_ranges
+            )
         return self._reader
 
     def fetch(
@@ -96,21 +98,21 @@ class PlainHttp:
         """Returns requests, late ones and bytes of the native thread."""
         return {} if self._reader is None else self._reader.counts()
 
-    def _on_event(self) -> None:
+    def _take_returned_ranges(self) -> None:
         assert self._reader is not None
         for ranges, why, urgent, status, retry_after, reason in self._reader.returned():
             error: Exception | None = None
             if why == "failed":
                 error = TemporaryError(reason)
             elif why == "refused":
-                error = self._refusal(ranges[0][0], error_of(status, retry_after.decode("latin-1"), ""))
+                error = self._meaning_of_refusal(ranges[0][0], error_of(status, retry_after.decode("latin-1"), ""))
             self._again(ranges, urgent, error)
         for number, count in self._reader.needed():
             task = self._loop.create_task(self._connect(number, count))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _refusal(self, number: int, error: Exception) -> Exception | None:
+    def _meaning_of_refusal(self, number: int, error: Exception) -> Exception | None:
         """What a refusal means. None: nothing yet, a signed URL may have expired, or not be understood."""
         if isinstance(error, TemporaryError) or number not in self._signed:
             return error
@@ -156,7 +158,7 @@ class PlainHttp:
         self._reader.close()
 
 
-def _authority(url: URL) -> str:
+def _host_and_port(url: URL) -> str:
     """The host and the port, as the field Host has them."""
     assert url.raw_host is not None
     name = f"[{url.raw_host}]" if ":" in url.raw_host else url.raw_host

@@ -20,7 +20,7 @@ from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.fetcher import Fetcher, Range, RemoteObject
 from headrace._storage.remote.fetcher_registry import fetcher_of
 from headrace._storage.remote.network import Network
-from headrace._storage.remote.urls import is_url, protocol, shown
+from headrace._storage.remote.urls import is_url, protocol_of_url, redact_url
 
 Int64s = npt.NDArray[np.int64]
 UInt32s = npt.NDArray[np.uint32]
@@ -89,7 +89,7 @@ class RemoteFiles:
     ) -> None:
         self.urls, self.access = urls, access
         self.cache, self.network = checked_cache(access.cache), access.network or Network()
-        for url in {protocol(url): url for url in urls}.values():
+        for url in {protocol_of_url(url): url for url in urls}.values():
             check_installed(url)
         self.options = dict(access.options or {})
         self.lead, self.check, self.tar = lead, check, tar
@@ -104,11 +104,11 @@ class RemoteFiles:
     @property
     def shown(self) -> list[str]:
         """The URLs without what may hold credentials."""
-        return [shown(url) for url in self.urls]
+        return [redact_url(url) for url in self.urls]
 
     def shown_of(self, number: int) -> str:
         """The URL of an object, as in `shown`."""
-        return shown(self.urls[number])
+        return redact_url(self.urls[number])
 
     def take_stamps(self, known: Mapping[int, Stamp] | None = None) -> list[Stamp]:
         """Requests the stamp of each object; from now on other content is an error. Raises OSError.
@@ -123,12 +123,12 @@ class RemoteFiles:
         self.stamps = [found[number] for number in range(len(self.urls))]
         return self.stamps
 
-    def numbers(self) -> tuple[UInt64s, list[bytes]]:
+    def object_numbers(self) -> tuple[UInt64s, list[bytes]]:
         """Returns the number of each object in this process's fetcher, and the beginning of its entries on disk."""
         fetcher = self.fetcher
         if self._numbers is None or self._numbers[0] is not fetcher:
             if self.stamps is None:
-                first = fetcher.reserve(len(self.urls), self._unknown)
+                first = fetcher.reserve(len(self.urls), self._make_unknown_object)
                 self._first = first
                 made = np.arange(first, first + len(self.urls), dtype=np.uint64), [b""] * len(self.urls)
             else:
@@ -139,7 +139,7 @@ class RemoteFiles:
             self._numbers = fetcher, *made
         return self._numbers[1:]
 
-    def _unknown(self, number: int) -> RemoteObject:
+    def _make_unknown_object(self, number: int) -> RemoteObject:
         return RemoteObject(number, self.urls[number - self._first], self.options)
 
     def read(self, number: int, offset: int, length: int | None, mark: int = 0) -> bytes:
@@ -207,7 +207,7 @@ class RemoteTable:
         """Returns the native table, made for the fetcher of this process."""
         fetcher = self._files.fetcher
         if self._made is None or self._made[0] is not fetcher:
-            numbers, cached = self._files.numbers()
+            numbers, cached = self._files.object_numbers()
             places = self._object_of, self._offsets, self._lengths
             table = core.RemoteRanges(fetcher.store, numbers, cached, *places, self._marks)
             self._made = fetcher, table
@@ -225,7 +225,7 @@ class RemoteTable:
         ranges = self._ranges()
         wanted = ranges.want(np.ascontiguousarray(rows, np.int64))
         if len(wanted):
-            numbers = self._files.numbers()[0][self._object_of[wanted]]
+            numbers = self._files.object_numbers()[0][self._object_of[wanted]]
             marks = np.zeros(len(wanted), np.uint64) if self._marks is None else self._marks[wanted]
             self._files.fetcher.announce(numbers, self._offsets[wanted], self._lengths[wanted], marks)
         if wait:

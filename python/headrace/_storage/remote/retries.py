@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from headrace._base import loggers
-from headrace._base.exceptions import built_in, words_of
+from headrace._base.exceptions import find_builtin_type, message_of
 from headrace._storage.remote.clients.responses import ChangedError, TemporaryError
 from headrace._storage.remote.network import Network
-from headrace._storage.remote.urls import host, shown
+from headrace._storage.remote.urls import host_of_url, redact_url
 
 T = TypeVar("T")
 
@@ -64,28 +64,28 @@ class Attempts:
             OSError: `call` raised it, or it did not succeed in time. The message begins with the URL, as it is shown.
         """
         patience, tried = self._network.patience, 0  # what is left of it: the queue at the gate does not count
-        where = host(url)
+        where = host_of_url(url)
         while True:
             tried += 1
             try:
                 if failed is not None:
                     first, failed = failed, None
                     raise first
-                patience -= await self._turn(where, gate, patience)
+                patience -= await self._await_turn(where, gate, patience)
                 begin = time.monotonic()
                 try:
-                    return await (self._hedge_call(call) if small else self._once(call))
+                    return await (self._hedge_call(call) if small else self._call_with_timeout(call))
                 finally:
                     gate.release()
                     patience -= time.monotonic() - begin
             except TemporaryError as error:
                 last = error
             except ChangedError as error:
-                raise ChangedError(error.what, shown(url)) from None
+                raise ChangedError(error.what, redact_url(url)) from None
             except OSError as error:
                 self.counts["failed"] += 1
-                said = error.strerror or words_of(error)
-                raise built_in(error)(error.errno or errno.EIO, f"{shown(url)}: {said}") from None
+                said = error.strerror or message_of(error)
+                raise find_builtin_type(error)(error.errno or errno.EIO, f"{redact_url(url)}: {said}") from None
             wait = random.uniform(0, min(_LONGEST_S, _FIRST_S * 2 ** min(tried - 1, 16)))
             if last.wait_s > 0:
                 self._not_before[where] = time.monotonic() + last.wait_s
@@ -96,15 +96,17 @@ class Attempts:
                 spent = self._network.patience - patience
                 raise OSError(
                     errno.EIO,
-                    f"{shown(url)}: given up after {tried} requests in {spent:.1f} s (Network.patience is "
+                    f"{redact_url(url)}: given up after {tried} requests in {spent:.1f} s (Network.patience is "
                     f"{self._network.patience:g} s); the last one: {last}",
                 )
             self.counts["retries"] += 1
-            loggers.storage.info("%s: request %d failed (%s); the next one in %.1f s", shown(url), tried, last, wait)
+            loggers.storage.info(
+                "%s: request %d failed (%s); the next one in %.1f s", redact_url(url), tried, last, wait
+            )
             await asyncio.sleep(wait)
             patience -= wait
 
-    async def _turn(self, where: str, gate: asyncio.Semaphore, patience: float) -> float:
+    async def _await_turn(self, where: str, gate: asyncio.Semaphore, patience: float) -> float:
         """Acquires the gate at a time at which the host accepts requests, or when the patience is over. Returns the
         seconds for which it waited for the host."""
         waited = 0.0
@@ -117,7 +119,7 @@ class Attempts:
             await asyncio.sleep(pause)
             waited += pause
 
-    async def _once(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _call_with_timeout(self, call: Callable[[], Awaitable[T]]) -> T:
         self.counts["requests"] += 1
         try:
             return await asyncio.wait_for(call(), self._network.timeout)
@@ -126,7 +128,7 @@ class Attempts:
 
     async def _time_call(self, call: Callable[[], Awaitable[T]]) -> T:
         begin = time.monotonic()
-        made = await self._once(call)
+        made = await self._call_with_timeout(call)
         self._recent.append(time.monotonic() - begin)
         return made
 

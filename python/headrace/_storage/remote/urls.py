@@ -34,19 +34,19 @@ def all_urls(paths: Iterable[str | os.PathLike[str]]) -> bool:
     return kinds == {True}
 
 
-def protocol(url: str) -> str:
+def protocol_of_url(url: str) -> str:
     return url.partition("://")[0].lower()
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """Returns a URL without user, password, query and fragment, which may hold credentials."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def host(url: str) -> str:
+def host_of_url(url: str) -> str:
     """Returns the scheme and the host, or the bucket."""
-    return "://".join((protocol(url), urlsplit(url).netloc.rpartition("@")[2]))
+    return "://".join((protocol_of_url(url), urlsplit(url).netloc.rpartition("@")[2]))
 
 
 def name_object(url: str, options: Mapping[str, object] | None = None) -> str:
@@ -56,7 +56,7 @@ def name_object(url: str, options: Mapping[str, object] | None = None) -> str:
     Args:
         options: of fsspec's file system. Endpoints, headers and versions select objects.
     """
-    kind, rest = protocol(url), dict(options or {})
+    kind, rest = protocol_of_url(url), dict(options or {})
     if kind in ("http", "https"):
         parts = urlsplit(url)
         query = strip_signature(parts.hostname or "", parts.query)

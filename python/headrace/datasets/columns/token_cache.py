@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.private_files import mapped_array, open_new, read_own
+from headrace._base.private_files import create_file, mapped_array, read_own
 from headrace._base.types import Array
 
 Tokenizer = Callable[[list[str]], Any]
@@ -74,9 +74,9 @@ def token_columns(
     dtype = np.dtype(dtype)
     if dtype.kind not in "iu":
         raise ValueError(f"dtype must be an integer dtype, not {dtype}")
-    fingerprint = _fingerprint(texts, tokenizer, (length, padding, dtype.str, repr(settings)))
+    fingerprint = _fingerprint_texts(texts, tokenizer, (length, padding, dtype.str, repr(settings)))
     if cache.fingerprint() != fingerprint:
-        cache.fill(_tokens(texts, tokenizer, length), length, padding, dtype, fingerprint)
+        cache.fill(_tokenise_texts(texts, tokenizer, length), length, padding, dtype, fingerprint)
     tokens, counts = cache.open(len(texts))
     columns = {"tokens": tokens}
     if mask:
@@ -159,7 +159,7 @@ class _Replacing:
         self._unfinished = path.with_name(f"{path.stem}.unfinished-{number}{path.suffix}")
 
     def __enter__(self) -> Path:
-        open_new(self._unfinished, 0o666).close()  # not what a link of this name leads to
+        create_file(self._unfinished, 0o666).close()  # not what a link of this name leads to
         return self._unfinished
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -169,7 +169,7 @@ class _Replacing:
             self._unfinished.unlink(missing_ok=True)
 
 
-def _tokens(texts: Sequence[str], tokenizer: Tokenizer, length: int | None) -> Iterable[Array]:
+def _tokenise_texts(texts: Sequence[str], tokenizer: Tokenizer, length: int | None) -> Iterable[Array]:
     """Yields the tokens of each text."""
     for begin in range(0, len(texts), _AT_ONCE):
         some = list(texts[begin : begin + _AT_ONCE])
@@ -184,13 +184,13 @@ def _tokens(texts: Sequence[str], tokenizer: Tokenizer, length: int | None) -> I
             yield array[:length].astype(np.int64)
 
 
-def _fingerprint(texts: Sequence[str], tokenizer: Tokenizer, settings: tuple[object, ...]) -> str:
+def _fingerprint_texts(texts: Sequence[str], tokenizer: Tokenizer, settings: tuple[object, ...]) -> str:
     digest = hashlib.sha256(repr((len(texts), settings, _describe_tokenizer(tokenizer))).encode())
     for text in texts:
         data = text.encode(errors="surrogatepass")
         digest.update(len(data).to_bytes(8, "little") + data)
     step = max(1, len(texts) // _TRIED)
-    for row in _tokens(list(texts[::step][:_TRIED]), tokenizer, None):
+    for row in _tokenise_texts(list(texts[::step][:_TRIED]), tokenizer, None):
         digest.update(row.tobytes() + b"\xff")
     return digest.hexdigest()
 

@@ -263,15 +263,15 @@ class _Given:
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
-        self._fields = self._now()
+        self._fields = self._current_parts()
 
-    def _now(self) -> tuple[type, list[tuple[object, object]]]:
+    def _current_parts(self) -> tuple[type, list[tuple[object, object]]]:
         given = self._dataset.fields if isinstance(self._dataset, Fields) else self._dataset.datasets
         return type(given), list(_name_fields(given))
 
     def is_current(self) -> bool:
         kind = Fields if isinstance(self._dataset, Fields) else StackDataset
-        (now_kind, fields), (then_kind, before) = self._now(), self._fields
+        (now_kind, fields), (then_kind, before) = self._current_parts(), self._fields
         same = now_kind is then_kind and len(fields) == len(before) and makes_samples_as(self._dataset, kind)
         return same and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(fields, before, strict=True))
 

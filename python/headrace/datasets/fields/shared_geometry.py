@@ -36,7 +36,7 @@ class Geometry:
     """
 
     def __init__(self, transform: object, masks: Sequence[str]) -> None:
-        _check(transform)
+        _check_transform(transform)
         self._masks = tuple(masks)
         self._of_images, self._of_masks = deepcopy(transform), deepcopy(transform)
         _take_nearest(self._of_masks)
@@ -56,15 +56,15 @@ class Geometry:
         """
         if trouble := unequal({name: (image.height, image.width) for name, image in images.items()}):
             raise ValueError(trouble)
-        before, after = _states(), None
+        before, after = _generator_states(), None
         made = {}
         for name, image in images.items():
             if after is not None:
-                _restore(before)
+                _restore_generators(before)
             made[name] = self.transform_of(name)(image)
-            after = after or _states()
+            after = after or _generator_states()
         if after is not None:
-            _restore(after)
+            _restore_generators(after)
         return made
 
 
@@ -98,11 +98,11 @@ def unequal(sizes: Mapping[str, tuple[int, int]]) -> str:
     return ""
 
 
-def _check(transform: Any) -> None:
+def _check_transform(transform: Any) -> None:
     library, name = class_origin(type(transform)) or ("", "")
     if library in _LIBRARIES and name in _CONTAINERS and not has_hooks(transform):
         for inner in transform if name == "Sequential" else transform.transforms:
-            _check(inner)
+            _check_transform(inner)
     elif library not in _LIBRARIES or name not in _ALLOWED or has_hooks(transform):
         raise TypeError(
             f"geometry may hold headrace's and torchvision's crops, resizes, flips and pads, and Compose, RandomApply, "
@@ -124,11 +124,11 @@ def _take_nearest(transform: object) -> None:
         transform._fill = {"others": 0}
 
 
-def _states() -> tuple[Any, ...]:
+def _generator_states() -> tuple[Any, ...]:
     return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002 - the transforms' own choice
 
 
-def _restore(states: tuple[Any, ...]) -> None:
+def _restore_generators(states: tuple[Any, ...]) -> None:
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
     torch.set_rng_state(states[2])

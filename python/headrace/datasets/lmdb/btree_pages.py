@@ -91,11 +91,11 @@ class _Reader:
         self._path, self._file, self._stamp = path, file, stamp
 
     def entries(self, database: bytes | None) -> Entries:
-        metas = self._metas()
+        metas = self._meta_pages()
         meta = max(metas, key=lambda one: int(one["transaction"]))
         self._page = int(metas[0]["trees"][0]["page_size"])
         self._last = min(int(meta["last"]), self._stamp[0] // self._page - 1)
-        found, flags = self._walk(meta["trees"][1])
+        found, flags = self._walk_tree(meta["trees"][1])
         named = {found.key(number): number for number in np.flatnonzero(flags & _DATABASE).tolist()}
         shown = ", ".join(repr(name.decode(errors="backslashreplace")) for name in list(named)[:9])
         if database is not None:
@@ -105,39 +105,39 @@ class _Reader:
                     + (f"there are {shown}" if named else "it has only the main one: database=None")
                 )
             at = int(found.offsets[named[database]])
-            found, flags = self._walk(np.frombuffer(self._read(at, _TREE.itemsize), _TREE)[0])
+            found, flags = self._walk_tree(np.frombuffer(self._read(at, _TREE.itemsize), _TREE)[0])
         elif named:
             raise ValueError(f"{self._path} holds named databases; give database= one of {shown}")
         return found
 
-    def _metas(self) -> list[np.void]:
+    def _meta_pages(self) -> list[np.void]:
         """Returns the headers of the file, of which the one with the later transaction holds."""
-        first = self._meta(0)
+        first = self._read_meta_page(0)
         size = int(first["trees"][0]["page_size"]) if first is not None else 0
         if first is None or size < 512 or size > 1 << 16 or size & (size - 1):
             raise ValueError(f"{self._path} is no LMDB file (data.mdb) of version 1, or of a machine of another kind")
-        second = self._meta(size)
+        second = self._read_meta_page(size)
         return [first] if second is None else [first, second]
 
-    def _meta(self, at: int) -> np.void | None:
+    def _read_meta_page(self, at: int) -> np.void | None:
         data = os.pread(self._file, _META.itemsize, at)
         if len(data) < _META.itemsize:
             return None
         held: np.void = np.frombuffer(data, _META)[0]
         return held if (held["magic"], held["version"]) == (_MAGIC, _VERSION) else None
 
-    def _walk(self, tree: np.void) -> tuple[Entries, Int64s]:
+    def _walk_tree(self, tree: np.void) -> tuple[Entries, Int64s]:
         """Returns the entries of a tree, and the flags of their nodes."""
         numbers = np.array([] if int(tree["root"]) == _EMPTY else [tree["root"]], np.uint64)
         most = int(tree["pages"][0]) + int(tree["pages"][1])  # branches and leaves
         for _ in range(int(tree["depth"]) - 1):
-            below = [_children(pages, self._page) for pages in self._pages(numbers, _BRANCH)]
+            below = [_child_pages(pages, self._page) for pages in self._read_pages(numbers, _BRANCH)]
             numbers = np.concatenate(below) if below else numbers
             if len(numbers) > most:
                 raise _Damaged("its tree has more pages than its header says")
         nothing = np.zeros(0, np.int64)
         found = [(np.zeros(0, np.uint8), nothing, nothing, nothing, nothing)]
-        found += [self._leaves(pages) for pages in self._pages(numbers, _LEAF)]
+        found += [self._parse_leaves(pages) for pages in self._read_pages(numbers, _LEAF)]
         keys = np.concatenate([one[0] for one in found])
         sizes, offsets, lengths, flags = (np.concatenate([one[part] for one in found]) for part in (1, 2, 3, 4))
         entries = Entries(keys, np.cumsum(sizes), offsets, lengths, self._stamp)
@@ -148,7 +148,7 @@ class _Reader:
             raise _Damaged(f"its header says {tree['entries']} entries, its tree has {len(offsets)}")
         return entries, flags
 
-    def _pages(self, numbers: npt.NDArray[np.uint64], kind: int) -> Iterator[Bytes]:
+    def _read_pages(self, numbers: npt.NDArray[np.uint64], kind: int) -> Iterator[Bytes]:
         """Yields the pages `numbers`, some at a time, checked: uint8 (n, bytes of a page)."""
         if len(numbers) and int(numbers.max()) > self._last:
             raise _Damaged(f"its tree names page {numbers.max()}, after its last one")
@@ -166,9 +166,9 @@ class _Reader:
             raise _Damaged(f"it ends inside the page at byte {at}")
         return data
 
-    def _leaves(self, pages: Bytes) -> tuple[Bytes, Int64s, Int64s, Int64s, Int64s]:
+    def _parse_leaves(self, pages: Bytes) -> tuple[Bytes, Int64s, Int64s, Int64s, Int64s]:
         """Returns of all nodes: the keys, their sizes, the values' places and sizes, the flags."""
-        at, heads = _nodes(pages, self._page)
+        at, heads = _parse_nodes(pages, self._page)
         flat = pages.reshape(-1)
         lengths = heads[:, 0] | heads[:, 1] << 16
         flags, sizes = heads[:, 2], heads[:, 3]
@@ -185,30 +185,30 @@ class _Reader:
             offsets[big] = far * self._page + _HEADER
         if (offsets + lengths > self._stamp[0]).any():
             raise _Damaged("a value is not within the file")
-        return flat[_spread(at + _NODE, sizes)], sizes, offsets, lengths, flags
+        return flat[_expand_ranges(at + _NODE, sizes)], sizes, offsets, lengths, flags
 
 
-def _children(pages: Bytes, size: int) -> npt.NDArray[np.uint64]:
+def _child_pages(pages: Bytes, size: int) -> npt.NDArray[np.uint64]:
     """Returns the numbers of the pages that branches name."""
-    _, heads = _nodes(pages, size)
+    _, heads = _parse_nodes(pages, size)
     return (heads[:, 0] | heads[:, 1] << 16 | heads[:, 2] << 32).astype(np.uint64)
 
 
-def _nodes(pages: Bytes, size: int) -> tuple[Int64s, Int64s]:
+def _parse_nodes(pages: Bytes, size: int) -> tuple[Int64s, Int64s]:
     """Returns where the nodes begin, counted from the first page, int64 (n,), and their four numbers, int64 (n, 4)."""
     counts = (pages[:, 12:14].copy().view("<u2")[:, 0].astype(np.int64) - _HEADER) // 2
     if (counts < 0).any() or (_HEADER + 2 * counts > size).any():
         raise _Damaged("a page has more entries than fit")
     flat = pages.reshape(-1)
     starts = np.arange(len(pages)) * size
-    inside = flat[_spread(starts + _HEADER, 2 * counts)].view("<u2").astype(np.int64)
+    inside = flat[_expand_ranges(starts + _HEADER, 2 * counts)].view("<u2").astype(np.int64)
     if (inside + _NODE > size).any():
         raise _Damaged("an entry is not within its page")
     at = np.repeat(starts, counts) + inside
     return at, flat[at[:, None] + np.arange(_NODE)].view("<u2").astype(np.int64)
 
 
-def _spread(begins: Int64s, counts: Int64s) -> Int64s:
+def _expand_ranges(begins: Int64s, counts: Int64s) -> Int64s:
     """Returns begins[i], begins[i] + 1, ... for counts[i] numbers each."""
     firsts = np.cumsum(counts) - counts
     numbers: Int64s = np.arange(int(counts.sum())) + np.repeat(begins - firsts, counts)

@@ -57,15 +57,15 @@ def datum(value: Window) -> Found:
     """Finds the encoded image of a Caffe `Datum`, a protobuf message. Raises ValueError if it holds none."""
     image, label, encoded = None, 0, False
     while value.at < value.size:
-        tag = _varint(value)
+        tag = _read_varint(value)
         number, kind = tag >> 3, tag & 7
         if kind == 2:
-            size = _varint(value)
+            size = _read_varint(value)
             if number == 4:
                 image = value.at, size
             value.skip(size)
         elif kind == 0:
-            held = _varint(value)
+            held = _read_varint(value)
             if number == 5:  # an int32, sign-extended to 64 bits
                 label = held - (1 << 64) if held >> 63 else held
             elif number == 7:
@@ -81,7 +81,7 @@ def datum(value: Window) -> Found:
     return Found(image[0], image[1], label)
 
 
-def _varint(value: Window) -> int:
+def _read_varint(value: Window) -> int:
     number = 0
     for shift in range(0, 70, 7):
         byte = value.take(1)[0]

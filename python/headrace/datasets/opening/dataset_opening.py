@@ -92,7 +92,7 @@ def _open_saved(folder: Path, state: Path) -> Arrow:
         names = [one["filename"] for one in json.loads(state.read_bytes())["_data_files"]]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{state} is not what save_to_disk writes, or it is damaged: {error!r}") from error
-    return _table([folder / Path(name).name for name in names], Arrow)
+    return _open_table([folder / Path(name).name for name in names], Arrow)
 
 
 def _open_files(paths: list[Path], text: str) -> object:
@@ -103,7 +103,7 @@ def _open_files(paths: list[Path], text: str) -> object:
     if suffix == ".tar":
         return _open_tars(*paths)
     if suffix in _TABLES:
-        return _table(paths, _TABLES[suffix])
+        return _open_table(paths, _TABLES[suffix])
     if suffix == ".zip":
         if len(paths) > 1:
             raise ValueError(f"{text} names {len(paths)} zip files; one at a time is read")
@@ -121,7 +121,7 @@ def _open_tars(*urls: str | Path) -> TarShards:
     return TarShards(urls, label=next((one for one in ("cls", "json", "txt") if one in known), None))
 
 
-def _table(paths: list[Path], kind: Callable[..., Arrow]) -> Arrow:
+def _open_table(paths: list[Path], kind: Callable[..., Arrow]) -> Arrow:
     schema = schema_of(paths[0])
     image, label = columns_of_schema(str(paths[0]), schema)
     # Hugging Face's datasets turn images by their EXIF orientation, and leave their name in the files that they write.

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from headrace._base.exceptions import named_words_of
+from headrace._base.exceptions import named_message_of
 
 _NAMED = re.compile(r"(?P<module>[A-Za-z_][\w.]*|.+\.py):(?P<object>[A-Za-z_][\w.]*)")
 
@@ -30,7 +30,7 @@ def named_object(text: str) -> object:
     match = _NAMED.fullmatch(text)
     if match is None:
         raise ValueError(f"{text} does not name an object; write module:object or file.py:object")
-    found: object = _module(match["module"])
+    found: object = _import_module(match["module"])
     for name in match["object"].split("."):
         try:
             found = getattr(found, name)
@@ -43,10 +43,10 @@ def named_object(text: str) -> object:
     try:
         return found()
     except Exception as error:
-        raise ValueError(f"{text}() raised {named_words_of(error)}") from error
+        raise ValueError(f"{text}() raised {named_message_of(error)}") from error
 
 
-def _module(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -56,7 +56,7 @@ def _module(name: str) -> ModuleType:
         missing = f"there is no module {error.name}" if error.name else str(error)
         raise ValueError(f"{name} cannot be imported: {missing}") from error
     except Exception as error:
-        raise ValueError(f"{name} cannot be imported: {named_words_of(error)}") from error
+        raise ValueError(f"{name} cannot be imported: {named_message_of(error)}") from error
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -25,7 +25,7 @@ def columns_of_schema(where: str, schema: Any) -> tuple[str, str | None]:
         ValueError: no column holds images, or several do and none has a usual name.
     """
     images = [name for name in schema.names if _holds_images(name, schema.field(name).type)]
-    return _image(where, images, schema.names), _label(schema.names)
+    return _choose_image_column(where, images, schema.names), _choose_label_column(schema.names)
 
 
 def schema_of(path: Path) -> Any:
@@ -79,11 +79,15 @@ def columns_of_index(folder: Path) -> tuple[str, str, str | None]:
         raise ValueError(f"{index} is neither an index of MDS shards nor one of litdata's chunks: {error!r}") from error
     for wanted in _IMAGE_ENCODINGS:
         if images := [name for name, encoding in encodings.items() if encoding == wanted]:
-            return kind, _image(str(index), images, list(encodings)), _label(list(encodings))
-    return kind, _image(str(index), [], list(encodings)), None
+            return (
+                kind,
+                _choose_image_column(str(index), images, list(encodings)),
+                _choose_label_column(list(encodings)),
+            )
+    return kind, _choose_image_column(str(index), [], list(encodings)), None
 
 
-def _image(where: str, images: Sequence[str], names: Sequence[str]) -> str:
+def _choose_image_column(where: str, images: Sequence[str], names: Sequence[str]) -> str:
     usual = [name for wanted in _IMAGES for name in images if name.lower() == wanted]
     if usual or len(images) == 1:
         return (usual or images)[0]
@@ -96,5 +100,5 @@ def _image(where: str, images: Sequence[str], names: Sequence[str]) -> str:
     raise ValueError(f"{where} has no column of encoded images; {columns}")
 
 
-def _label(names: Sequence[str]) -> str | None:
+def _choose_label_column(names: Sequence[str]) -> str | None:
     return next((name for wanted in _LABELS for name in names if name.lower() == wanted), None)

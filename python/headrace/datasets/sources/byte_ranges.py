@@ -108,7 +108,7 @@ class Ranges(BlobDataset):
 
     def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         if self._cache is not None:
-            self._cache.tend()
+            self._cache.maintain_folder()
         return 0 if self._far is None else self._far.expect(indices, wait)
 
     def take(self, index: int) -> bytes:
@@ -128,10 +128,10 @@ class Ranges(BlobDataset):
         return data
 
     def identity(self, index: int) -> str:
-        return f"{Path(self.paths[int(self.file_of[index])]).name}:{self._name(index)} {self.lengths[index]}"
+        return f"{Path(self.paths[int(self.file_of[index])]).name}:{self._name_sample(index)} {self.lengths[index]}"
 
     def location(self, index: int) -> str:
-        return f"{self.paths[int(self.file_of[index])]}:{self._name(index)}"
+        return f"{self.paths[int(self.file_of[index])]}:{self._name_sample(index)}"
 
     def blob_table(self) -> core.BlobTable:
         if self._far is not None:
@@ -147,7 +147,7 @@ class Ranges(BlobDataset):
         )
         return table if self._cache is None else self._cache.ranges(table)
 
-    def _name(self, index: int) -> str:
+    def _name_sample(self, index: int) -> str:
         return f"offset {self.offsets[index]}" if self.names is None else self.names[index]
 
     def __repr__(self) -> str:

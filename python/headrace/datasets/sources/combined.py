@@ -213,12 +213,12 @@ class Joined(BlobDataset):
         return part.target(row)
 
     def numbers(self, indices: Int64s) -> Int64s | None:
-        return self._gather(indices, BlobDataset.numbers.__name__)
+        return self._gather_from_parts(indices, BlobDataset.numbers.__name__)
 
     def numbers_to_hash(self, indices: Int64s) -> Int64s | None:
-        return self._gather(indices, BlobDataset.numbers_to_hash.__name__)
+        return self._gather_from_parts(indices, BlobDataset.numbers_to_hash.__name__)
 
-    def _gather(self, indices: Int64s, name: str) -> Int64s | None:
+    def _gather_from_parts(self, indices: Int64s, name: str) -> Int64s | None:
         """Returns what a method of the parts returns for these samples; None if it is None for one of the parts."""
         made = np.empty(len(indices), dtype=np.int64)
         for part, places, rows in self._split_by_part(indices):

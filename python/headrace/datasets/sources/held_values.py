@@ -55,7 +55,7 @@ class Held:
         every = slice(None, None, 1 if len(values) <= _ALL_LOOKED_AT else len(values) // _LOOKED_AT)
         before, after = self.then[every], values[every]
         if not all(map(is_, before, after)):
-            if not all(map(_alike, before, after)):
+            if not all(map(_are_identical_values, before, after)):
                 return False
             self.then = self._copy_value(now)  # of a copy of the loader: from now on the values are the same objects
         return True
@@ -93,11 +93,11 @@ def same(then: Any, now: object) -> bool:
             if type(then) is not type(now) or then.dtype != now.dtype or then.shape != now.shape:
                 return False
             if now.dtype.hasobject:
-                return all(map(_alike, then.reshape(-1).tolist(), now.reshape(-1).tolist()))
-            return bool(np.array_equal(then, now)) if now.dtype.kind in "biu" else _bytes(then) == _bytes(now)
+                return all(map(_are_identical_values, then.reshape(-1).tolist(), now.reshape(-1).tolist()))
+            return bool(np.array_equal(then, now)) if now.dtype.kind in "biu" else _bytes_of(then) == _bytes_of(now)
         if isinstance(now, torch.Tensor):
             alike = then.dtype == now.dtype and then.shape == now.shape
-            return alike and (_bytes(then) == _bytes(now) if now.is_floating_point() else torch.equal(then, now))
+            return alike and (_bytes_of(then) == _bytes_of(now) if now.is_floating_point() else torch.equal(then, now))
         return bool(then == now)
     except Exception:
         return False
@@ -112,18 +112,18 @@ def address_of(array: object) -> tuple[object, ...]:
     return ()
 
 
-def _alike(before: object, after: Any) -> bool:
+def _are_identical_values(before: object, after: Any) -> bool:
     """Whether two equal values are known to be the same: 1, True and 1.0 are equal, and so are 0.0 and -0.0."""
     if before is after:
         return True
     if type(before) is not type(after):
         return False
     if isinstance(before, tuple):
-        return all(map(_alike, before, after))
+        return all(map(_are_identical_values, before, after))
     return isinstance(before, _PLAIN) or (type(before) is float and before.hex() == after.hex())
 
 
-def _bytes(array: Array | torch.Tensor) -> bytes:
+def _bytes_of(array: Array | torch.Tensor) -> bytes:
     if isinstance(array, torch.Tensor):
         array = array.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
     return array.tobytes()

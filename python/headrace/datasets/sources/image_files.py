@@ -16,7 +16,7 @@ from headrace._storage.local_cache.local_caches import LocalBytes, checked_local
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access, RemoteFiles, RemoteTable
-from headrace._storage.remote.urls import all_urls, shown
+from headrace._storage.remote.urls import all_urls, redact_url
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.sources.packed_paths import PackedPaths
 
@@ -88,7 +88,7 @@ class ImageFiles(BlobDataset):
 
     def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         if self._cache is not None:
-            self._cache.tend()
+            self._cache.maintain_folder()
         return 0 if self._far is None else self._far.expect(indices, wait)
 
     def read(self, index: int) -> bytes:
@@ -106,7 +106,7 @@ class ImageFiles(BlobDataset):
         return "/".join(self.location(index).split("/")[-2:])
 
     def location(self, index: int) -> str:
-        return self.paths[index] if self._remote is None else shown(self.paths[index])
+        return self.paths[index] if self._remote is None else redact_url(self.paths[index])
 
     @property
     def places(self) -> object:

@@ -90,7 +90,7 @@ class ImageFolder(ImageFiles):
         return f"ImageFolder({self.root!r}, {len(self)} files in {len(self.classes)} classes)"
 
 
-def _advice(root: str) -> str:
+def _advice_for_flat_folder(root: str) -> str:
     """Returns what to do with a folder whose images have no class folders; "" if it has no images."""
     with os.scandir(root) as entries:
         count = sum(entry.name.lower().endswith(EXTENSIONS) for entry in entries)
@@ -106,7 +106,7 @@ def _class_names(root: str) -> list[str]:
     with os.scandir(root) as entries:
         names = sorted(entry.name for entry in entries if entry.is_dir())
     if not names:
-        raise FileNotFoundError(f"Couldn't find any class folder in {root}.{_advice(root)}")
+        raise FileNotFoundError(f"Couldn't find any class folder in {root}.{_advice_for_flat_folder(root)}")
     return names
 
 

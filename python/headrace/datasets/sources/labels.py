@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
 
-from headrace._base.exceptions import contextmanager, is_a, words_of
+from headrace._base.exceptions import contextmanager, is_instance, message_of
 
 _in_worker: ContextVar[bool] = ContextVar("in_worker", default=False)
 _KINDS = (TypeError, RuntimeError, ValueError, KeyError)
@@ -33,10 +33,10 @@ def collate(labels: tuple[object, ...], indices: Sequence[int], location: Callab
     batch: Any = labels
     try:
         if _in_worker.get() and isinstance(batch[0], (torch.Tensor, np.ndarray)):
-            return _stacked_in_worker(batch)
+            return _stack_as_in_worker(batch)
         return default_collate(batch)
     except Exception as error:
-        _explain(error, labels, indices, location)
+        _raise_explained(error, labels, indices, location)
 
 
 def whole_numbers(labels: Any, *, alone: bool) -> npt.NDArray[np.int64] | None:
@@ -76,7 +76,7 @@ def as_in_workers() -> Iterator[None]:
         _in_worker.reset(token)
 
 
-def _stacked_in_worker(labels: Any) -> object:
+def _stack_as_in_worker(labels: Any) -> object:
     """Returns ``default_collate(labels)`` as in a worker process, where tensors get the dtype of the first one; in the
     main process they get the one that all promote to."""
     try:
@@ -96,30 +96,30 @@ def move_to_default_device(numbers: torch.Tensor) -> torch.Tensor:
     return numbers if device.type == "cpu" else numbers.to(device)
 
 
-def _explain(
+def _raise_explained(
     error: Exception, labels: tuple[object, ...], indices: Sequence[int], location: Callable[[int], str]
 ) -> NoReturn:
     def name_sample(place: int) -> str:
         return f"sample {indices[place]} ({location(indices[place])})"
 
-    kind = next((one for one in _KINDS if is_a(error, one)), None)
+    kind = next((one for one in _KINDS if is_instance(error, one)), None)
     if kind is None:
         raise error
     for place, label in enumerate(labels):
-        if not _goes((label,)):
+        if not _can_be_collated((label,)):
             raise kind(
-                f"the label of {name_sample(place)} is {_shape(label)}, which default_collate cannot batch: "
-                f"{words_of(error)}"
+                f"the label of {name_sample(place)} is {_label_shape(label)}, which default_collate cannot batch: "
+                f"{message_of(error)}"
             ) from error
-        if not _goes((labels[0], label)):
+        if not _can_be_collated((labels[0], label)):
             raise kind(
-                f"the labels of {name_sample(0)} and {name_sample(place)} do not stack: {_shape(labels[0])} and "
-                f"{_shape(label)}; give all samples labels of one kind and shape"
+                f"the labels of {name_sample(0)} and {name_sample(place)} do not stack: {_label_shape(labels[0])} and "
+                f"{_label_shape(label)}; give all samples labels of one kind and shape"
             ) from error
     raise error
 
 
-def _goes(labels: Any) -> bool:
+def _can_be_collated(labels: Any) -> bool:
     try:
         default_collate(labels)
     except Exception:
@@ -127,7 +127,7 @@ def _goes(labels: Any) -> bool:
     return True
 
 
-def _shape(label: object) -> str:
+def _label_shape(label: object) -> str:
     """Describes a label for a message: its type and its shape, keys, length or value."""
     name = type(label).__name__
     if hasattr(label, "shape"):

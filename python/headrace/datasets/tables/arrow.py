@@ -16,7 +16,7 @@ from headrace._storage.local_cache.local_caches import open_cache, tended_bytes
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access
-from headrace._storage.remote.urls import all_urls, shown
+from headrace._storage.remote.urls import all_urls, redact_url
 from headrace.datasets.tables.access.location import FileLocation, find_remote_files
 from headrace.datasets.tables.converted_files import cache_folder, pyarrow
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
@@ -77,7 +77,7 @@ class Arrow(TableSource):
             self._access.check_local("these are files")
         self._stamps = [] if self._urls else [Stamp.of(path) for path in self.files]
         self._image, self._label, self._upright = image, label, upright
-        self._table, spans = self._map()
+        self._table, spans = self._map_table()
         names = checked_names(self._table.column_names, image, label)
         labels = labels_of(self._table, label, names)
         super().__init__(labels, transform, target_transform, mode)
@@ -92,7 +92,7 @@ class Arrow(TableSource):
     def upright(self) -> bool:
         return self._upright
 
-    def _map(self) -> tuple[Any, list[tuple[int, int]]]:
+    def _map_table(self) -> tuple[Any, list[tuple[int, int]]]:
         """Returns the table of all rows and the addresses of the mapped files."""
         paths = self._mapped_files()
         self._files = [Stamp.of(path) for path in paths]
@@ -122,7 +122,7 @@ class Arrow(TableSource):
 
     def expect(self, indices: object, wait: bool = False) -> int:
         if self._cache is not None:
-            self._cache.tend()
+            self._cache.maintain_folder()
         return 0
 
     def _mapped_files(self) -> list[str]:
@@ -148,7 +148,7 @@ class Arrow(TableSource):
         for stamp in self._stamps:
             if Stamp.of(stamp.path) != stamp:
                 raise ValueError(f"{stamp.path} has changed since the dataset was made; make a new one")
-        self._table, _ = self._map()
+        self._table, _ = self._map_table()
         if isinstance(self._labels, tuple):
             self._labels = TableLabels(self._table, *self._labels)
 
@@ -198,7 +198,7 @@ def list_files(files: Paths) -> tuple[list[str], list[str]]:
         raise ValueError("files is empty; at least one file is needed")
     if all_urls(several):
         urls = [str(url) for url in several]
-        return urls, [shown(url) for url in urls]
+        return urls, [redact_url(url) for url in urls]
     return [], [str(Path(path).absolute()) for path in several]
 
 

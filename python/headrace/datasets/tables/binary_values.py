@@ -36,7 +36,7 @@ def values_of(array: Any) -> Values:
     if count == 0 or array.null_count == count:
         nothing = np.zeros(count, np.int64)
         return Values(nothing - 1, nothing, nothing, [])
-    found = _views(array) if types.is_binary_view(array.type) else _slices(array)
+    found = _slices_from_views(array) if types.is_binary_view(array.type) else _slices_from_offsets(array)
     if array.null_count > 0:
         null = array.is_null().to_numpy(zero_copy_only=False)
         for values, value in zip(found[:3], (-1, 0, 0), strict=True):
@@ -44,7 +44,7 @@ def values_of(array: Any) -> Values:
     return found
 
 
-def _slices(array: Any) -> Values:
+def _slices_from_offsets(array: Any) -> Values:
     import pyarrow.types as types
 
     _, offsets, data = array.buffers()
@@ -53,7 +53,7 @@ def _slices(array: Any) -> Values:
     return Values(np.zeros(len(array), np.int64), ends[:-1].copy(), np.diff(ends), [data])
 
 
-def _views(array: Any) -> Values:
+def _slices_from_views(array: Any) -> Values:
     _, buffer, *data = array.buffers()
     views = np.frombuffer(buffer, _VIEW)[array.offset : array.offset + len(array)]
     inline = views["size"] <= _INLINE

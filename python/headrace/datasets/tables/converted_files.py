@@ -52,10 +52,10 @@ def made_once(
     Raises:
         OSError: the folder cannot be written to.
     """
-    now: tuple[object, ...] = _state(source) if stamp is None else stamp
+    now: tuple[object, ...] = _state_of_file(source) if stamp is None else stamp
     place = os.path.realpath(source) if stamp is None else source
-    name = f"{PurePosixPath(title or source).stem[:80]}-{_digest((_VERSION, place, what))}-"
-    target = folder / f"{name}{_digest(now)}{suffix}"
+    name = f"{PurePosixPath(title or source).stem[:80]}-{_digest_of((_VERSION, place, what))}-"
+    target = folder / f"{name}{_digest_of(now)}{suffix}"
     if (stamp is None or is_strong(stamp)) and is_own(target):
         return str(target)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -74,13 +74,13 @@ def made_once(
     return str(target)
 
 
-def _state(path: str) -> tuple[int, ...]:
+def _state_of_file(path: str) -> tuple[int, ...]:
     """Returns what distinguishes the states of a file; see LocalCache in csrc."""
     info = Path(path).stat()
     return info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
-def _digest(what: object) -> str:
+def _digest_of(what: object) -> str:
     return hashlib.sha256(repr(what).encode(errors="surrogateescape")).hexdigest()[:16]
 
 

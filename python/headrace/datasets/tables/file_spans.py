@@ -79,7 +79,7 @@ class FileSpans:
     def expect(self, rows: Int64s, wait: bool = False) -> int:
         """Returns 0: no image is in another machine."""
         if self._cache is not None:
-            self._cache.tend()
+            self._cache.maintain_folder()
         return 0
 
     def path(self, index: int) -> str | None:

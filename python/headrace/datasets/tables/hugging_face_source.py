@@ -64,7 +64,7 @@ class HuggingFaceSource(TableSource):
         _check_feature(dataset.features[image], image, mode)
         self.dataset = dataset.with_format(None)  # a copy: a later set_transform of the original has no effect
         self._image = image
-        super().__init__(_labels(self.dataset, label, names), transform, target_transform, mode)
+        super().__init__(_labels_of_dataset(self.dataset, label, names), transform, target_transform, mode)
         self._images = self._locate()  # finds unusable rows now
 
     @property
@@ -73,7 +73,7 @@ class HuggingFaceSource(TableSource):
 
     def _locate(self) -> ImageColumn:
         column = self.dataset.data.column(self._image)
-        return ImageColumn(self._image, column, _rows(self.dataset), _REMEDY.format(name=self._image))
+        return ImageColumn(self._image, column, _selected_rows(self.dataset), _REMEDY.format(name=self._image))
 
     def __repr__(self) -> str:
         return f"from_hf({len(self)} rows, image={self._image!r})"
@@ -104,16 +104,16 @@ class _Rows:
         return [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)]
 
 
-def _labels(dataset: Any, label: LabelColumns, names: list[str]) -> npt.NDArray[np.int64] | _Rows | None:
+def _labels_of_dataset(dataset: Any, label: LabelColumns, names: list[str]) -> npt.NDArray[np.int64] | _Rows | None:
     if not names:
         return None
     if isinstance(label, str) and (numbers := whole_numbers(dataset.data.column(label))) is not None:
-        rows = _rows(dataset)
+        rows = _selected_rows(dataset)
         return numbers if rows is None else numbers[rows]
     return _Rows(dataset, names, several=not isinstance(label, str))
 
 
-def _rows(dataset: Any) -> npt.NDArray[np.int64] | None:
+def _selected_rows(dataset: Any) -> npt.NDArray[np.int64] | None:
     """Returns the rows of the table that the dataset selects, int64 (n,); None: all, in order."""
     if dataset._indices is None:
         return None

@@ -45,7 +45,7 @@ class ImageColumn:
         self.name = name
         check_type(name, column.type)
         self.buffers: list[Any] = []
-        parts = [self._chunk(chunk) for chunk in column.chunks]
+        parts = [self._spans_of_chunk(chunk) for chunk in column.chunks]
         empty = [np.empty(0, np.int64)]
         which, begins, sizes = (np.concatenate(arrays) for arrays in zip(*parts, strict=True)) if parts else 3 * empty
         chosen = slice(None) if rows is None else rows
@@ -60,15 +60,15 @@ class ImageColumn:
     def __len__(self) -> int:
         return len(self.which)
 
-    def _chunk(self, chunk: Any) -> tuple[Array, Array, Array]:
+    def _spans_of_chunk(self, chunk: Any) -> tuple[Array, Array, Array]:
         """Returns (which, begins, sizes) of the rows of one chunk."""
-        held = _child(chunk, "bytes")
+        held = _field_of_chunk(chunk, "bytes")
         nothing = np.full(len(chunk), _NOTHING, np.int64)
         found = Values(nothing, nothing * 0, nothing * 0, []) if held is None else values_of(held)
         which = np.where(found.which < 0, _NOTHING, found.which + len(self.buffers))
         self.buffers += found.buffers
         if chunk.type.num_fields > 0:
-            if (which < 0).any() and (paths := _child(chunk, "path")) is not None:
+            if (which < 0).any() and (paths := _field_of_chunk(chunk, "path")) is not None:
                 which[(which < 0) & paths.is_valid().to_numpy(zero_copy_only=False)] = _FILE
             if chunk.null_count > 0:  # a null struct has children, but they mean nothing
                 which[chunk.is_null().to_numpy(zero_copy_only=False)] = _NOTHING
@@ -86,7 +86,7 @@ class ImageColumn:
 
         if len(rows) == 0:
             return []
-        named = pa.chunked_array([_child(chunk, "path") for chunk in column.chunks])
+        named = pa.chunked_array([_field_of_chunk(chunk, "path") for chunk in column.chunks])
         paths: list[str] = named.take(pa.array(rows)).to_pylist()
         for row, path in zip(rows, paths, strict=True):
             if "://" in path:
@@ -169,7 +169,7 @@ def _is_text(kind: object) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _child(chunk: Any, field: str) -> Any:
+def _field_of_chunk(chunk: Any, field: str) -> Any:
     """Returns a field of a chunk of structs, or `bytes` of a chunk of bytes; None if there is none, or all are null."""
     import pyarrow.types as types
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from headrace._base.types import State
 from headrace._storage.remote.remote_files import Access
-from headrace._storage.remote.urls import is_url, shown
+from headrace._storage.remote.urls import is_url, redact_url
 from headrace.datasets.sources.byte_ranges import read_range
 from headrace.datasets.tables.access.fetched_labels import Decoder, FarLabels
 from headrace.datasets.tables.access.remote_spans import FarSpans
@@ -133,7 +133,7 @@ _PICKLES = ("pkl", "pickle")
 
 def shown_path(path: str) -> str:
     """Returns a path, or a URL without credentials."""
-    return shown(path) if is_url(path) else path
+    return redact_url(path) if is_url(path) else path
 
 
 def locate_samples(

@@ -79,7 +79,7 @@ class LitData(ShardSource):
         network: Network | None = None,
     ) -> None:
         held = Folder(folder, Access(cache, storage_options, network))
-        shards, self._has_rows = _shards(held)
+        shards, self._has_rows = _read_index(held)
         if self._has_rows:
             if held.local is not None:
                 raise ValueError(
@@ -114,7 +114,7 @@ class LitData(ShardSource):
         return ImageColumn(self._image, rows_of(self._shards).column(self._image), None, _REMEDY)
 
 
-def _shards(folder: Folder) -> tuple[list[Shard], bool]:
+def _read_index(folder: Folder) -> tuple[list[Shard], bool]:
     """Reads the index of a folder; returns the shards, and whether they hold tables of Arrow."""
     index = f"{folder}/index.json"
     try:
@@ -131,11 +131,11 @@ def _shards(folder: Folder) -> tuple[list[Shard], bool]:
             )
         if config.get("item_loader") not in (None, "PyTreeLoader"):
             raise ValueError(f"the chunks of {folder} are for {config['item_loader']}; those for PyTreeLoader are read")
-        files = [_file(folder, chunk, config) for chunk in chunks]
+        files = [_path_of_chunk(folder, chunk, config) for chunk in chunks]
         rows = bool(files) and _holds_rows(folder, files[0])
         if rows and is_url(files[0]):  # columns of several batches: copies are mapped
             files = [folder.here(chunk["filename"]) for chunk in chunks]
-        columns = {} if rows else _columns(folder, config)
+        columns = {} if rows else _columns_of_samples(folder, config)
         sizes = [int(chunk["chunk_size"]) for chunk in chunks]
         return [Shard(path, samples, columns) for path, samples in zip(files, sizes, strict=True)], rows
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -148,7 +148,7 @@ def _holds_rows(folder: Folder, path: str) -> bool:
     return far_holds_rows(folder.access.files([path]))
 
 
-def _file(folder: Folder, chunk: dict[str, Any], config: dict[str, Any]) -> str:
+def _path_of_chunk(folder: Folder, chunk: dict[str, Any], config: dict[str, Any]) -> str:
     """Returns the path or the URL of a chunk; of a compressed one, the path of its decompressed copy."""
     name, compression, level = chunk["filename"], config.get("compression"), config.get(_LEVEL)
     path = folder.path(name)
@@ -161,7 +161,7 @@ def _file(folder: Folder, chunk: dict[str, Any], config: dict[str, Any]) -> str:
     return folder.decompress(name, compression, int(chunk["chunk_bytes"]))
 
 
-def _columns(folder: Folder, config: dict[str, Any]) -> dict[str, Column]:
+def _columns_of_samples(folder: Folder, config: dict[str, Any]) -> dict[str, Column]:
     """Returns the keys of the samples, which have to be flat dicts; each size is written in the sample."""
     _, spec = json.loads(config["data_spec"])
     if spec["type"] != "builtins.dict" or any(child != _LEAF for child in spec["children_spec"]):

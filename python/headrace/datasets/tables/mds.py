@@ -67,22 +67,22 @@ class MDS(ShardSource):
         network: Network | None = None,
     ) -> None:
         held = Folder(folder, Access(cache, storage_options, network))
-        shards = _shards(held)
+        shards = _read_index(held)
         super().__init__(shards, _IMAGES, _DECODERS, image, label, transform, target_transform, mode, held)
 
 
-def _shards(folder: Folder) -> list[Shard]:
+def _read_index(folder: Folder) -> list[Shard]:
     """Reads the index of a folder."""
     index = f"{folder}/index.json"
     try:
         held = json.loads(folder.read("index.json"))
-        shards = [_shard(folder, one) for one in held["shards"]]
+        shards = [_read_shard(folder, one) for one in held["shards"]]
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{index} is no index of MDS shards, or it is damaged: {error!r}") from error
     return shards
 
 
-def _shard(folder: Folder, held: dict[str, Any]) -> Shard:
+def _read_shard(folder: Folder, held: dict[str, Any]) -> Shard:
     if held["format"] != "mds" or held["version"] != 2:
         raise ValueError(f"{folder} has shards of format {held['format']!r} {held['version']}; mds, version 2, is read")
     raw = held["raw_data"]["basename"]

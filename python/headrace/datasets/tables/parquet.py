@@ -53,7 +53,7 @@ class Parquet(Arrow):
                 (_VERSION, columns),
                 ".arrow",
                 self._kept,
-                partial(_convert, location, columns),
+                partial(_convert_to_arrow, location, columns),
                 location.stamp,
                 location.shown,
             )
@@ -68,10 +68,10 @@ def _open_file(location: FileLocation) -> Any:
     try:
         return ParquetFile(location.open(), pre_buffer=location.far)
     except (pa.ArrowException, OSError) as error:
-        _raise(location.shown, error)
+        _raise_as_value_error(location.shown, error)
 
 
-def _raise(path: str, error: Exception) -> NoReturn:
+def _raise_as_value_error(path: str, error: Exception) -> NoReturn:
     """Raises pyarrow's error about a file's content as a ValueError; the system's errors as they are."""
     if getattr(error, "errno", None) is not None:
         raise error
@@ -87,7 +87,7 @@ def _check_columns(location: FileLocation, image: str, label: LabelColumns) -> l
     return list(dict.fromkeys([image, *names]))
 
 
-def _convert(location: FileLocation, columns: list[str], target: str) -> None:
+def _convert_to_arrow(location: FileLocation, columns: list[str], target: str) -> None:
     """Writes some columns of a Parquet file to an Arrow file."""
     from tqdm import tqdm  # type: ignore[import-untyped]
 
@@ -97,14 +97,14 @@ def _convert(location: FileLocation, columns: list[str], target: str) -> None:
         rows = file.metadata.num_rows
         bar = tqdm(total=rows, desc=f"headrace: {Path(location.shown).name} to Arrow", unit=" rows", leave=False)
         with pa.ipc.new_file(sink, schema) as writer, bar:
-            for batch in _batches(location.shown, file, columns):
+            for batch in _read_batches(location.shown, file, columns):
                 writer.write_batch(batch.select(columns))
                 bar.update(batch.num_rows)
 
 
-def _batches(path: str, file: Any, columns: list[str]) -> Iterator[Any]:
+def _read_batches(path: str, file: Any, columns: list[str]) -> Iterator[Any]:
     pa = pyarrow()
     try:
         yield from file.iter_batches(_ROWS, columns=columns)
     except (pa.ArrowException, OSError) as error:
-        _raise(path, error)
+        _raise_as_value_error(path, error)

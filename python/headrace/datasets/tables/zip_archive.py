@@ -70,7 +70,7 @@ class Zip(TableSource):
         self.path = str(Path(path).absolute()) if far is None else far.shown[0]
         self._stamp = Stamp.of(self.path) if far is None else None
         file = self.path if far is None else BufferedReader(RangeFile(far), _AHEAD)
-        self.classes, members = _members(file, self.path, root.strip("/"))
+        self.classes, members = _list_images(file, self.path, root.strip("/"))
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         self.names = [member.filename for _, member in members]
         labels = np.array([self.class_to_idx[name] for name, _ in members], np.int64)
@@ -79,7 +79,7 @@ class Zip(TableSource):
         if far is not None:
             self._images = far_members(far, [member for _, member in members])
             return
-        self._begins, self._sizes = _places(self.path, [member for _, member in members])
+        self._begins, self._sizes = _places_of_members(self.path, [member for _, member in members])
         self._images = self._locate()
 
     def _locate(self) -> FileSpans:
@@ -98,7 +98,7 @@ class Zip(TableSource):
         return f"Zip({self.path!r}, {len(self)} images in {len(self.classes)} classes)"
 
 
-def _members(
+def _list_images(
     file: str | BufferedReader[RangeFile], path: str, root: str
 ) -> tuple[list[str], list[tuple[str, ZipInfo]]]:
     """Returns the classes, and the images of each class with its name, in ImageFolder's order."""
@@ -140,7 +140,7 @@ def check_stored(path: str, members: list[ZipInfo]) -> None:
             )
 
 
-def _places(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _places_of_members(path: str, members: list[ZipInfo]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Returns where the members' bytes begin, and their numbers: int64 (n,)."""
     headers = np.array([member.header_offset for member in members], np.int64)
     if (headers < 0).any():

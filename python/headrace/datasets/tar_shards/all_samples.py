@@ -73,7 +73,7 @@ def join_indexes(
     """
     counts = [len(index.key_offsets) for index in indexes]
     ends = np.cumsum([0, *counts])
-    fields = {name: _field(indexes, extensions, ends) for name, extensions in wanted.items()}
+    fields = {name: _join_field(indexes, extensions, ends) for name, extensions in wanted.items()}
     complete = np.logical_and.reduce([found for _, found in fields.values()])
     if not complete.all() and not skip:
         name = next(name for name, (_, found) in fields.items() if not found.all())
@@ -97,7 +97,7 @@ def join_indexes(
     )
 
 
-def _field(
+def _join_field(
     indexes: list[TarIndex], extensions: tuple[str, ...], ends: npt.NDArray[np.int64]
 ) -> tuple[Field, npt.NDArray[np.bool_]]:
     """Returns a field, and which samples have it."""

@@ -76,7 +76,7 @@ def read_energon(database: str, number: int) -> Members | None:
         "ORDER BY p.content_byte_offset"
     )
     with closing(sqlite3.connect(f"file:{quote(database)}?mode=ro&immutable=1", uri=True)) as base:
-        _guard(base, os.stat(database).st_size)  # noqa: PTH116 - a string
+        _limit_query_steps(base, os.stat(database).st_size)  # noqa: PTH116 - a string
         tables = base.execute("SELECT type FROM sqlite_master WHERE name IN ('samples', 'sample_parts')").fetchall()
         if tables != [("table",)] * 2:  # a view would be code of the file
             return None
@@ -87,7 +87,7 @@ def read_energon(database: str, number: int) -> Members | None:
     return Members(list(names), np.array(offsets, np.uint64), np.array(sizes, np.uint64))
 
 
-def _guard(base: sqlite3.Connection, size: int) -> None:
+def _limit_query_steps(base: sqlite3.Connection, size: int) -> None:
     """Ends queries that take more steps than a database of that size needs."""
     base.execute("PRAGMA trusted_schema=OFF")
     left = (_LEAST_STEPS + _STEPS_A_BYTE * size) // _WATCHED

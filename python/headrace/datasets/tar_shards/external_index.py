@@ -45,12 +45,12 @@ def foreign_index(path: str) -> dict[str, object] | None:
     Returns:
         The fields; None if there is no index, or one that does not fit.
     """
-    for candidate, read in ((dali_name(path), _dali), (_find_energon(path), _energon)):
+    for candidate, read in ((dali_name(path), _read_dali_index), (_find_energon(path), _read_energon_index)):
         try:
             if os.stat(candidate).st_mtime_ns < os.stat(path).st_mtime_ns:  # noqa: PTH116 - strings
                 continue
             found = read(candidate, path)
-            made = None if found is None else _fields(found, path)
+            made = None if found is None else _index_fields(found, path)
         except WRONG:
             continue
         if made is not None:
@@ -66,11 +66,11 @@ def _find_energon(path: str) -> str:
     return ""
 
 
-def _dali(index: str, path: str) -> Members | None:
+def _read_dali_index(index: str, path: str) -> Members | None:
     return read_dali(read_own(index, follow=True))
 
 
-def _energon(index: str, path: str) -> Members | None:
+def _read_energon_index(index: str, path: str) -> Members | None:
     root = Path(index).parents[1]
     with open_own(index, follow=True):  # no pipe, which would be waited for
         pass
@@ -78,7 +78,7 @@ def _energon(index: str, path: str) -> Members | None:
     return read_energon(index, shards[os.path.relpath(path, root)])
 
 
-def _fields(members: Members, path: str) -> dict[str, object] | None:
+def _index_fields(members: Members, path: str) -> dict[str, object] | None:
     """Returns the fields of an index; None if the members cannot be all that the shard holds."""
     info = os.stat(path)  # noqa: PTH116 - a string
     layout = layout_of(members, info.st_size)
@@ -122,7 +122,7 @@ class Layout:
     def places(self, drawn: Sequence[int]) -> list[tuple[int, int]]:
         """Returns the ranges (offset, length) of the marker of the end, and of the headers of these members."""
         heads = [(int(self.members.offsets[one]) - self.gap, self.gap) for one in drawn]
-        return [(int(_ends(self.members)[-1]), END), *heads]
+        return [(int(_ends_of_members(self.members)[-1]), END), *heads]
 
     def holds(self, drawn: Sequence[int], blocks: Sequence[bytes]) -> bool:
         """Whether the bytes in these ranges are a marker of the end, and the headers of these members.
@@ -155,7 +155,7 @@ class Layout:
             "extension": self.extension,
             "offset": self.members.offsets,
             "length": self.members.sizes,
-            "number": _numbers(self.members, np.isin(self.extension, whole), read),
+            "number": _read_numbers(self.members, np.isin(self.extension, whole), read),
             "keys": b"".join(packed),
             "key_offsets": np.cumsum([0, *map(len, packed[:-1])]).astype(np.uint64),
             "extensions": list(map(os.fsencode, self.extensions)),
@@ -168,20 +168,22 @@ def layout_of(members: Members, size: int) -> Layout | None:
     special rules."""
     if len(members.names) == 0:
         return None
-    ends = _ends(members)
+    ends = _ends_of_members(members)
     gaps = members.offsets - np.concatenate([[np.uint64(0)], ends[:-1]])
     gap = int(gaps[0])
     if gap not in (BLOCK, BLOCK + _PAX) or (gaps != gap).any() or int(ends[-1]) + END > size:
         return None
-    split = _split(members.names)
+    split = _split_member_names(members.names)
     return None if split is None else Layout(members, gap, *split)
 
 
-def _ends(members: Members) -> npt.NDArray[np.uint64]:
+def _ends_of_members(members: Members) -> npt.NDArray[np.uint64]:
     return members.offsets + (members.sizes + np.uint64(BLOCK - 1)) // np.uint64(BLOCK) * np.uint64(BLOCK)
 
 
-def _split(names: Sequence[str]) -> tuple[list[str], npt.NDArray[np.uint32], npt.NDArray[np.uint32], list[str]] | None:
+def _split_member_names(
+    names: Sequence[str],
+) -> tuple[list[str], npt.NDArray[np.uint32], npt.NDArray[np.uint32], list[str]] | None:
     """Returns the keys, each member's sample and extension, and the extensions; None for names with special rules."""
     keys: list[str] = []
     known: dict[str, int] = {}
@@ -204,7 +206,7 @@ def _split(names: Sequence[str]) -> tuple[list[str], npt.NDArray[np.uint32], npt
     return keys, sample, extension, list(known)
 
 
-def _numbers(
+def _read_numbers(
     members: Members, wanted: npt.NDArray[np.bool_], read: Callable[[int, int], bytes] | None
 ) -> npt.NDArray[np.int64]:
     """Returns the whole numbers that some members spell, and ``core.NO_NUMBER`` for the others."""

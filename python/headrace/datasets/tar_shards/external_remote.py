@@ -69,13 +69,13 @@ class ForeignIndexes:
         head, mark, query = url.partition("?")
         of = f"{dali_name(head)}{mark}{query}"
         with suppress(*WRONG):
-            if (made := await self._fitting(url, stamp, of, await self._read_dali(of))) is not None:
+            if (made := await self._index_if_fitting(url, stamp, of, await self._read_dali(of))) is not None:
                 return made
         with suppress(*WRONG):
             if (energon := await self._energon_of(head, mark + query)) is not None:
                 number = energon.shards[head[len(energon.folder) + 1 :]]
-                members = await asyncio.to_thread(_members, energon.database, number)
-                return await self._fitting(url, stamp, f"{energon.folder}/{ENERGON}/{DATABASE}", members)
+                members = await asyncio.to_thread(_read_members_or_none, energon.database, number)
+                return await self._index_if_fitting(url, stamp, f"{energon.folder}/{ENERGON}/{DATABASE}", members)
         return None
 
     async def _read_dali(self, url: str) -> Members | None | str:
@@ -89,7 +89,9 @@ class ForeignIndexes:
         except WRONG:
             return None
 
-    async def _fitting(self, url: str, stamp: Stamp, of: str, members: Members | None | str) -> TarIndex | None:
+    async def _index_if_fitting(
+        self, url: str, stamp: Stamp, of: str, members: Members | None | str
+    ) -> TarIndex | None:
         """Returns the index of a shard from its members, if these are what the object holds."""
         if isinstance(members, str):
             return None
@@ -115,10 +117,10 @@ class ForeignIndexes:
         """Returns the data set of the next folder upwards that is one."""
         folder = head.rpartition("/")[0]
         if folder not in self._found:
-            self._found[folder] = asyncio.ensure_future(self._looked_for(folder, query))
+            self._found[folder] = asyncio.ensure_future(self._look_for_energon(folder, query))
         return await asyncio.shield(self._found[folder])
 
-    async def _looked_for(self, folder: str, query: str) -> _Energon | None:
+    async def _look_for_energon(self, folder: str, query: str) -> _Energon | None:
         while not folder.endswith("/"):  # what is left is the protocol
             with suppress(*WRONG):
                 info = await self._fetcher.read(f"{folder}/{ENERGON}/{INFO}{query}", self._options, 0, None, None)
@@ -137,7 +139,7 @@ class ForeignIndexes:
         return str(path)
 
 
-def _members(database: str, number: int) -> Members | None:
+def _read_members_or_none(database: str, number: int) -> Members | None:
     try:
         return read_energon(database, number)
     except WRONG:
@@ -151,12 +153,12 @@ async def copy_object(fetcher: Fetcher, url: str, options: Mapping[str, object],
     async def piece(begin: int) -> None:
         async with turns:
             data = await fetcher.read(url, options, begin, min(begin + _PIECE, stamp.size), stamp)
-            await asyncio.to_thread(_write, file, data, begin)
+            await asyncio.to_thread(_write_at, file, data, begin)
 
     await asyncio.gather(*(piece(begin) for begin in range(0, stamp.size, _PIECE)))
 
 
-def _write(file: int, data: bytes, begin: int) -> None:
+def _write_at(file: int, data: bytes, begin: int) -> None:
     done = 0
     while done < len(data):  # a disk that becomes full takes a part, and raises at the next call
         done += os.pwrite(file, memoryview(data)[done:], begin + done)

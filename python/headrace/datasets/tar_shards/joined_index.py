@@ -64,12 +64,12 @@ def unpack_indexes(data: bytes) -> dict[str, Known] | None:
             if int(file["version"]) != _VERSION:
                 return None
             held = {name: file[name] for name in file.files}
-        return _shards(held)
+        return _unpack_shards(held)
     except (OSError, ValueError, KeyError, EOFError, TypeError, IndexError, zipfile.BadZipFile):
         return None
 
 
-def _shards(held: dict[str, Array]) -> dict[str, Known] | None:
+def _unpack_shards(held: dict[str, Array]) -> dict[str, Known] | None:
     count = len(held["names"])
     for name, kind in _OF_SHARDS.items():
         if held[name].shape != (count,) or held[name].dtype != np.dtype(kind) or int(held[name].min(initial=0)) < 0:

@@ -85,12 +85,12 @@ class KeptSamples:
             return None
         try:
             loaded = self._map_samples(stamps_of(self._shards))
-            return loaded if loaded is not None and self._fits(loaded) else None
+            return loaded if loaded is not None and self._fits_shards(loaded) else None
         except (OSError, ValueError, EOFError, KeyError, TypeError, IndexError) as error:
             loggers.storage.info("the samples kept in %s are not used: %s", self._folder, error)
             return None
 
-    def _array(self, name: str) -> Array:
+    def _map_array(self, name: str) -> Array:
         assert self._folder is not None
         array: Array = mapped_array(self._folder / f"{name}.npy")
         if array.dtype != np.dtype(_DTYPES[name.rpartition(".")[2]]) or not array.flags.c_contiguous:
@@ -98,9 +98,13 @@ class KeptSamples:
         return array.view(np.ndarray)
 
     def _map_samples(self, stamps: npt.NDArray[np.int64]) -> Joined | None:
-        if not np.array_equal(self._array("stamps"), stamps):
+        if not np.array_equal(self._map_array("stamps"), stamps):
             return None
-        shard_of, keys, key_offsets = self._array("shard_of"), self._array("keys"), self._array("key_offsets")
+        shard_of, keys, key_offsets = (
+            self._map_array("shard_of"),
+            self._map_array("keys"),
+            self._map_array("key_offsets"),
+        )
         if shard_of.ndim != 1 or key_offsets.shape != shard_of.shape or int(shard_of.max()) >= len(stamps):
             return None
         if keys.ndim != 1 or keys[-1] != 0 or int(key_offsets.max()) >= len(keys):
@@ -108,12 +112,12 @@ class KeptSamples:
         sizes = stamps[:, 0].astype(np.uint64)
         fields = {}
         for number, (name, extensions) in enumerate(self._wanted.items()):
-            parts = {part: self._array(f"{number}.{part}") for part in _PARTS}
+            parts = {part: self._map_array(f"{number}.{part}") for part in _PARTS}
             whole = len(parts["number"]) > 0  # otherwise, some are no whole numbers
             if any(array.shape != shard_of.shape for part, array in parts.items() if whole or part != "number"):
                 return None
             # The places of numbers are not read: these are not read from the shard again.
-            if not whole and not _inside(shard_of, sizes, parts["offset"], parts["length"]):
+            if not whole and not _are_ranges_inside(shard_of, sizes, parts["offset"], parts["length"]):
                 return None
             if int(parts["choice"].max()) >= len(extensions):
                 return None
@@ -122,7 +126,7 @@ class KeptSamples:
             )
         return Joined(stamps, shard_of, MappedKeys(keys, key_offsets), fields)
 
-    def _fits(self, samples: Joined) -> bool:
+    def _fits_shards(self, samples: Joined) -> bool:
         """Whether the headers of some samples, drawn at random, say what was kept."""
         count = len(samples.keys)
         places = {0, count - 1, *np.random.default_rng().integers(0, count, _TRIED).tolist()}
@@ -135,7 +139,7 @@ class KeptSamples:
         return True
 
 
-def _inside(shard_of: npt.NDArray[np.uint32], sizes: Uint64s, offsets: Uint64s, lengths: Uint64s) -> bool:
+def _are_ranges_inside(shard_of: npt.NDArray[np.uint32], sizes: Uint64s, offsets: Uint64s, lengths: Uint64s) -> bool:
     """Whether all ranges are within their shards. Some at a time, whose temporary arrays stay in the caches."""
     for begin in range(0, len(shard_of), _AT_ONCE):
         part = slice(begin, begin + _AT_ONCE)

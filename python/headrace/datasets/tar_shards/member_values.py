@@ -10,17 +10,17 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import words_of
+from headrace._base.exceptions import message_of
 from headrace.datasets.sources.byte_ranges import Ranges
 
 
-def _text(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode("utf-8")
 
 
 _DECODERS: dict[str, Callable[[bytes], object]] = {
     **dict.fromkeys(("cls", "cls2", "class", "count", "index", "inx", "id"), int),
-    **dict.fromkeys(("txt", "text", "transcript"), _text),
+    **dict.fromkeys(("txt", "text", "transcript"), _decode_text),
     **dict.fromkeys(("json", "jsn"), json.loads),
 }
 _PICKLED = ("pkl", "pickle", "pyd")
@@ -88,7 +88,7 @@ class Values(Sequence[object]):
         try:
             return self._decode(data)
         except Exception as error:
-            raise ValueError(f"{self._ranges.location(index)} cannot be decoded: {words_of(error)}") from error
+            raise ValueError(f"{self._ranges.location(index)} cannot be decoded: {message_of(error)}") from error
 
 
 class Together(Sequence[object]):

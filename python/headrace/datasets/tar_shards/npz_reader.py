@@ -44,12 +44,12 @@ def stored_arrays(data: bytes) -> dict[str, Array]:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
-            return {name.removesuffix(".npy"): _array(file.read(name)) for name in file.namelist()}
+            return {name.removesuffix(".npy"): _parse_npy(file.read(name)) for name in file.namelist()}
     except _DAMAGE as error:
         raise ValueError(f"the file is damaged: {error!r}") from error
 
 
-def _array(held: bytes) -> Array:
+def _parse_npy(held: bytes) -> Array:
     match = _HEADER.match(held)
     if match is None or match.end() != _PREFIX + int.from_bytes(held[_PREFIX - 2 : _PREFIX], "little"):
         made: Array = np.lib.format.read_array(io.BytesIO(held), allow_pickle=False)

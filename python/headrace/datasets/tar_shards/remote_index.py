@@ -19,11 +19,11 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from headrace._base import loggers, messages
 from headrace._base.native import core
 from headrace._base.private_files import read_own
-from headrace._base.system import path_of
+from headrace._base.system import path_of_open_file
 from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.remote_files import Access, RemoteFiles
-from headrace._storage.remote.urls import is_url, name_object, shown
+from headrace._storage.remote.urls import is_url, name_object, redact_url
 from headrace.datasets.tar_shards.all_samples import Joined
 from headrace.datasets.tar_shards.external_remote import ForeignIndexes, copy_object
 from headrace.datasets.tar_shards.joined_index import NAME, Known, unpack_indexes
@@ -59,10 +59,10 @@ class Taken:
 
 def remote_shards(urls: Sequence[str], access: Access) -> RemoteFiles:
     """Returns the shards; each member is read with the header before it, which must say the member's length."""
-    return RemoteFiles(urls, access, lead=BLOCK, check=_check, tar=True)
+    return RemoteFiles(urls, access, lead=BLOCK, check=_check_member_header, tar=True)
 
 
-def _check(lead: bytes, length: int) -> str:
+def _check_member_header(lead: bytes, length: int) -> str:
     try:
         if is_header(lead, length):
             return ""
@@ -127,8 +127,8 @@ def remote_indexes(
         taken.shards, taken.kept = maker.taken.shards, maker.taken.kept
     if unfit := maker.foreign.unfit:
         messages.warn(
-            f"{len(unfit)} indexes beside the shards do not fit them, first {shown(unfit[0])}: these shards were read "
-            "whole instead; write the indexes again, or remove them"
+            f"{len(unfit)} indexes beside the shards do not fit them, first {redact_url(unfit[0])}: these shards were "
+            "read whole instead; write the indexes again, or remove them"
         )
     return made
 
@@ -163,16 +163,16 @@ def _read_joined(files: RemoteFiles, given: str | None) -> dict[int, Known]:
     if by_name is None:
         if given is None:
             return {}
-        raise ValueError(f"{shown(where)} is no joined index: write it with headrace index SHARDS --out FILE")
-    names = [_base(url) for url in files.urls]
+        raise ValueError(f"{redact_url(where)} is no joined index: write it with headrace index SHARDS --out FILE")
+    names = [_name_in_url(url) for url in files.urls]
     counts = Counter(names)  # a name that two folders have says nothing
     known = {number: by_name[name] for number, name in enumerate(names) if name in by_name and counts[name] == 1}
     changed = _find_changed(files, known)
     if changed is None:
         return known
     messages.warn(
-        f"{shown(where)} does not fit {files.shown_of(changed)}, which was changed since, so each shard's own index is "
-        "read: write the joined index again"
+        f"{redact_url(where)} does not fit {files.shown_of(changed)}, which was changed since, so each shard's own "
+        "index is read: write the joined index again"
     )
     return {}
 
@@ -192,7 +192,7 @@ def _find_changed(files: RemoteFiles, known: dict[int, Known]) -> int | None:
     return None
 
 
-def _base(url: str) -> str:
+def _name_in_url(url: str) -> str:
     return url.partition("?")[0].rpartition("/")[2]
 
 
@@ -217,9 +217,9 @@ class _Maker:
 
     async def index_of(self, number: int, stamp: Stamp) -> TarIndex:
         url = self._urls[number]
-        path = None if self.kept is None else self.kept / f"{_name(url, self._options, stamp)}.npz"
+        path = None if self.kept is None else self.kept / f"{_name_kept_index(url, self._options, stamp)}.npz"
         if path is not None:
-            index = await asyncio.to_thread(_kept_in, path)
+            index = await asyncio.to_thread(_read_kept_index, path)
             if index is not None and int(index.stamp[0]) == stamp.size:
                 if not is_strong(stamp):  # the object may be another one
                     self.taken.shards.append(number)
@@ -237,7 +237,7 @@ class _Maker:
             try:
                 await asyncio.to_thread(store, path, index)
             except OSError as error:
-                loggers.storage.info("the index of %s is not kept, and will be made again: %s", shown(url), error)
+                loggers.storage.info("the index of %s is not kept, and will be made again: %s", redact_url(url), error)
         return index
 
     async def _found_beside(self, url: str, stamp: Stamp) -> TarIndex | None:
@@ -269,13 +269,13 @@ class _Maker:
         disk = self._fetcher.disk
         with tempfile.TemporaryFile(dir=folder) as file:
             await copy_object(self._fetcher, url, self._options, stamp, file.fileno())
-            index = await asyncio.to_thread(read_index, str(path_of(file.fileno())), shown(url))
+            index = await asyncio.to_thread(read_index, str(path_of_open_file(file.fileno())), redact_url(url))
             if disk is not None and (beginning := disk.beginning(url, self._options, stamp)):
-                await asyncio.to_thread(_fill, disk, beginning, index, file.fileno())
+                await asyncio.to_thread(_cache_headers, disk, beginning, index, file.fileno())
         return TarIndex(**{**vars(index), "stamp": np.array([stamp.size, 0], np.int64)})
 
 
-def _fill(disk: DiskCache, beginning: str, index: TarIndex, file: int) -> None:
+def _cache_headers(disk: DiskCache, beginning: str, index: TarIndex, file: int) -> None:
     extensions: list[bytes] = index.extensions.tolist()
     if len(extensions) > _MOST_EXTENSIONS:
         return
@@ -287,14 +287,14 @@ def _fill(disk: DiskCache, beginning: str, index: TarIndex, file: int) -> None:
         disk.write(DiskCache.entry(beginning, offset, length, mark), os.pread(file, length, offset))
 
 
-def _kept_in(path: Path) -> TarIndex | None:
+def _read_kept_index(path: Path) -> TarIndex | None:
     try:
         return parse_sidecar(read_own(path))
     except OSError:
         return None
 
 
-def _name(url: str, options: Mapping[str, object], stamp: Stamp) -> str:
+def _name_kept_index(url: str, options: Mapping[str, object], stamp: Stamp) -> str:
     return hashlib.sha256(repr((name_object(url, options), *stamp)).encode()).hexdigest()[:32]
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from headrace._storage.remote.remote_files import Access
-from headrace._storage.remote.urls import all_urls, is_url, shown
+from headrace._storage.remote.urls import all_urls, is_url, redact_url
 from headrace.datasets.tar_shards.wids import FarLists, listed_shards
 
 Urls = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -48,7 +48,7 @@ def _expand_urls(text: str) -> Iterator[str]:
             if is_url(path):
                 if "*" in path:
                     raise ValueError(
-                        f"a pattern is not looked up in other machines: write {{000..012}} in {shown(path)}"
+                        f"a pattern is not looked up in other machines: write {{000..012}} in {redact_url(path)}"
                     )
                 yield path
                 continue
@@ -85,7 +85,7 @@ def _expand_braces(text: str) -> Iterator[str]:
     commas.append(end)
     inner = text[begin + 1 : end]
     if match := _RANGE.match(inner):
-        choices = _numbers(match[1], match[2])
+        choices = _expand_range(match[1], match[2])
     elif len(commas) > 2:
         choices = [text[a + 1 : b] for a, b in itertools.pairwise(commas)]
     else:
@@ -96,7 +96,7 @@ def _expand_braces(text: str) -> Iterator[str]:
                 yield text[:begin] + middle + rest
 
 
-def _numbers(first: str, last: str) -> list[str]:
+def _expand_range(first: str, last: str) -> list[str]:
     """Returns the numbers from `first` to `last`, up or down, padded with zeros as bash does."""
     a, b = int(first), int(last)
     padded = (len(first) > 1 and first[0] == "0") or (len(last) > 1 and last[0] == "0")

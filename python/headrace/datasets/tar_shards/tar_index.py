@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from headrace._base import loggers
 from headrace._base.native import core
-from headrace._base.private_files import PRIVATE, mode_like, read_own, replacing
+from headrace._base.private_files import PRIVATE, permissions_like, read_own, replace_file
 from headrace._base.types import Array
 from headrace.datasets.sources.byte_ranges import stamp_of
 from headrace.datasets.tar_shards.external_index import foreign_index
@@ -71,7 +71,7 @@ def index_of(path: str, folder: str | None) -> TarIndex:
         index = read_index(path, path)
     if sidecar is not None:
         try:
-            store(sidecar, index, mode_like(path))
+            store(sidecar, index, permissions_like(path))
         except OSError as error:
             loggers.storage.info("the index of %s is not kept, and will be made again: %s", path, error)
     return index
@@ -105,7 +105,7 @@ def _adopt_foreign(path: str) -> TarIndex | None:
         return None
     index = index_from(made)
     with suppress(OSError, ValueError):
-        return index if is_consistent(index) and _fits(index, path) else None
+        return index if is_consistent(index) and _fits_shard(index, path) else None
     return None
 
 
@@ -125,7 +125,7 @@ def store(sidecar: Path, index: TarIndex, mode: int = PRIVATE) -> None:
         mode: who may read it, as far as the process's umask lets them.
     """
     sidecar.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with replacing(sidecar, mode) as file:
+    with replace_file(sidecar, mode) as file:
         np.savez(file, allow_pickle=False, version=np.array(_VERSION), **vars(index))
 
 
@@ -134,7 +134,7 @@ def _load_sidecar(sidecar: Path, path: str) -> TarIndex | None:
     stamp = np.array(stamp_of(os.stat(path)), np.int64)  # noqa: PTH116 - a string
     try:
         index = parse_sidecar(read_own(sidecar))
-        return index if index is not None and np.array_equal(index.stamp, stamp) and _fits(index, path) else None
+        return index if index is not None and np.array_equal(index.stamp, stamp) and _fits_shard(index, path) else None
     except (OSError, ValueError):
         return None
 
@@ -176,7 +176,7 @@ def is_consistent(index: TarIndex) -> bool:
     )
 
 
-def _fits(index: TarIndex, path: str) -> bool:
+def _fits_shard(index: TarIndex, path: str) -> bool:
     """Whether the headers of some members say what the sidecar says."""
     count = len(index.sample)
     places = {0, count - 1, *np.random.default_rng().integers(0, count, _TRIED).tolist()} if count else set()

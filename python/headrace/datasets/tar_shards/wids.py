@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from headrace._storage.remote.remote_files import Access, RemoteFiles
-from headrace._storage.remote.urls import host, is_url, shown
+from headrace._storage.remote.urls import host_of_url, is_url, redact_url
 
 
 class FarLists:
@@ -33,7 +33,7 @@ class FarLists:
         for url, stamp in zip(files.urls, files.stamps or (), strict=bool(files.stamps)):
             size, said = self.sizes.get(url, (stamp.size, ""))
             if size != stamp.size:
-                raise ValueError(_other_size(shown(url), stamp.size, said, size))
+                raise ValueError(_other_size(redact_url(url), stamp.size, said, size))
 
 
 def listed_shards(path: str, far: FarLists) -> list[str]:
@@ -48,7 +48,7 @@ def listed_shards(path: str, far: FarLists) -> list[str]:
         ValueError: it is no such list, it names other lists, or a shard has another size than it says. Or a list in
             another machine names shards in a third one, which must not see the credentials, or here.
     """
-    there, title = is_url(path), shown(path) if is_url(path) else path
+    there, title = is_url(path), redact_url(path) if is_url(path) else path
     data = far.read(path) if there else Path(path).read_bytes()
     try:
         held = json.loads(data)
@@ -61,7 +61,7 @@ def listed_shards(path: str, far: FarLists) -> list[str]:
     found = []
     for url, size in shards:
         named = url if "://" in url or not base else f"{base.rstrip('/')}/{url}"
-        shard = _far(named, path, title) if there else named
+        shard = _url_of_shard(named, path, title) if there else named
         if is_url(shard):
             if size is not None:
                 far.sizes[shard] = size, title
@@ -73,12 +73,12 @@ def listed_shards(path: str, far: FarLists) -> list[str]:
     return found
 
 
-def _far(named: str, path: str, title: str) -> str:
+def _url_of_shard(named: str, path: str, title: str) -> str:
     """Returns the URL of a shard that a list in another machine names."""
     if is_url(named):
-        if host(named) != host(path):
+        if host_of_url(named) != host_of_url(path):
             raise ValueError(
-                f"{title} lists {shown(named)}, in another place than itself: give the shards themselves, if "
+                f"{title} lists {redact_url(named)}, in another place than itself: give the shards themselves, if "
                 "storage_options may be sent there"
             )
         return named

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Coroutine, Iterator
 from typing import NamedTuple, TypeVar
 
-from headrace._base.lifetimes.finalizers import Ending, call_elsewhere
+from headrace._base.lifetimes.finalizers import Ending, call_in_finalizer_thread
 from headrace._base.native import core
 from headrace._storage.remote.clients.responses import ChangedError, Stamp, check_stamp
 from headrace._storage.remote.fetcher import Fetcher, Range
@@ -54,7 +54,7 @@ class Pieces(Ending):
     def __init__(self, files: RemoteFiles, stamps: dict[int, Stamp], segments: Iterator[tuple[int, int, int]]) -> None:
         self._fetcher = files.fetcher
         self._feed = _Feed(self._fetcher, files, stamps, segments)
-        self.at_end = call_elsewhere(self._feed.close)
+        self.at_end = call_in_finalizer_thread(self._feed.close)
         self._ended = False
 
     def __iter__(self) -> Pieces:
@@ -151,7 +151,7 @@ class _Feed:
             self._taken += length
             self._room.set()
             if segment <= self._left:
-                self._drop(request)
+                self._drop_request(request)
                 continue
             if isinstance(request, Range):
                 self._asked.discard(request)
@@ -179,7 +179,7 @@ class _Feed:
             self._queue.put_nowait(error)
 
     @property
-    def _ahead(self) -> int:
+    def _bytes_ahead(self) -> int:
         return min(self._most, max(_FIRST, 2 * self._taken))
 
     def _next_coming(self, coming: deque[_Coming]) -> _Coming | None:
@@ -193,16 +193,16 @@ class _Feed:
             except ValueError as error:  # raised once the segments before it are read
                 self._refused = error
                 break
-            coming.append(self._coming(*found))
+            coming.append(self._expect_shard(*found))
         if not coming and self._refused is not None:
             raise self._refused
         return coming.popleft() if coming else None
 
     def _has_room(self, coming: int) -> bool:
         """Whether the first bytes of one more shard after `coming` others may be requested."""
-        return coming < _COMING and self._usual <= _SMALLEST and self._held + self._usual <= self._ahead
+        return coming < _COMING and self._usual <= _SMALLEST and self._held + self._usual <= self._bytes_ahead
 
-    def _coming(self, segment: int, shard: int, begin: int) -> _Coming:
+    def _expect_shard(self, segment: int, shard: int, begin: int) -> _Coming:
         if begin or shard in self._stamps:
             return _Coming(segment, shard, begin, None, 0)
         expected = min(self._usual, _SMALLEST)
@@ -222,7 +222,7 @@ class _Feed:
             except ChangedError as error:
                 raise ChangedError(error.what, self._files.shown_of(shard)) from None
             self._stamps.setdefault(shard, found)
-            self._put(segment, found.size, 0, len(data), head)
+            self._queue_piece(segment, found.size, 0, len(data), head)
             begin = len(data)
         elif shard not in self._stamps:
             self._stamps[shard] = await self._fetcher.stamp(url, self._files.options)
@@ -230,9 +230,9 @@ class _Feed:
         self._usual = stamp.size
         number = self._fetcher.find_object(url, self._files.options, stamp, self._files.owner).number
         if head is None and begin >= stamp.size:
-            self._put(segment, stamp.size, begin, 0, self._spawn(_nothing()))
+            self._queue_piece(segment, stamp.size, begin, 0, self._spawn(_return_no_bytes()))
         while begin < stamp.size and segment > self._left:
-            ahead = self._ahead
+            ahead = self._bytes_ahead
             length = min(max(_SMALLEST, min(_LARGEST, ahead // _SHARE)), stamp.size - begin)
             # With nothing to take, nothing would make room: the bytes that are held belong to later shards.
             if self._queued and self._held + length > ahead:
@@ -243,10 +243,10 @@ class _Feed:
             self._asked.add(asked)
             self._fetcher.ask(asked)
             self._held += length
-            self._put(segment, stamp.size, begin, length, asked)
+            self._queue_piece(segment, stamp.size, begin, length, asked)
             begin += length
 
-    def _put(self, segment: int, size: int, begin: int, length: int, request: _Request) -> None:
+    def _queue_piece(self, segment: int, size: int, begin: int, length: int, request: _Request) -> None:
         assert self._queue is not None
         self._queued += 1
         self._queue.put_nowait((segment, size, begin, length, request))
@@ -262,7 +262,7 @@ class _Feed:
         if not request.cancelled():
             request.exception()  # read, so that asyncio does not report what is raised again, or dropped
 
-    def _drop(self, request: _Request) -> None:
+    def _drop_request(self, request: _Request) -> None:
         if isinstance(request, Range):
             self._asked.discard(request)
             self._fetcher.store.forget(*request)
@@ -281,5 +281,5 @@ class _Feed:
             self._feeder.cancel()
 
 
-async def _nothing() -> bytes:
+async def _return_no_bytes() -> bytes:
     return b""

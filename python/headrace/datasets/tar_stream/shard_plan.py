@@ -77,11 +77,11 @@ class Plan:
     def segments(self, seed: int, epoch: int) -> Iterator[Segment]:
         """Yields what this rank reads; without end if the epoch is longer than what the shards hold."""
         if self.each is not None:
-            yield from self._cut_samples(self.each, self._order(seed, epoch, 0))
+            yield from self._cut_samples(self.each, self._order_of_shards(seed, epoch, 0))
             return
         rank, ranks = self.part
         for turn in range(1 if self.quota is None else MOST_TURNS + 1):
-            for shard in self._order(seed, epoch, turn)[rank::ranks]:
+            for shard in self._order_of_shards(seed, epoch, turn)[rank::ranks]:
                 yield Segment(turn, shard)
         if self.quota is not None:
             raise ValueError(
@@ -107,7 +107,7 @@ class Plan:
             if left == 0:
                 return
 
-    def _order(self, seed: int, epoch: int, turn: int) -> list[int]:
+    def _order_of_shards(self, seed: int, epoch: int, turn: int) -> list[int]:
         if not self.shuffle:
             return list(range(self.shards))
         generator = torch.Generator("cpu").manual_seed((epoch_seed(seed, epoch) + turn) % 2**63)

@@ -91,7 +91,7 @@ class TarStream(IterableDataset[Any]):
             upright,
         )
         self._buffer = whole_number("buffer", buffer, smallest=1)
-        total, each = _lengths(length, len(shards))
+        total, each = _lengths_of_shards(length, len(shards))
         self._shards, self._total, self._each, self._shuffle = len(shards), total, each, bool(shuffle)
 
     @property
@@ -147,7 +147,7 @@ class TarStream(IterableDataset[Any]):
         return f"{type(self).__name__}({self._shards} shards)"
 
 
-def _lengths(length: int | Sequence[int] | None, shards: int) -> tuple[int | None, tuple[int, ...] | None]:
+def _lengths_of_shards(length: int | Sequence[int] | None, shards: int) -> tuple[int | None, tuple[int, ...] | None]:
     """Returns the number of samples of an epoch, and of each shard, as far as `length` says them."""
     if length is None:
         return None, None

@@ -65,7 +65,7 @@ class Reading:
     def __next__(self) -> Sample:
         while True:
             if self._shard is not None:
-                sample = self._next_here(self._shard)
+                sample = self._next_in_shard(self._shard)
                 if sample is not None:
                     return sample
             piece = next(self._pieces)
@@ -75,7 +75,7 @@ class Reading:
                 self._shard = ShardSamples(self._wanted, shown, segment.turn, segment.shard, piece.begin, piece.size)
             self._shard.append(piece.data)
 
-    def _next_here(self, shard: ShardSamples) -> Sample | None:
+    def _next_in_shard(self, shard: ShardSamples) -> Sample | None:
         """Returns the shard's next sample of this rank; None: bytes are needed, or the next shard."""
         number = self.at.segment
         segment, each = self._segments[number], self._plan.each

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from headrace._base.types import State
-from headrace._recipe.draws.generator_states import base_seed
+from headrace._recipe.draws.generator_states import draw_base_seed
 from headrace._recipe.draws.seeded_sampler import Seeded
 from headrace._storage.remote.clients.responses import Stamp
 from headrace.datasets.tar_stream.sample_number import place_of, shards_of
@@ -59,7 +59,7 @@ class StreamSampler(Seeded):
     def __iter__(self) -> Iterator[int]:
         seed = self.seed
         if seed is None:
-            seed = base_seed(self.generator) if self.shuffle or self.buffer > 1 else 0
+            seed = draw_base_seed(self.generator) if self.shuffle or self.buffer > 1 else 0
         return StreamIterator(self._source, self._plan, self.buffer, seed, self.epoch)
 
 
@@ -77,17 +77,17 @@ class StreamIterator(Iterator[int]):
 
     def __next__(self) -> int:
         if self._ended or self._given == self._plan.quota:
-            self._end()
+            self._end_epoch()
             raise StopIteration
         if self._reading is None:
-            self._reading = self._read()
+            self._reading = self._make_reading()
         try:
-            self._fill(self._reading)
+            self._fill_buffer(self._reading)
         except BaseException:
-            self._end()
+            self._end_epoch()
             raise
         if not self._buffer:
-            self._end()
+            self._end_epoch()
             raise StopIteration
         place = pick(self._seed, self._epoch, self._plan.part[0], self._given, len(self._buffer))
         self._buffer[place], self._buffer[-1] = self._buffer[-1], self._buffer[place]
@@ -96,11 +96,11 @@ class StreamIterator(Iterator[int]):
         self._source.remember(sample)
         return sample.number
 
-    def _read(self) -> Reading:
+    def _make_reading(self) -> Reading:
         source = self._source
         return Reading(source.files, source.stamps, source.wanted, self._plan, self._seed, self._epoch, self._begin)
 
-    def _fill(self, reading: Reading) -> None:
+    def _fill_buffer(self, reading: Reading) -> None:
         """Fills the buffer, of which the first batch waits for a part."""
         wanted = min(self._size, _INITIAL + self._given)
         if self._plan.quota is not None:
@@ -108,7 +108,7 @@ class StreamIterator(Iterator[int]):
         while len(self._buffer) < wanted and (sample := next(reading, None)) is not None:
             self._buffer.append(sample)
 
-    def _end(self) -> None:
+    def _end_epoch(self) -> None:
         self._ended = True
         self._buffer.clear()
         if self._reading is not None:
@@ -157,9 +157,9 @@ class StreamIterator(Iterator[int]):
         self._buffer = fetcher.wait(self._read_again(numbers))
 
     async def _read_again(self, numbers: list[tuple[int, int]]) -> list[Sample]:
-        return list(await asyncio.gather(*(self._one_again(*one) for one in numbers)))
+        return list(await asyncio.gather(*(self._read_sample_again(*one) for one in numbers)))
 
-    async def _one_again(self, number: int, end: int) -> Sample:
+    async def _read_sample_again(self, number: int, end: int) -> Sample:
         source, place = self._source, place_of(number)
         files, stamp = source.files, source.stamps.get(place.shard)
         if stamp is None or not 0 <= place.shard < len(files.urls) or not place.begin < end <= stamp.size:

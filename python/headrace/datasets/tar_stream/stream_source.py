@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import words_of
+from headrace._base.exceptions import message_of
 from headrace._base.native import core
 from headrace._base.types import State
 from headrace._storage.remote.clients.responses import Stamp
@@ -95,11 +95,11 @@ class StreamSource(BlobDataset):
     def remember(self, sample: Sample) -> None:
         """Keeps what a sampler has read until it is delivered."""
         fetcher = self._fetcher
-        one = self._object(fetcher, place_of(sample.number).shard)
+        one = self._object_of_shard(fetcher, place_of(sample.number).shard)
         fetcher.store.put(one.number, sample.offset, len(sample.data), 0, sample.data)
-        self._note(sample)
+        self._remember_place(sample)
 
-    def _note(self, sample: Sample) -> Found:
+    def _remember_place(self, sample: Sample) -> Found:
         found = Found(sample.key, sample.extension, sample.offset, len(sample.data), sample.labels)
         self._found[sample.number] = found
         if len(self._found) > _REMEMBERED:
@@ -109,7 +109,7 @@ class StreamSource(BlobDataset):
     def find_sample(self, number: int) -> Found:
         """Returns where a sample's image is, from its shard if it was read long ago. Raises OSError, ValueError."""
         known = self._found.get(number)
-        return self._note(self.looked_up(number)) if known is None else known
+        return self._remember_place(self.looked_up(number)) if known is None else known
 
     def looked_up(self, number: int) -> Sample:
         """Reads a sample from its shard. Raises OSError, and IndexError if there is none of this number."""
@@ -145,7 +145,7 @@ class StreamSource(BlobDataset):
     def _fetcher(self) -> Fetcher:
         return self.files.fetcher
 
-    def _object(self, fetcher: Fetcher, shard: int) -> RemoteObject:
+    def _object_of_shard(self, fetcher: Fetcher, shard: int) -> RemoteObject:
         """Returns a shard as this process's fetcher knows it."""
         files = self.files
         if self._objects is None or self._objects[0] is not fetcher:
@@ -165,7 +165,7 @@ class StreamSource(BlobDataset):
         numbers = indices.tolist()
         found = [self.find_sample(number) for number in numbers]
         fetcher = self._fetcher
-        objects = [self._object(fetcher, place_of(number).shard).number for number in numbers]
+        objects = [self._object_of_shard(fetcher, place_of(number).shard).number for number in numbers]
         columns = (objects, [one.offset for one in found], [one.length for one in found])
         return core.chosen_ranges(
             fetcher.store,
@@ -188,7 +188,7 @@ class StreamSource(BlobDataset):
                 values[name] = decode(found.labels[name])
             except Exception as error:
                 where = f"{self.files.shown_of(place_of(number).shard)}:{found.key}.{name}"
-                raise ValueError(f"{where} cannot be decoded: {words_of(error)}") from error
+                raise ValueError(f"{where} cannot be decoded: {message_of(error)}") from error
         return next(iter(values.values())) if self._alone else values
 
     def location(self, index: int) -> str:

@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from headrace._recipe.hf_processors import processor_values
-from headrace._recipe.hf_processors.processor_values import values
+from headrace._recipe.hf_processors.processor_values import values_of_processor
 from headrace._recipe.hf_processors.recognition import backend_of
 from headrace.transforms._base import PIL_ALONE, Params, Transform
 
@@ -30,11 +30,11 @@ class ProcessorTransform(Transform):
 
     def __init__(self, processor: object) -> None:
         super().__init__()
-        processor_values.check(processor)
+        processor_values.check_processor(processor)
         self.processor = processor
 
     def transform(self, inpt: Image.Image, params: Params) -> torch.Tensor:
-        return values(self.processor, _without_transparent_colour(inpt))
+        return values_of_processor(self.processor, _without_transparent_colour(inpt))
 
     def extra_repr(self) -> str:
         shown = {name: getattr(self.processor, name) for name in _SHOWN if getattr(self.processor, name, None)}

@@ -69,7 +69,9 @@ class TextureChannels(Transform):
         shape = (13, height, width) if self.layout == "CHW" else (height, width, 13)
         made = torch.empty(shape, dtype=torch.float32, device="cpu")
         planes = made if self.layout == "CHW" else made.permute(2, 0, 1)
-        textures.native(height, width, self.bands).make(image.cpu().permute(1, 2, 0).numpy(), planes.numpy())
+        textures.make_native_texture(height, width, self.bands).make(
+            image.cpu().permute(1, 2, 0).numpy(), planes.numpy()
+        )
         return made.to(image.device)
 
 

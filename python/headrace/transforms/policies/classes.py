@@ -56,7 +56,7 @@ class _Policy(Transform):
     def _augment_image(self, image: Image.Image) -> Image.Image:
         raise NotImplementedError
 
-    def _operation(
+    def _apply_operation(
         self, image: Image.Image, name: str, bins: int, number: int | None = 0, *, drawn: bool = False
     ) -> Image.Image:
         """Applies an operation, after drawing its sign. `number`: its bin; `drawn`: a random one, if it has bins."""
@@ -69,7 +69,7 @@ class _Policy(Transform):
                 magnitude *= -1
         return operate(image, name, magnitude, self.interpolation, fill_of(self._fill, type(image)))
 
-    def _any_name(self) -> str:
+    def _draw_operation_name(self) -> str:
         names = tuple(self._AUGMENTATION_SPACE)
         return names[int(torch.randint(len(names), ()))]
 
@@ -111,7 +111,7 @@ class RandAugment(_Policy):
 
     def _augment_image(self, image: Image.Image) -> Image.Image:
         for _ in range(self.num_ops):
-            image = self._operation(image, self._any_name(), self.num_magnitude_bins, self.magnitude)
+            image = self._apply_operation(image, self._draw_operation_name(), self.num_magnitude_bins, self.magnitude)
         return image
 
 
@@ -140,7 +140,7 @@ class TrivialAugmentWide(_Policy):
         self.num_magnitude_bins = num_magnitude_bins
 
     def _augment_image(self, image: Image.Image) -> Image.Image:
-        return self._operation(image, self._any_name(), self.num_magnitude_bins, drawn=True)
+        return self._apply_operation(image, self._draw_operation_name(), self.num_magnitude_bins, drawn=True)
 
 
 class AutoAugment(_Policy):
@@ -172,5 +172,5 @@ class AutoAugment(_Policy):
     def _augment_image(self, image: Image.Image) -> Image.Image:
         for name, p, number in self._policies[int(torch.randint(len(self._policies), ()))]:
             if torch.rand(()) <= p:
-                image = self._operation(image, name, 10, number)
+                image = self._apply_operation(image, name, 10, number)
         return image

@@ -17,7 +17,7 @@ import torch
 import headrace
 from headrace import Columns, DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
-from headrace._base.lifetimes.finalizers import Ending, call_all, call_elsewhere
+from headrace._base.lifetimes.finalizers import Ending, call_all, call_in_finalizer_thread
 from support import blobs, eventually, output_of, pictures, threads, threads_of_ours, threads_without_ours
 
 PACKAGE = Path(headrace.__file__).parent
@@ -129,7 +129,7 @@ def test_functions_are_called_when_the_object_is_dropped() -> None:
     done: list[int] = []
     threads_seen: list[threading.Thread] = []
     one = Ending()
-    later = call_elsewhere(lambda: threads_seen.append(threading.current_thread()))
+    later = call_in_finalizer_thread(lambda: threads_seen.append(threading.current_thread()))
     one.at_end = call_all([done.clear, [1].clear], [later])
     done.append(1)
     del one
@@ -157,14 +157,14 @@ def test_what_was_asked_for_before_the_interpreter_ends_is_done() -> None:
     output = output_of(
         """
 import time
-from headrace._base.lifetimes.finalizers import call_elsewhere
+from headrace._base.lifetimes.finalizers import call_in_finalizer_thread
 
 def slowly():
     time.sleep(0.5)
     print("done", flush=True)
 
-call_elsewhere(slowly)()
-call_elsewhere(slowly)  # of an object that still exists
+call_in_finalizer_thread(slowly)()
+call_in_finalizer_thread(slowly)  # of an object that still exists
 """
     )
     assert output.split() == ["done"]
@@ -174,7 +174,7 @@ def test_a_function_that_raises_does_not_keep_others_from_being_called(monkeypat
     raised: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     called: list[int] = []
-    first, second = call_elsewhere(lambda: [][1]), call_elsewhere(lambda: called.append(1))
+    first, second = call_in_finalizer_thread(lambda: [][1]), call_in_finalizer_thread(lambda: called.append(1))
     first()
     second()
     assert eventually(lambda: called == [1])

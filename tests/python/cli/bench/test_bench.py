@@ -13,7 +13,7 @@ import torch
 
 from headrace import DataLoader, EncodedImages
 from headrace._cli.bench import comparison, loaders, plot, rounds, sample_choice
-from headrace._cli.bench.equality import DifferentError, check, difference
+from headrace._cli.bench.equality import DifferentError, check_equal_batches, describe_difference
 from headrace._cli.main import main
 from support import WATCHDOG_S, blobs, evaluation, heed_ctrl_c, pictures, train, truncated, write_folder
 
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 def torch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves torchdata out, whose processes cost time."""
     monkeypatch.setattr(
-        comparison, "contenders", lambda: {"torch": torch.utils.data.DataLoader, "headrace": DataLoader}
+        comparison, "list_contenders", lambda: {"torch": torch.utils.data.DataLoader, "headrace": DataLoader}
     )
 
 
@@ -73,7 +73,7 @@ def test_the_table_and_the_files_say_the_same(
 
 
 def test_all_installed_loaders_are_compared() -> None:
-    found = loaders.contenders()
+    found = loaders.list_contenders()
     first, *_, last = found
     assert (first, last) == ("torch", "headrace")
     pytest.importorskip("torchdata", reason="torchdata is not installed")
@@ -115,7 +115,7 @@ def test_unusable_arguments_are_one_sentence_each(
     assert "missing does not exist" in said(capsys)
     assert main(["bench", "no_such_module:made"]) == 2
     assert "there is no module no_such_module" in said(capsys)
-    monkeypatch.setattr(plot, "available", lambda: False)
+    monkeypatch.setattr(plot, "has_matplotlib", lambda: False)
     assert main(["bench", str(folder), "--png", str(tmp_path / "a.png")]) == 2
     assert said(capsys) == "headrace bench: --png needs matplotlib: pip install matplotlib\n"
     assert not (tmp_path / "a.png").exists()
@@ -125,7 +125,7 @@ def test_what_differs_is_not_timed(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        comparison, "check", lambda *_: (_ for _ in ()).throw(DifferentError("batch 0: 5 values differ"))
+        comparison, "check_equal_batches", lambda *_: (_ for _ in ()).throw(DifferentError("batch 0: 5 values differ"))
     )
     assert main(["bench", str(folder), *QUICK]) == 1
     assert said(capsys) == "headrace bench: batch 0: 5 values differ\n"
@@ -144,11 +144,11 @@ class Wrong(DataLoader):
 def test_the_check_finds_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     from headrace._cli.bench import equality
 
-    assert "all values of 2 batches" in check(blobs(transform=evaluation(32, 24)), 8, 1, 2)
-    assert "labels, shapes and dtypes of 2 batches" in check(blobs(transform=train(24)), 8, 1, 2)
+    assert "all values of 2 batches" in check_equal_batches(blobs(transform=evaluation(32, 24)), 8, 1, 2)
+    assert "labels, shapes and dtypes of 2 batches" in check_equal_batches(blobs(transform=train(24)), 8, 1, 2)
     monkeypatch.setattr(equality, "DataLoader", Wrong)
     with pytest.raises(DifferentError, match="batch 1, part 0: 1 of 13824 values differ"):
-        check(blobs(transform=evaluation(32, 24)), 8, 1, 2)
+        check_equal_batches(blobs(transform=evaluation(32, 24)), 8, 1, 2)
 
 
 class Own(torch.utils.data.Dataset[Any]):
@@ -165,19 +165,22 @@ class Own(torch.utils.data.Dataset[Any]):
 
 
 def test_what_torch_delivers_is_compared_under_the_same_seeds() -> None:
-    assert check(Own(), 4, 1, 2) == "2 batches of headrace (delivered by torch) equal torch's under the same seeds"
+    assert (
+        check_equal_batches(Own(), 4, 1, 2)
+        == "2 batches of headrace (delivered by torch) equal torch's under the same seeds"
+    )
 
 
 def test_differences_name_their_place() -> None:
     a = {"x": torch.zeros(2, 3), "y": [1, "a", 0.5]}
-    assert difference(a, {"x": torch.zeros(2, 3), "y": [1, "a", 0.5]}, "b") is None
-    assert difference(a, {**a, "x": torch.ones(2, 3)}, "b") == "b, 'x': 6 of 6 values differ"
-    assert difference(a, {**a, "x": torch.ones(2, 3)}, "b", values=False) is None
-    assert difference(a, {**a, "x": torch.zeros(2, 4)}, "b", values=False) is not None
-    assert difference(a, {**a, "y": [1, "b", 0.5]}, "b", values=False) == "b, 'y', part 1: 'b' against 'a'"
-    assert difference(a, {**a, "y": [1, "a"]}, "b") == "b, 'y': 2 parts against 3"
-    assert difference(a, {"x": a["x"]}, "b") == "b: keys ['x'] against ['x', 'y']"
-    assert difference(torch.zeros(2), torch.zeros(2, dtype=torch.int64), "b") is not None
+    assert describe_difference(a, {"x": torch.zeros(2, 3), "y": [1, "a", 0.5]}, "b") is None
+    assert describe_difference(a, {**a, "x": torch.ones(2, 3)}, "b") == "b, 'x': 6 of 6 values differ"
+    assert describe_difference(a, {**a, "x": torch.ones(2, 3)}, "b", values=False) is None
+    assert describe_difference(a, {**a, "x": torch.zeros(2, 4)}, "b", values=False) is not None
+    assert describe_difference(a, {**a, "y": [1, "b", 0.5]}, "b", values=False) == "b, 'y', part 1: 'b' against 'a'"
+    assert describe_difference(a, {**a, "y": [1, "a"]}, "b") == "b, 'y': 2 parts against 3"
+    assert describe_difference(a, {"x": a["x"]}, "b") == "b: keys ['x'] against ['x', 'y']"
+    assert describe_difference(torch.zeros(2), torch.zeros(2, dtype=torch.int64), "b") is not None
 
 
 def test_an_interrupt_keeps_what_was_measured(
@@ -244,10 +247,10 @@ def test_a_loader_that_fails_is_left_out_with_its_reason(
     def no_workers(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no processes\nunable to open shared memory")
 
-    monkeypatch.setattr(comparison, "contenders", lambda: {"torch": no_workers, "headrace": DataLoader})
+    monkeypatch.setattr(comparison, "list_contenders", lambda: {"torch": no_workers, "headrace": DataLoader})
     assert main(["bench", str(folder), *QUICK, "--workers", "1"]) == 0
     assert "torch is left out: unable to open shared memory" in " ".join(capsys.readouterr().out.split())
-    monkeypatch.setattr(comparison, "contenders", lambda: {"headrace": no_workers})
+    monkeypatch.setattr(comparison, "list_contenders", lambda: {"headrace": no_workers})
     assert main(["bench", str(folder), *QUICK, "--workers", "1"]) == 1
     assert "headrace's loader failed: unable to open shared memory" in said(capsys)
 
@@ -261,13 +264,13 @@ def test_one_core_is_said(
 
 
 def test_the_samples_of_an_epoch() -> None:
-    assert sample_choice.number_of(100.0, 2, 2.0, 32) == 384  # 12 batches, of 400 samples
-    assert sample_choice.number_of(1.0, 1, 1.0, 32) == 256  # 8 batches at least
+    assert sample_choice.number_of_samples(100.0, 2, 2.0, 32) == 384  # 12 batches, of 400 samples
+    assert sample_choice.number_of_samples(1.0, 1, 1.0, 32) == 256  # 8 batches at least
     dataset = blobs(24)
     assert sample_choice.choose_samples(dataset, 24) is dataset
     assert len(sample_choice.choose_samples(dataset, 10)) == 10
     assert sample_choice.choose_samples(dataset, 10).indices == sample_choice.choose_samples(dataset, 10).indices
-    assert sample_choice.speed_of(dataset) > 0
+    assert sample_choice.measure_python_speed(dataset) > 0
 
 
 def test_an_empty_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.processes
 
 BEGIN = """
 import os, subprocess, sys, threading
-from headrace._cli.console.libtiff_messages import counted_libtiff
+from headrace._cli.console.libtiff_messages import count_libtiff_messages
 def c(text):
     os.write(2, text)
 """
@@ -62,7 +62,7 @@ def test_commands_count_the_lines(command: list[str], tmp_path: Path) -> None:
 
 def test_other_lines_are_printed_again() -> None:
     done = run(
-        "with counted_libtiff() as found:\n"
+        "with count_libtiff_messages() as found:\n"
         "    c(b'TIFFFetchNormalTag: Defined set_get_field_type of custom tag 65000.\\n')\n"
         "    c(b'a warning of another library\\n')\n"
         "    c(b'ZIPDecode: Decoding error at scanline 0.\\nhalf a line')\n"
@@ -77,7 +77,7 @@ def test_other_lines_are_printed_again() -> None:
 
 def test_messages_of_threads_that_interrupt_each_other() -> None:
     done = run(
-        "with counted_libtiff() as found:\n"
+        "with count_libtiff_messages() as found:\n"
         "    c(b'Fax4Decode: Bad code word at line 2 of strip 0.\\n')\n"
         "    c(b'Fax4Decode: ZIPDecode: Decoding error at scanline 0.\\n')\n"
         "    c(b'Bad code word at line 13 of strip 4.\\n')\n"
@@ -89,7 +89,7 @@ def test_messages_of_threads_that_interrupt_each_other() -> None:
 
 def test_pythons_own_messages_appear_at_once() -> None:
     done = run(
-        "with counted_libtiff():\n"
+        "with count_libtiff_messages():\n"
         "    c(b'second\\n')\n"
         "    print('first', file=sys.stderr)\n"
         "    assert sys.stderr.fileno() != 2\n"
@@ -100,7 +100,7 @@ def test_pythons_own_messages_appear_at_once() -> None:
 
 def test_threads_and_processes() -> None:
     done = run(
-        "with counted_libtiff() as found:\n"
+        "with count_libtiff_messages() as found:\n"
         "    one = threading.Thread(target=c, args=(b'tempfile.tif: Using code not yet in table.\\n',))\n"
         "    one.start(); one.join()\n"
         "    subprocess.run(['sh', '-c', 'echo _TIFFVSetField: Bad value. >&2; echo other >&2'])\n"
@@ -118,7 +118,8 @@ def test_threads_and_processes() -> None:
 @pytest.mark.parametrize("how", ["raise OSError('of the work')", "raise KeyboardInterrupt"])
 def test_an_error_keeps_what_was_said(how: str) -> None:
     done = run(
-        f"try:\n    with counted_libtiff():\n        c(b'said\\n')\n        {how}\nexcept BaseException as e: print(e)"
+        f"try:\n    with count_libtiff_messages():\n        c(b'said\\n')\n        {how}\n"
+        "except BaseException as e: print(e)"
     )
     assert done.stderr == b"said\n"
     assert done.stdout in (b"of the work\n", b"\n")
@@ -127,7 +128,7 @@ def test_an_error_keeps_what_was_said(how: str) -> None:
 def test_a_handler_made_meanwhile_goes_on() -> None:
     done = run(
         "import logging\n"
-        "with counted_libtiff():\n"
+        "with count_libtiff_messages():\n"
         "    logging.basicConfig()\n"
         "    logging.warning('within')\n"
         "logging.warning('after')",
@@ -136,7 +137,7 @@ def test_a_handler_made_meanwhile_goes_on() -> None:
     assert done.stderr == b"WARNING:root:within\nWARNING:root:after\n"
 
 
-LINE = "with counted_libtiff() as found:\n    c(b'TIFFOpen: no.\\n')\nprint(found.lines)"
+LINE = "with count_libtiff_messages() as found:\n    c(b'TIFFOpen: no.\\n')\nprint(found.lines)"
 
 
 def test_nothing_is_redirected_where_a_crash_would_be_lost() -> None:
@@ -149,7 +150,7 @@ def test_without_a_temporary_folder_or_a_standard_error(tmp_path: Path) -> None:
     done = run(code + LINE)
     assert (done.stdout, done.stderr) == (b"0\n", b"TIFFOpen: no.\n")
     line = f'{sys.executable} -c "$CODE" 2>&-'
-    code = BEGIN + "with counted_libtiff() as found: pass\nprint(found.lines)"
+    code = BEGIN + "with count_libtiff_messages() as found: pass\nprint(found.lines)"
     closed = subprocess.run(
         ["sh", "-c", line], capture_output=True, timeout=WATCHDOG_S, env={**os.environ, "CODE": code}
     )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headrace import DataLoader, VerificationError
-from headrace._cli.console.results import STDOUT, broken_lines, write_bad
+from headrace._cli.console.results import STDOUT, describe_broken_files, write_bad
 from headrace._cli.main import main
 from support import WATCHDOG_S, pictures, truncated, write_folder
 
@@ -189,8 +189,8 @@ def test_bad_needs_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_screen_shows_twenty_and_says_how_to_get_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     broken = [(f"{n}.jpg", "cut") for n in range(21)]
-    assert len([*broken_lines(broken[:20])]) == 20
-    assert [*broken_lines(broken)][20:] == ["  and 1 more: --bad FILE writes the paths of all 21"]
+    assert len([*describe_broken_files(broken[:20])]) == 20
+    assert [*describe_broken_files(broken)][20:] == ["  and 1 more: --bad FILE writes the paths of all 21"]
 
 
 def test_each_path_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,9 +16,9 @@ from headrace._base import control_group
 from headrace._base.cores import cpu_quota
 from headrace._cli.doctor.checks import gpu, machine
 from headrace._cli.doctor.doctor_command import findings
-from headrace._engine.counters.thread_times import NEVER, times_of_threads
+from headrace._engine.counters.thread_times import NEVER, scheduler_times_of_threads
 from headrace._loading.autotune.budget import AutoWorkers, budget_of
-from headrace._reports.loader.machine import describe
+from headrace._reports.loader.machine import describe_machine
 
 GIB = 2**30
 
@@ -60,12 +60,12 @@ def test_facts_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one.means and "\n" not in one.means for one in found)
     assert not [one for one in found if one.level == "wrong" and one.subject in ("cores", "memory", "control groups")]
     cpu_quota.cache_clear()
-    described = describe()
+    described = describe_machine()
     cpu_quota.cache_clear()
     assert isinstance(described["usable_cores"], int)
     assert described["cpu"] and described["usable_cores"] >= 1 and described["quota"] is None
     assert budget_of(AutoWorkers()).most >= 1
-    assert times_of_threads((threading.get_native_id(),)) == NEVER
+    assert scheduler_times_of_threads((threading.get_native_id(),)) == NEVER
 
 
 def test_control_groups_of_version_2(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 from PIL import ExifTags, Image
 
 from headrace._cli.pack.conversion import COPY, Conversion
-from headrace._cli.pack.job_processes import run
-from headrace._cli.pack.manifest import loaded
-from headrace._cli.pack.pack_verification import check
+from headrace._cli.pack.job_processes import run_in_processes
+from headrace._cli.pack.manifest import require_manifest
+from headrace._cli.pack.pack_verification import check_tar_pack
 from headrace._cli.pack.packer import Packed, Share, pack
 from headrace._cli.pack.tar_contents import contents_of
 from support import pictures
@@ -33,7 +33,7 @@ def packed(source: Any, folder: Path, how: Conversion | str = COPY, **options: A
     defaults = {
         "shard_size": SMALL,
         "share": Share(),
-        "engine": partial(run, workers=1),
+        "engine": partial(run_in_processes, workers=1),
         "overwrite": False,
         "bar": no_bar,
     }
@@ -41,7 +41,9 @@ def packed(source: Any, folder: Path, how: Conversion | str = COPY, **options: A
 
 
 def checked(source: Any, folder: Path, workers: int = 1, limit: int | None = None) -> int:
-    return check(contents_of(source), loaded(folder), folder, workers=workers, limit=limit, bar=no_bar)
+    return check_tar_pack(
+        contents_of(source), require_manifest(folder), folder, workers=workers, limit=limit, bar=no_bar
+    )
 
 
 def members(folder: Path) -> list[tuple[str, bytes]]:

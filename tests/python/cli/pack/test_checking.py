@@ -11,7 +11,7 @@ from packs import checked, members, packed, write_tar
 
 from headrace import EncodedImages
 from headrace._cli.pack.conversion import COPY, LOSSLESS, SMALLER, Conversion
-from headrace._cli.pack.manifest import loaded, sha256_of, store
+from headrace._cli.pack.manifest import require_manifest, sha256_of, store_manifest
 from headrace._cli.pack.pack_verification import Difference
 from headrace.datasets.sources.byte_ranges import stamp_of
 from support import pictures, truncated
@@ -30,10 +30,10 @@ def altered(folder: Path, change: Change) -> None:
     (shard,) = folder.glob("*.tar")
     parts = change(members(folder))
     write_tar(shard, parts)
-    manifest = loaded(folder)
+    manifest = require_manifest(folder)
     record = manifest.shards[0]
     record.size, record.stamp, record.sha256 = shard.stat().st_size, list(stamp_of(shard.stat())), sha256_of(shard)
-    store(folder, manifest)
+    store_manifest(folder, manifest)
 
 
 def replaced(place: int, name: str | None = None, data: bytes | None = None) -> Change:

@@ -17,7 +17,7 @@ from packs import content
 
 from headrace._cli.main import main, parser
 from headrace._cli.pack import shard_file
-from headrace._cli.pack.manifest import loaded
+from headrace._cli.pack.manifest import require_manifest
 from support import WATCHDOG_S, eventually, write_folder
 
 COUNT = 24
@@ -129,13 +129,13 @@ def packing(arguments: list[str], errors: Path) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
     os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
     sys.stderr = os.fdopen(2, "w", buffering=1)
-    members = shard_file._members
+    members = shard_file._tar_members
 
     def slow(sample: Any) -> Any:
         time.sleep(0.1)
         return members(sample)
 
-    shard_file._members = slow
+    shard_file._tar_members = slow
     sys.exit(main(arguments))
 
 
@@ -185,10 +185,10 @@ def test_processes_that_end_early_leave_nothing_and_go_on(how: str, images: Path
         assert errors.read_text().startswith("headrace pack: a process ended with status -9: it was killed")
         assert errors.read_text().endswith("the same command goes on with the others.\n")
     assert how == "kill the worker" or not unfinished(folder)  # the others stopped after a sample
-    assert not loaded(folder).complete
+    assert not require_manifest(folder).complete
     begun = content(folder)
     assert run(*command[:-1], 1) == 0
-    assert not unfinished(folder) and loaded(folder).complete
+    assert not unfinished(folder) and require_manifest(folder).complete
     assert begun.items() <= content(folder).items()
 
 

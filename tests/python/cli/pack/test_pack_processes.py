@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headrace._cli.pack.job_processes import run
+from headrace._cli.pack.job_processes import run_in_processes
 
 pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")]
 JOBS = list(range(3, 40, 2))
@@ -27,7 +27,7 @@ def note(folder: Path, job: int, tick: Callable[[], None]) -> None:
 @pytest.mark.parametrize("workers", [1, 3, 100])
 def test_each_job_is_done_once(workers: int, tmp_path: Path) -> None:
     seen: list[int] = []
-    run(partial(note, tmp_path), JOBS, seen.append, workers)
+    run_in_processes(partial(note, tmp_path), JOBS, seen.append, workers)
     assert {int(path.name): path.read_text().count("\n") for path in tmp_path.iterdir()} == dict.fromkeys(JOBS, 1)
     assert sum(seen) == sum(JOBS)
     ours = {path.read_text() for path in tmp_path.iterdir()} == {f"{os.getpid()}\n"}
@@ -35,7 +35,7 @@ def test_each_job_is_done_once(workers: int, tmp_path: Path) -> None:
 
 
 def test_no_jobs_need_no_processes() -> None:
-    run(lambda job, tick: None, [], lambda more: None, 4)
+    run_in_processes(lambda job, tick: None, [], lambda more: None, 4)
 
 
 class Odd(Exception):
@@ -58,7 +58,7 @@ def test_the_first_error_stops_all(error: Any, kind: type, message: str, tmp_pat
             tick()
 
     with pytest.raises(kind, match=message):
-        run(work, JOBS, lambda more: None, 3)
+        run_in_processes(work, JOBS, lambda more: None, 3)
 
 
 def test_a_process_that_dies_is_an_error() -> None:
@@ -69,4 +69,4 @@ def test_a_process_that_dies_is_an_error() -> None:
             tick()
 
     with pytest.raises(RuntimeError, match="a process ended with status 7: it was killed, or it ran out of memory"):
-        run(work, JOBS, lambda more: None, 3)
+        run_in_processes(work, JOBS, lambda more: None, 3)

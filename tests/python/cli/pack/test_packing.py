@@ -18,9 +18,9 @@ from PIL import ExifTags, Image
 from headrace import EncodedImages, ImageArray, ImageFiles, ImageFolder, TarShards
 from headrace import transforms as T
 from headrace._cli.pack import shard_file
-from headrace._cli.pack.completion import join
+from headrace._cli.pack.completion import join_manifests
 from headrace._cli.pack.conversion import COPY, SMALLER, Conversion, convert_image
-from headrace._cli.pack.manifest import loaded
+from headrace._cli.pack.manifest import require_manifest
 from headrace._cli.pack.packer import Share
 from support import pictures, truncated, write_folder
 
@@ -211,7 +211,7 @@ def test_other_terms_are_refused(source: ImageFolder, tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("mine")
     packed(EncodedImages(pictures(3), range(3)), folder, overwrite=True)
     assert len(members(folder)) == 6 and (folder / "notes.txt").read_text() == "mine"
-    assert loaded(folder).complete
+    assert require_manifest(folder).complete
 
 
 def test_folders_of_others_are_left_alone(source: ImageFolder, tmp_path: Path) -> None:
@@ -234,13 +234,13 @@ def test_shares_are_joined(source: ImageFolder, tmp_path: Path) -> None:
     packed(source, tmp_path / "whole")
     folder, other = tmp_path / "pack", tmp_path / "other"
     first = packed(source, folder, share=Share(1, 2))
-    assert first.missing and not loaded(folder).complete
+    assert first.missing and not require_manifest(folder).complete
     with pytest.raises(ValueError, match="missing or damaged"):
         checked(source, folder)
     packed(source, other, share=Share(2, 2))
     for path in other.iterdir():
         (folder / path.name).write_bytes(path.read_bytes())  # with new times
-    manifest, missing = join(folder)
+    manifest, missing = join_manifests(folder)
     assert not missing and manifest.complete
     assert content(folder) == content(tmp_path / "whole")
     assert checked(source, folder) == COUNT
@@ -253,7 +253,7 @@ def test_shards_of_another_pack_are_not_joined(source: ImageFolder, tmp_path: Pa
     packed(source, tmp_path / "other", Conversion(SMALLER, 80), share=Share(2, 2))
     for path in (tmp_path / "other").glob("shard*"):
         (tmp_path / "pack" / path.name).write_bytes(path.read_bytes())
-    manifest, missing = join(tmp_path / "pack")
+    manifest, missing = join_manifests(tmp_path / "pack")
     assert missing and not manifest.complete
 
 

@@ -16,7 +16,7 @@ from headrace import transforms as T
 from headrace._cli.main import main
 from headrace._cli.pack import array_pack
 from headrace._cli.pack.array_verification import check_raw
-from headrace._cli.pack.manifest import loaded
+from headrace._cli.pack.manifest import require_manifest
 from headrace._cli.pack.pack_verification import Difference
 from headrace._cli.pack.packer import Packed
 from support import assert_same, pictures, train, truncated, write_folder
@@ -33,7 +33,7 @@ def packed(images: Any, folder: Path, side: int = SIDE, **options: Any) -> Packe
 
 
 def checked(images: Any, folder: Path, limit: int | None = None) -> int:
-    return check_raw(images, loaded(folder), folder, workers=1, limit=limit, bar=no_bar)
+    return check_raw(images, require_manifest(folder), folder, workers=1, limit=limit, bar=no_bar)
 
 
 def read(folder: Path, transform: Any = None) -> ImageArray:
@@ -75,7 +75,7 @@ def test_sources_without_labels_and_of_arrays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
 def test_an_interrupted_run_goes_on(error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, seen = array_pack.row_of, list[int]()
+    original, seen = array_pack.make_pixel_row, list[int]()
 
     def failing(images: Any, index: int, side: int) -> Any:
         if index == 12:
@@ -84,17 +84,17 @@ def test_an_interrupted_run_goes_on(error: BaseException, tmp_path: Path, monkey
         return original(images, index, side)
 
     with monkeypatch.context() as patch:
-        patch.setattr(array_pack, "row_of", failing)
+        patch.setattr(array_pack, "make_pixel_row", failing)
         with pytest.raises(type(error)):
             packed(source(), tmp_path)
-    assert not (tmp_path / "images.npy").exists() and not loaded(tmp_path).complete
+    assert not (tmp_path / "images.npy").exists() and not require_manifest(tmp_path).complete
     assert packed(source(), tmp_path).kept == 2 < len(seen)
     assert checked(source(), tmp_path) == COUNT
     assert packed(source(), tmp_path).kept == 5  # nothing was to be done
 
 
 def test_rows_that_were_changed_are_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(array_pack, "finish", lambda *paths: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(array_pack, "rename_finished", lambda *paths: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         packed(source(), tmp_path)
     monkeypatch.undo()

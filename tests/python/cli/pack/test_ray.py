@@ -12,7 +12,7 @@ from packs import SMALL, content, packed
 from headrace import ImageFolder
 from headrace._cli.main import main
 from headrace._cli.pack.conversion import LOSSLESS
-from headrace._cli.pack.manifest import loaded
+from headrace._cli.pack.manifest import require_manifest
 from support import output_of, write_folder
 
 COUNT = 24
@@ -74,8 +74,8 @@ def test_ray_writes_the_same_shards_though_a_worker_is_killed(
     out = output_of(PROGRAM.format(arguments=arguments))
     said = [line for line in out.splitlines() if "(raylet)" not in line]
     assert said == ["True", "ValueError sample 13 is odd"]
-    assert loaded(folder).complete and content(folder) == content(tmp_path / "here")
-    assert not loaded(bad).complete
+    assert require_manifest(folder).complete and content(folder) == content(tmp_path / "here")
+    assert not require_manifest(bad).complete
 
 
 def test_without_ray_it_is_one_sentence(

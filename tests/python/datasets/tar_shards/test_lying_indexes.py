@@ -83,7 +83,7 @@ def samples(path: Path, how: str, label: str, cache: str | None = None) -> list[
 @pytest.fixture
 def believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some headers are compared when an index is read: what they find is corrected, so it would test nothing."""
-    monkeypatch.setattr(tar_index, "_fits", lambda *_: True)
+    monkeypatch.setattr(tar_index, "_fits_shard", lambda *_: True)
 
 
 def is_true(sample: tuple[int, Any]) -> bool:

@@ -12,7 +12,12 @@ import pytest
 from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.counters.epoch_timing import Pace, Seen, Spending
 from headrace._engine.counters.percentiles import BOUNDS, Durations, percentile
-from headrace._engine.counters.thread_times import NEVER, Scheduled, times_of_processes, times_of_threads
+from headrace._engine.counters.thread_times import (
+    NEVER,
+    Scheduled,
+    scheduler_times_of_processes,
+    scheduler_times_of_threads,
+)
 
 
 def test_percentiles_are_within_12_percent() -> None:
@@ -44,14 +49,14 @@ def test_counters_add_up_and_subtract() -> None:
 
 
 def test_the_kernel_tells_how_long_a_thread_ran() -> None:
-    before, began = times_of_threads([threading.get_native_id()]), time.thread_time_ns()
+    before, began = scheduler_times_of_threads([threading.get_native_id()]), time.thread_time_ns()
     while time.thread_time_ns() - began < 20_000_000:
         pass
-    ran = times_of_threads([threading.get_native_id()]).since(before).ran_ns
-    if not times_of_threads([threading.get_native_id()]).ran_ns:
+    ran = scheduler_times_of_threads([threading.get_native_id()]).since(before).ran_ns
+    if not scheduler_times_of_threads([threading.get_native_id()]).ran_ns:
         pytest.skip("this kernel keeps no /proc/self/task/ID/schedstat")
     assert 15_000_000 < ran < 60_000_000
-    assert times_of_threads([2**30]) == times_of_processes([2**30]) == NEVER  # no such thread
+    assert scheduler_times_of_threads([2**30]) == scheduler_times_of_processes([2**30]) == NEVER  # no such thread
     assert Scheduled(5, 9).since(Scheduled(7, 3)) == (0, 6)
 
 

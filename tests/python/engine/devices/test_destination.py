@@ -42,8 +42,8 @@ def pretend_cuda(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(destinations, "native", lambda: module)
-    destinations._nvjpeg.cache_clear()
+    monkeypatch.setattr(destinations, "import_gpu_module", lambda: module)
+    destinations._probe_nvjpeg.cache_clear()
 
 
 class _Module:
@@ -58,31 +58,31 @@ class _Module:
 
 def test_the_way_to_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_cuda(monkeypatch, (None, "headrace's module _gpu does not load (no such file)"))
-    assert destinations.resolve("cuda", "auto").way == "copy"
-    assert "no such file" in destinations.resolve("cuda", "auto").why
+    assert destinations.resolve_destination("cuda", "auto").way == "copy"
+    assert "no such file" in destinations.resolve_destination("cuda", "auto").why
     with pytest.raises(RuntimeError, match="decoder='hardware' is not available"):
-        destinations.resolve("cuda", "hardware")
+        destinations.resolve_destination("cuda", "hardware")
     pretend_cuda(monkeypatch, (_Module(False, ""), ""))
-    assert destinations.resolve("cuda:0", "cpu").why.endswith("because headrace was built without CUDA")
+    assert destinations.resolve_destination("cuda:0", "cpu").why.endswith("because headrace was built without CUDA")
     pretend_cuda(monkeypatch, (_Module(True, "CUDA does not start: driver too old"), ""))
-    assert "driver too old" in destinations.resolve("cuda:0", "cpu").why
+    assert "driver too old" in destinations.resolve_destination("cuda:0", "cpu").why
     pretend_cuda(monkeypatch, (_Module(True, ""), ""))
-    without = destinations.resolve("cuda", "auto")
+    without = destinations.resolve_destination("cuda", "auto")
     assert (without.way, without.decoder, without.device) == ("fused", "cpu", torch.device("cuda", 1))
     assert without.why.endswith("hardware: no hardware here; cuda: no cuda here")
     with pytest.raises(RuntimeError, match="decoder='cuda' is not available: cuda: no cuda here"):
-        destinations.resolve("cuda", "cuda")
+        destinations.resolve_destination("cuda", "cuda")
     pretend_cuda(monkeypatch, (_Module(True, "", ("cuda",)), ""))
-    cores = destinations.resolve("cuda", "auto")
+    cores = destinations.resolve_destination("cuda", "auto")
     assert (cores.decoder, cores.shared) == ("cuda", True)
     assert "nvJPEG of 1 decodes baseline files together with the CPU" in cores.why and "no hardware here" in cores.why
     pretend_cuda(monkeypatch, (_Module(True, "", ("hardware", "cuda")), ""))
-    assert destinations.resolve("cuda", "auto").decoder == "hardware"
-    assert not destinations.resolve("cuda", "auto", deterministic=True).shared
-    assert not destinations.resolve("cuda", "hardware").shared
-    assert destinations.resolve("cuda", "cpu").decoder == "cpu"
+    assert destinations.resolve_destination("cuda", "auto").decoder == "hardware"
+    assert not destinations.resolve_destination("cuda", "auto", deterministic=True).shared
+    assert not destinations.resolve_destination("cuda", "hardware").shared
+    assert destinations.resolve_destination("cuda", "cpu").decoder == "cpu"
     with pytest.raises(RuntimeError, match="2 GPUs"):
-        destinations.resolve("cuda:2", "auto")
+        destinations.resolve_destination("cuda:2", "auto")
 
 
 @pytest.mark.processes
@@ -97,7 +97,7 @@ def test_who_has_no_gpu_pays_nothing() -> None:
 
 def test_routes_of_hard_files(hard_dev: Path) -> None:
     """Each file is routed to the JPEG engines or has a reason why not; the routed files are baseline."""
-    module, _ = destinations.native()
+    module, _ = destinations.import_gpu_module()
     assert module is not None
     reasons: dict[str | None, int] = {}
     for path in hard_files(hard_dev):

@@ -72,7 +72,7 @@ def test_epochs_are_the_oracles(decoder: str, lanes: int) -> None:
     for epoch in range(2):
         loader.set_epoch(epoch)
         assert_same(loader, list(loader.reference()))
-    module, _ = destinations.native()
+    module, _ = destinations.import_gpu_module()
     assert module is not None
     routed = sum(module.route(file) is None for file in data.blobs)
     after = record()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headrace import DataLoader
-from headrace._loading.native.cpu_affinity import cores_near, numbers_in, resolve, write_cores
+from headrace._loading.native.cpu_affinity import cores_near, numbers_in, resolve_cores, write_cores
 from support import blobs
 
 CPU = torch.device("cpu")
@@ -34,18 +34,18 @@ def test_the_cores_near_a_device(tmp_path: Path) -> None:
 
 def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2})
-    assert resolve(None, CPU) == ()
-    assert resolve([2, 0], CPU) == (0, 2)
+    assert resolve_cores(None, CPU) == ()
+    assert resolve_cores([2, 0], CPU) == (0, 2)
     with pytest.raises(ValueError, match="may not run on core 7; choose from 0-2"):
-        resolve([0, 7], CPU)
+        resolve_cores([0, 7], CPU)
     with pytest.raises(ValueError, match="is empty"):
-        resolve([], CPU)
+        resolve_cores([], CPU)
     with pytest.raises(ValueError, match="must be a list of cores, 'gpu' or None, not 'near'"):
-        resolve("near", CPU)
+        resolve_cores("near", CPU)
     with pytest.raises(TypeError, match="must be a list of cores"):
-        resolve(3, CPU)
+        resolve_cores(3, CPU)
     with pytest.raises(TypeError, match="a core of cpu_affinity"):
-        resolve([0.5], CPU)
+        resolve_cores([0.5], CPU)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

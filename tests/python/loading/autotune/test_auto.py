@@ -41,13 +41,13 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> list[Choice]:
     for name in ("_WINDOW_NS", "_SETTLE_NS", "_SLOW_NS", "_SAMPLES", "_BATCHES"):
         monkeypatch.setattr(thread_tuner, name, 0)
     seen: list[Choice] = []
-    apply = thread_tuner.Tuning._apply
+    apply = thread_tuner.Tuning._apply_choice
 
     def noted(self: Any) -> None:
         apply(self)
         seen.append(self._in_force)
 
-    monkeypatch.setattr(thread_tuner.Tuning, "_apply", noted)
+    monkeypatch.setattr(thread_tuner.Tuning, "_apply_choice", noted)
     return seen
 
 
@@ -166,7 +166,7 @@ def batches_of(loader: Any) -> list[list[int]]:
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_torchs_workers_change_between_epochs_and_samples_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = iter([3, 2])
-    monkeypatch.setattr(worker_tuner, "best", lambda load, most: next(numbers))
+    monkeypatch.setattr(worker_tuner, "predict_best_workers", lambda load, most: next(numbers))
     loader = DataLoader(Slow(), 4, num_workers=AutoWorkers(cores=1), seed=9)
     fixed = DataLoader(Slow(), 4, num_workers=1, seed=9)
     for expected in (1, 3):
@@ -213,23 +213,23 @@ def test_why_torchs_number_is_fixed(options: dict[str, Any], reason: str) -> Non
 
 def test_the_model_chooses_the_smallest_number_of_workers_that_is_fast() -> None:
     waiting = Load(Setting(2, 2.0, native=False), 100, 0.1, 0.0, 0.1, cpu=0.002, stuck=0.198)
-    assert 7 <= worker_tuner.best(waiting, 8) <= 8
+    assert 7 <= worker_tuner.predict_best_workers(waiting, 8) <= 8
     computing = Load(Setting(4, 2.0, native=False), 100, 0.1, 0.0, 0.1, cpu=0.2)
-    assert worker_tuner.best(computing, 8) == 4  # nothing is clearly better
+    assert worker_tuner.predict_best_workers(computing, 8) == 4  # nothing is clearly better
     consumer = Load(Setting(4, 4.0, native=False), 100, 0.1, 0.1, 0.0, cpu=0.02, idle=0.38)
-    assert worker_tuner.best(consumer, 16) == 4
+    assert worker_tuner.predict_best_workers(consumer, 16) == 4
 
 
 def test_an_epoch_of_workers_that_was_no_better_is_taken_back() -> None:
     tuner = Tuner(lambda: Budget(2.0, 2**30))
     tuner.expect(Choice(6, 2), 1.0)
     assert tuner.choice.threads == 6
-    assert tuner.took_back(1.1)
+    assert tuner.revert_if_no_better(1.1)
     assert tuner.choice.threads == 2
     tuner.expect(Choice(6, 2), 1.0)  # not again
     assert tuner.choice.threads == 2
     tuner.expect(Choice(4, 2), 1.0)
-    assert not tuner.took_back(0.5)
+    assert not tuner.revert_if_no_better(0.5)
     assert tuner.choice.threads == 4
 
 
@@ -300,7 +300,7 @@ def test_the_system_refuses_threads_in_the_middle_of_an_epoch() -> None:
     machine.most = 2
     pace.handed_out(0, 1, 0)
     tuner.choose(Choice(8, 2))
-    tuning._apply()
+    tuning._apply_choice()
     assert tuner.choice.threads == 1
     assert tuner.most == 1
     assert machine.sizes[-1] == 1

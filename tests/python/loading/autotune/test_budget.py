@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace._loading.autotune import budget
-from headrace._loading.autotune.budget import AutoWorkers, Budget, budget_of, local_ranks, sharing
+from headrace._loading.autotune.budget import AutoWorkers, Budget, budget_of, local_ranks, ranks_on_same_cores
 
 GIB = 2**30
 
@@ -81,7 +81,7 @@ def test_ranks_share_the_cores_the_quota_and_the_memory(tmp_path: Path, monkeypa
     ],
 )
 def test_ranks_that_are_bound_to_cores_do_not_share_them(ranks: int, own: int, launchers: int, share: int) -> None:
-    assert sharing(ranks, range(own), range(launchers)) == share
+    assert ranks_on_same_cores(ranks, range(own), range(launchers)) == share
 
 
 @pytest.mark.parametrize(

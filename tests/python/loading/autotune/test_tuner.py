@@ -179,16 +179,16 @@ def test_a_depth_that_is_given_stays() -> None:
     tuner = tuner_of(depth=3)
     run(Pipeline(cpu=0.01, gaps=0.8), tuner, 30.0)
     assert tuner.choice.depth == 3
-    tuner.allow(2**40)
+    tuner.limit_depth_by_memory(2**40)
     assert tuner.choice.depth == 3
 
 
 def test_memory_bounds_the_depth() -> None:
     tuner = tuner_of(memory=400)
-    tuner.allow(100)
+    tuner.limit_depth_by_memory(100)
     run(Pipeline(cpu=0.01, gaps=0.8), tuner, 30.0)
     assert tuner.choice.depth == 3
-    tuner.allow(200)  # a larger batch
+    tuner.limit_depth_by_memory(200)  # a larger batch
     assert tuner.choice.depth == 1
 
 

@@ -15,9 +15,9 @@ from headrace import DataLoader
 from headrace import transforms as T
 from headrace._engine.counters.epoch_timing import Mark, Seen, Step
 from headrace._engine.counters.thread_times import Scheduled
-from headrace._loading.bottleneck.batch_cost import Load, Setting, between
-from headrace._loading.bottleneck.changes import Change, changes
-from headrace._loading.bottleneck.model import free_cores, period, simulate_consumer, terms
+from headrace._loading.bottleneck.batch_cost import Load, Setting, mean_load_between
+from headrace._loading.bottleneck.changes import Change, list_changes
+from headrace._loading.bottleneck.model import free_cores, predict_period, seconds_by_part, simulate_consumer
 from headrace._loading.bottleneck.verdict import Verdict, judge, judge_load
 from support import TENSOR, blobs, eventually
 
@@ -34,7 +34,7 @@ def even(load: Load) -> list[Step]:
 
 
 def gains(load: Load, steps: list[Step] | None = None) -> dict[str, float]:
-    return {one.name: one.gain for one in changes(load, steps or even(load))}
+    return {one.name: one.gain for one in list_changes(load, steps or even(load))}
 
 
 # Two threads on two cores decode all the time: 20 ms of work a batch, one batch in 10 ms.
@@ -218,23 +218,23 @@ def marks(count: int, batches: int = 5) -> list[Mark]:
 
 def test_marks_become_loads() -> None:
     begin, end = marks(2)
-    load = between(begin, end, TWO)
+    load = mean_load_between(begin, end, TWO)
     assert load.period == pytest.approx(0.010) and load.step == pytest.approx(0.001)
     assert load.handed == pytest.approx({"submit": 0.0005, "hand_over": 0.0005})
     assert load.stages == pytest.approx({"decode": 0.010}) and load.idle == pytest.approx(0.0002)
     assert load.cpu == pytest.approx(0.0198) and load.other_cpu == pytest.approx(0.001)
-    assert terms(load)["workers"] == pytest.approx(0.0099)
-    assert terms(load)["cores"] == pytest.approx(0.0104) == period(load)
+    assert seconds_by_part(load)["workers"] == pytest.approx(0.0099)
+    assert seconds_by_part(load)["cores"] == pytest.approx(0.0104) == predict_period(load)
 
 
 def test_torchs_workers_that_do_not_run_wait_for_data_only_if_the_consumer_waits() -> None:
     torch_setting = dataclasses.replace(TWO, native=False)
     begin, end = marks(2)
-    assert between(begin, end, torch_setting).stuck == 0.0  # they run all the time
+    assert mean_load_between(begin, end, torch_setting).stuck == 0.0  # they run all the time
     asleep = dataclasses.replace(end, seen=Seen(workers=Scheduled(end.at_ns // 10), count=2))
-    assert between(begin, asleep, torch_setting).stuck == pytest.approx(0.019)
+    assert mean_load_between(begin, asleep, torch_setting).stuck == pytest.approx(0.019)
     served = dataclasses.replace(asleep, steps=Step(end.at_ns, 0, 0))
-    load = between(begin, served, torch_setting)
+    load = mean_load_between(begin, served, torch_setting)
     assert [load.stuck, load.idle] == [0.0, pytest.approx(0.019)]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from accelerate_programs import BEGIN
 from headrace import DataLoader
-from headrace._loading.integrations.loader_handoff import remade
+from headrace._loading.integrations.loader_handoff import remake_loader
 from trainers import finish, needs, start
 
 pytestmark = pytest.mark.trainers
@@ -58,7 +58,7 @@ def test_every_argument_is_an_attribute(folder: Path) -> None:
     loader = DataLoader(ImageFolder(folder, steps), 4, shuffle=True, **more)
     names = set(inspect.signature(DataLoader.__init__).parameters) - {"self", "shuffle", "rank", "world_size"}
     assert [name for name in names if not hasattr(loader, name)] == []
-    again = remade(loader, batch_sampler=loader.batch_sampler)
+    again = remake_loader(loader, batch_sampler=loader.batch_sampler)
     assert {name: getattr(again, name) for name in more} == more
 
 

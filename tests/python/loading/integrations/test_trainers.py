@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace._cli.demo.photo_folder import lay_out
+from headrace._cli.demo.photo_folder import make_photo_folder
 from trainers import EXAMPLES, RUNNER, curve, finish, killed_and_resumed, losses, needs, start, stock
 
 pytestmark = pytest.mark.trainers
@@ -67,7 +67,7 @@ OURS = re.compile(r"^ *loader = (?:headrace\.)?DataLoader\(", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def training_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return lay_out(tmp_path_factory.mktemp("trainers") / "set", files=50).train
+    return make_photo_folder(tmp_path_factory.mktemp("trainers") / "set", files=50).train
 
 
 @pytest.mark.parametrize("name", TRAINERS)

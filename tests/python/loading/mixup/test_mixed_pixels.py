@@ -40,9 +40,9 @@ def test_mixed_as_torch_mixes(dtype: torch.dtype, layout: torch.memory_format, c
         rolled = batch.roll(1, 0).mul_(1.0 - share).add_(batch.mul(share))
         mirrored = batch.clone().mul_(share).add_(batch.flip(0).mul_(1.0 - share))
         made = batch.clone()
-        in_place_mixes.mix(made, share)
+        in_place_mixes.mix_batch_in_place(made, share)
         assert torch.equal(made, rolled)
-        in_place_mixes.mix(batch, share, mirrored=True)
+        in_place_mixes.mix_batch_in_place(batch, share, mirrored=True)
         assert torch.equal(batch, mirrored)
 
 
@@ -82,7 +82,7 @@ def test_samples_that_lie_apart_keep_what_is_between_them() -> None:
     batch, between = memory[::2], memory[1::2].clone()
     expected = batch.roll(1, 0).mul_(0.75).add_(batch.mul(0.25))
     assert in_place_mixes.is_mixable(batch)
-    in_place_mixes.mix(batch, 0.25)
+    in_place_mixes.mix_batch_in_place(batch, 0.25)
     assert torch.equal(memory[::2], expected) and torch.equal(memory[1::2], between)
 
 

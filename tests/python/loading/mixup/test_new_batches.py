@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, default_collate
 
 import headrace
-from headrace._loading.mixup.mixes_in_workers import replacements
+from headrace._loading.mixup.mixes_in_workers import make_replacements
 from torchvision_shim import import_torchvision
 
 import_torchvision()
@@ -46,7 +46,7 @@ def check(mix: Any, images: Any, labels: Any, *, ours: bool) -> None:
     for seed in range(10):
         expected = outcome(mix, images.clone(), labels, seed)
         before, memory = images.clone(), Memory()
-        steps = replacements(memory)
+        steps = make_replacements(memory)
         assert steps.replace()
         try:
             found = outcome(mix, images, labels, seed)
@@ -92,7 +92,7 @@ def test_other_labels_and_several_batches(kind: Any) -> None:
 
 def test_what_was_there_is_put_back() -> None:
     plain = v2.MixUp.transform, v2.CutMix.transform
-    steps = replacements(lambda batch: None)
+    steps = make_replacements(lambda batch: None)
     assert steps.replace()
     assert v2.MixUp.transform is not plain[0]
     check(v2.MixUp(num_classes=CLASSES), torch.randn(2, 3, 4, 4), torch.arange(2), ours=True)

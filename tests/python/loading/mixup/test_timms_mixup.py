@@ -150,7 +150,7 @@ def test_what_is_not_timms_own_is_left_alone() -> None:
     replaced = Mixup(num_classes=10)
     replaced._params_per_batch = lambda: (0.5, False)
     for mix in (Own(num_classes=10), FastCollateMixup(num_classes=10), replaced):
-        assert timm_in_place.twin(mix) is None and mixing_of_samples(collate(mix)) is None
+        assert timm_in_place.make_timm_twin(mix) is None and mixing_of_samples(collate(mix)) is None
         assert not draws_from_numpy(collate(mix))
     loader = DataLoader(DATA, 4, collate_fn=collate(Own(num_classes=10)))
     assert not loader.native and "numpy.random" in str(loader.explain())

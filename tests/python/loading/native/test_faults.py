@@ -227,14 +227,14 @@ def test_permission_denied() -> None:
     with pytest.raises(OSError, match=r"read: sample 0 ./proc/self/mem.: Input/output error") as raised:
         next(iter(files_loader(path)))
     assert raised.value.errno == errno.EIO
-    denied = headrace._base.errors.native_cause("read", "Permission denied", errno.EACCES, "a.jpg")
+    denied = headrace._base.errors.make_native_cause("read", "Permission denied", errno.EACCES, "a.jpg")
     assert isinstance(
         headrace._base.errors.sample_error("read", 3, "a.jpg", "Permission denied", denied), PermissionError
     )
 
 
 def test_an_image_for_which_there_is_no_memory() -> None:
-    no_memory = headrace._base.errors.native_cause("resize", "out of memory", errno.ENOMEM, "a.jpg")
+    no_memory = headrace._base.errors.make_native_cause("resize", "out of memory", errno.ENOMEM, "a.jpg")
     error = headrace._base.errors.sample_error("resize", 3, "a.jpg", "out of memory", no_memory)
     assert isinstance(error, MemoryError) and isinstance(error, headrace.SampleError)
     assert str(error).startswith("resize: sample 3 (a.jpg): out of memory; ")

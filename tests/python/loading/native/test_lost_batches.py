@@ -94,14 +94,14 @@ def test_no_memory_for_a_batch_with_bad_samples(monkeypatch: pytest.MonkeyPatch,
 
 def test_what_could_not_be_begun_lets_go_of_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[weakref.ref[torch.Tensor]] = []
-    empty = FusedEngine._empty
+    empty = FusedEngine._allocate_batch
 
     def refuse(self: FusedEngine, count: int, **options: Any) -> torch.Tensor:
         memory = empty(self, count, **options)
         alive.append(weakref.ref(memory))
         raise MemoryError
 
-    monkeypatch.setattr(FusedEngine, "_empty", refuse)
+    monkeypatch.setattr(FusedEngine, "_allocate_batch", refuse)
     iterator = iter(loader(device="emulated"))
     for _ in range(3):
         with pytest.raises(MemoryError):

@@ -23,7 +23,7 @@ BINS = 10
 def policy_of(T: Any, image: Image.Image, **arguments: Any) -> Any:
     """An AugMix; without Contrast where torch's arithmetic for an image of this size is refused."""
     policy = T.AugMix(**arguments)
-    even = tensor_rule.even(len(image.getbands()) * image.width * image.height)
+    even = tensor_rule.is_rounding_uniform(len(image.getbands()) * image.width * image.height)
     if policy.all_ops and not even and hasattr(policy, "_AUGMENTATION_SPACE"):
         space = dict(policy._AUGMENTATION_SPACE)
         del space["Contrast"]

@@ -94,7 +94,7 @@ def test_policies_of_the_second_version_on_odd_sizes(torchvision: ModuleType) ->
     """torch rounds the last values of Contrast in a mixed way where it fuses, so such sizes are Python's."""
     v2 = torchvision.transforms.v2
     steps = v2.Compose([v2.AugMix(), v2.PILToTensor()])
-    if tensor_rule.even(3 * 9 * 9):
+    if tensor_rule.is_rounding_uniform(3 * 9 * 9):
         assert lower(steps, size=(9, 9), native_only=True).steps
     else:
         with pytest.raises(TypeError, match="multiple of 16"):

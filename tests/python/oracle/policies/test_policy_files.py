@@ -48,7 +48,7 @@ def test_aug_mix(T: ModuleType, torchvision: ModuleType, files: list[Path], inte
     """Each operation of AugMix at several of ten severities; without Contrast where the image is too large for it."""
     mode, each = torchvision.transforms.InterpolationMode(interpolation), 29
     for number, image in enumerate(opened(files)[number_of(interpolation) :: 2]):
-        if tensor_rule.rounding(image.height, image.width) is None:
+        if tensor_rule.find_rounding(image.height, image.width) is None:
             pytest.skip("torch has another arithmetic on this processor, so AugMix is called in Python")
         options = {"severity": 10, "mixture_width": 1, "chain_depth": 1, "interpolation": mode}
         all_ops = image.width * image.height <= LARGEST

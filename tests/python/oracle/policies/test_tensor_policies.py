@@ -38,7 +38,7 @@ def drawings(images: list[Image.Image]) -> list[Image.Image]:
 
 def without_contrast(policy: Any, image: Image.Image) -> Any:
     """The policy; without Contrast where torch's arithmetic for an image of this size is refused."""
-    even = tensor_rule.even(len(image.getbands()) * image.width * image.height)
+    even = tensor_rule.is_rounding_uniform(len(image.getbands()) * image.width * image.height)
     if not even and hasattr(policy, "_AUGMENTATION_SPACE"):
         policy._AUGMENTATION_SPACE = {k: v for k, v in policy._AUGMENTATION_SPACE.items() if k != "Contrast"}
     return policy

@@ -23,7 +23,8 @@ from torchvision_feed import Feeder
 pytestmark = pytest.mark.slow
 
 ordered_alike = pytest.mark.skipif(
-    not blur_rule.native(), reason="torch's convolution adds up in another order on this processor: Python blurs"
+    not blur_rule.is_native_blur_exact(),
+    reason="torch's convolution adds up in another order on this processor: Python blurs",
 )
 #: Kernels of (width, height).
 KERNELS = ((3, 3), (5, 5), (7, 3), (1, 9), (23, 23))
@@ -97,7 +98,7 @@ def test_instruction_sets_agree(isa: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_where_torch_adds_up_otherwise_python_blurs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blur_rule, "native", lambda: False)
+    monkeypatch.setattr(blur_rule, "is_native_blur_exact", lambda: False)
     with pytest.raises(LoweringError, match="in another order on this processor"):
         lower(simclr(64), native_only=True)
     loader = DataLoader(EncodedImages(pictures(), None, simclr(64)), 12, seed=5, num_workers=2)

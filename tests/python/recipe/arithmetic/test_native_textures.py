@@ -30,7 +30,7 @@ def defined(image: np.ndarray, bands: textures.Bands = BANDS) -> torch.Tensor:
 
 def native(image: np.ndarray, isa: str | None = None, bands: textures.Bands = BANDS) -> torch.Tensor:
     made = torch.full((13, *image.shape[:2]), torch.nan)
-    textures.native(*image.shape[:2], bands).make(image, made.numpy(), isa)
+    textures.make_native_texture(*image.shape[:2], bands).make(image, made.numpy(), isa)
     return made
 
 
@@ -61,7 +61,7 @@ def test_other_bands(isa: str, bands: tuple[Any, ...]) -> None:
     made = native(image, isa, bands)
     assert torch.equal(made, defined(image, bands))
     if bands == ((0, 1), (0, 1)):
-        luma = textures.luma(torch.from_numpy(image).permute(2, 0, 1)).float()
+        luma = textures.luma_plane(torch.from_numpy(image).permute(2, 0, 1)).float()
         assert torch.allclose(made[11:], luma.expand(2, -1, -1), rtol=0, atol=2**-23)
 
 
@@ -72,7 +72,7 @@ def test_every_order_in_memory(isa: str) -> None:
     for order in ((0, 1, 2), (1, 2, 0), (2, 1, 0), (1, 0, 2)):
         around = torch.full([length + 2 for length in np.array((13, 14, 11))[list(order)]], 5.0)
         inside = around[1:-1, 1:-1, 1:-1].permute(*np.argsort(order).tolist())
-        textures.native(14, 11, BANDS).make(image, inside.numpy(), isa)
+        textures.make_native_texture(14, 11, BANDS).make(image, inside.numpy(), isa)
         assert torch.equal(inside, expected)
         assert int((around == 5).sum()) >= around.numel() - expected.numel()
     flipped = np.flip(image, (0, 1))  # negative strides
@@ -97,6 +97,6 @@ def test_threads_share_one_texture() -> None:
 )
 def test_wrong_arrays_are_refused(image: np.ndarray, out: np.ndarray, isa: str | None, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        textures.native(4, 5, BANDS).make(image, out, isa)
+        textures.make_native_texture(4, 5, BANDS).make(image, out, isa)
     with pytest.raises(ValueError, match=r"^the tables do not fit the size of the texture$"):
-        core.Texture(4, 5, BANDS, textures.tables(5, 4))
+        core.Texture(4, 5, BANDS, textures.tables_for_native(5, 4))

@@ -30,7 +30,12 @@ MATRIX = (0.95, 0.31, 1.3, -0.31, 0.95, -2.6)
 @pytest.fixture
 def forgotten() -> Iterator[None]:
     """The rule is found again, before and after."""
-    found = (tensor_rule.rounding, tensor_rule._sums, tensor_rule._samples, tensor_rule._places)
+    found = (
+        tensor_rule.find_rounding,
+        tensor_rule._are_sums_rounded_once,
+        tensor_rule._are_samples_rounded_once,
+        tensor_rule._are_places_rounded_once,
+    )
     for one in found:
         one.cache_clear()
     yield
@@ -40,7 +45,7 @@ def forgotten() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def rounding() -> Rounding:
-    found = tensor_rule.rounding(41, 57)
+    found = tensor_rule.find_rounding(41, 57)
     if found is None:
         pytest.skip("torch has another arithmetic on this processor")
     return found
@@ -49,8 +54,8 @@ def rounding() -> Rounding:
 def test_both_ways_are_told_apart(rounding: Rounding) -> None:
     pixels = np.random.default_rng(5).integers(0, 256, (41, 57, 4), np.uint8)
     values = torch.from_numpy(pixels[..., :3].copy()).permute(2, 0, 1)[None].float()
-    grid = tensor_augment.grid(MATRIX, 41, 57)
-    sampled = tensor_augment.sample(values, grid, "bilinear")[0].permute(1, 2, 0).numpy()
+    grid = tensor_augment.affine_grid(MATRIX, 41, 57)
+    sampled = tensor_augment.sample_grid(values, grid, "bilinear")[0].permute(1, 2, 0).numpy()
     made, wrong = (
         core.tensor_warp(pixels, MATRIX, rounding.places, once) for once in (rounding.samples, not rounding.samples)
     )
@@ -79,12 +84,12 @@ def test_another_arithmetic_is_pythons(
 
 
 def test_even_sizes(monkeypatch: pytest.MonkeyPatch, forgotten: None) -> None:
-    monkeypatch.setattr(tensor_rule, "_sums", lambda: True)
+    monkeypatch.setattr(tensor_rule, "_are_sums_rounded_once", lambda: True)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    assert tensor_rule.even(3 * 32 * 32) and tensor_rule.even(3 * 224 * 224)
-    assert not tensor_rule.even(3 * 9 * 9) and not tensor_rule.even(32768 + 16)
-    monkeypatch.setattr(tensor_rule, "_sums", lambda: False)
-    assert tensor_rule.even(3 * 9 * 9)
+    assert tensor_rule.is_rounding_uniform(3 * 32 * 32) and tensor_rule.is_rounding_uniform(3 * 224 * 224)
+    assert not tensor_rule.is_rounding_uniform(3 * 9 * 9) and not tensor_rule.is_rounding_uniform(32768 + 16)
+    monkeypatch.setattr(tensor_rule, "_are_sums_rounded_once", lambda: False)
+    assert tensor_rule.is_rounding_uniform(3 * 9 * 9)
 
 
 @pytest.mark.slow

@@ -15,13 +15,13 @@ from torch.overrides import (  # type: ignore[attr-defined]
     _pop_torch_function_stack,
 )
 
-from headrace._recipe.draws.python_randomness import kept_generators, sample_randomness
+from headrace._recipe.draws.python_randomness import preserve_process_generators, sample_randomness
 from headrace._recipe.draws.sample_seeds import seed_for_batch, seed_for_sample
 
 
 def words(seed: Callable[[], None]) -> tuple[Any, ...]:
     """What each of the three generators yields when it was seeded: 64 bits, and a normal number."""
-    with kept_generators():
+    with preserve_process_generators():
         random.gauss(0, 1), np.random.randn(), torch.randn(())  # noqa: NPY002 - these keep half of their numbers
         seed()
         return (
@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
 
 def test_the_generators_do_not_yield_the_same_bits() -> None:
     """Seeded alike, numpy's generator and torch's would: both are a Mersenne Twister."""
-    with kept_generators():
+    with preserve_process_generators():
         seed_for_sample(1, 2, 3, 0)
         theirs = np.random.randint(0, 2**32, 64, dtype=np.uint32).tolist()  # noqa: NPY002
         assert not set(theirs) & set(torch.randint(0, 2**32, (64,)).tolist())
@@ -74,9 +74,9 @@ def test_cuda_generators_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> Non
         raise AssertionError("CUDA's generators belong to the training step")
 
     monkeypatch.setattr(torch.cuda, "manual_seed_all", refuse)
-    with pytest.raises(AssertionError), kept_generators():
+    with pytest.raises(AssertionError), preserve_process_generators():
         torch.manual_seed(1)
-    with kept_generators():
+    with preserve_process_generators():
         seed_for_sample(1, 2, 3, 0)
 
 

@@ -22,11 +22,11 @@ from headrace import transforms as T
 from headrace._cli.main import main
 from headrace._reports.html.batch_recording import size_of
 from headrace._reports.html.document import document
-from headrace._reports.html.pictures import pictures as sheet
+from headrace._reports.html.pictures import make_pictures as sheet
 from headrace._reports.html.report_data import Facts, Progress
-from headrace._reports.html.timeline_data import spans
+from headrace._reports.html.timeline_data import collect_spans
 from headrace._reports.html.trace_facts import facts_of
-from headrace._reports.loader.markup import histogram, over_time
+from headrace._reports.loader.markup import histogram, time_chart
 from support import assert_same, blobs, evaluation, numpy_words, pictures, train, truncated, write_folder
 
 
@@ -200,13 +200,13 @@ def test_a_timeline_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = DataLoader(blobs(24, transform=train(16)), 4, num_workers=2)
     with headrace.profile() as recording:
         list(loader)
-    whole = spans(recording.threads)
+    whole = collect_spans(recording.threads)
     assert whole["left_out"] == 0
     total = sum(len(lane["spans"][0]) for lane in whole["lanes"])
     assert total == sum(len(one.stage) for one in recording.threads)
     assert whole["lanes"][0]["thread"] == "MainThread"
     monkeypatch.setattr("headrace._reports.html.timeline_data._MOST", 40)
-    part = spans(recording.threads)
+    part = collect_spans(recording.threads)
     assert part["left_out"] == total - 40
     assert sum(len(lane["spans"][0]) for lane in part["lanes"]) in range(40, 45)  # spans may begin at one time
 
@@ -252,8 +252,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_marks_of_few_values() -> None:
     assert histogram("x", [], "kB") == "" and "median: 5," in histogram("x", [5.0], "kB")
-    assert over_time([0.1], [4], "images") == ""
-    assert "<polyline" in over_time([0.1, 0.2, 0.4], [4, 4, 4], "images")
+    assert time_chart([0.1], [4], "images") == ""
+    assert "<polyline" in time_chart([0.1, 0.2, 0.4], [4, 4, 4], "images")
 
 
 def test_views_and_samples_have_a_page(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_the_file_tells_of_the_loader_and_goes(tmp_path: Path) -> None:
         assert published.path is not None
         first = read_figures(published.path)
         assert (first.pid, first.loaders) == (os.getpid(), [])
-        assert first.started == processes.process(os.getpid()).started  # type: ignore[union-attr]
+        assert first.started == processes.find_process(os.getpid()).started  # type: ignore[union-attr]
         assert len(list(loader)) == 5
         (one,) = until(published.path, lambda now: now.loaders and now.loaders[0].ended).loaders
         assert stat.S_IMODE(published.path.stat().st_mode) == 0o600

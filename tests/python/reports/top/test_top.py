@@ -26,7 +26,7 @@ import pytest
 from headrace._cli.main import main
 from headrace._reports.metrics import processes, status_files
 from headrace._reports.metrics.process_figures import LoaderFigures, ProcessFigures
-from headrace._reports.top.discovery import NothingFoundError, find
+from headrace._reports.top.discovery import NothingFoundError, find_processes
 from support import WATCHDOG_S, heed_ctrl_c
 
 pytestmark = pytest.mark.processes
@@ -62,14 +62,14 @@ def wait_for(good: Callable[[], Any], limit_s: float = WATCHDOG_S) -> None:
 
 
 def figures_of(pid: int, started: int | None = None, **more: Any) -> ProcessFigures:
-    known = processes.process(pid)
+    known = processes.find_process(pid)
     began = started if started is not None else (known.started if known is not None else 1)
     return ProcessFigures(pid, began, time.time(), 1.0, 0, 1, "0.1.0", **more)
 
 
 def write(where: Path, one: ProcessFigures) -> Path:
     path = where / status_files.name_of(one.pid)
-    status_files.replace(path, one.as_text())
+    status_files.replace_status_file(path, one.as_text())
     return path
 
 
@@ -185,7 +185,7 @@ def test_a_process_that_is_killed_or_stopped(tmp_path: Path, capsys: pytest.Capt
         running.send_signal(signal.SIGSTOP)
         (path,) = tmp_path.glob("*.json")
         one = ProcessFigures.of_text(path.read_text())
-        status_files.replace(path, one.as_text().replace(f'"at": {one.at}', f'"at": {one.at - 60}'))
+        status_files.replace_status_file(path, one.as_text().replace(f'"at": {one.at}', f'"at": {one.at - 60}'))
         assert "No news for 6" in said(capsys, pid, "--folder", where)[1]
         running.kill()
         running.wait()
@@ -223,10 +223,12 @@ def test_a_launcher_shows_the_ranks_that_it_started(tmp_path: Path) -> None:
     stranger = subprocess.Popen(["sleep", "60"])
     try:
         write(tmp_path, figures_of(stranger.pid))
-        assert [one.figures.pid for one in find([os.getpid()], tmp_path)] == sorted([os.getpid(), stranger.pid])
-        assert [one.figures.pid for one in find([stranger.pid], tmp_path)] == [stranger.pid]
-        assert os.getpid() in [one.figures.pid for one in find([parent], tmp_path)]
-        assert len(find([], tmp_path)) == 2
+        assert [one.figures.pid for one in find_processes([os.getpid()], tmp_path)] == sorted(
+            [os.getpid(), stranger.pid]
+        )
+        assert [one.figures.pid for one in find_processes([stranger.pid], tmp_path)] == [stranger.pid]
+        assert os.getpid() in [one.figures.pid for one in find_processes([parent], tmp_path)]
+        assert len(find_processes([], tmp_path)) == 2
     finally:
         stranger.kill()
         stranger.wait()
@@ -234,9 +236,9 @@ def test_a_launcher_shows_the_ranks_that_it_started(tmp_path: Path) -> None:
 
 def test_a_number_that_is_used_again_is_another_process(tmp_path: Path) -> None:
     write(tmp_path, figures_of(os.getpid(), started=1))
-    assert [one.alive for one in find([os.getpid()], tmp_path)] == [False]
+    assert [one.alive for one in find_processes([os.getpid()], tmp_path)] == [False]
     with pytest.raises(NothingFoundError):
-        find([], tmp_path)
+        find_processes([], tmp_path)
 
 
 def test_why_there_is_nothing(tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_why_there_is_nothing(tmp_path: Path) -> None:
     ):
         for where in (tmp_path, tmp_path / "missing"):
             with pytest.raises(NothingFoundError) as error:
-                find(pids, where)
+                find_processes(pids, where)
             assert words in str(error.value) and "\n" not in str(error.value)
 
 
@@ -266,7 +268,7 @@ def test_a_damaged_file_is_one_sentence(text: str, reason: str, tmp_path: Path) 
     path = tmp_path / status_files.name_of(os.getpid())
     path.write_text(text)
     with pytest.raises(NothingFoundError, match=f"{path.name} cannot be read: {reason}"):
-        find([os.getpid()], tmp_path)
+        find_processes([os.getpid()], tmp_path)
 
 
 def test_fields_of_other_types_are_no_figures() -> None:
@@ -289,13 +291,13 @@ def test_links_and_other_files_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text(figures_of(os.getpid()).as_text())
     path.symlink_to(tmp_path / "other")
     with pytest.raises(NothingFoundError, match="cannot be read: Too many levels of symbolic links"):
-        find([os.getpid()], tmp_path)
-    status_files.replace(path, "mine")  # writing replaces the link, not what it points to
+        find_processes([os.getpid()], tmp_path)
+    status_files.replace_status_file(path, "mine")  # writing replaces the link, not what it points to
     assert not path.is_symlink() and path.read_text() == "mine" and (tmp_path / "other").read_text() != "mine"
     path.unlink()
     os.mkfifo(path)  # opening it does not wait for a writer
     with pytest.raises(NothingFoundError, match="cannot be read: it does not belong"):
-        find([os.getpid()], tmp_path)
+        find_processes([os.getpid()], tmp_path)
 
 
 # ---- folders and users ---------------------------------------------------------------------------------------------
@@ -345,7 +347,7 @@ def test_a_process_of_another_user_is_one_sentence(tmp_path: Path) -> None:
     with nobody() as user:
         code = (
             "import os, sys; from pathlib import Path; from headrace._reports.top import discovery; "
-            f"os.setuid({user}); discovery.find([{os.getpid()}], Path(sys.argv[1]))"
+            f"os.setuid({user}); discovery.find_processes([{os.getpid()}], Path(sys.argv[1]))"
         )
         done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
@@ -359,7 +361,7 @@ def test_a_file_that_another_user_wrote_is_not_believed(tmp_path: Path) -> None:
     with nobody() as user:
         os.chown(path, user, -1)
         with pytest.raises(NothingFoundError, match="cannot be read: it does not belong to the user of the process"):
-            find([os.getpid()], tmp_path)
+            find_processes([os.getpid()], tmp_path)
 
 
 def test_root_sees_another_users_process(tmp_path: Path) -> None:
@@ -370,7 +372,7 @@ def test_root_sees_another_users_process(tmp_path: Path) -> None:
             try:
                 path = write(tmp_path, figures_of(other.pid))
                 os.chown(path, user, -1)
-                (one,) = find([other.pid], tmp_path)
+                (one,) = find_processes([other.pid], tmp_path)
                 assert one.alive and one.command == f"{sleep} 60"
             finally:
                 other.kill()
@@ -378,7 +380,7 @@ def test_root_sees_another_users_process(tmp_path: Path) -> None:
 
 def test_a_zombie_has_ended() -> None:
     child = os.posix_spawn("/bin/true", ["true"], {})
-    wait_for(lambda: processes.process(child) is None)  # its status was not asked for yet
-    assert processes.owner(child) is not None
+    wait_for(lambda: processes.find_process(child) is None)  # its status was not asked for yet
+    assert processes.owner_of_process(child) is not None
     os.waitpid(child, 0)
-    assert processes.command(child) == "" and not processes.descends(child, os.getpid())
+    assert processes.command_of_process(child) == "" and not processes.is_descendant(child, os.getpid())

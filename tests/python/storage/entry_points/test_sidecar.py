@@ -110,7 +110,7 @@ def test_a_disk_that_is_full_is_said_once(file: Path, monkeypatch: pytest.Monkey
 def rewritten(path: Path, **changes: Any) -> Path:
     """The file with other arrays, and the hash that belongs to them."""
     content = sidecar.parse_content(path.read_bytes(), str(path)) | changes
-    digest = np.frombuffer(sidecar._digest(content), np.uint8)
+    digest = np.frombuffer(sidecar._digest_of_content(content), np.uint8)
     np.savez(path, version=np.array(1), digest=digest, **content)
     return path
 

@@ -311,7 +311,7 @@ def test_the_folder_keeps_its_size(tmp_path: Path) -> None:
         return total
 
     def is_tended() -> bool:
-        local_bytes(cache).tend()  # as each batch does, with what was written before
+        local_bytes(cache).maintain_folder()  # as each batch does, with what was written before
         return held() <= total // 3
 
     for _ in range(3):

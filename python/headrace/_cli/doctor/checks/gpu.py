@@ -45,7 +45,7 @@ def _version(name: str) -> str | None:
 def gpu() -> Finding:
     if not torch.cuda.is_available():
         return Finding("ok", "GPU", "none: only device='cpu' is available")
-    where = destination.resolve("cuda", "auto")
+    where = destination.resolve_destination("cuda", "auto")
     text = f"{torch.cuda.get_device_name(where.device)}: {where.why}"
     if where.way == "copy":
         remedy = "install a wheel of headrace with CUDA, or build it where nvcc is on the PATH"

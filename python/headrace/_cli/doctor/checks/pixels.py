@@ -58,7 +58,7 @@ def pillow_libjpeg() -> Finding:
 
 @means("Pillow's versions order the passes of a resize differently; headrace follows.")
 def pass_order() -> Finding:
-    report = pillow_rule.probe()
+    report = pillow_rule.probe_pass_order()
     took = f"{report.cases} small resizes in {1e3 * report.seconds:.0f} ms"
     if report.expected in report.fitting:
         return Finding("ok", "resize", f"{report.order}, as Pillow {report.pillow} is known to do; proved by {took}")

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from headrace._storage.remote.clients.fsspec_client import FsspecClient
 from headrace._storage.remote.clients.http_client import HttpClient
 from headrace._storage.remote.clients.responses import PlainUrl, Stamp
-from headrace._storage.remote.clients.s3_client import S3Client, may_sign
-from headrace._storage.remote.urls import protocol
+from headrace._storage.remote.clients.s3_client import S3Client, can_use_signed_urls
+from headrace._storage.remote.urls import protocol_of_url
 
 _NO_RETRIES = {"max_attempts": 0}  # botocore's own would hide errors and add requests
 
@@ -44,16 +44,16 @@ def check_installed(url: str) -> None:
         import fsspec
     except ImportError:
         raise ImportError(
-            f"{protocol(url)}: URLs are read with fsspec, which is not installed: pip install 'headrace[remote]'"
+            f"{protocol_of_url(url)}: URLs are read with fsspec, which is not installed: pip install 'headrace[remote]'"
         ) from None
     try:
-        fsspec.get_filesystem_class(protocol(url))
+        fsspec.get_filesystem_class(protocol_of_url(url))
     except ImportError as error:
-        named = _PACKAGES.get(protocol(url))
+        named = _PACKAGES.get(protocol_of_url(url))
         remedy = f"pip install {named}" if named else str(error)
-        raise ImportError(f"{protocol(url)}: URLs need another package: {remedy}") from None
+        raise ImportError(f"{protocol_of_url(url)}: URLs need another package: {remedy}") from None
     except ValueError:
-        raise ValueError(f"fsspec knows no protocol {protocol(url)!r}") from None
+        raise ValueError(f"fsspec knows no protocol {protocol_of_url(url)!r}") from None
 
 
 def open_client(url: str, options: Mapping[str, object], requests: int) -> Client:
@@ -66,23 +66,24 @@ def open_client(url: str, options: Mapping[str, object], requests: int) -> Clien
 
     import fsspec
 
-    kind = fsspec.get_filesystem_class(protocol(url))
+    kind = fsspec.get_filesystem_class(protocol_of_url(url))
     given: dict[str, Any] = dict(options)
     if kind.async_impl:
         given |= {"asynchronous": True, "loop": asyncio.get_running_loop()}
     given["skip_instance_cache"] = True
-    if protocol(url) in ("http", "https"):
-        return HttpClient(kind(**_without_limit(given)), plain=not (options or _has_defaults("http", "https")))
-    if protocol(url) in ("s3", "s3a"):
+    if protocol_of_url(url) in ("http", "https"):
+        return HttpClient(kind(**_options_without_limit(given)), plain=not (options or _has_defaults("http", "https")))
+    if protocol_of_url(url) in ("s3", "s3a"):
         own = {"retries": _NO_RETRIES, "max_pool_connections": requests}
         given["config_kwargs"] = own | dict(given.get("config_kwargs") or {})
         return S3Client(
-            kind(**given), _web_client(given) if may_sign(options) and not _has_defaults("s3", "s3a") else None
+            kind(**given),
+            _web_client(given) if can_use_signed_urls(options) and not _has_defaults("s3", "s3a") else None,
         )
     return FsspecClient(kind(**given))
 
 
-def _without_limit(given: dict[str, Any]) -> dict[str, Any]:
+def _options_without_limit(given: dict[str, Any]) -> dict[str, Any]:
     """The options of an HTTP file system, whose session has no limit of its own."""
     from aiohttp import TCPConnector
 
@@ -97,7 +98,7 @@ def _web_client(given: Mapping[str, Any]) -> HttpClient:
     import fsspec
 
     shared = {name: given[name] for name in ("asynchronous", "loop", "skip_instance_cache")}
-    options = _without_limit(shared | {"client_kwargs": {"trust_env": True}, "encoded": True})
+    options = _options_without_limit(shared | {"client_kwargs": {"trust_env": True}, "encoded": True})
     return HttpClient(fsspec.get_filesystem_class("https")(**options))
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Any
 
-from headrace._base.exceptions import built_in
+from headrace._base.exceptions import find_builtin_type
 from headrace._storage.remote.clients.responses import Stamp, TemporaryError, check_stamp
 
 _TAGS = (
@@ -73,6 +73,6 @@ class FsspecClient:
                 return await getattr(self._fs, "_" + method)(path, **options)
             return await asyncio.to_thread(getattr(self._fs, method), path, **options)
         except (FileNotFoundError, PermissionError) as error:
-            raise built_in(error)(f"no such object, or no permission ({type(error).__name__})") from None
+            raise find_builtin_type(error)(f"no such object, or no permission ({type(error).__name__})") from None
         except Exception as error:
             raise TemporaryError(f"the file system failed ({type(error).__name__})") from None

@@ -30,12 +30,15 @@ class HttpClient:
     async def stamp(self, url: str) -> Stamp:
         """Returns an object's stamp."""
         session = await self._fs.set_session()
-        async with _Answers(), session.head(self._fs.encode_url(url), **self._options({}), allow_redirects=True) as one:
+        async with (
+            _Answers(),
+            session.head(self._fs.encode_url(url), **self._request_options({}), allow_redirects=True) as one,
+        ):
             if one.status >= 400:
                 raise error_of(one.status, one.headers.get("Retry-After"), one.reason or "")
             if "Content-Length" not in one.headers:
                 raise OSError("the server does not say how large the object is")
-            return Stamp(int(one.headers["Content-Length"]), _tag(one.headers))
+            return Stamp(int(one.headers["Content-Length"]), _tag_of_content(one.headers))
 
     async def read(self, url: str, begin: int, end: int | None, stamp: Stamp | None) -> tuple[bytes, Stamp]:
         """Returns the bytes [begin, end) of an object, or all of it, and its stamp."""
@@ -43,10 +46,10 @@ class HttpClient:
         if stamp is not None and stamp.tag.startswith('"'):  # a weak ETag never matches
             headers["If-Match"] = stamp.tag
         session = await self._fs.set_session()
-        async with _Answers(), session.get(self._fs.encode_url(url), **self._options(headers)) as one:
+        async with _Answers(), session.get(self._fs.encode_url(url), **self._request_options(headers)) as one:
             if one.status >= 300:
                 raise error_of(one.status, one.headers.get("Retry-After"), one.reason or "")
-            found = _stamp(one, begin, end)
+            found = _stamp_of_response(one, begin, end)
             check_stamp(found, stamp)
             data = await one.read()
         if len(data) != (found.size if end is None else end - begin):
@@ -55,13 +58,13 @@ class HttpClient:
 
     async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
-        options = self._options({"Range": f"bytes=0-{length - 1}"})
+        options = self._request_options({"Range": f"bytes=0-{length - 1}"})
         session = await self._fs.set_session()
         async with _Answers(), session.get(self._fs.encode_url(url), **options) as one:
             empty = one.status == 416  # an empty object holds no range
             if one.status >= 300 and not empty:
                 raise error_of(one.status, one.headers.get("Retry-After"), one.reason or "")
-            found = Stamp(0, "") if empty else _stamp(one, 0, length, or_less=True)
+            found = Stamp(0, "") if empty else _stamp_of_response(one, 0, length, or_less=True)
             data = await one.read()
         if empty:
             return b"", await self.stamp(url)
@@ -77,7 +80,7 @@ class HttpClient:
         """Closes the connections."""
         await (await self._fs.set_session()).close()
 
-    def _options(self, headers: dict[str, str]) -> dict[str, object]:
+    def _request_options(self, headers: dict[str, str]) -> dict[str, object]:
         options = dict(self._fs.kwargs)
         options["headers"] = {**options.get("headers", {}), "Accept-Encoding": "identity", **headers}
         return options
@@ -98,11 +101,11 @@ class _Answers:
             raise TemporaryError(f"the connection failed ({type(error).__name__})") from None
 
 
-def _tag(headers: Mapping[str, str]) -> str:
+def _tag_of_content(headers: Mapping[str, str]) -> str:
     return str(headers.get("ETag") or headers.get("Last-Modified") or "")
 
 
-def _stamp(answer: Any, begin: int, end: int | None, *, or_less: bool = False) -> Stamp:
+def _stamp_of_response(answer: Any, begin: int, end: int | None, *, or_less: bool = False) -> Stamp:
     """Returns the stamp of the object that an answer belongs to, after a check that it holds the range; `or_less`: the
     part of it that the object has."""
     headers = answer.headers
@@ -110,7 +113,7 @@ def _stamp(answer: Any, begin: int, end: int | None, *, or_less: bool = False) -
         length = headers.get("Content-Length")
         if length is None:
             raise OSError("the server does not say how large the object is")
-        return Stamp(int(length), _tag(headers))
+        return Stamp(int(length), _tag_of_content(headers))
     if answer.status != 206:
         raise OSError(
             "the server does not read ranges of objects (it ignores the header Range): copy the data to one that does"
@@ -124,4 +127,4 @@ def _stamp(answer: Any, begin: int, end: int | None, *, or_less: bool = False) -
         if int(size) < end:
             raise ChangedError(f"it has {size} bytes now")
         raise TemporaryError("the answer holds other bytes than those that were asked for")
-    return Stamp(int(size), _tag(headers))
+    return Stamp(int(size), _tag_of_content(headers))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from headrace._base.exceptions import built_in
+from headrace._base.exceptions import find_builtin_type
 from headrace._storage.remote.clients.http_client import HttpClient
 from headrace._storage.remote.clients.responses import (
     ChangedError,
@@ -26,7 +26,7 @@ _SIGNED = frozenset(("key", "secret", "token", "anon", "endpoint_url", "profile"
 _SIGNED_CLIENT = frozenset(("endpoint_url", "region_name"))
 
 
-def may_sign(options: Mapping[str, Any]) -> bool:
+def can_use_signed_urls(options: Mapping[str, Any]) -> bool:
     """Whether objects can be read by signed URLs, whatever else the options of s3fs say."""
     return options.keys() <= _SIGNED and (options.get("client_kwargs") or {}).keys() <= _SIGNED_CLIENT
 
@@ -66,7 +66,7 @@ class S3Client:
         options = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
         if stamp is not None and stamp.tag:
             options["IfMatch"] = stamp.tag
-        data, found = await self._answer(url, options, whole=end is None, stamp=stamp)
+        data, found = await self._get_object(url, options, whole=end is None, stamp=stamp)
         if len(data) != (found.size if end is None else end - begin):
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
@@ -74,7 +74,7 @@ class S3Client:
     async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
         try:
-            data, found = await self._answer(url, {"Range": f"bytes=0-{length - 1}"}, whole=False, stamp=None)
+            data, found = await self._get_object(url, {"Range": f"bytes=0-{length - 1}"}, whole=False, stamp=None)
         except ChangedError:  # an empty object holds no range
             found = await self.stamp(url)
             if found.size:
@@ -84,7 +84,7 @@ class S3Client:
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
 
-    async def _answer(
+    async def _get_object(
         self, url: str, options: dict[str, str], *, whole: bool, stamp: Stamp | None
     ) -> tuple[bytes, Stamp]:
         one = await self._call("get_object", url, options)
@@ -112,7 +112,7 @@ class S3Client:
             try:
                 signed = await self._fs._url(url, expires=_LASTS_S)
             except Exception as error:
-                raise _failure(error) from None
+                raise _translate_error(error) from None
             while len(self._signatures) >= _SIGNATURES:
                 del self._signatures[next(iter(self._signatures))]
             self._signatures[url] = signed, time.monotonic() + _LASTS_S - _USED_S
@@ -133,10 +133,10 @@ class S3Client:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            raise _failure(error) from None
+            raise _translate_error(error) from None
 
 
-def _failure(error: Exception) -> BaseException:
+def _translate_error(error: Exception) -> BaseException:
     """What an error of s3fs, or of the client that it uses, means."""
     found = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
     response: dict[str, Any] = found if isinstance(found, dict) else {}
@@ -150,5 +150,5 @@ def _failure(error: Exception) -> BaseException:
             f"S3 needs credentials ({type(error).__name__}); anonymous: storage_options={{'anon': True}}"
         )
     if isinstance(error, (FileNotFoundError, PermissionError)):
-        return built_in(error)(f"no such object, or no permission ({type(error).__name__})")
+        return find_builtin_type(error)(f"no such object, or no permission ({type(error).__name__})")
     return TemporaryError(f"the connection failed ({type(error).__name__})")

@@ -55,19 +55,19 @@ class FollowedSubset:
     """
 
     def __init__(self, subset: Subset[object]) -> None:
-        self.subset, self._dataset, self._indices = subset, subset.dataset, Held(_comparable(subset.indices))
+        self.subset, self._dataset, self._indices = subset, subset.dataset, Held(_as_comparable(subset.indices))
 
     def is_current(self) -> bool:
         """Returns whether it holds the same dataset and indices."""
         now = self.subset
         same = now.dataset is self._dataset and makes_samples_as(now, Subset)
-        return same and self._indices.is_held(_comparable(now.indices))
+        return same and self._indices.is_held(_as_comparable(now.indices))
 
     def holds(self, indices: Sequence[int]) -> bool:
         """Returns whether it holds the same dataset, and the same indices at these places; False may be wrong."""
         now = self.subset
         same = now.dataset is self._dataset and makes_samples_as(now, Subset)
-        return same and self._indices.rows_are_held(_comparable(now.indices), indices)
+        return same and self._indices.rows_are_held(_as_comparable(now.indices), indices)
 
 
 class FollowedConcat:
@@ -88,7 +88,7 @@ class FollowedConcat:
         return same and self._datasets.rows_are_held(now.datasets, range(len(self._datasets.then)))
 
 
-def _comparable(indices: object) -> object:
+def _as_comparable(indices: object) -> object:
     """Returns the indices of a Subset; as an array if they are an object of another library."""
     return indices if isinstance(indices, (list, tuple, range, np.ndarray, torch.Tensor)) else np.asarray(indices)
 

@@ -28,7 +28,7 @@ class _Files(Followed, ImageFiles):
     def __init__(self, dataset: object, original: type, lists: Sequence[str], before: object) -> None:
         given = [attribute(dataset, name, list) for name in lists]
         held = {name: Held(one, of_pairs=len(given) == 1) for name, one in zip(lists, given, strict=True)}
-        self._files, self._raw = self._apart([one.then for one in held.values()])
+        self._files, self._raw = self._files_and_labels([one.then for one in held.values()])
         Followed.__init__(self, dataset, original, held, len(self._files), len(self._raw))
         numbers = whole_numbers(self._raw, alone=True)
         if isinstance(before, _Files) and same(before._files, self._files):
@@ -38,7 +38,7 @@ class _Files(Followed, ImageFiles):
         self._labels, self._plain = (self._raw if numbers is None else numbers), numbers is not None
 
     @staticmethod
-    def _apart(lists: list[list[Any]]) -> tuple[list[str], list[object]]:
+    def _files_and_labels(lists: list[list[Any]]) -> tuple[list[str], list[object]]:
         """Returns the files and the labels. Raises NotNative if they are not what torchvision uses."""
         if len(lists) == 2:
             return lists[0], lists[1]
@@ -56,9 +56,9 @@ class _Pets(_Files):
         super().__init__(dataset, original, lists, before)
         self._wanted = list(dataset._target_types)
 
-    def _is_made_alike(self) -> bool:
+    def _makes_same_samples(self) -> bool:
         same = self.dataset._target_types == self._wanted and _are_standard(self.dataset.transforms)
-        return same and super()._is_made_alike()
+        return same and super()._makes_same_samples()
 
     @property
     def owner(self) -> object:

@@ -27,7 +27,7 @@ class Followed(BlobDataset):
     """
 
     transform: Any = property(lambda self: self.owner.transform, lambda self, value: None)
-    target_transform: Any = property(lambda self: self._targets_by(), lambda self, value: None)
+    target_transform: Any = property(lambda self: self._transform_of_targets(), lambda self, value: None)
 
     def __init__(self, dataset: Any, original: type, lists: dict[str, Held], images: int, labels: int) -> None:
         self.dataset, self._original, self._held = dataset, original, lists
@@ -42,20 +42,20 @@ class Followed(BlobDataset):
         """The object that holds the transforms."""
         return self.dataset
 
-    def _targets_by(self) -> object:
+    def _transform_of_targets(self) -> object:
         return self.owner.target_transform if self._fixed is None else self._fixed[0]
 
     def is_current(self) -> bool:
         """Whether the dataset still makes its samples in the same way, with the same `loader`, from the same values."""
         same = all(held.is_held(getattr(self.dataset, name, None)) for name, held in self._held.items())
-        return same and self._is_made_alike()
+        return same and self._makes_same_samples()
 
     def holds(self, indices: Sequence[int]) -> bool:
         """Whether the dataset still holds the same values of some samples."""
         held = (one.rows_are_held(getattr(self.dataset, name, None), indices) for name, one in self._held.items())
-        return all(held) and self._is_made_alike()
+        return all(held) and self._makes_same_samples()
 
-    def _is_made_alike(self) -> bool:
+    def _makes_same_samples(self) -> bool:
         """Whether the dataset makes its samples in the same way."""
         same = getattr(self.dataset, "loader", None) is self._loader
         return same and makes_samples_as(self.dataset, self._original)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from headrace._storage.local_cache.local_caches import LocalBytes, open_cache
 from headrace._storage.remote.cache import checked_cache
 from headrace._storage.remote.remote_files import Access
-from headrace._storage.remote.urls import shown
+from headrace._storage.remote.urls import redact_url
 from headrace.datasets.tables.access.location import find_remote_files
 from headrace.datasets.tables.converted_files import cache_folder, decompress_file
 
@@ -39,7 +39,7 @@ class Folder:
             cache = checked_cache(access.cache)
             self.kept = cache_folder(None if cache is None else cache.path)
             self._root = str(path)
-            self.shown = shown(self._root).rstrip("/")
+            self.shown = redact_url(self._root).rstrip("/")
 
     def __str__(self) -> str:
         return self.shown
