@@ -68,7 +68,7 @@ class RandomApply(_Listed, RandomTransform):
     def __init__(self, transforms: Transforms | nn.ModuleList, p: float = 0.5) -> None:
         _check(transforms, (Sequence, nn.ModuleList), "a sequence of callables or a `nn.ModuleList`")
         super().__init__(p)
-        self.transforms = transforms
+        self.transforms: Transforms | nn.ModuleList = transforms
 
     def forward(self, *inputs: object) -> object:
         return _apply(self.transforms if self._happens() else (), inputs)
@@ -94,7 +94,7 @@ class RandomChoice(Transform):
         super().__init__()
         self.transforms = transforms
         total = sum(weights)
-        self.p = [weight / total for weight in weights]
+        self.p: list[float] = [weight / total for weight in weights]
 
     def forward(self, *inputs: object) -> object:
         return self.transforms[int(torch.multinomial(torch.tensor(self.p), 1))](*inputs)

@@ -42,7 +42,7 @@ class EncodedImages(BlobDataset):
             raise TypeError("blobs must be a list of bytes-like objects, not one")
         super().__init__(labels, transform, target_transform)
         self._mode = checked_mode(mode)
-        self.blobs = list(blobs)
+        self.blobs: list[bytes | bytearray | memoryview] = list(blobs)
         self._held: tuple[Held, object] | None = None  # the blobs of the newest epoch, and what stands for them
         for i, blob in enumerate(self.blobs):
             if not isinstance(blob, (bytes, bytearray, memoryview)):

@@ -60,7 +60,7 @@ class ImageFiles(BlobDataset):
             raise TypeError(f"paths must be a list of paths, not one path: {paths!r}")
         super().__init__(labels, transform, target_transform)
         self._mode = checked_mode(mode)
-        self.paths = paths if isinstance(paths, PackedPaths) else PackedPaths(paths)
+        self.paths: PackedPaths = paths if isinstance(paths, PackedPaths) else PackedPaths(paths)
         if labels is not None and len(labels) != len(self.paths):
             raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels")
         self._remote: RemoteFiles | None = None

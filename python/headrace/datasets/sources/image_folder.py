@@ -51,10 +51,10 @@ class ImageFolder(ImageFiles):
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
     ) -> None:
-        self.root = os.path.expanduser(root) if isinstance(root, str) else root  # noqa: PTH111 - as torchvision
+        self.root: str | os.PathLike[str] = os.path.expanduser(root) if isinstance(root, str) else root  # noqa: PTH111 - as torchvision
         top = os.fspath(self.root)
-        self.classes = _class_names(top)
-        self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
+        self.classes: list[str] = _class_names(top)
+        self.class_to_idx: dict[str, int] = {name: label for label, name in enumerate(self.classes)}
         counts = [0] * len(self.classes)
 
         def paths() -> Iterator[str]:

@@ -62,7 +62,7 @@ class HuggingFaceSource(TableSource):
         _check_format(dataset)
         names = checked_names(dataset.column_names, image, label)
         _check_feature(dataset.features[image], image, mode)
-        self.dataset = dataset.with_format(None)  # a copy: a later set_transform of the original has no effect
+        self.dataset: Any = dataset.with_format(None)  # a copy: a later set_transform of the original has no effect
         self._image = image
         super().__init__(_labels(self.dataset, label, names), transform, target_transform, mode)
         self._images = self._locate()  # finds unusable rows now

@@ -80,7 +80,7 @@ class TarStream(IterableDataset[Any]):
         if len(shards) > MOST_SHARDS:
             raise ValueError(f"a stream has {MOST_SHARDS} shards at most, not {len(shards)}")
         decoders = {name: None if name == KEY else checked_decoder(name, allow_pickle) for name in names}
-        self.source = StreamSource(
+        self.source: StreamSource = StreamSource(
             remote_shards(shards, access),
             Wanted(images, tuple(name for name in names if name != KEY), missing == "skip"),
             decoders,

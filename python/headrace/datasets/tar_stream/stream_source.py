@@ -64,7 +64,8 @@ class StreamSource(BlobDataset):
         upright: bool,
     ) -> None:
         super().__init__(None, transform, target_transform if labels else None)
-        self.files, self.wanted = files, wanted
+        self.files = files
+        self.wanted = wanted
         self.stamps: dict[int, Stamp] = {}
         self._mode, self._upright = checked_mode(mode), upright
         self._decoders, self._alone = labels, alone
