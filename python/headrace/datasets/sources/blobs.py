@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from headrace._base.native import core
 from headrace._base.types import Array, State
@@ -33,8 +34,8 @@ class EncodedImages(BlobDataset):
         self,
         blobs: Sequence[bytes | bytearray | memoryview],
         labels: Sequence[object] | Array | None = None,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         mode: str = "RGB",
     ) -> None:

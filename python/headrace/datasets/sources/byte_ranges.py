@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -60,8 +60,8 @@ class Ranges(BlobDataset):
         offsets: npt.ArrayLike,
         lengths: npt.ArrayLike,
         labels: Sequence[object] | Array | None = None,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         names: Sequence[str] | None = None,
         stamps: Stamps | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +49,8 @@ class ImageFiles(BlobDataset):
         self,
         paths: Iterable[str | os.PathLike[str]],
         labels: Sequence[object] | Array | None = None,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,

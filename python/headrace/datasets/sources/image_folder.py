@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +43,8 @@ class ImageFolder(ImageFiles):
     def __init__(
         self,
         root: str | os.PathLike[str],
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,

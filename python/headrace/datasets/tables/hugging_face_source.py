@@ -19,8 +19,8 @@ def from_hf(
     dataset: object,
     image: str = "image",
     label: LabelColumns = "label",
-    transform: Callable[..., object] | None = None,
-    target_transform: Callable[..., object] | None = None,
+    transform: Callable[[Any], object] | None = None,
+    target_transform: Callable[[Any], object] | None = None,
     mode: str = "RGB",
 ) -> HuggingFaceSource:
     """Returns a Hugging Face dataset as a native one.
@@ -54,8 +54,8 @@ class HuggingFaceSource(TableSource):
         dataset: Any,
         image: str,
         label: LabelColumns,
-        transform: Callable[..., object] | None,
-        target_transform: Callable[..., object] | None,
+        transform: Callable[[Any], object] | None,
+        target_transform: Callable[[Any], object] | None,
         mode: str,
     ) -> None:
         _check_class(dataset)

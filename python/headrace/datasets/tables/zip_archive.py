@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
@@ -56,8 +57,8 @@ class Zip(TableSource):
         self,
         path: str | os.PathLike[str],
         root: str = "",
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,

@@ -58,8 +58,8 @@ class StreamSource(BlobDataset):
         wanted: Wanted,
         labels: Mapping[str, Callable[[bytes], object] | None],
         alone: bool,
-        transform: Callable[..., object] | None,
-        target_transform: Callable[..., object] | None,
+        transform: Callable[[Any], object] | None,
+        target_transform: Callable[[Any], object] | None,
         mode: str,
         upright: bool,
     ) -> None:

@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_flatten
 
 from headrace._recipe.arithmetic import boxes, functional_pil
 from headrace._recipe.steps.aspect_sizes import nearest
-from headrace.transforms._arguments import Interpolation, Size, filter_name, pair
+from headrace.transforms._arguments import Interpolation, Size, Step, filter_name, pair
 from headrace.transforms._base import PIL_ALONE, Params, Transform, common_size
 
 
@@ -64,7 +64,7 @@ class ByAspectRatio(Transform):
     _takes = PIL_ALONE
     _in_torchvision = False
 
-    def __init__(self, transforms: Mapping[tuple[int, int], Callable[..., object]]) -> None:
+    def __init__(self, transforms: Mapping[tuple[int, int], Step]) -> None:
         super().__init__()
         if not isinstance(transforms, Mapping):
             raise TypeError("Argument transforms should be a mapping of (height, width) to callables")
