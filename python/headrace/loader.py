@@ -111,6 +111,12 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         RuntimeError: there is no such device.
     """
 
+    # torch's attributes, whose types it gives in part.
+    sampler: Sampler[Any] | Iterable[Any]
+    batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None
+    collate_fn: Callable[[list[Any]], Any]
+    generator: torch.Generator | None
+
     _own: OwnSettings
     _route: Route
     _epochs: Epochs

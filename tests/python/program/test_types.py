@@ -33,6 +33,7 @@ import torch
 from PIL import Image
 from torch import nn
 from torch.utils.data import Subset, random_split
+from typing_extensions import assert_type
 
 import headrace
 from headrace import DataLoader, ImageFolder, datasets, sampler, transforms
@@ -77,7 +78,10 @@ loader.load_state_dict(loader.state_dict())
 loader.set_epoch(3)
 stats = loader.stats()
 print(stats.images, stats.as_dict()["stages"][0]["name"], [stage.p99_ms for stage in stats.stages], stats.verdict)
-print(loader.errors[0].index, loader.explain(), loader.route, loader.verify(), loader.recipe(), loader.num_workers)
+print(loader.errors[0].index, loader.explain(), loader.route, loader.verify(), loader.recipe())
+print(loader.sampler, loader.batch_sampler, loader.collate_fn, loader.generator)
+assert_type(loader.num_workers, int)
+assert_type(loader.prefetch_factor, int | None)
 print(folder[0], folder.classes[0].upper(), folder.class_to_idx["a"] + 1, arrays[0], shards[0], files[0], first[0])
 for indices in sampler.LengthBucketBatchSampler([1, 2, 3], batch_size=2):
     print(indices[0] + 1)
