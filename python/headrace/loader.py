@@ -143,7 +143,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         pin_memory_device: str = "",
         in_order: bool = True,
         seed: int | None = None,
-        device: object = None,
+        device: torch.device | str | None = None,
         decoder: str = "auto",
         deterministic: bool = False,
         dtype: torch.dtype | str | None = None,

@@ -67,6 +67,7 @@ loader = DataLoader(
     collate_fn=lambda samples: torch.stack([image for image, _ in samples]),
     worker_init_fn=lambda worker: None,
     out_transform=lambda batch: batch.mean(),
+    device=torch.device("cpu"),
     memory_format="channels_last",
     dtype="float16",
 )
