@@ -111,6 +111,12 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         RuntimeError: there is no such device.
     """
 
+    # torch's attributes, whose types it gives in part.
+    sampler: Sampler[Any] | Iterable[Any]
+    batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None
+    collate_fn: Callable[[list[Any]], Any]
+    generator: torch.Generator | None
+
     _own: OwnSettings
     _route: Route
     _epochs: Epochs
@@ -137,7 +143,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         pin_memory_device: str = "",
         in_order: bool = True,
         seed: int | None = None,
-        device: object = None,
+        device: torch.device | str | None = None,
         decoder: str = "auto",
         deterministic: bool = False,
         dtype: torch.dtype | str | None = None,

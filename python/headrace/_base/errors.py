@@ -7,7 +7,7 @@ import os
 import sys
 from errno import ENOMEM
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace._base.exceptions import (
     add_note,
@@ -114,13 +114,14 @@ class SampleError(HeadraceError):
     def __bool__(self) -> bool:
         return True
 
-    __getattribute__ = Exception.__getattribute__
-    __setattr__ = Exception.__setattr__
-    __delattr__ = Exception.__delattr__
-    __eq__ = Exception.__eq__
-    __hash__ = Exception.__hash__
-    __format__ = Exception.__format__
-    __dir__ = Exception.__dir__
+    if not TYPE_CHECKING:  # these have the types of any Exception's
+        __getattribute__ = Exception.__getattribute__
+        __setattr__ = Exception.__setattr__
+        __delattr__ = Exception.__delattr__
+        __eq__ = Exception.__eq__
+        __hash__ = Exception.__hash__
+        __format__ = Exception.__format__
+        __dir__ = Exception.__dir__
 
 
 class VerificationError(HeadraceError, AssertionError):

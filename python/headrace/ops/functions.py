@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def decode_jpeg(
-    blobs: Iterable[bytes | torch.Tensor], *, device: object = None, num_threads: int = 0
+    blobs: Iterable[bytes | torch.Tensor], *, device: torch.device | str | None = None, num_threads: int = 0
 ) -> list[torch.Tensor]:
     """Decodes images to the bytes that Pillow's ``convert("RGB")`` gives; EXIF orientation is not applied.
 

@@ -47,7 +47,9 @@ class FilePixels:
         self._crops = 0  # decoded so far
         self._whole: Array | None = None
         self._images: list[weakref.ref[LazyCore]] = []
-        self.nbytes, self.purpose, self.is_old = len(file.data), counts, False
+        self.nbytes: int = len(file.data)
+        self.purpose = counts
+        self.is_old: bool = False
         files.add(self)
 
     def hold(self, lazy: LazyCore) -> None:

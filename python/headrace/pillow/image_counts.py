@@ -68,7 +68,7 @@ class InForce:
 
     def __init__(self) -> None:
         self.uses = 0
-        self.counts = ImageCounts()
+        self.counts: ImageCounts = ImageCounts()
         self.threads: dict[int, ImageCounts] = {}
 
     def here(self) -> ImageCounts | None:
@@ -80,4 +80,4 @@ class InForce:
         return self.counts if self.uses else None
 
 
-in_force = InForce()
+in_force: InForce = InForce()

@@ -31,7 +31,7 @@ class NativePlan:
     def __init__(self, size: tuple[int, int], mode: str, operations: Sequence[Operation]) -> None:
         self.stages: list[Take] = []
         self.last: Take = {"box": (0, 0, *size)}
-        self.mode = mode
+        self.mode: str = mode
         self.rest: Sequence[Operation] = ()
         for number, (name, *arguments) in enumerate(operations):
             if not getattr(self, f"_{name}", _refuse_operation)(*arguments):

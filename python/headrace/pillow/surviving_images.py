@@ -102,7 +102,7 @@ class ReadFiles:
         self._lock = threading.RLock()
 
 
-files = ReadFiles()
+files: ReadFiles = ReadFiles()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=files.forget_lock)

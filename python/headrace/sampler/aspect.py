@@ -17,6 +17,8 @@ from headrace._recipe.steps.aspect_sizes import nearest_of
 from headrace.datasets.sources import NotNative, as_source, image_sizes
 from headrace.transforms import ByAspectRatio
 
+Int32s = npt.NDArray[np.int32]
+
 
 class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
     """Yields batches of images that share an output size: the size whose aspect ratio is nearest to the image's.
@@ -57,10 +59,14 @@ class AspectRatioBatchSampler(Seeded, Sampler[list[int]]):
         drop_last: bool = False,
         image_sizes: npt.ArrayLike | None = None,
     ) -> None:
-        self.batch_size = whole_number("batch_size", batch_size, smallest=1)
-        self.sizes = _output_sizes(dataset, sizes)
-        self.shuffle, self.seed, self.drop_last = shuffle, whole_number("seed", seed), drop_last
-        self.image_sizes = _read_image_sizes(dataset) if image_sizes is None else _check_sizes(dataset, image_sizes)
+        self.batch_size: int = whole_number("batch_size", batch_size, smallest=1)
+        self.sizes: list[tuple[int, int]] = _output_sizes(dataset, sizes)
+        self.shuffle = shuffle
+        self.seed: int = whole_number("seed", seed)
+        self.drop_last = drop_last
+        self.image_sizes: Int32s = (
+            _read_image_sizes(dataset) if image_sizes is None else _check_sizes(dataset, image_sizes)
+        )
         size_of = nearest_of(self.sizes, self.image_sizes)
         self._members = [np.flatnonzero(size_of == number) for number in range(len(self.sizes))]
 
@@ -100,14 +106,14 @@ def _output_sizes(dataset: object, given: Sequence[tuple[int, int]] | None) -> l
     return sizes
 
 
-def _read_image_sizes(dataset: object) -> npt.NDArray[np.int32]:
+def _read_image_sizes(dataset: object) -> Int32s:
     try:
         return image_sizes(as_source(dataset))
     except NotNative as error:
         raise ValueError(f"{error}; give the sizes of its images as image_sizes=") from None
 
 
-def _check_sizes(dataset: Any, sizes: npt.ArrayLike) -> npt.NDArray[np.int32]:
+def _check_sizes(dataset: Any, sizes: npt.ArrayLike) -> Int32s:
     known = np.asarray(sizes)
     if known.shape != (len(dataset), 2) or known.dtype.kind not in "iu":
         raise ValueError(

@@ -75,13 +75,14 @@ class LengthBucketBatchSampler(Seeded, Sampler[list[int]]):
     ) -> None:
         if batch_size is None and max_tokens is None:
             raise ValueError("give batch_size, max_tokens, or both: one of them must end a batch")
-        self.lengths = _check_lengths(lengths)
+        self.lengths: Int64Array = _check_lengths(lengths)
         count = len(self.lengths)
-        self.batch_size = None if batch_size is None else whole_number("batch_size", batch_size, smallest=1)
-        self.max_tokens = None if max_tokens is None else whole_number("max_tokens", max_tokens, smallest=1)
-        self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
-        self.seed = whole_number("seed", seed)
-        self.pool = None if pool is None else whole_number("pool", pool, smallest=1)
+        self.batch_size: int | None = None if batch_size is None else whole_number("batch_size", batch_size, smallest=1)
+        self.max_tokens: int | None = None if max_tokens is None else whole_number("max_tokens", max_tokens, smallest=1)
+        self.shuffle: bool = bool(shuffle)
+        self.drop_last: bool = bool(drop_last)
+        self.seed: int = whole_number("seed", seed)
+        self.pool: int | None = None if pool is None else whole_number("pool", pool, smallest=1)
         self.epoch = 0
         tokens = np.maximum(self.lengths, 1)
         if self.max_tokens is not None and tokens.max() > self.max_tokens:

@@ -55,7 +55,7 @@ class PaddingCollate:
             entries, or the dtype cannot represent the padding value. The message names the sample and the entry.
     """
 
-    def __init__(self, padding_value: object = 0) -> None:
+    def __init__(self, padding_value: float | Mapping[Any, object] = 0) -> None:
         _check_padding(padding_value)
         self.padding_value = padding_value
 

@@ -61,7 +61,7 @@ class PermutationSampler(Seeded, Sampler[int]):
 
     def __init__(self, data_source: Sized | int, seed: int = 0) -> None:
         self._length = _length_of(data_source)
-        self.seed = whole_number("seed", seed)
+        self.seed: int = whole_number("seed", seed)
         self.epoch = 0
         self._made: tuple[int, _Permutation] | None = None  # (epoch, its permutation), the newest
 

@@ -39,7 +39,7 @@ class RepeatedAugment(DistributedSampler):
         drop_last: bool = False,
     ) -> None:
         super().__init__(dataset, num_replicas, rank, shuffle, seed, drop_last)
-        self.repetitions = whole_number("repetitions", repetitions, smallest=1)
+        self.repetitions: int = whole_number("repetitions", repetitions, smallest=1)
 
     @property
     def whole(self) -> Iterable[int]:

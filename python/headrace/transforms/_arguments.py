@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 import numbers
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
 
 from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.steps import FILTERS
@@ -58,6 +58,9 @@ Size = int | Sequence[int]
 #: One number or one per channel; None means 0.
 Fill = float | Sequence[float] | None
 Fills = Fill | dict[type | str, Fill]
+#: A transform of an image, or of an image and one more value. With `...` in place of their types, a type checker would
+#: not know the parameters of a lambda.
+Step: TypeAlias = Callable[[Any], object] | Callable[[Any, Any], object]
 
 _TWO = "Please provide only two dimensions (h, w) for size."
 

@@ -30,10 +30,10 @@ class GaussianBlur(Transform):
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)) -> None:
         super().__init__()
-        self.kernel_size = pair(kernel_size, "Kernel size should be a tuple/list of two integers")
+        self.kernel_size: Sequence[int] = pair(kernel_size, "Kernel size should be a tuple/list of two integers")
         if any(size <= 0 or size % 2 == 0 for size in self.kernel_size):
             raise ValueError("Kernel size value should be an odd and positive number.")
-        self.sigma = _checked_sigma_bounds(sigma)
+        self.sigma: list[float] = _checked_sigma_bounds(sigma)
         if not 0.0 < self.sigma[0] <= self.sigma[1]:
             raise ValueError(f"sigma values should be positive and of the form (min, max). Got {self.sigma}")
 

@@ -8,9 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from headrace.transforms._arguments import Step
 from headrace.transforms._base import RandomTransform, Transform
 
-Transforms = Sequence[Callable[..., object]]
+Transforms = Sequence[Step]
+Callables = Sequence[Callable[..., object]]  # what attributes hold: each can be called with any number of values
 
 
 def _check_transforms(transforms: object, kinds: tuple[type, ...], words: str) -> None:
@@ -46,7 +48,7 @@ class Compose(_Listed):
         ValueError: `transforms` is empty.
     """
 
-    transforms: Transforms
+    transforms: Callables
 
     def __init__(self, transforms: Transforms) -> None:
         super().__init__()
@@ -68,7 +70,7 @@ class RandomApply(_Listed, RandomTransform):
     def __init__(self, transforms: Transforms | nn.ModuleList, p: float = 0.5) -> None:
         _check_transforms(transforms, (Sequence, nn.ModuleList), "a sequence of callables or a `nn.ModuleList`")
         super().__init__(p)
-        self.transforms = transforms
+        self.transforms: Callables | nn.ModuleList = transforms
 
     def forward(self, *inputs: object) -> object:
         return _apply_in_order(self.transforms if self._is_applied() else (), inputs)
@@ -92,9 +94,9 @@ class RandomChoice(Transform):
         if len(weights) != len(transforms):
             raise ValueError(f"Length of p doesn't match the number of transforms: {len(weights)} != {len(transforms)}")
         super().__init__()
-        self.transforms = transforms
+        self.transforms: Callables = transforms
         total = sum(weights)
-        self.p = [weight / total for weight in weights]
+        self.p: list[float] = [weight / total for weight in weights]
 
     def forward(self, *inputs: object) -> object:
         return self.transforms[int(torch.multinomial(torch.tensor(self.p), 1))](*inputs)
@@ -111,7 +113,7 @@ class RandomOrder(Transform):
     def __init__(self, transforms: Transforms) -> None:
         _check_transforms(transforms, (Sequence,), "a sequence of callables")
         super().__init__()
-        self.transforms = transforms
+        self.transforms: Callables = transforms
 
     def forward(self, *inputs: object) -> object:
         order = torch.randperm(len(self.transforms)).tolist()
@@ -134,10 +136,10 @@ class Views(Transform):
         ValueError: `transforms` is empty.
     """
 
-    def __init__(self, transforms: Transforms | Mapping[str, Callable[..., object]]) -> None:
+    def __init__(self, transforms: Transforms | Mapping[str, Step]) -> None:
         super().__init__()
         _check_transforms(transforms, (Sequence, Mapping), "a sequence or a dict of callables")
-        self.transforms = transforms
+        self.transforms: Callables | Mapping[str, Callable[..., object]] = transforms
 
     def forward(self, *inputs: object) -> object:
         if isinstance(self.transforms, Mapping):

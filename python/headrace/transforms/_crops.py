@@ -52,7 +52,7 @@ class FiveCrop(Transform):
 
     def __init__(self, size: Size) -> None:
         super().__init__()
-        self.size = pair(size)
+        self.size: Sequence[int] = pair(size)
 
     def transform(self, inpt: Image.Image, params: Params) -> tuple[Image.Image, ...]:
         return _make_five_crops(inpt, self.size)
@@ -75,7 +75,7 @@ class TenCrop(Transform):
 
     def __init__(self, size: Size, vertical_flip: bool = False) -> None:
         super().__init__()
-        self.size = pair(size)
+        self.size: Sequence[int] = pair(size)
         self.vertical_flip = vertical_flip
 
     def transform(self, inpt: Image.Image, params: Params) -> tuple[Image.Image, ...]:
@@ -112,7 +112,7 @@ class RandomCrop(Transform):
         padding_mode: str = "constant",
     ) -> None:
         super().__init__()
-        self.size = pair(size)
+        self.size: Sequence[int] = pair(size)
         if padding is not None:
             check_padding(padding)
         if pad_if_needed or padding is not None:
@@ -123,7 +123,7 @@ class RandomCrop(Transform):
             self.padding = [left, right, top, bottom]
         self.pad_if_needed = pad_if_needed
         self._fill = fills_by_class(fill)
-        self.fill = self._fill if isinstance(fill, dict) else fill
+        self.fill: Fills = self._fill if isinstance(fill, dict) else fill
         self.padding_mode = padding_mode
 
     @staticmethod
@@ -188,7 +188,7 @@ class RandomResizedCrop(Transform):
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
-        self.size = pair(size)
+        self.size: Sequence[int] = pair(size)
         if not isinstance(scale, Sequence) or len(scale) != 2:
             raise TypeError("Scale should be a sequence of two floats.")
         if not isinstance(ratio, Sequence) or len(ratio) != 2:

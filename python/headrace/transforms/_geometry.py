@@ -95,7 +95,7 @@ class CenterCrop(Transform):
 
     def __init__(self, size: Size) -> None:
         super().__init__()
-        self.size = pair(size)
+        self.size: Sequence[int] = pair(size)
 
     def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
         height, width = self.size
@@ -123,9 +123,9 @@ class Pad(Transform):
         super().__init__()
         check_padding(padding)
         check_padding_mode(padding_mode)
-        self.padding = padding if isinstance(padding, int) else list(padding)
+        self.padding: int | list[int] = padding if isinstance(padding, int) else list(padding)
         self._fill = fills_by_class(fill)
-        self.fill = self._fill if isinstance(fill, dict) else fill
+        self.fill: Fills = self._fill if isinstance(fill, dict) else fill
         self.padding_mode = padding_mode
 
     def transform(self, inpt: Image.Image, params: Params) -> Image.Image:

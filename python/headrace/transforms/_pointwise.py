@@ -102,8 +102,8 @@ class Normalize(Transform):
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()
-        self.mean = list(mean)
-        self.std = list(std)
+        self.mean: list[float] = list(mean)
+        self.std: list[float] = list(std)
         self.inplace = inplace
 
     def check_inputs(self, flat_inputs: list[object]) -> None:

@@ -82,7 +82,7 @@ class RandomShortestSize(_DrawnResize):
     ) -> None:
         super().__init__()
         filter_name(interpolation)
-        self.min_size = [min_size] if isinstance(min_size, int) else list(min_size)
+        self.min_size: list[int] = [min_size] if isinstance(min_size, int) else list(min_size)
         self.max_size = max_size
         self.interpolation = interpolation
         self.antialias = antialias
@@ -148,7 +148,7 @@ class RandomZoomOut(RandomTransform):
     def __init__(self, fill: Fills = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5) -> None:
         super().__init__(p)
         self._fill = fills_by_class(fill)
-        self.fill = self._fill if isinstance(fill, dict) else fill
+        self.fill: Fills = self._fill if isinstance(fill, dict) else fill
         if not isinstance(side_range, Sequence):
             raise TypeError("side_range should be a sequence of length 2.")
         if len(side_range) != 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from PIL import Image
@@ -34,7 +34,7 @@ def _checked_angles(given: Any, name: str, lengths: Sequence[int] = (2,)) -> lis
     return [float(one) for one in given]
 
 
-def _checked_center(given: Sequence[float] | None) -> Any:
+def _checked_center(given: Sequence[float] | None) -> Sequence[float] | None:
     if given is not None:
         _check_length(given, "center", (2,))
     return given
@@ -80,13 +80,13 @@ class RandomRotation(Transform):
         fill: Fills = 0,
     ) -> None:
         super().__init__()
-        self.degrees = _checked_angles(degrees, "degrees")
+        self.degrees: list[float] = _checked_angles(degrees, "degrees")
         filter_name(interpolation)
         self.interpolation = interpolation
         self.expand = expand
         self._fill = fills_by_class(fill)
-        self.fill = self._fill if isinstance(fill, dict) else fill
-        self.center = _checked_center(center)
+        self.fill: Fills = self._fill if isinstance(fill, dict) else fill
+        self.center: Sequence[float] | None = _checked_center(center)
 
     @staticmethod
     def get_params(degrees: Sequence[float]) -> float:
@@ -97,7 +97,8 @@ class RandomRotation(Transform):
         return {"angle": self.get_params(self.degrees)}
 
     def transform(self, inpt: Image.Image, params: Params) -> Image.Image:
-        return inpt.rotate(params["angle"], expand=self.expand, center=self.center, **_warp_options(self, inpt))
+        center = cast("tuple[float, float] | None", self.center)
+        return inpt.rotate(params["angle"], expand=self.expand, center=center, **_warp_options(self, inpt))
 
 
 class RandomAffine(Transform):
@@ -130,7 +131,7 @@ class RandomAffine(Transform):
         center: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
-        self.degrees = _checked_angles(degrees, "degrees")
+        self.degrees: list[float] = _checked_angles(degrees, "degrees")
         if translate is not None:
             _check_length(translate, "translate", (2,))
             if not all(0.0 <= share <= 1.0 for share in translate):
@@ -141,12 +142,12 @@ class RandomAffine(Transform):
             if any(factor <= 0 for factor in scale):
                 raise ValueError("scale values should be positive")
         self.scale = scale
-        self.shear = None if shear is None else _checked_angles(shear, "shear", (2, 4))
+        self.shear: list[float] | None = None if shear is None else _checked_angles(shear, "shear", (2, 4))
         filter_name(interpolation)
         self.interpolation = interpolation
         self._fill = fills_by_class(fill)
-        self.fill = self._fill if isinstance(fill, dict) else fill
-        self.center = _checked_center(center)
+        self.fill: Fills = self._fill if isinstance(fill, dict) else fill
+        self.center: Sequence[float] | None = _checked_center(center)
 
     @staticmethod
     def get_params(
@@ -214,7 +215,7 @@ class RandomPerspective(RandomTransform):
         filter_name(interpolation)
         self.interpolation = interpolation
         self._fill = fills_by_class(fill)
-        self.fill = self._fill if isinstance(fill, dict) else fill
+        self.fill: Fills = self._fill if isinstance(fill, dict) else fill
 
     @staticmethod
     def get_params(width: int, height: int, distortion_scale: float) -> tuple[list[list[int]], list[list[int]]]:

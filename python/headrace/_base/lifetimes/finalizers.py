@@ -27,7 +27,7 @@ class Ending:
 
     at_end: Callable[[], object] = bool
     # A property of a function in C: so neither finding the function nor calling it runs a line of Python.
-    __del__ = property(operator.attrgetter("at_end"))
+    __del__: property = property(operator.attrgetter("at_end"))
 
 
 def call_all(*functions: Iterable[Callable[[], object]]) -> Callable[[], object]:

@@ -22,7 +22,7 @@ class Durations:
     """Counts durations in the buckets of the native threads' counters. One thread adds, any reads."""
 
     def __init__(self) -> None:
-        self.counts = [0] * len(BOUNDS)
+        self.counts: list[int] = [0] * len(BOUNDS)
 
     def add(self, ns: int) -> None:
         self.counts[max(0, bisect_right(BOUNDS, ns) - 1)] += 1

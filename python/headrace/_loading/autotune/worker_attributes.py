@@ -57,8 +57,8 @@ class ChosenNumbers:
         prefetch_factor: batches in flight beyond the one in use, now.
     """
 
-    num_workers: Any = Chosen("threads")
-    prefetch_factor: Any = Chosen("depth")
+    num_workers: int = Chosen("threads")  # type: ignore[assignment]
+    prefetch_factor: int | None = Chosen("depth")  # type: ignore[assignment]
     _tuner: Tuner | None = None
 
     def _remember(self, num_workers: object, prefetch_factor: int | None) -> None:

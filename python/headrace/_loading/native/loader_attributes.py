@@ -23,7 +23,7 @@ class OwnArguments:
     for `entry_points` are an object."""
 
     seed: int | None
-    device: object
+    device: torch.device | str | None
     decoder: str
     deterministic: bool
     dtype: torch.dtype | None

@@ -17,7 +17,7 @@ class Seeded:
     for ``torch.utils.data.DistributedSampler``.
     """
 
-    epoch = 0
+    epoch: int = 0
     unique = True  # whether an epoch yields no sample twice
     # Rank and number of ranks where each rank has an order of its own, instead of a share of one order of all.
     of_rank: tuple[int, int] = (0, 1)

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -82,7 +83,7 @@ class profile(Ending):
         self._pid = 0
         self._recorded = False
         self.threads: tuple[ThreadTimeline, ...] = ()
-        self.dropped = 0
+        self.dropped: int = 0
         self._claim: _Claim = weakref.ref(self)
 
     def start(self) -> None:
@@ -92,7 +93,7 @@ class profile(Ending):
         if before is not None and before() is None:
             _end_recording(before)  # a profile that was dropped a moment ago
         if self.at_end is bool:
-            self.at_end = call_in_finalizer_thread(functools.partial(_end_recording, self._claim))
+            self.at_end: Callable[[], object] = call_in_finalizer_thread(functools.partial(_end_recording, self._claim))
         if pid in _claims or _claims.setdefault(pid, self._claim) is not self._claim:
             raise RuntimeError("a headrace.profile() is recording in this process already; end it before the next one")
         self._pid, self._unix, self._recorded = pid, unix, False

@@ -21,7 +21,8 @@ class Loaders:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._followed: dict[int, Followed] = {}  # by id: a subclass of the loader need not have a hash
-        self.rank, self.ranks = 0, 1
+        self.rank: int = 0
+        self.ranks: int = 1
 
     def begins(self, loader: Any) -> None:
         """Called in the consumer's thread before a loader begins an epoch."""

@@ -36,7 +36,7 @@ class Writer:
     def __init__(self, loaders: Loaders, where: str | os.PathLike[str] | None, every_s: float) -> None:
         self._loaders, self._every_s = loaders, every_s
         self._folder = status_files.own_folder(where)
-        self.trouble = ""
+        self.trouble: str = ""
         status_files.remove_dead(self._folder)
         self._begin()
 

@@ -74,13 +74,14 @@ class EntryPoints(Ending):
     def __init__(self, memory: int | str, path: str | os.PathLike[str] | None = None) -> None:
         limit = checked_size(memory, "memory")
         self._given = memory, path
+        self.native: core.EntryPoints
         if path is None:
             self.native = core.EntryPoints(limit)
             return
         file = os.path.abspath(os.fspath(path))  # noqa: PTH100 - resolve() follows links
         self.native = sidecar.load_or_make(file, limit)
         self._saver = _Saver(self.native, file)
-        self.at_end = call_in_finalizer_thread(self._saver.save)
+        self.at_end: Callable[[], object] = call_in_finalizer_thread(self._saver.save)
         _with_files.add(self)
 
     def counts(self) -> Entries:

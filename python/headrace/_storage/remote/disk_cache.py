@@ -42,7 +42,7 @@ class DiskCache:
         self._unlooked = self._step = 0  # bytes written since the folder was looked through; after which it is again
         self._turn = threading.Lock()
         self._said_weak = False
-        self.broken = ""  # why nothing is written any more
+        self.broken: str = ""  # why nothing is written any more
         try:
             private_folder(self._root)
             self._step = (size or shutil.disk_usage(self._root).total) // _LOOKS

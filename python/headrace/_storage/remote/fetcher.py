@@ -86,11 +86,11 @@ class Fetcher:
     def __init__(self, network: Network, cache: Cache | None) -> None:
         self.network = network
         keep = int(cache.memory) if cache is not None else 0
-        self.store = core.ByteStore(4 * network.ahead_bytes, keep)
+        self.store: core.ByteStore = core.ByteStore(4 * network.ahead_bytes, keep)
         size = None if cache is None else cache.size
         on_disk = cache is not None and cache.path is not None
         assert size is None or isinstance(size, int)
-        self.disk = DiskCache(str(cache.path), size) if on_disk and cache is not None else None
+        self.disk: DiskCache | None = DiskCache(str(cache.path), size) if on_disk and cache is not None else None
         self._bytes_read = 0
         self._lock = threading.Lock()
         self._next = 1
@@ -103,7 +103,7 @@ class Fetcher:
         self._closed = False
         self._loop = asyncio.new_event_loop()
         self._plain = PlainHttp(self.store, network, self._loop, self._fetch_again)
-        self.attempts = Attempts(network, self._plain.pause)
+        self.attempts: Attempts = Attempts(network, self._plain.pause)
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run_loop, name="headrace fetcher", daemon=True)
         self._thread.start()

@@ -87,14 +87,18 @@ class RemoteFiles:
         check: Callable[[bytes, int], str] | None = None,
         tar: bool = False,
     ) -> None:
-        self.urls, self.access = urls, access
-        self.cache, self.network = checked_cache(access.cache), access.network or Network()
+        self.urls = urls
+        self.access = access
+        self.cache: Cache | None = checked_cache(access.cache)
+        self.network: Network = access.network or Network()
         for url in {protocol_of_url(url): url for url in urls}.values():
             check_installed(url)
-        self.options = dict(access.options or {})
-        self.lead, self.check, self.tar = lead, check, tar
+        self.options: dict[str, object] = dict(access.options or {})
+        self.lead = lead
+        self.check = check
+        self.tar = tar
         self.stamps: list[Stamp] | None = None
-        self.owner = object()
+        self.owner: object = object()
         self._numbers: tuple[Fetcher, UInt64s, list[bytes]] | None = None
 
     @property

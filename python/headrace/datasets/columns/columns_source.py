@@ -39,7 +39,9 @@ class ColumnSource:
     has_targets = False  # a sample is one dict; nothing is collated in Python
 
     def __init__(self, dataset: object, parts: tuple[Columns, ...], rows: Int64s | None = None) -> None:
-        self.dataset, self.parts, self.rows = dataset, parts, rows
+        self.dataset = dataset
+        self.parts = parts
+        self.rows = rows
         self._ends = np.cumsum([len(part) for part in parts])
         self._follows = _follow_dataset(dataset)
         self._order = object()  # stands for parts and rows in `places`

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -43,7 +43,9 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
         ValueError: there is no field, the numbers of samples differ, or a mask is not an image field.
     """
 
-    def __init__(self, fields: Mapping[str, Any], geometry: object = None, masks: Iterable[str] = ()) -> None:
+    def __init__(
+        self, fields: Mapping[str, Any], geometry: Callable[[Any], object] | None = None, masks: Iterable[str] = ()
+    ) -> None:
         if not isinstance(fields, Mapping):
             raise TypeError(f"fields must be a dict of datasets and values by name, not {type(fields).__name__}")
         if not fields:

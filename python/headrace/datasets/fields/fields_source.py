@@ -68,7 +68,10 @@ class StackedSource:
         for one in fields:
             if one.why_not or one.name == ARRAYS:
                 raise NotNative(f"field {one.name!r}: {one.why_not or 'has no name; give it one'}")
-        self.dataset, self.fields, self.geometry, self.rows = dataset, fields, geometry, rows
+        self.dataset = dataset
+        self.fields = fields
+        self.geometry = geometry
+        self.rows = rows
         self.positional = positional
         self._follows, self._order = _follow_dataset(dataset), object()
         check_equal(fields)

@@ -76,7 +76,7 @@ class Shaped(Joined):
         geometry: the transform before the source's own.
     """
 
-    def __init__(self, source: BlobDataset, geometry: Callable[..., object]) -> None:
+    def __init__(self, source: BlobDataset, geometry: Callable[[Any], object]) -> None:
         super().__init__([source])
         self._geometry = geometry
 
@@ -84,7 +84,7 @@ class Shaped(Joined):
     def variants(self) -> tuple[Variant, ...]:
         return tuple(one._replace(transform=self._prepend_geometry(one.transform)) for one in super().variants)
 
-    def _prepend_geometry(self, transform: Callable[..., object] | None) -> Compose:
+    def _prepend_geometry(self, transform: Callable[[Any], object] | None) -> Compose:
         return Compose([self._geometry] if transform is None else [self._geometry, transform])
 
 

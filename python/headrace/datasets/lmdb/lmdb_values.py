@@ -33,7 +33,9 @@ class Window:
     _CHUNK = 64
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
-        self._read, self.size, self.at = read, size, 0
+        self._read = read
+        self.size = size
+        self.at: int = 0
         self._begin, self._held = 0, b""
 
     def take(self, count: int) -> bytes:

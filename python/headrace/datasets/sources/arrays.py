@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +39,8 @@ class ImageArray(BlobDataset):
         self,
         images: npt.NDArray[np.uint8] | torch.Tensor,
         labels: Sequence[object] | Array | torch.Tensor | None = None,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
     ) -> None:
         super().__init__(labels, transform, target_transform)
         self._images = images

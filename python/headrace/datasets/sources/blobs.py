@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from headrace._base.native import core
 from headrace._base.types import Array, State
@@ -33,8 +34,8 @@ class EncodedImages(BlobDataset):
         self,
         blobs: Sequence[bytes | bytearray | memoryview],
         labels: Sequence[object] | Array | None = None,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         mode: str = "RGB",
     ) -> None:
@@ -42,7 +43,7 @@ class EncodedImages(BlobDataset):
             raise TypeError("blobs must be a list of bytes-like objects, not one")
         super().__init__(labels, transform, target_transform)
         self._mode = checked_mode(mode)
-        self.blobs = list(blobs)
+        self.blobs: list[bytes | bytearray | memoryview] = list(blobs)
         self._held: tuple[Held, object] | None = None  # the blobs of the newest epoch, and what stands for them
         for i, blob in enumerate(self.blobs):
             if not isinstance(blob, (bytes, bytearray, memoryview)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -60,8 +60,8 @@ class Ranges(BlobDataset):
         offsets: npt.ArrayLike,
         lengths: npt.ArrayLike,
         labels: Sequence[object] | Array | None = None,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         names: Sequence[str] | None = None,
         stamps: Stamps | None = None,
@@ -71,6 +71,7 @@ class Ranges(BlobDataset):
     ) -> None:
         super().__init__(labels, transform, target_transform)
         self._mode = checked_mode(mode)
+        self.paths: PackedPaths
         if isinstance(paths, RemoteFiles):
             self.paths = PackedPaths(paths.shown)
             found = paths.stamps or paths.take_stamps()
@@ -79,9 +80,9 @@ class Ranges(BlobDataset):
             # Absolute: the files are opened later, perhaps in another working folder.
             self.paths = PackedPaths(os.path.abspath(path) for path in paths)  # noqa: PTH100 - resolve() follows links
             self.stamps = stamps_of(self.paths) if stamps is None else np.ascontiguousarray(stamps, np.int64)
-        self.file_of = np.ascontiguousarray(file_of, np.uint32)
-        self.offsets = np.ascontiguousarray(offsets, np.uint64)
-        self.lengths = np.ascontiguousarray(lengths, np.uint64)
+        self.file_of: npt.NDArray[np.uint32] = np.ascontiguousarray(file_of, np.uint32)
+        self.offsets: npt.NDArray[np.uint64] = np.ascontiguousarray(offsets, np.uint64)
+        self.lengths: npt.NDArray[np.uint64] = np.ascontiguousarray(lengths, np.uint64)
         self.names = names
         counts = {len(one) for one in (self.file_of, self.offsets, self.lengths, labels, names) if one is not None}
         if len(counts) != 1:

@@ -28,7 +28,9 @@ class Selection(BlobDataset):
 
     def __init__(self, base: BlobDataset, rows: Int64s) -> None:
         super().__init__(None, None, None)
-        self.base, self.rows, self._length = base, rows, len(base)
+        self.base = base
+        self.rows = rows
+        self._length = len(base)
         self._order = object()  # stands for the rows in `places`
 
     @property
@@ -130,7 +132,7 @@ class Joined(BlobDataset):
 
     def __init__(self, parts: Sequence[BlobDataset]) -> None:
         super().__init__(None, None, None)
-        self.parts = tuple(parts)
+        self.parts: tuple[BlobDataset, ...] = tuple(parts)
         self._lengths = [len(part) for part in self.parts]
         self._ends = np.cumsum(self._lengths)
         self._begins = self._ends - self._lengths

@@ -55,13 +55,13 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def __init__(
         self,
         labels: Sequence[object] | Array | torch.Tensor | None,
-        transform: Callable[..., object] | None,
-        target_transform: Callable[..., object] | None,
+        transform: Callable[[Any], object] | None,
+        target_transform: Callable[[Any], object] | None,
     ) -> None:
         if target_transform is not None and labels is None:
             raise ValueError("target_transform is given, but there are no labels")
-        self.transform = transform
-        self.target_transform = target_transform
+        self.transform: Callable[[Any], object] | None = transform
+        self.target_transform: Callable[[Any], object] | None = target_transform
         self._labels: Any = labels
         self._plain = False  # whether the labels are one int64 array
         if labels is not None and len(labels) > 0 and isinstance(labels[0], (int, np.integer)):

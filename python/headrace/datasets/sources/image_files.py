@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +49,8 @@ class ImageFiles(BlobDataset):
         self,
         paths: Iterable[str | os.PathLike[str]],
         labels: Sequence[object] | Array | None = None,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
@@ -60,7 +61,7 @@ class ImageFiles(BlobDataset):
             raise TypeError(f"paths must be a list of paths, not one path: {paths!r}")
         super().__init__(labels, transform, target_transform)
         self._mode = checked_mode(mode)
-        self.paths = paths if isinstance(paths, PackedPaths) else PackedPaths(paths)
+        self.paths: PackedPaths = paths if isinstance(paths, PackedPaths) else PackedPaths(paths)
         if labels is not None and len(labels) != len(self.paths):
             raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels")
         self._remote: RemoteFiles | None = None

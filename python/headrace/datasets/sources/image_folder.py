@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -43,18 +43,18 @@ class ImageFolder(ImageFiles):
     def __init__(
         self,
         root: str | os.PathLike[str],
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
     ) -> None:
-        self.root = os.path.expanduser(root) if isinstance(root, str) else root  # noqa: PTH111 - as torchvision
+        self.root: str | os.PathLike[str] = os.path.expanduser(root) if isinstance(root, str) else root  # noqa: PTH111 - as torchvision
         top = os.fspath(self.root)
-        self.classes = _class_names(top)
-        self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
+        self.classes: list[str] = _class_names(top)
+        self.class_to_idx: dict[str, int] = {name: label for label, name in enumerate(self.classes)}
         counts = [0] * len(self.classes)
 
         def paths() -> Iterator[str]:

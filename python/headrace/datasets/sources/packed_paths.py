@@ -27,7 +27,7 @@ class PackedPaths(Sequence[str]):
             offsets.append(len(packed))
             packed += encoded
             packed.append(0)
-        self.packed = bytes(packed)
+        self.packed: bytes = bytes(packed)
         self.offsets: npt.NDArray[np.uint64] = np.frombuffer(offsets, dtype=np.uint64).copy()
 
     @classmethod

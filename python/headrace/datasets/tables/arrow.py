@@ -60,8 +60,8 @@ class Arrow(TableSource):
         files: Paths,
         image: str = "image",
         label: LabelColumns = "label",
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         mode: str = "RGB",
         upright: bool = False,
@@ -69,6 +69,7 @@ class Arrow(TableSource):
         storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
     ) -> None:
+        self.files: list[str]
         self._urls, self.files = list_files(files)
         self._access = Access(None, storage_options, network)
         self._cache, copies = open_cache(cache)
@@ -166,7 +167,8 @@ class TableLabels:
 
     def __init__(self, table: Any, names: Sequence[str], several: bool) -> None:
         self._columns = table.select(list(names))
-        self.names, self.several = list(names), several
+        self.names: list[str] = list(names)
+        self.several = several
 
     def __len__(self) -> int:
         return int(self._columns.num_rows)

@@ -19,8 +19,8 @@ def from_hf(
     dataset: object,
     image: str = "image",
     label: LabelColumns = "label",
-    transform: Callable[..., object] | None = None,
-    target_transform: Callable[..., object] | None = None,
+    transform: Callable[[Any], object] | None = None,
+    target_transform: Callable[[Any], object] | None = None,
     mode: str = "RGB",
 ) -> HuggingFaceSource:
     """Returns a Hugging Face dataset as a native one.
@@ -54,15 +54,15 @@ class HuggingFaceSource(TableSource):
         dataset: Any,
         image: str,
         label: LabelColumns,
-        transform: Callable[..., object] | None,
-        target_transform: Callable[..., object] | None,
+        transform: Callable[[Any], object] | None,
+        target_transform: Callable[[Any], object] | None,
         mode: str,
     ) -> None:
         _check_class(dataset)
         _check_format(dataset)
         names = checked_names(dataset.column_names, image, label)
         _check_feature(dataset.features[image], image, mode)
-        self.dataset = dataset.with_format(None)  # a copy: a later set_transform of the original has no effect
+        self.dataset: Any = dataset.with_format(None)  # a copy: a later set_transform of the original has no effect
         self._image = image
         super().__init__(_labels_of_dataset(self.dataset, label, names), transform, target_transform, mode)
         self._images = self._locate()  # finds unusable rows now

@@ -49,8 +49,9 @@ class ImageColumn:
         empty = [np.empty(0, np.int64)]
         which, begins, sizes = (np.concatenate(arrays) for arrays in zip(*parts, strict=True)) if parts else 3 * empty
         chosen = slice(None) if rows is None else rows
-        self.which = which[chosen].astype(np.int32, copy=False)
-        self.begins, self.sizes = begins[chosen], sizes[chosen]
+        self.which: npt.NDArray[np.int32] = which[chosen].astype(np.int32, copy=False)
+        self.begins: Int64s = begins[chosen]
+        self.sizes: Int64s = sizes[chosen]
         self._check_nulls(remedy)
         self._named = np.flatnonzero(self.which == _FILE)
         self._paths = PackedPaths(self._paths_of(column, self._named if rows is None else rows[self._named]))

@@ -60,8 +60,8 @@ class ShardSource(TableSource):
         decoders: Mapping[str, Decoder],
         image: str,
         label: LabelColumns,
-        transform: Callable[..., object] | None,
-        target_transform: Callable[..., object] | None,
+        transform: Callable[[Any], object] | None,
+        target_transform: Callable[[Any], object] | None,
         mode: str,
         folder: Folder,
     ) -> None:

@@ -70,8 +70,8 @@ class LitData(ShardSource):
         folder: str | os.PathLike[str],
         image: str,
         label: LabelColumns = None,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
@@ -95,8 +95,8 @@ class LitData(ShardSource):
         shards: list[Shard],
         image: str,
         label: LabelColumns,
-        transform: Callable[..., object] | None,
-        target_transform: Callable[..., object] | None,
+        transform: Callable[[Any], object] | None,
+        target_transform: Callable[[Any], object] | None,
         mode: str,
     ) -> None:
         """Instead of the constructor of the base class, for chunks with a table of Arrow."""

@@ -46,8 +46,8 @@ class TableSource(BlobDataset):
     def __init__(
         self,
         labels: Array | Labels | None,
-        transform: Callable[..., object] | None,
-        target_transform: Callable[..., object] | None,
+        transform: Callable[[Any], object] | None,
+        target_transform: Callable[[Any], object] | None,
         mode: str,
     ) -> None:
         if target_transform is not None and labels is None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
@@ -56,8 +57,8 @@ class Zip(TableSource):
         self,
         path: str | os.PathLike[str],
         root: str = "",
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         mode: str = "RGB",
         cache: Cache | str | os.PathLike[str] | None = None,
@@ -67,12 +68,13 @@ class Zip(TableSource):
         access = Access(cache, storage_options, network).choose_access(path)
         self._cache = checked_local(cache) if access is None else None
         far = None if access is None else access.files([os.fspath(path)])
-        self.path = str(Path(path).absolute()) if far is None else far.shown[0]
+        self.path: str = str(Path(path).absolute()) if far is None else far.shown[0]
         self._stamp = Stamp.of(self.path) if far is None else None
         file = self.path if far is None else BufferedReader(RangeFile(far), _AHEAD)
+        self.classes: list[str]
         self.classes, members = _list_images(file, self.path, root.strip("/"))
-        self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
-        self.names = [member.filename for _, member in members]
+        self.class_to_idx: dict[str, int] = {name: label for label, name in enumerate(self.classes)}
+        self.names: list[str] = [member.filename for _, member in members]
         labels = np.array([self.class_to_idx[name] for name, _ in members], np.int64)
         super().__init__(labels, transform, target_transform, mode)
         check_stored(self.path, [member for _, member in members])

@@ -158,7 +158,8 @@ class MappedKeys(Sequence[str]):
     """
 
     def __init__(self, packed: npt.NDArray[np.uint8], offsets: npt.NDArray[np.uint64]) -> None:
-        self.packed, self.offsets = packed, offsets
+        self.packed = packed
+        self.offsets = offsets
 
     def __len__(self) -> int:
         return len(self.offsets)

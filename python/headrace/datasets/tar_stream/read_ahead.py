@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import NamedTuple, TypeVar
 
 from headrace._base.lifetimes.finalizers import Ending, call_in_finalizer_thread
@@ -54,7 +54,7 @@ class Pieces(Ending):
     def __init__(self, files: RemoteFiles, stamps: dict[int, Stamp], segments: Iterator[tuple[int, int, int]]) -> None:
         self._fetcher = files.fetcher
         self._feed = _Feed(self._fetcher, files, stamps, segments)
-        self.at_end = call_in_finalizer_thread(self._feed.close)
+        self.at_end: Callable[[], object] = call_in_finalizer_thread(self._feed.close)
         self._ended = False
 
     def __iter__(self) -> Pieces:

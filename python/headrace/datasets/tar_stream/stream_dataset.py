@@ -57,8 +57,8 @@ class TarStream(IterableDataset[Any]):
         urls: Urls,
         image: str | Sequence[str] = IMAGES,
         label: str | Sequence[str] | None = "cls",
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
         *,
         shuffle: bool = False,
         buffer: int = 1000,
@@ -80,7 +80,7 @@ class TarStream(IterableDataset[Any]):
         if len(shards) > MOST_SHARDS:
             raise ValueError(f"a stream has {MOST_SHARDS} shards at most, not {len(shards)}")
         decoders = {name: None if name == KEY else checked_decoder(name, allow_pickle) for name in names}
-        self.source = StreamSource(
+        self.source: StreamSource = StreamSource(
             remote_shards(shards, access),
             Wanted(images, tuple(name for name in names if name != KEY), missing == "skip"),
             decoders,
@@ -95,19 +95,19 @@ class TarStream(IterableDataset[Any]):
         self._shards, self._total, self._each, self._shuffle = len(shards), total, each, bool(shuffle)
 
     @property
-    def transform(self) -> Callable[..., object] | None:
+    def transform(self) -> Callable[[Any], object] | None:
         return self.source.transform
 
     @transform.setter
-    def transform(self, transform: Callable[..., object] | None) -> None:
+    def transform(self, transform: Callable[[Any], object] | None) -> None:
         self.source.transform = transform
 
     @property
-    def target_transform(self) -> Callable[..., object] | None:
+    def target_transform(self) -> Callable[[Any], object] | None:
         return self.source.target_transform
 
     @target_transform.setter
-    def target_transform(self, target_transform: Callable[..., object] | None) -> None:
+    def target_transform(self, target_transform: Callable[[Any], object] | None) -> None:
         self.source.target_transform = target_transform
 
     def __len__(self) -> int:

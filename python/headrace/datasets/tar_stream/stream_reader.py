@@ -54,7 +54,7 @@ class Reading:
         at: At,
     ) -> None:
         self._files, self._wanted, self._plan = files, wanted, plan
-        self.at = at
+        self.at: At = at
         self._segments: dict[int, Segment] = {}
         self._shard: ShardSamples | None = None
         self._pieces = Pieces(files, stamps, _note_segments(plan.segments(seed, epoch), at, self._segments))

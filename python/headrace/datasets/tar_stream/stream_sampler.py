@@ -43,9 +43,12 @@ class StreamSampler(Seeded):
         self, source: StreamSource, plan: Plan, buffer: int, seed: int | None, generator: torch.Generator | None = None
     ) -> None:
         self._source, self._plan = source, plan
-        self.buffer, self.shuffle, self.seed, self.generator = buffer, plan.shuffle, seed, generator
-        self.part = "rank {} of {}".format(*plan.part)
-        self.length = "" if plan.quota is None else f"{plan.quota} {zlib.crc32(repr(plan.each).encode()):08x}"
+        self.buffer = buffer
+        self.shuffle: bool = plan.shuffle
+        self.seed = seed
+        self.generator = generator
+        self.part: str = "rank {} of {}".format(*plan.part)
+        self.length: str = "" if plan.quota is None else f"{plan.quota} {zlib.crc32(repr(plan.each).encode()):08x}"
 
     @property
     def of_rank(self) -> tuple[int, int]:  # type: ignore[override]

@@ -58,13 +58,14 @@ class StreamSource(BlobDataset):
         wanted: Wanted,
         labels: Mapping[str, Callable[[bytes], object] | None],
         alone: bool,
-        transform: Callable[..., object] | None,
-        target_transform: Callable[..., object] | None,
+        transform: Callable[[Any], object] | None,
+        target_transform: Callable[[Any], object] | None,
         mode: str,
         upright: bool,
     ) -> None:
         super().__init__(None, transform, target_transform if labels else None)
-        self.files, self.wanted = files, wanted
+        self.files = files
+        self.wanted = wanted
         self.stamps: dict[int, Stamp] = {}
         self._mode, self._upright = checked_mode(mode), upright
         self._decoders, self._alone = labels, alone

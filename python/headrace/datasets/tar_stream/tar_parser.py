@@ -65,7 +65,7 @@ class ShardSamples:
         self._tar = core.ArrivingTar(size, begin, names)
         self._key, self._begin = b"", begin
         self._members: dict[str, tuple[int, core.SharedBytes]] = {}
-        self.ended = False
+        self.ended: bool = False
 
     @property
     def has_end(self) -> bool:

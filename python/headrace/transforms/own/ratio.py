@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from PIL import Image
 from torch.utils._pytree import tree_flatten
 
 from headrace._recipe.arithmetic import boxes, functional_pil
 from headrace._recipe.steps.aspect_sizes import nearest
-from headrace.transforms._arguments import Interpolation, Size, filter_name, pair
+from headrace.transforms._arguments import Interpolation, Size, Step, filter_name, pair
 from headrace.transforms._base import PIL_ALONE, Params, Transform, common_size
 
 
@@ -32,7 +32,7 @@ class ResizedCenterCrop(Transform):
 
     def __init__(self, size: Size, interpolation: Interpolation = "bilinear", antialias: bool | None = True) -> None:
         super().__init__()
-        self.size = pair(size)
+        self.size: Sequence[int] = pair(size)
         if min(self.size) < 1:
             raise ValueError(f"size must be positive numbers of pixels, not {size!r}")
         filter_name(interpolation)
@@ -64,7 +64,7 @@ class ByAspectRatio(Transform):
     _takes = PIL_ALONE
     _in_torchvision = False
 
-    def __init__(self, transforms: Mapping[tuple[int, int], Callable[..., object]]) -> None:
+    def __init__(self, transforms: Mapping[tuple[int, int], Step]) -> None:
         super().__init__()
         if not isinstance(transforms, Mapping):
             raise TypeError("Argument transforms should be a mapping of (height, width) to callables")
@@ -75,7 +75,7 @@ class ByAspectRatio(Transform):
                 raise TypeError(f"the keys of transforms should be (height, width), not {size!r}")
             if min(size) < 1:
                 raise ValueError(f"sizes should be positive numbers of pixels, not {size!r}")
-        self.transforms = dict(transforms)
+        self.transforms: dict[tuple[int, int], Callable[..., object]] = dict(transforms)
 
     @property
     def sizes(self) -> list[tuple[int, int]]:

@@ -51,9 +51,7 @@ class TextureChannels(Transform):
     _takes = frozenset({Kind.PIL, Kind.IMAGE, Kind.PURE})
     _in_torchvision = False
 
-    def __init__(
-        self, layout: str = "CHW", bands: tuple[textures.Band, textures.Band] = ((1 / 32, 1 / 8), (1 / 8, 1 / 2))
-    ) -> None:
+    def __init__(self, layout: str = "CHW", bands: textures.Bands = ((1 / 32, 1 / 8), (1 / 8, 1 / 2))) -> None:
         super().__init__()
         if layout not in _LAYOUTS:
             raise ValueError(f"layout must be one of {', '.join(_LAYOUTS)}, not {layout!r}")
@@ -61,7 +59,8 @@ class TextureChannels(Transform):
         if len(pairs) != 2 or not all(len(pair) == 2 and 0 <= pair[0] < pair[1] for pair in pairs):
             raise ValueError(f"bands must be two pairs (low, high) with 0 <= low < high, not {bands!r}")
         self.layout = layout
-        self.bands = ((pairs[0][0], pairs[0][1]), (pairs[1][0], pairs[1][1]))
+        (low, high), (lower, upper) = pairs
+        self.bands: textures.Bands = ((low, high), (lower, upper))
 
     def transform(self, inpt: Image.Image | torch.Tensor, params: Params) -> torch.Tensor:
         image = _bytes_of(inpt)

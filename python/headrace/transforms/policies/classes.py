@@ -24,7 +24,7 @@ class _Policy(Transform):
         super().__init__()
         self.interpolation = interpolation
         self._fill = fills_by_class(fill)
-        self.fill = self._fill if isinstance(fill, dict) else fill
+        self.fill: Fills = self._fill if isinstance(fill, dict) else fill
 
     def forward(self, *inputs: object) -> object:
         parts, tree = tree_flatten(inputs if len(inputs) > 1 else inputs[0])

@@ -55,7 +55,8 @@ class FollowedSubset:
     """
 
     def __init__(self, subset: Subset[object]) -> None:
-        self.subset, self._dataset, self._indices = subset, subset.dataset, Held(_as_comparable(subset.indices))
+        self.subset = subset
+        self._dataset, self._indices = subset.dataset, Held(_as_comparable(subset.indices))
 
     def is_current(self) -> bool:
         """Returns whether it holds the same dataset and indices."""

@@ -30,7 +30,8 @@ class Followed(BlobDataset):
     target_transform: Any = property(lambda self: self._transform_of_targets(), lambda self, value: None)
 
     def __init__(self, dataset: Any, original: type, lists: dict[str, Held], images: int, labels: int) -> None:
-        self.dataset, self._original, self._held = dataset, original, lists
+        self.dataset = dataset
+        self._original, self._held = original, lists
         self._loader = getattr(dataset, "loader", None)
         self._fixed: tuple[object] | None = None  # the target_transform of a source that is frozen
         if images != labels:

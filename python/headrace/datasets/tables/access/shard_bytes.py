@@ -34,7 +34,8 @@ class MappedBytes:
     """
 
     def __init__(self, data: mmap.mmap | bytes) -> None:
-        self._data, self.size = data, len(data)
+        self._data = data
+        self.size: int = len(data)
 
     def head(self, length: int) -> memoryview:
         return memoryview(self._data)[:length]
@@ -50,7 +51,8 @@ class FarBytes:
 
     def __init__(self, files: RemoteFiles, number: int) -> None:
         assert files.stamps is not None
-        self._files, self._number, self.size = files, number, files.stamps[number].size
+        self._files, self._number = files, number
+        self.size: int = files.stamps[number].size
 
     def head(self, length: int) -> bytes:
         return read_long(self._files, self._number, 0, min(length, self.size))

@@ -28,8 +28,10 @@ class Folder:
     """
 
     def __init__(self, path: str | os.PathLike[str], access: Access) -> None:
-        self.access = access.choose_access(path)
+        self.access: Access | None = access.choose_access(path)
         self.local: LocalBytes | None = None
+        self.kept: Path
+        self.shown: str
         if self.access is None:
             self.local, copies = open_cache(access.cache)
             self.kept = cache_folder(copies)
