@@ -14,6 +14,7 @@ from headrace import DataLoader, EncodedImages, EntryPoints, Network
 from headrace._base import loggers
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.autotune.tuner import Tuner
+from headrace._loading.fallback.torch_epochs import TorchEpochs
 from headrace._storage.remote.clients.responses import TemporaryError
 from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.retries import Attempts
@@ -60,12 +61,19 @@ def test_all_loggers_are_children_of_the_package() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
-def test_the_reason_of_a_fallback_with_each_epoch(said: pytest.LogCaptureFixture) -> None:
+def test_the_reason_of_a_fallback_once_a_loader(said: pytest.LogCaptureFixture) -> None:
     loader: DataLoader[int] = DataLoader(list(range(4)), 2)  # type: ignore[arg-type]
-    for _ in range(2):
+    for _ in range(3):
         list(loader)
-    first, second = said.messages
-    assert first == second and first.startswith("torch's DataLoader delivers this epoch: headrace does not know ")
+    first, *later = said.records
+    assert first.message.startswith("torch's DataLoader delivers this epoch: headrace does not know ")
+    assert [(one.levelname, one.message) for one in later] == [("DEBUG", first.message)] * 2
+    assert first.levelname == "INFO"
+
+
+def test_another_reason_is_news() -> None:
+    epochs = TorchEpochs(None, 0)
+    assert [epochs.is_news(reason) for reason in ("one", "one", "two", "two")] == [True, False, True, False]
 
 
 def test_a_native_epoch_says_nothing(said: pytest.LogCaptureFixture) -> None:

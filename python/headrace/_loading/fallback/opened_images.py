@@ -23,6 +23,11 @@ _BATCHES = 8  # that are judged
 _MOST = 200  # functions that are read
 _LIBRARIES = ("torch", "torchvision", "numpy", "PIL", "headrace", "cv2")
 _OPEN = 'PIL.Image.open(path).convert("RGB")'
+_OWN = (
+    "with a method headrace_source headrace's threads would make the whole batch: "
+    "https://headrace.github.io/headrace/from-your-code.html"
+)
+_STREAMS = "loader.explain() says which datasets headrace's threads would read instead"  # they have no such method
 _ARRAYS = "headrace.ImageArray or headrace.Columns makes batches of arrays natively"
 
 
@@ -96,18 +101,15 @@ class FirstImages:
             return
         self._judged = True
         total = images.native + images.by_pillow.total()
+        loader = self._loader()
         if 2 * images.native >= total > 0:
-            loggers.loading.info(
-                "native pixels in torch's workers: %s; with a method headrace_source headrace's threads would make the "
-                "whole batch: https://headrace.github.io/headrace/from-your-code.html",
-                images,
-            )
+            stream = loader is not None and isinstance(loader.dataset, IterableDataset)
+            loggers.loading.info("native pixels in torch's workers: %s; %s", images, _STREAMS if stream else _OWN)
             return
         first = "the first batch" if self._batches == 1 else f"the first {self._batches} batches"
         if total:
             _warn_of_few_native(f"few images of {first} got native pixels: {images}; native decoding is for JPEG files")
             return
-        loader = self._loader()
         door = None if loader is None else find_door(loader.dataset)
         how = "" if door is None else f": the dataset's code names {door.name}; {door.remedy}"
         _warn_of_few_native(

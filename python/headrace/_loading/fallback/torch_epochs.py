@@ -53,6 +53,7 @@ class TorchEpochs:
         self._fresh: Any = None  # keeps an iterator without a requested batch alive: its workers' first states may come
         self._making: Making | None = None
         self._first_images: FirstImages | None = None
+        self._reason: str | None = None  # why torch delivers the newest epoch
 
     # ---- which epoch -------------------------------------------------------------------------------------------------
 
@@ -115,6 +116,11 @@ class TorchEpochs:
         if not followers:
             return iterator
         return _FollowingSamplers(iterator, followers, lambda: self._begin(loader, start))
+
+    def is_news(self, reason: str) -> bool:
+        """Returns whether torch delivered no epoch of this loader before, or the last one for another reason."""
+        before, self._reason = self._reason, reason
+        return before != reason
 
     def judge_images(self, loader: TorchLoader) -> None:
         """Has the images of the loader's first batches judged, in the epoch that was begun last."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn
@@ -46,8 +47,9 @@ class TorchRoute(Route):
         from headrace._loading.autotune import worker_tuner  # not before torch delivers
         from headrace._loading.fallback import opened_images
 
-        loggers.loading.info("torch's DataLoader delivers this epoch: %s", self.reason)
         epochs, function = loader._torch_epochs, loader._own.out_transform
+        level = logging.INFO if epochs.is_news(self.reason) else logging.DEBUG
+        loggers.loading.log(level, "torch's DataLoader delivers this epoch: %s", self.reason)
         deferred = loader.route == "deferred"
         if not deferred:
             opened_images.warn_of_torch(self.reason)

@@ -123,6 +123,13 @@ def test_batches_are_torchs(family: Callable[..., Any], target_transform: Callab
         assert type(labels) is type(targets) and str(labels) == str(targets)
 
 
+def test_explain_names_the_dataset_as_the_program_does(family: Callable[..., Any]) -> None:
+    dataset = family()
+    for data in (dataset, torch.utils.data.Subset(dataset, [0, 1])):
+        line = str(DataLoader(data).explain()).splitlines()[0]
+        assert type(data).__qualname__ in line and " _" not in line
+
+
 def test_random_batches_are_the_oracles(family: Callable[..., Any]) -> None:
     dataset = family()
     gray = dataset.transform is GRAY

@@ -7,6 +7,7 @@ import logging
 import sys
 import types
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import ConcatDataset, Dataset, Subset
+from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset
 
 import headrace
 from headrace import DataLoader
@@ -54,6 +55,16 @@ class ByArrays(Opened):
         return torch.full((2,), index)
 
 
+class Streamed(IterableDataset[torch.Tensor]):
+    """Yields the same samples, in an order of its own."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self.opened = Opened(files)
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        return (self.opened[index] for index in range(len(self.opened)))
+
+
 def said(loader: DataLoader[Any]) -> list[warnings.WarningMessage]:
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
@@ -74,6 +85,15 @@ def test_a_dataset_that_opens_images_with_pillow_causes_one_info_line(
     assert len(lines) == 1 and "12 of 12 images natively" in lines[0] and "headrace_source" in lines[0]
 
 
+def test_a_stream_is_not_advised_to_have_a_method_of_datasets(
+    files: list[Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "headrace"):
+        assert said(DataLoader(Streamed(files), 4)) == []
+    (line,) = [one.getMessage() for one in caplog.records if "native pixels in torch's workers" in one.getMessage()]
+    assert "12 of 12 images natively; loader.explain() says which datasets" in line and "headrace_source" not in line
+
+
 def test_a_loader_is_judged_once(files: list[Path], caplog: pytest.LogCaptureFixture) -> None:
     loader = DataLoader(Opened(files), 1)
     with caplog.at_level(logging.INFO, "headrace"):
@@ -81,7 +101,7 @@ def test_a_loader_is_judged_once(files: list[Path], caplog: pytest.LogCaptureFix
             assert said(loader) == []
     lines = [one.getMessage() for one in caplog.records]
     assert sum("native pixels in torch's workers" in one for one in lines) == 1
-    assert sum("delivers this epoch" in one for one in lines) == 3
+    assert sum("delivers this epoch" in one for one in lines) == 1
     copied = copy.deepcopy(loader)
     assert len(list(copied)) == len(files)
 

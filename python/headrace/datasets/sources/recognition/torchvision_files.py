@@ -50,6 +50,9 @@ class _Files(Followed, ImageFiles):
     def label(self, index: int) -> object:
         return self._raw[index]
 
+    def __repr__(self) -> str:
+        return f"{len(self)} files"  # explain() adds the class of the dataset
+
 
 class _Pets(_Files):
     def __init__(self, dataset: Any, original: type, lists: Sequence[str], before: object) -> None:
