@@ -207,6 +207,20 @@ TEST_CASE("the counters count") {
   CHECK(Pipeline(training(0)).thread_ids().empty());
 }
 
+TEST_CASE("the pages of new memory are a stage of their own, once") {
+  Pipeline pipeline(training(1));
+  const auto memory = [&] { return pipeline.stats().at(static_cast<size_t>(Clock::kMemory)).items; };
+  for (int batch = 0; batch < 3; ++batch) {
+    const auto made = submit(pipeline, Images::all().table, some_rows(48));
+    REQUIRE(complete(pipeline, *made));
+    CHECK(contents(pipeline, *made) == expected(training(0), some_rows(48)));
+  }
+  const int64_t first = memory();
+  CHECK(first >= 1);
+  CHECK(first <= pipeline.stats().at(static_cast<size_t>(Clock::kDecode)).items);
+  CHECK(first < 9);  // of nine timed samples those in new memory
+}
+
 TEST_CASE("batches in this machine's memory have no device side") {
   CpuBackend backend(training(0), kernels(), 1);
   CHECK(backend.device_side() == nullptr);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "core/base/platform/platform.h"
 
@@ -19,6 +20,15 @@ inline void prefer_huge_pages(void* memory, size_t bytes) noexcept {
 #else
   (void)memory, (void)bytes;
 #endif
+}
+
+/// Writes to each page of a thread's own part of mapped memory whose contents do not matter, so that later writes find
+/// the pages in place.
+inline void touch_pages(uint8_t* memory, size_t bytes) noexcept {
+  constexpr size_t kPage = 4096;
+  volatile uint8_t* const pages = memory;
+  for (size_t at = 0; at < bytes; at += kPage) pages[at] = 0;
+  if (bytes > 0) pages[bytes - 1] = 0;
 }
 
 /// Lets the system reclaim the pages of mapped memory whenever it needs them, until they are written to; their contents

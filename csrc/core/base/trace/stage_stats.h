@@ -12,9 +12,11 @@
 
 namespace headrace {
 
-enum class Clock : uint8_t { kRead, kHeader, kDecode, kResize, kIdle, kCount };
+/// kMemory: the first write to each page of new memory, in which the system finds the page and clears it.
+enum class Clock : uint8_t { kRead, kHeader, kMemory, kDecode, kResize, kIdle, kCount };
 inline constexpr int kClocks = static_cast<int>(Clock::kCount);
-inline constexpr std::array<const char*, kClocks> kClockNames = {"read", "header", "decode", "resize", "idle"};
+inline constexpr std::array<const char*, kClocks> kClockNames = {"read",   "header", "memory",
+                                                               "decode", "resize", "idle"};
 
 /// One worker's counters, on cache lines of their own. Written by that worker, read by any thread.
 struct alignas(128) StageStats {

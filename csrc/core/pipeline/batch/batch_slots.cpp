@@ -8,20 +8,20 @@ namespace headrace {
 void BatchSlots::prepare(Batch& batch, BatchMemory memory, size_t bytes) {
   batch.memory = memory.data;
   if (memory.data != nullptr) return;
-  Lease slot = acquire(bytes);
+  Lease slot = acquire(bytes, &batch.is_new_memory);
   batch.memory = slot.get();
   batch.slot.put(std::move(slot));
 }
 
 // Batches have one size, except for a smaller last one. A batch larger than all before starts a new ring.
-Lease BatchSlots::acquire(size_t bytes) {
+Lease BatchSlots::acquire(size_t bytes, bool* is_new) {
   std::shared_ptr<SlotRing> current;
   {
     const std::lock_guard lock(mutex_);
     if (ring_ == nullptr || ring_->slot_bytes() < bytes) ring_ = SlotRing::make(bytes, keep_);
     current = ring_;
   }
-  return current->acquire();
+  return current->acquire(is_new);
 }
 
 void BatchSlots::retire() noexcept {

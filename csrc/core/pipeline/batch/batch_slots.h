@@ -24,7 +24,7 @@ class BatchSlots {
   size_t count() const;
 
  private:
-  Lease acquire(size_t bytes);
+  Lease acquire(size_t bytes, bool* is_new);
 
   const size_t keep_;
   mutable std::mutex mutex_;

@@ -67,7 +67,8 @@ Left& left() {
 
 }  // namespace
 
-uint8_t* take_slot(size_t bytes) {
+uint8_t* take_slot(size_t bytes, bool* is_new) {
+  if (is_new != nullptr) *is_new = false;
   if (bytes > std::numeric_limits<ptrdiff_t>::max() - kHugePage) throw std::bad_alloc();  // mapped_bytes would overflow
   const size_t mapped = mapped_bytes(bytes);
   {
@@ -80,6 +81,7 @@ uint8_t* take_slot(size_t bytes) {
   void* memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   if (bytes >= kHugePage) prefer_huge_pages(memory, mapped);
+  if (is_new != nullptr) *is_new = true;
   return static_cast<uint8_t*>(memory);
 }
 

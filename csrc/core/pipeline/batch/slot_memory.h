@@ -9,8 +9,8 @@
 namespace headrace {
 
 /// A slot of at least `bytes`, 4096-byte aligned, with unspecified contents: either kept by leave_slot() or newly
-/// mapped, on huge pages where the system grants them. Any thread. Throws std::bad_alloc.
-uint8_t* take_slot(size_t bytes);
+/// mapped, on huge pages where the system grants them; `is_new` tells which. Any thread. Throws std::bad_alloc.
+uint8_t* take_slot(size_t bytes, bool* is_new = nullptr);
 
 /// Returns a slot of take_slot(bytes) to the system. Any thread.
 void unmap_slot(uint8_t* slot, size_t bytes) noexcept;

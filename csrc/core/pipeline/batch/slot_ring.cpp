@@ -14,7 +14,8 @@ SlotRing::~SlotRing() {
   for (uint8_t* slot : free_) leave_slot(slot, slot_bytes_);
 }
 
-Lease SlotRing::acquire() {
+Lease SlotRing::acquire(bool* is_new) {
+  if (is_new != nullptr) *is_new = false;
   uint8_t* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -25,7 +26,7 @@ Lease SlotRing::acquire() {
     }
   }
   if (slot == nullptr) {
-    slot = take_slot(slot_bytes_);  // without the lock, so that other threads can take free slots meanwhile
+    slot = take_slot(slot_bytes_, is_new);  // without the lock, so that other threads can take free slots meanwhile
     const std::lock_guard lock(mutex_);
     ++slots_;
   }

@@ -33,6 +33,7 @@ bool ViewsMaker::make(std::span<const uint8_t> bytes, const double* draws, const
   plan(draws, header.size, *batch, sample);
   tee_.clear();
   for (const auto& view : views_) {
+    if (batch->is_new_memory) decoder_.touch(view->output.base, view->options.strides.sample_bytes, stats);
     tee_.add(decode_box(view->plan, header.size), view->fuser.begin(view->plan, header.size, view->output));
   }
   decoder_.decode(bytes, header, tee_.box(), tee_, batch->entry_points.get(), stats);

@@ -30,6 +30,10 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const Output out = output(*batch, sample, plan);
   RowSink& sink = fuser_.begin(plan, header.size, out);
+  if (batch->is_new_memory) {
+    const size_t bytes = options_.strides.sample_bytes;
+    decoder_.touch(batch->memory + static_cast<size_t>(batch->place(sample)) * bytes, bytes, stats);
+  }
   decoder_.decode(bytes, header, decode_box(plan, header.size), sink, batch->entry_points.get(), stats,
                   [&] { finish(*batch, sample); });
   return true;

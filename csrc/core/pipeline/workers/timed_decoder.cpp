@@ -2,6 +2,7 @@
 #include "core/pipeline/workers/timed_decoder.h"
 
 #include "core/base/error.h"
+#include "core/base/platform/pages.h"
 #include "core/pipeline/batch/sample_worker.h"
 
 namespace headrace {
@@ -43,6 +44,15 @@ JpegHeader TimedDecoder::header(std::span<const uint8_t> bytes, const SampleOpti
   return plain_header(bytes, options);
 }
 
+void TimedDecoder::touch(uint8_t* memory, size_t bytes, StageStats& stats) {
+  if (!timed_) return;
+  const int64_t begin = now_ns();
+  if (begin_ != 0) stats.add(Clock::kHeader, begin_, begin);
+  begin_ = 0;
+  touch_pages(memory, bytes);
+  stats.add(Clock::kMemory, begin, now_ns());
+}
+
 void TimedDecoder::decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink,
                           EntryPoints* entry_points, StageStats& stats, const std::function<void()>& after) {
   if (!timed_) {
@@ -57,7 +67,7 @@ void TimedDecoder::decode(std::span<const uint8_t> bytes, const JpegHeader& head
   const int64_t decoded = now_ns() - timed_sink.spent_ns();
   if (after) after();
   const int64_t end = now_ns();
-  stats.add(Clock::kHeader, begin_, planned);
+  if (begin_ != 0) stats.add(Clock::kHeader, begin_, planned);
   stats.add(Clock::kDecode, planned, decoded);
   stats.add(Clock::kResize, decoded, end);
 }

@@ -23,6 +23,9 @@ class TimedDecoder {
  public:
   /// As plain_header. Also decides whether this file's stages are timed.
   JpegHeader header(std::span<const uint8_t> bytes, const SampleOptions& options, const StageStats& stats);
+  /// Call between the two for new memory, which the file's sample is written to: if the file is timed, its pages are put
+  /// in place first, as the stage "memory", so that "resize" does not contain it.
+  void touch(uint8_t* memory, size_t bytes, StageStats& stats);
   /// As JpegDecoder::decode. The time since header() counts as the stage "header". `after` is called at the end, as
   /// part of the stage "resize".
   void decode(std::span<const uint8_t> bytes, const JpegHeader& header, Box box, RowSink& sink,
@@ -32,7 +35,7 @@ class TimedDecoder {
   JpegDecoder decoder_{kernels().blocks};
   int since_timed_ = -1;  // samples since the last one that was timed
   bool timed_ = false;
-  int64_t begin_ = 0;
+  int64_t begin_ = 0;  // of the header; 0: its time is counted already
 };
 
 }  // namespace headrace

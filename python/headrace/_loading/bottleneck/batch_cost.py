@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from headrace._engine.counters.epoch_timing import Mark
 
 #: Stages of native threads. All but the first are timed for one sample in sixteen, so only their shares count.
-STAGES = ("read", "header", "decode", "resize")
+STAGES = ("read", "header", "memory", "decode", "resize")
 # A consumer that waits for a smaller share has batches that are ready: torch's workers have no work then.
 _HARDLY = 0.1
 #: Jobs of Python threads.
@@ -140,6 +140,7 @@ def _scale_stages(counted: dict[str, int], items: dict[str, int]) -> dict[str, f
     found: dict[str, float] = {}
     for name in STAGES:
         if name in counted:
-            scale = 1.0 if name == "read" else max(0, planned) / max(1, items[name])
+            timed = items["decode" if name == "memory" else name]  # new memory is among the timed samples at times
+            scale = 1.0 if name == "read" else max(0, planned) / max(1, timed)
             found[name] = counted[name] * scale
     return found

@@ -124,8 +124,8 @@ def _suggest_less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
         )  # fmt: skip
         yield Change("storage", where, _predict_gain(load, replace(load, stuck=0.0), steps))
     if native := sum(load.stages.values()):
-        decode, resize = (load.stages.get(name, 0.0) for name in ("decode", "resize"))
-        saved = _SAVED * (native - resize) + _SAVED_BY_RESIZE * min(resize, _OF_DECODING * decode)
+        memory, decode, resize = (load.stages.get(name, 0.0) for name in ("memory", "decode", "resize"))
+        saved = _SAVED * (native - memory - resize) + _SAVED_BY_RESIZE * min(resize, _OF_DECODING * decode)
         left = 1 - saved / native
         after = replace(load, cpu=load.cpu * left, delayed=load.delayed * left)
         if setting.threads == 0:

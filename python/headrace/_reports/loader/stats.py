@@ -23,7 +23,7 @@ from headrace._storage.remote.fetcher_registry import Traffic, traffic
 from headrace.pillow.image_counts import ImageCounts
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.
-_SAMPLED = ("header", "decode", "resize")
+_SAMPLED = ("header", "memory", "decode", "resize")
 _ON_DEVICE = "device decode"
 _CALLS = "python"
 
@@ -78,7 +78,8 @@ class Stats(NotebookView):
     """See ``DataLoader.stats``.
 
     Attributes:
-        stages: read, header (with the plan), decode, resize (with everything fused into it), pillow. With transforms
+        stages: read, header (with the plan), memory (the system clears each page of new batch memory when it is first
+            written to; left out where there was none), decode, resize (with everything fused into it), pillow. With transforms
             called in Python also "python"; "decode" then includes all native steps before the first of them. With a
             GPU also "device decode": the GPU's own decoders.
         idle_s: seconds that native threads waited for work, summed over threads: all batches in flight were made, and
@@ -229,7 +230,12 @@ def _stages_from_counters(counted: Counters) -> tuple[Stage, ...]:
     stages = []
     for name in ("read", *_SAMPLED, "pillow", *([_CALLS] if _CALLS in raw else [])):
         items, ns = raw[name]
-        if name in _SAMPLED and (items or raw["header"][0]):  # scaled from the timed samples to all native ones
+        if name == "memory":  # of the timed samples, those in new memory
+            if not items:
+                continue
+            timed = max(1, raw["decode"][0])
+            items, ns = items * native // timed, ns * native // timed
+        elif name in _SAMPLED and (items or raw["header"][0]):  # scaled from the timed samples to all native ones
             timed, items = max(1, items), planned if name == "header" else native
             ns = ns * items // timed
         halves = (1e3 * percentile(counted.durations.get(name, ()), share) for share in (0.5, 0.99))

@@ -129,7 +129,7 @@ def test_a_mark_survives_the_end_by_another_thread(monkeypatch: pytest.MonkeyPat
         pace.end()
         return NEVER
 
-    monkeypatch.setattr("headrace._engine.counters.epoch_timing.times_of_threads", ended_meanwhile)
+    monkeypatch.setattr("headrace._engine.counters.epoch_timing.scheduler_times_of_threads", ended_meanwhile)
     pace.handed_out(1, 2, 0, steady=True)
     assert len(pace.marks) == 1
     pace.handed_out(3, 4, 0, steady=True)

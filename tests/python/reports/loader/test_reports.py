@@ -94,6 +94,8 @@ def test_stats_count_the_samples_of_the_newest_epoch(workers: int, persistent: b
         list(loader)
         wall = time.perf_counter() - begin
         counted = stages(loader)
+        memory = counted.pop("memory", None)  # where a sample that was timed is in new memory
+        assert memory is None or 0 < memory.items <= 100
         assert list(counted) == ["read", "header", "decode", "resize", "pillow"]
         assert {name: one.items for name, one in counted.items()} == {
             "read": 120,
@@ -110,7 +112,7 @@ def test_stats_count_the_samples_of_the_newest_epoch(workers: int, persistent: b
         )
         assert 0 < total.waited_s < wall
         assert total.threads == workers
-        assert "bottleneck: " + total.bottleneck in str(total) and len(str(total).splitlines()) == 13
+        assert "bottleneck: " + total.bottleneck in str(total) and len(str(total).splitlines()) == 13 + (memory is not None)
     loader.close()
     assert stages(loader)["read"].items == 120
 
