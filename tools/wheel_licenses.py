@@ -41,14 +41,26 @@ def licence_of_libjpeg_turbo() -> str:
 
 
 def add_licences(wheel: Path, texts: dict[str, str]) -> None:
-    """Writes the texts into the wheel's folder of licences, and renews its list of files."""
+    """Writes the texts into the wheel's folder of licences, names all files of that folder in the metadata, and renews
+    the list of files."""
     with tempfile.TemporaryDirectory() as temporary:
         subprocess.run([sys.executable, "-m", "wheel", "unpack", "--dest", temporary, wheel], check=True)
         (root,) = Path(temporary).iterdir()
         (info,) = root.glob("*.dist-info")
         for name, text in texts.items():
             (info / "licenses" / name).write_text(text, encoding="utf-8")
+        _name_licences(info)
         subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", wheel.parent, root], check=True)
+
+
+def _name_licences(info: Path) -> None:
+    head, _, description = (info / "METADATA").read_text(encoding="utf-8").partition("\n\n")
+    folder = info / "licenses"
+    found = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    lines = [line for line in head.splitlines() if not line.startswith("License-File:")]
+    at = next(number for number, line in enumerate(lines) if line.startswith("License-Expression:")) + 1
+    lines[at:at] = [f"License-File: {name}" for name in found]
+    (info / "METADATA").write_text("\n".join(lines) + f"\n\n{description}", encoding="utf-8")
 
 
 def licences(wheel: Path) -> dict[str, str]:

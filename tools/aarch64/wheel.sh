@@ -26,7 +26,8 @@ fi
 # What runs: the wheels for Arm, without the packages that they need on x86 only.
 "$python" -m venv $build/env
 pip=("$build/env/bin/python" -m pip --quiet --disable-pip-version-check)
-"${pip[@]}" install "scikit-build-core>=0.10" "pybind11>=2.13" cmake ninja
+# shellcheck disable=SC2046  # a requirement a word
+"${pip[@]}" install cmake ninja $("$build/env/bin/python" tools/requirements.py build)
 platforms=()
 for glibc in 2_28 2_27 2_26 2_17; do platforms+=(--platform "manylinux_${glibc}_aarch64"); done
 "${pip[@]}" install --upgrade --target $build/site --no-deps --only-binary=:all: --platform manylinux2014_aarch64 "${platforms[@]}" \

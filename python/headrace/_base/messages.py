@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import textwrap
 import warnings
 from pathlib import Path
+
+from headrace._base.version import RELEASED
 
 _PLACEHOLDER = " ..."
 _PACKAGE = str(Path(__file__).parents[1])
@@ -24,6 +27,17 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_code.co_filename.startswith(inner) and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def install_command(extra: str = "", *packages: str) -> str:
+    """Returns the command that installs an extra, or headrace itself.
+
+    Args:
+        packages: what the extra consists of; they are named until the package index has headrace.
+    """
+    if RELEASED:
+        return f"pip install 'headrace[{extra}]'" if extra else "pip install headrace"
+    return f"pip install {shlex.join(packages)}" if extra else "pip install . in a checkout, or with a wheel's file"
 
 
 def shorten_text(text: str, width: int) -> str:

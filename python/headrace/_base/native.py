@@ -7,12 +7,14 @@ import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 
+from headrace._base.messages import install_command
+
 try:
     from headrace import _core as core
 except ImportError as error:
     raise ImportError(
-        f"headrace's native module does not load ({error}); install headrace with `pip install .` or from a wheel of "
-        "this Python version, and run it from outside its source folder"
+        f"headrace's native module does not load ({error}); install headrace for this Python version "
+        f"({install_command()}), and run it from outside its source folder"
     ) from error
 
 try:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace._base.messages import install_command
 from headrace._cli import inputs
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
         from headrace._reports.top.screen import Screen
     except ImportError:
         print(
-            "headrace top: it draws with rich, which is not installed: pip install 'headrace[top]'; --json needs none",
+            "headrace top: it draws with rich, which is not installed: "
+            f"{install_command('top', 'rich')}; --json needs none",
             file=sys.stderr,
         )
         return 2

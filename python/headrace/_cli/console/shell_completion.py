@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from headrace._base.messages import install_command
+
 SHELLS = ("bash", "zsh", "tcsh")
 
-_MISSING = "--print-completion needs shtab, which is not installed: pip install shtab"
+_MISSING = "--print-completion needs shtab, which is not installed: "
 #: Names of arguments that are completed as paths, though they may be other words, too.
 _PATHS = {"DATASET", "SRC", "DST", "PATH", "FILE", "DIR", "JSON"}
 
@@ -33,7 +35,7 @@ class _PrintCompletion(argparse.Action):
         try:
             import shtab
         except ImportError:
-            parser.exit(2, f"{parser.prog}: {_MISSING}\n")
+            parser.exit(2, f"{parser.prog}: {_MISSING}{install_command('completion', 'shtab')}\n")
         for action in _actions_of(parser):
             if action.type is Path or action.metavar in _PATHS:
                 action.complete = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE  # type: ignore[attr-defined]

@@ -79,9 +79,9 @@ class Stats(NotebookView):
 
     Attributes:
         stages: read, header (with the plan), memory (the system clears each page of new batch memory when it is first
-            written to; left out where there was none), decode, resize (with everything fused into it), pillow. With transforms
-            called in Python also "python"; "decode" then includes all native steps before the first of them. With a
-            GPU also "device decode": the GPU's own decoders.
+            written to; left out where there was none), decode, resize (with everything fused into it), pillow. With
+            transforms called in Python also "python"; "decode" then includes all native steps before the first of
+            them. With a GPU also "device decode": the GPU's own decoders.
         idle_s: seconds that native threads waited for work, summed over threads: all batches in flight were made, and
             the consumer had not requested the next one.
         waited_s: seconds that the consumer spent in ``next()``.

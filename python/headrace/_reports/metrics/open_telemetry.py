@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from headrace._base.messages import install_command
 from headrace._base.version import __version__
 from headrace._reports.metrics.loader_registry import Loaders
 from headrace._reports.metrics.metrics import Metric, collect_metrics
@@ -29,7 +30,7 @@ class Instruments:
         except ImportError:
             raise ImportError(
                 "publish(opentelemetry=...) needs opentelemetry-api, which is not installed: "
-                "pip install 'headrace[opentelemetry]'"
+                + install_command("opentelemetry", "opentelemetry-api")
             ) from None
         if provider is not True and not isinstance(provider, library.MeterProvider):
             raise ValueError(f"opentelemetry must be True or a MeterProvider, not {provider!r}")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from types import ModuleType
 
+from headrace._base.messages import install_command
 from headrace._reports.metrics.loader_registry import Loaders
 from headrace._reports.metrics.metrics import Metric, collect_metrics
 
@@ -20,7 +21,7 @@ def _import_prometheus() -> ModuleType:
     except ImportError:
         raise ImportError(
             "publish(prometheus=...) needs prometheus_client, which is not installed: "
-            "pip install 'headrace[prometheus]'"
+            + install_command("prometheus", "prometheus_client")
         ) from None
     return prometheus_client
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from headrace._base.messages import install_command
 from headrace._base.private_files import is_own
 from headrace._storage.remote.clients.responses import Stamp, is_strong
 
@@ -125,5 +126,5 @@ def pyarrow() -> Any:
         import pyarrow as pa
         import pyarrow.ipc
     except ImportError as error:
-        raise ImportError("tables need pyarrow: pip install pyarrow") from error
+        raise ImportError(f"tables need pyarrow: {install_command('arrow', 'pyarrow')}") from error
     return pa

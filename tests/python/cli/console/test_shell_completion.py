@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace._base.messages import install_command
 from headrace._cli.console.shell_completion import SHELLS
 from headrace._cli.main import main, parser
 from support import WATCHDOG_S
@@ -69,7 +70,8 @@ def test_without_shtab_one_sentence_says_so(
     assert end.value.code == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    said = "headrace: --print-completion needs shtab, which is not installed: pip install shtab\n"
+    remedy = install_command("completion", "shtab")
+    said = f"headrace: --print-completion needs shtab, which is not installed: {remedy}\n"
     assert captured.err == said
 
 

@@ -14,6 +14,7 @@ import torch
 
 from headrace._base import control_group
 from headrace._base.cores import cpu_quota
+from headrace._base.messages import install_command
 from headrace._cli.doctor.checks import gpu, machine
 from headrace._cli.doctor.doctor_command import findings
 from headrace._engine.counters.thread_times import NEVER, scheduler_times_of_threads
@@ -147,4 +148,4 @@ def test_nvjpeg(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gpu.nvjpeg().text == "nvidia-nvjpeg 13.3.0"
     monkeypatch.setattr(gpu, "_version", lambda name: None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert gpu.nvjpeg().remedy == "pip install headrace[gpu]"
+    assert gpu.nvjpeg().remedy == install_command("gpu", "nvidia-nvjpeg>=13.3,<14")

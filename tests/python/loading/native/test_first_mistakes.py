@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from torch.utils.data import Dataset
 
 from headrace import DataLoader, ImageFolder
 from headrace import transforms as T
+from headrace._base.messages import install_command
 from headrace._base.ranks import World
 from headrace._storage.remote.clients.client_choice import check_installed
 from support import blobs
@@ -75,8 +77,13 @@ def test_a_protocol_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch) ->
         raise ImportError(f"Install something to access {protocol}")
 
     monkeypatch.setattr(fsspec, "get_filesystem_class", missing)
-    for url, package in (("s3://a/b", "s3fs"), ("gs://a/b", "gcsfs"), ("abfs://a/b", "adlfs")):
-        with pytest.raises(ImportError, match=f"URLs need another package: pip install {package}"):
+    for url, remedy in (
+        ("s3://a/b", install_command("s3", "s3fs")),
+        ("gs://a/b", install_command("gcs", "gcsfs")),
+        ("abfs://a/b", "pip install adlfs"),
+        ("https://a/b", install_command("remote", "fsspec[http]")),
+    ):
+        with pytest.raises(ImportError, match=re.escape(f"URLs need another package: {remedy}")):
             check_installed(url)
     with pytest.raises(ImportError, match="Install something to access ftp"):
         check_installed("ftp://a/b")

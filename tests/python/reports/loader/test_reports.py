@@ -112,7 +112,9 @@ def test_stats_count_the_samples_of_the_newest_epoch(workers: int, persistent: b
         )
         assert 0 < total.waited_s < wall
         assert total.threads == workers
-        assert "bottleneck: " + total.bottleneck in str(total) and len(str(total).splitlines()) == 13 + (memory is not None)
+        assert "bottleneck: " + total.bottleneck in str(total) and len(str(total).splitlines()) == 13 + (
+            memory is not None
+        )
     loader.close()
     assert stages(loader)["read"].items == 120
 

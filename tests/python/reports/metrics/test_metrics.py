@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import headrace
 from headrace import DataLoader
+from headrace._base.messages import install_command
 from headrace._reports.metrics import publish
 from headrace._reports.metrics.loader_snapshot import Look
 from headrace._reports.metrics.loader_tracker import Followed
@@ -211,15 +213,15 @@ def test_what_is_no_provider_is_refused() -> None:
 @pytest.mark.parametrize(
     ("option", "module", "said"),
     [
-        ({"prometheus": 0}, "prometheus_client", "needs prometheus_client, .*pip install 'headrace.prometheus.'"),
-        ({"opentelemetry": True}, "opentelemetry", "needs opentelemetry-api, .*pip install 'headrace.opentelemetry.'"),
+        ({"prometheus": 0}, "prometheus_client", install_command("prometheus", "prometheus_client")),
+        ({"opentelemetry": True}, "opentelemetry", install_command("opentelemetry", "opentelemetry-api")),
     ],
 )
 def test_a_library_that_is_missing_is_one_sentence(
     option: dict[str, Any], module: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=said):
+    with pytest.raises(ImportError, match=f"needs .*, which is not installed: {re.escape(said)}$"):
         headrace.publish(top=False, **option)
 
 

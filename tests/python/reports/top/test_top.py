@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 
+from headrace._base.messages import install_command
 from headrace._cli.main import main
 from headrace._reports.metrics import processes, status_files
 from headrace._reports.metrics.process_figures import LoaderFigures, ProcessFigures
@@ -213,7 +214,8 @@ def test_json_needs_no_rich(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     status, out, err = said(capsys, *where)
     assert (status, out) == (2, "")
     assert err == (
-        "headrace top: it draws with rich, which is not installed: pip install 'headrace[top]'; --json needs none\n"
+        "headrace top: it draws with rich, which is not installed: "
+        f"{install_command('top', 'rich')}; --json needs none\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from PIL import Image
 import headrace
 from headrace import Cache, Network, TarShards
 from headrace import transforms as T
+from headrace._base.messages import install_command
 from headrace._storage.remote.fetcher_registry import Traffic, traffic
 from headrace.datasets.tar_shards.tar_index import parse_sidecar, store
 from support import assert_same, output_of
@@ -250,8 +252,10 @@ def test_arguments(folder: Path) -> None:
 
 def test_without_fsspec_one_sentence_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
-    with pytest.raises(ImportError, match=r"pip install 'headrace\[remote\]'"):
+    with pytest.raises(ImportError, match=re.escape(install_command("remote", "fsspec[http]"))):
         TarShards("https://host/000.tar")
+    with pytest.raises(ImportError, match=re.escape(install_command("s3", "s3fs"))):  # it brings fsspec
+        TarShards("s3://bucket/000.tar")
     assert len(TarShards(str(folder / "000.tar"), index=False)) == EACH
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from headrace._base.messages import install_command
 from headrace._cli.doctor.checks.finding import Finding, means
 from headrace._engine import destination
 
@@ -30,8 +31,12 @@ def nvjpeg() -> Finding:
     if found:
         return Finding("ok", "nvJPEG", ", ".join(found))
     if torch.cuda.is_available():
-        return Finding("note", "nvJPEG", "no package of it is installed", "pip install headrace[gpu]")
+        return Finding("note", "nvJPEG", "no package of it is installed", _install_nvjpeg())
     return Finding("ok", "nvJPEG", "not installed, and not needed without a GPU")
+
+
+def _install_nvjpeg() -> str:
+    return install_command("gpu", "nvidia-nvjpeg>=13.3,<14")
 
 
 def _version(name: str) -> str | None:
@@ -51,5 +56,5 @@ def gpu() -> Finding:
         remedy = "install a wheel of headrace with CUDA, or build it where nvcc is on the PATH"
         return Finding("note", "GPU", text, remedy)
     if where.decoder == "cpu":
-        return Finding("note", "GPU", text, "pip install headrace[gpu], and give containers the video capability")
+        return Finding("note", "GPU", text, f"{_install_nvjpeg()}; give containers the video capability")
     return Finding("ok", "GPU", text)

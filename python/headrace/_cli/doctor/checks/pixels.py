@@ -9,6 +9,7 @@ import PIL
 import torch
 from PIL import features
 
+from headrace._base.messages import install_command
 from headrace._base.native import core
 from headrace._base.version import __version__
 from headrace._cli.demo.photo_folder import PHOTOS
@@ -87,7 +88,8 @@ def decoding() -> Finding:
             "wrong",
             "decode",
             text,
-            "pip install --force-reinstall Pillow headrace; if that does not help, report a bug",
+            f"pip install --force-reinstall Pillow, then headrace once more ({install_command()}); "
+            "if that does not help, report a bug",
         )
     return Finding(
         "ok", "decode", f"{len(paths)} photographs, {natively} of them natively: 0 bytes differ from Pillow's"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from headrace._base.messages import install_command
 from headrace._storage.remote.clients.fsspec_client import FsspecClient
 from headrace._storage.remote.clients.http_client import HttpClient
 from headrace._storage.remote.clients.responses import PlainUrl, Stamp
@@ -30,11 +31,8 @@ class Client(Protocol):
     async def close(self) -> None: ...
 
 
-# The packages that fsspec reads a protocol with.
-_PACKAGES = {
-    **{"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub"},
-    **dict.fromkeys(("az", "abfs", "abfss", "adl"), "adlfs"),
-}
+# The packages that fsspec reads a protocol with, where headrace has no extra for them.
+_PACKAGES = {"hf": "huggingface_hub", **dict.fromkeys(("az", "abfs", "abfss", "adl"), "adlfs")}
 
 
 def check_installed(url: str) -> None:
@@ -43,17 +41,28 @@ def check_installed(url: str) -> None:
     try:
         import fsspec
     except ImportError:
+        remedy = _remedy(protocol_of_url(url)) or _remedy("http")
         raise ImportError(
-            f"{protocol_of_url(url)}: URLs are read with fsspec, which is not installed: pip install 'headrace[remote]'"
+            f"{protocol_of_url(url)}: URLs are read with fsspec, which is not installed: {remedy}"
         ) from None
     try:
         fsspec.get_filesystem_class(protocol_of_url(url))
     except ImportError as error:
-        named = _PACKAGES.get(protocol_of_url(url))
-        remedy = f"pip install {named}" if named else str(error)
+        remedy = _remedy(protocol_of_url(url)) or str(error)
         raise ImportError(f"{protocol_of_url(url)}: URLs need another package: {remedy}") from None
     except ValueError:
         raise ValueError(f"fsspec knows no protocol {protocol_of_url(url)!r}") from None
+
+
+def _remedy(name: str) -> str | None:
+    """The command that installs what a protocol needs, fsspec included; None: not known."""
+    if name in ("http", "https"):
+        return install_command("remote", "fsspec[http]")
+    if name in ("s3", "s3a"):
+        return install_command("s3", "s3fs")
+    if name in ("gs", "gcs"):
+        return install_command("gcs", "gcsfs")
+    return f"pip install {_PACKAGES[name]}" if name in _PACKAGES else None
 
 
 def open_client(url: str, options: Mapping[str, object], requests: int) -> Client:
