@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
-from headrace._base.checks import Unasked, whole_number
+from headrace._base.checks import Unasked, explained, whole_number
 from headrace._loading.autotune.worker_attributes import ChosenNumbers, initial_workers, tuner_of
 from headrace._loading.integrations import accelerate_hook
 from headrace._loading.native.loader_attributes import OnError, OutTransform, OwnAttributes
@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from headrace._storage.entry_points.entry_points import EntryPoints
 
 _T_co = TypeVar("_T_co", covariant=True)
+
+
+def _advise(error: Exception, given: dict[str, Any]) -> None:
+    from headrace._loading.epoch.advice import advise_on_arguments
+
+    advise_on_arguments(error, given)
 
 
 class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, TorchDataLoader[_T_co]):
@@ -122,6 +128,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
     _epochs: Epochs
     _runner: Runner
 
+    @explained(_advise)
     def __init__(
         self,
         dataset: Dataset[_T_co],
@@ -159,6 +166,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
     ) -> None:
+        from headrace._loading.epoch.advice import warn_of_arguments
         from headrace._loading.epoch.sampler_setup import Samplers, shard_samplers
         from headrace._loading.native import arguments
         from headrace._loading.native.settings import OwnSettings
@@ -166,6 +174,7 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         from headrace._loading.routes.epoch_runner import Runner
         from headrace._loading.routes.route import Batches, NativeRoute
 
+        warn_of_arguments(dataset, collate_fn)
         given = Samplers(shuffle, sampler, batch_sampler)
         self._own = own = OwnSettings.from_arguments(
             dataset,

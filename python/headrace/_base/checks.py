@@ -1,10 +1,15 @@
-"""Arguments that must be integers, or sizes in bytes: their checks, and defaults that differ from an equal value."""
+"""Arguments: integers, sizes in bytes, defaults that differ from an equal value, names that are misspelt."""
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_TRANSFORMS = ("transform", "transforms", "augment", "augmentation")
 
 
 def whole_number(name: str, value: Any, smallest: int | None = None) -> int:
@@ -51,3 +56,60 @@ def checked_size(size: int | str, name: str) -> int:
     if match is None or unit is None or int(float(match[1]) * unit) <= 0:
         raise ValueError(f"{name} must be a number of bytes, or a text such as '100 GB' or '8 GiB', not {size!r}")
     return int(float(match[1]) * unit)
+
+
+def explained(advise: Callable[[Exception, dict[str, Any]], object] | None = None) -> Callable[[_F], _F]:
+    """Returns a decorator of an ``__init__``: the TypeError about an unknown keyword says which one may be meant, as
+    Python 3.13's does. Its signature stays that of the function.
+
+    Args:
+        advise: adds to other errors what to change; called with the error and the arguments by their names.
+    """
+
+    def decorate(function: _F) -> _F:
+        @functools.wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            try:
+                return function(*args, **options)
+            except Exception as error:
+                _explain(error, function, args, options, advise)
+                raise
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def _explain(
+    error: Exception,
+    function: Callable[..., object],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    advise: Callable[[Exception, dict[str, Any]], object] | None,
+) -> None:
+    trace = error.__traceback__
+    if trace is not None and trace.tb_next is None:  # raised by the call itself
+        if isinstance(error, TypeError):
+            _suggest(error, function)
+    elif advise is not None:
+        import inspect
+
+        given = inspect.signature(function).bind(*args, **options)
+        given.apply_defaults()
+        advise(error, given.arguments)
+
+
+def _suggest(error: TypeError, function: Callable[..., object]) -> None:
+    import difflib
+    import inspect
+
+    found = re.match(r".* got an unexpected keyword argument '(\w+)'", str(error))
+    if found is None:
+        return
+    names = list(inspect.signature(function).parameters)[1:]
+    near = difflib.get_close_matches(found[1], names, 1)
+    if found[1] in _TRANSFORMS and "dataset" in names:
+        hint = "Transforms belong to the dataset: ImageFolder(root, transform)"
+    else:
+        hint = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(names)}"
+    error.args = (f"{found[0]}. {hint}",)

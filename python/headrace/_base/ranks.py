@@ -13,6 +13,9 @@ from headrace._base.checks import whole_number
 _warned = False  # whether `warn_of_whole_reads` has warned; it does so once per process
 
 
+_BOTH = "give both, or distributed=True, which finds them"
+
+
 @dataclass(frozen=True)
 class World:
     """The rank of this process and the number of processes (ranks) of a distributed job.
@@ -44,12 +47,16 @@ class World:
         """
         if size is None:
             if rank is not None:
-                raise ValueError(f"rank={rank!r} is given without {name}")
+                raise ValueError(
+                    f"rank={rank!r} is given without {name}: give both, or distributed=True, which finds them"
+                )
             return cls.found_out()
         size = whole_number(name, size, smallest=1)
         if rank is None:
             if size > 1:
-                raise ValueError(f"{name}={size} is given without rank")
+                raise ValueError(
+                    f"{name}={size} is given without rank: give both, or distributed=True, which finds them"
+                )
             rank = 0
         rank = whole_number("rank", rank)
         if not 0 <= rank < size:

@@ -187,7 +187,8 @@ def _recipe_of(text: str) -> Callable[..., object]:
         try:
             made = eval(text, {**names, "T": transforms, "transforms": transforms, "torch": torch})
         except Exception as error:
-            raise GivenError(f"--recipe {text} raises {named_message_of(error)}") from error
+            takes = "train, eval, own, module:object, or an expression of names of headrace.transforms"
+            raise GivenError(f"--recipe {text} raises {named_message_of(error)}; it takes {takes}") from error
     if not callable(made):
         raise GivenError(f"--recipe {text} is no transform but {type(made).__name__}")
     return made

@@ -12,6 +12,7 @@ from headrace._base.version import __version__
 from headrace._cli import index_command, inputs, report_command, top_command, verify_command
 from headrace._cli.bench import bench_command
 from headrace._cli.console import shell_completion
+from headrace._cli.console.spelling import Parser
 from headrace._cli.demo import demo_command
 from headrace._cli.doctor import doctor_command
 from headrace._cli.pack import pack_command
@@ -33,7 +34,7 @@ _COMMANDS = (
 
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of all commands and their options."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="headrace",
         description="A drop-in PyTorch DataLoader for images.",
         epilog="headrace COMMAND --help prints the options of a command, and examples.",

@@ -11,6 +11,8 @@ from PIL import Image
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from headrace._base.checks import explained
+from headrace._base.exceptions import add_note
 from headrace._recipe.images.part_kinds import Kind, has_image, is_pure_tensor, kind_of
 
 Sizes = TypeVar("Sizes", bound=tuple[int, ...])
@@ -38,6 +40,11 @@ class Transform(nn.Module):
     _takes: ClassVar[frozenset[Kind] | None] = None
     _passes: ClassVar[frozenset[Kind]] = frozenset()
     _in_torchvision: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls) and cls.__module__.startswith("headrace."):
+            cls.__init__ = explained()(cls.__init__)  # type: ignore[method-assign]
 
     def check_inputs(self, flat_inputs: list[object]) -> None:
         """Validates the parts of a sample; raises before any random number is drawn."""
@@ -110,7 +117,10 @@ class RandomTransform(Transform):
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
         if not 0.0 <= p <= 1.0:
-            raise ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
+            error = ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
+            remedy = "pass a probability, such as 0.5"
+            add_note(error, f"p={p!r} was given: {remedy}", remedy)
+            raise error
         self.p = p
 
     def _is_applied(self) -> bool:

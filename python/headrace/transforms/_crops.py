@@ -194,7 +194,7 @@ class RandomResizedCrop(Transform):
         if not isinstance(ratio, Sequence) or len(ratio) != 2:
             raise TypeError("Ratio should be a sequence of two floats.")
         if scale[0] > scale[1] or ratio[0] > ratio[1]:
-            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=3)
         filter_name(interpolation)
         self.scale = scale
         self.ratio = ratio

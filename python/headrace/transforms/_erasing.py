@@ -60,7 +60,7 @@ class RandomErasing(RandomTransform):
         if not isinstance(ratio, Sequence):
             raise TypeError("Ratio should be a sequence")
         if scale[0] > scale[1] or ratio[0] > ratio[1]:
-            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=3)
         if scale[0] < 0 or scale[1] > 1:
             raise ValueError("Scale should be between 0 and 1")
         self.scale = scale

@@ -40,8 +40,9 @@ class Verdict:
     """What limits the speed; ``str()`` gives three lines.
 
     Attributes:
-        bottleneck: "consumer": the program's own work between batches. "read", "header", "memory", "decode", "resize": a
-            stage of the native threads; "memory" is the clearing of new batch memory, "read" also where these wait for storage. "pillow", "python", "collate_fn",
+        bottleneck: "consumer": the program's own work between batches. "read", "header", "memory", "decode", "resize":
+            a stage of the native threads; "memory" is the clearing of new batch memory, "read" also a wait for storage.
+            "pillow", "python", "collate_fn",
             "out_transform", "submit", "hand_over": Python's parts. "prefetch": the consumer's steps vary, and too few
             batches are ready. "workers": the work of torch's workers; "waiting workers": they wait more than they work.
             "dataset": the making of batches in the caller's thread by torch. "nothing yet": not enough data.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -173,8 +174,16 @@ def load_position(state: object, identity: Identity) -> Resume:
         ValueError: the state belongs to another loader, or is damaged; the message names what differs.
     """
     if not isinstance(state, dict) or not _is_count(state.get("version")) or state["version"] != VERSION:
-        where = " (loaders whose batches torch delivers have another format)" if isinstance(state, dict) else ""
-        raise ValueError(f"this is not a state of headrace's native path, version {VERSION}{where}: {state!r:.80}")
+        if isinstance(state, (str, os.PathLike)):
+            remedy = "load it from the file first, as with torch.load(path)"
+        elif isinstance(state, dict):
+            remedy = (
+                "pass what state_dict() of this loader returned (a checkpoint may hold it under a key); loaders whose "
+                "batches torch delivers have another format"
+            )
+        else:
+            remedy = "pass what state_dict() of this loader returned"
+        raise ValueError(f"this is not a state of headrace's native path, version {VERSION}: {state!r:.80}; {remedy}")
     try:
         saved = {name: state[name] for name in vars(identity)}
         kept = {name: state[name] for name in (*_START, *_PLACE, *_RANDOM, "sampler_state")}

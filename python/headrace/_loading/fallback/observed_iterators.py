@@ -18,8 +18,8 @@ import torch
 from torch.utils.data import dataloader
 from torch.utils.data.dataloader import _DatasetKind
 
-from headrace._base.exceptions import add_note
 from headrace._engine.counters.epoch_timing import Pace
+from headrace._loading.epoch.advice import advise_on_batch
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call_deferring
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
@@ -102,21 +102,12 @@ class _View:
         return getattr(self._loader, name)
 
 
-def _add_collate_advice(error: Exception) -> None:
-    """Adds to errors of torch's `default_collate` what to change about the dataset."""
-    said, end = str(error) if isinstance(error, (TypeError, RuntimeError)) else "", "or pass a collate_fn."
-    if "default_collate: batch must contain" in said and "PIL." in said:
-        add_note(error, f"The samples are images: end the transforms with ToTensor(), {end}", end)
-    elif "stack expects each tensor to be equal size" in said:
-        sizes = "CenterCrop(size), Resize((height, width)) or RandomResizedCrop(size)"
-        add_note(error, f"The samples differ in size: end the transforms with {sizes}, {end}", end)
-
-
 class _Watched:
     """Mix-in that reports each batch to the observer."""
 
     held: Held
     _dataset_kind: int  # set by torch
+    _dataset: Any
     _drawn_seed: int
     _returned: BlocksInUse | None = None
     _defers = False  # whether images are opened deferred while this process makes a batch
@@ -142,7 +133,7 @@ class _Watched:
             raise
         except Exception as error:
             self.held.watch.note_return(self)
-            _add_collate_advice(error)
+            advise_on_batch(error, self._dataset)
             raise
         self.held.watch.note_return(self)
         if isinstance(data, Counted):

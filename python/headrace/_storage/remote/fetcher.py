@@ -7,11 +7,10 @@ import bisect
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +20,19 @@ from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.clients.client_choice import Client, open_client
-from headrace._storage.remote.clients.responses import Stamp, TemporaryError, is_strong
+from headrace._storage.remote.clients.responses import (
+    Beginning,
+    Body,
+    NoRangesError,
+    Stamp,
+    TemporaryError,
+    is_strong,
+)
 from headrace._storage.remote.disk_cache import DiskCache
+from headrace._storage.remote.front_reader import FrontReader
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.plain_http import PlainHttp
+from headrace._storage.remote.remote_object import Range, RemoteObject, columns_of, join_ranges
 from headrace._storage.remote.retries import Attempts
 from headrace._storage.remote.urls import host_of_url, protocol_of_url, redact_url
 
@@ -38,41 +46,6 @@ _CANCELLATIONS = 5  # of a task, in half of that time
 _OFFERED_S = 1200.0  # after which a URL that expires is requested again
 _HEADERS = 32 << 10  # bytes before a tar member in which its headers are looked for
 _WRITERS = 2  # threads that write to the cache on disk
-
-
-@dataclass(eq=False, slots=True)
-class RemoteObject:
-    """An object and what is known about it.
-
-    Attributes:
-        number: its number in the store.
-        stamp: None: not known yet.
-        cached: beginning of the paths of its entries on disk; "": none.
-        lead: bytes before each range that are read as well, for `check`.
-        check: takes those bytes and the range's length, and returns what is wrong with them, or "".
-        tar: whether `check` asks for the header of a tar member, as the native reader does; then the mark of a range is
-            that of the member's name.
-        asked: the search for a way to read it natively, and until when its result holds, on the loop's clock.
-    """
-
-    number: int
-    url: str
-    options: Mapping[str, object]
-    stamp: Stamp | None = None
-    cached: str = ""
-    lead: int = 0
-    check: Callable[[bytes, int], str] | None = None
-    tar: bool = False
-    asked: tuple[asyncio.Task[None], float] | None = None
-
-
-class Range(NamedTuple):
-    """A range of an object; `length` ANY_LENGTH: all of it. `mark`: what it must be found to be, or 0."""
-
-    object: int
-    offset: int
-    length: int
-    mark: int = 0
 
 
 class Fetcher:
@@ -139,7 +112,8 @@ class Fetcher:
             owner: who requests it. All owners share an object with a strong stamp; of others each has its own.
             more: the other attributes of RemoteObject.
         """
-        key = (url, repr(sorted(options.items())), stamp, more.get("lead"), None if is_strong(stamp) else owner)
+        of_one_kind = None if is_strong(stamp) else owner
+        key = (url, repr(sorted(options.items())), stamp, more.get("lead"), more.get("from_front"), of_one_kind)
         with self._lock:
             if key not in self._known:
                 made = RemoteObject(self._next, url, options, stamp, **more)
@@ -163,7 +137,7 @@ class Fetcher:
         plain = self._plain.counts()
         made = Counter(self.attempts.counts)
         made.update({"requests": plain.get("requests", 0), "hedged": plain.get("late", 0)})
-        made["bytes"] = self._bytes_read + plain.get("bytes", 0)
+        made["bytes"] += self._bytes_read + plain.get("bytes", 0)
         return made
 
     def announce(self, objects: UInt64s, offsets: UInt64s, lengths: UInt64s, marks: UInt64s) -> None:
@@ -177,7 +151,7 @@ class Fetcher:
     def ask(self, one: Range) -> None:
         """Begins to fetch a range that is to be taken out of the store, unless it is here or on its way."""
         if self.store.want(*one):
-            self.announce(*_split_into_columns([one]))
+            self.announce(*columns_of([one]))
 
     def wait(self, work: Coroutine[object, object, T]) -> T:
         """Runs a coroutine in the loop and returns its result."""
@@ -211,11 +185,17 @@ class Fetcher:
         """Returns the stamp of an object."""
         return await self.attempts.run(url, lambda: self.client(url, options).stamp(url), self._urgent)
 
-    async def first(self, url: str, options: Mapping[str, object], length: int) -> tuple[bytes, Stamp]:
+    async def first(self, url: str, options: Mapping[str, object], length: int) -> Beginning:
         """Returns the first bytes of an object, and its stamp, with one request where the protocol has both in one."""
-        data, stamp = await self.attempts.run(url, lambda: self.client(url, options).first(url, length), self._urgent)
-        self._bytes_read += len(data)
-        return data, stamp
+        made = await self.attempts.run(url, lambda: self.client(url, options).first(url, length), self._urgent)
+        self._bytes_read += len(made.data)
+        return made
+
+    def front_reader(
+        self, url: str, options: Mapping[str, object], stamp: Stamp | None, begun: Body | None = None
+    ) -> FrontReader:
+        """Returns a reader of an object whose server reads no ranges. `begun`: the object, as it arrives already."""
+        return FrontReader(self.attempts, self._urgent, self.client(url, options).whole, url, stamp, begun)
 
     async def read(
         self, url: str, options: Mapping[str, object], begin: int, end: int | None, stamp: Stamp | None
@@ -239,7 +219,7 @@ class Fetcher:
 
     def _fetch_demands(self) -> None:
         demands = self.store.take_demands()
-        others = self._plain.fetch(*_split_into_columns(demands), urgent=True)
+        others = self._plain.fetch(*columns_of(demands), urgent=True)
         self._spawn_fetches([Range(*demands[one]) for one in others], True)
 
     def _fetch_again(self, ranges: list[tuple[int, int, int, int]], urgent: bool, failed: Exception | None) -> None:
@@ -248,7 +228,7 @@ class Fetcher:
     def _spawn_fetches(
         self, ranges: list[Range], urgent: bool, failed: Exception | None = None, *, returned: bool = False
     ) -> None:
-        for group in _join_ranges(ranges):
+        for group in join_ranges(ranges):
             self.spawn(self._fetch(group, self._urgent if urgent else self._ahead, failed, returned=returned))
 
     async def _fetch(
@@ -288,7 +268,7 @@ class Fetcher:
         if one.asked is None or self._loop.time() >= one.asked[1]:
             one.asked = self._loop.create_task(self._offer_to_native(one, one.stamp)), self._loop.time() + _OFFERED_S
         await asyncio.shield(one.asked[0])
-        others = self._plain.fetch(*_split_into_columns(group), urgent=urgent)
+        others = self._plain.fetch(*columns_of(group), urgent=urgent)
         return [group[i] for i in others]
 
     async def _offer_to_native(self, one: RemoteObject, stamp: Stamp) -> None:
@@ -311,8 +291,14 @@ class Fetcher:
             data: bytes = b""
         else:
             call = lambda: self.client(one.url, one.options).read(one.url, begin, end, one.stamp)  # noqa: E731
-            data, found = await self.attempts.run(one.url, call, gate, small=end - begin <= _SMALL, failed=failed)
-            one.stamp = one.stamp if one.stamp is not None and one.stamp.tag else found
+            try:
+                data, found = await self.attempts.run(one.url, call, gate, small=end - begin <= _SMALL, failed=failed)
+                one.stamp = one.stamp if one.stamp is not None and one.stamp.tag else found
+            except NoRangesError:
+                if not one.from_front:
+                    raise
+                reader = self.front_reader(one.url, one.options, one.stamp)
+                (data,) = await reader.read_ranges([(begin, end)])
         self._bytes_read += len(data)
         view = memoryview(data)
         for key in group:
@@ -384,17 +370,3 @@ class Fetcher:
         await self._plain.end()
         for client in self._clients.values():
             await client.close()
-
-
-def _join_ranges(ranges: list[Range]) -> list[list[Range]]:
-    """Returns the ranges in groups, one for each request: neighbours in one object. The groups are in the order of
-    their first range."""
-    if len(ranges) < 2:
-        return [ranges] if ranges else []
-    return [[ranges[i] for i in group] for group in core.joined_ranges(*_split_into_columns(ranges)[:3])]
-
-
-def _split_into_columns(ranges: Sequence[tuple[int, int, int, int]]) -> tuple[UInt64s, UInt64s, UInt64s, UInt64s]:
-    """Returns the objects, the offsets, the lengths and the marks."""
-    objects, offsets, lengths, marks = np.array(ranges, np.uint64).reshape(-1, 4).T.copy()
-    return objects, offsets, lengths, marks

@@ -16,10 +16,11 @@ from headrace._base.native import core
 from headrace._base.types import State
 from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.clients.client_choice import check_installed
-from headrace._storage.remote.clients.responses import Stamp
-from headrace._storage.remote.fetcher import Fetcher, Range, RemoteObject
+from headrace._storage.remote.clients.responses import NoRangesError, Stamp
+from headrace._storage.remote.fetcher import Fetcher
 from headrace._storage.remote.fetcher_registry import fetcher_of
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.remote_object import Range, RemoteObject
 from headrace._storage.remote.urls import is_url, protocol_of_url, redact_url
 
 Int64s = npt.NDArray[np.int64]
@@ -98,6 +99,8 @@ class RemoteFiles:
         self.check = check
         self.tar = tar
         self.stamps: list[Stamp] | None = None
+        self._ranged: set[int] = set()
+        self._looked: dict[int, Stamp] = {}  # stamps that came with an answer, for the next request of them
         self.owner: object = object()
         self._numbers: tuple[Fetcher, UInt64s, list[bytes]] | None = None
 
@@ -114,6 +117,30 @@ class RemoteFiles:
         """The URL of an object, as in `shown`."""
         return redact_url(self.urls[number])
 
+    def reads_ranges(self, number: int) -> bool:
+        """Whether ranges of an object are known to be read."""
+        return number in self._ranged or protocol_of_url(self.urls[number]) not in ("http", "https")
+
+    def check_ranges(self, length: int) -> None:
+        """Asks for the first bytes of the first object, to see whether ranges of it are read.
+
+        Raises:
+            OSError: they are not, or it cannot be read.
+        """
+        if not self.urls or self.reads_ranges(0):
+            return
+        first = self.fetcher.wait(self.fetcher.first(self.urls[0], self.options, length))
+        if first.body is not None:
+            self.fetcher.later(first.body.close)
+            if first.stamp.size > length:  # the answer about a small object may be all of it
+                raise NoRangesError(where=self.shown_of(0))
+        else:
+            self._looked[0] = first.stamp
+
+    def note_ranges(self, number: int) -> None:
+        """Notes that ranges of an object are read."""
+        self._ranged.add(number)
+
     def take_stamps(self, known: Mapping[int, Stamp] | None = None) -> list[Stamp]:
         """Requests the stamp of each object; from now on other content is an error. Raises OSError.
 
@@ -121,11 +148,17 @@ class RemoteFiles:
             known: stamps of objects, by their numbers, that are not requested.
         """
         self._numbers, known = None, known or {}
-        unknown = [number for number in range(len(self.urls)) if number not in known]
-        asked = self.fetcher.wait(self.fetcher.stamps([self.urls[one] for one in unknown], self.options))
-        found = {**known, **dict(zip(unknown, asked, strict=True))}
+        found = {**known, **self.ask_stamps([number for number in range(len(self.urls)) if number not in known])}
         self.stamps = [found[number] for number in range(len(self.urls))]
         return self.stamps
+
+    def ask_stamps(self, numbers: Sequence[int]) -> dict[int, Stamp]:
+        """Returns the stamps of objects, by their numbers. Raises OSError."""
+        looked, self._looked = self._looked, {}
+        unknown = [number for number in numbers if number not in looked]
+        asked = self.fetcher.wait(self.fetcher.stamps([self.urls[one] for one in unknown], self.options))
+        found = {**looked, **dict(zip(unknown, asked, strict=True))}
+        return {number: found[number] for number in numbers}
 
     def object_numbers(self) -> tuple[UInt64s, list[bytes]]:
         """Returns the number of each object in this process's fetcher, and the beginning of its entries on disk."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from headrace._base import loggers
 from headrace._base.exceptions import find_builtin_type, message_of
-from headrace._storage.remote.clients.responses import ChangedError, TemporaryError
+from headrace._storage.remote.clients.responses import ChangedError, NoRangesError, TemporaryError
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import host_of_url, redact_url
 
@@ -33,11 +33,13 @@ class Attempts:
         paused: called with a host that requests a pause, as `host(url)` names it, and the pause's seconds.
 
     Attributes:
+        timeout: seconds, of `Network`.
         counts: requests, retries, hedged (made twice), failed (given up).
     """
 
     def __init__(self, network: Network, paused: Callable[[str, float], None]) -> None:
         self._network, self._paused = network, paused
+        self.timeout = network.timeout
         self._not_before: dict[str, float] = {}  # of each host that requested a pause
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self._limit_s, self._looked_at = float("inf"), 0
@@ -50,6 +52,7 @@ class Attempts:
         gate: asyncio.Semaphore,
         *,
         small: bool = True,
+        timed: bool = True,
         failed: Exception | None = None,
     ) -> T:
         """Returns what `call` returns; calls it again after a TemporaryError.
@@ -58,6 +61,7 @@ class Attempts:
             gate: bounds the requests under way. It is not held between two requests: objects of a server that does not
                 answer must not stop those of others.
             small: whether all such calls take about the same time, so that a straggler can be recognised.
+            timed: whether `Network.timeout` is for all of the call; otherwise the call watches it.
             failed: what came of a first request, which another reader made.
 
         Raises:
@@ -74,7 +78,9 @@ class Attempts:
                 patience -= await self._await_turn(where, gate, patience)
                 begin = time.monotonic()
                 try:
-                    return await (self._hedge_call(call) if small else self._call_with_timeout(call))
+                    return await (
+                        self._hedge_call(call) if small else self._call_with_timeout(call) if timed else call()
+                    )
                 finally:
                     gate.release()
                     patience -= time.monotonic() - begin
@@ -82,6 +88,8 @@ class Attempts:
                 last = error
             except ChangedError as error:
                 raise ChangedError(error.what, redact_url(url)) from None
+            except NoRangesError as error:
+                raise NoRangesError(error.why, redact_url(url)) from None
             except OSError as error:
                 self.counts["failed"] += 1
                 said = error.strerror or message_of(error)

@@ -35,18 +35,21 @@ def all_urls(paths: Iterable[str | os.PathLike[str]]) -> bool:
 
 
 def protocol_of_url(url: str) -> str:
-    return url.partition("://")[0].lower()
+    return url.partition("://")[0].lower() if is_url(url) else "file"
 
 
 def redact_url(url: str) -> str:
-    """Returns a URL without user, password, query and fragment, which may hold credentials."""
+    """Returns a URL without user, password, query and fragment, which may hold credentials; a path as it is."""
+    if not is_url(url):
+        return url
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def host_of_url(url: str) -> str:
     """Returns the scheme and the host, or the bucket."""
-    return "://".join((protocol_of_url(url), urlsplit(url).netloc.rpartition("@")[2]))
+    netloc = urlsplit(url).netloc if is_url(url) else ""
+    return "://".join((protocol_of_url(url), netloc.rpartition("@")[2]))
 
 
 def name_object(url: str, options: Mapping[str, object] | None = None) -> str:

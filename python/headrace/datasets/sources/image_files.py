@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from headrace._base.checks import explained
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._storage.local_cache.local_caches import LocalBytes, checked_local, tended_bytes
@@ -45,6 +46,7 @@ class ImageFiles(BlobDataset):
             labels differ, a path contains a zero byte, or there is no such mode.
     """
 
+    @explained()
     def __init__(
         self,
         paths: Iterable[str | os.PathLike[str]],
@@ -63,7 +65,7 @@ class ImageFiles(BlobDataset):
         self._mode = checked_mode(mode)
         self.paths: PackedPaths = paths if isinstance(paths, PackedPaths) else PackedPaths(paths)
         if labels is not None and len(labels) != len(self.paths):
-            raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels")
+            raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels: give one for each path")
         self._remote: RemoteFiles | None = None
         self._far: RemoteTable | None = None
         self._cache: LocalBytes | None = None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from headrace._base.checks import explained
+from headrace._base.exceptions import add_note
 from headrace._storage.remote.cache import Cache
 from headrace.datasets.sources.image_files import ImageFiles
 from headrace.datasets.sources.packed_paths import PackedPaths
@@ -40,6 +43,7 @@ class ImageFolder(ImageFiles):
         FileNotFoundError: `root` has no class folder, or a class has no valid file and `allow_empty` is False.
     """
 
+    @explained(lambda error, given: _advise_on_root(error, given["root"]))
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -100,6 +104,23 @@ def _advice_for_flat_folder(root: str) -> str:
         f" It holds {count} images itself; an ImageFolder is a folder of such folders, one a class. Without classes: "
         "headrace.ImageFiles(sorted(paths), transform=...)"
     )
+
+
+def _advise_on_root(error: Exception, root: Any) -> None:
+    """Adds to an error about `root` what to pass."""
+    note = ""
+    if isinstance(error, NotADirectoryError):
+        note = "root is a file: pass the folder of the class folders; TarShards and Zip read archives"
+    elif isinstance(error, FileNotFoundError) and error.errno:
+        there = next((one for one in Path(root).absolute().parents if one.is_dir()), None)
+        if there is not None:
+            note = f"{there} exists, and what follows it in root does not: look for a misspelt name"
+    elif isinstance(error, FileNotFoundError) and "any class folder" in str(error) and not os.listdir(root):  # noqa: PTH208
+        note = "the folder is empty: it needs a folder a class, with images, as in root/cat/1.jpg"
+    elif isinstance(error, TypeError) and not isinstance(root, (str, os.PathLike)):
+        note = f"root={root!r:.60} is no folder: pass one path; headrace.ImageFiles takes a list of images"
+    if note:
+        add_note(error, note, note)
 
 
 def _class_names(root: str) -> list[str]:

@@ -184,8 +184,9 @@ def _find_changed(files: RemoteFiles, known: dict[int, Known]) -> int | None:
         return None
     numbers = list(known)
     some = [numbers[i] for i in sorted({round(k * (len(numbers) - 1) / (_TRIED - 1)) for k in range(_TRIED)})]
-    found = files.fetcher.wait(files.fetcher.stamps([files.urls[one] for one in some], files.options))
-    for number, stamp in zip(some, found, strict=False):
+    found = files.ask_stamps(some)
+    for number in some:
+        stamp = found[number]
         then = known[number].stamp
         if stamp.size != then.size or (then.tag and stamp.tag and stamp.tag != then.tag):
             return number

@@ -52,6 +52,8 @@ def _expand_urls(text: str) -> Iterator[str]:
                     )
                 yield path
                 continue
+            if match := re.match(r"(https?|s3|gs|hf):/*", path):
+                raise ValueError(f"{url!r} is no URL: write {match[1]}://{redact_url(path[match.end() :])}")
             if match := _SCHEME.match(path):
                 raise ValueError(
                     f"{url!r} is no file, and its shards are no ranges of one: TarShards reads files and URLs, not "

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from headrace._base import messages
+from headrace._base.checks import explained
 from headrace._base.cores import usable_cores
 from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
@@ -32,7 +33,7 @@ from headrace.datasets.tar_shards.remote_index import (
     remote_shards,
 )
 from headrace.datasets.tar_shards.shard_urls import Urls, shard_paths
-from headrace.datasets.tar_shards.tar_header import MemberCheck
+from headrace.datasets.tar_shards.tar_header import BLOCK, MemberCheck
 from headrace.datasets.tar_shards.tar_index import TarIndex, index_of
 from headrace.datasets.tar_shards.wids import FarLists
 
@@ -79,6 +80,7 @@ class TarShards(Ranges):
             invalid. The message names the shard and the byte.
     """
 
+    @explained()
     def __init__(
         self,
         urls: Urls,
@@ -107,6 +109,7 @@ class TarShards(Ranges):
         if is_url(shards[0]):
             files = remote_shards(shards, access)
             shards = files.shown
+            files.check_ranges(BLOCK)  # before the shards are read for their indexes
             indexes = remote_indexes(files, _folder(index), taken=taken)
             lists.check(files)
             found = join_indexes(shards, _check_ends(shards, indexes), wanted, missing == "skip")

@@ -10,9 +10,17 @@ from typing import NamedTuple, TypeVar
 
 from headrace._base.lifetimes.finalizers import Ending, call_in_finalizer_thread
 from headrace._base.native import core
-from headrace._storage.remote.clients.responses import ChangedError, Stamp, check_stamp
-from headrace._storage.remote.fetcher import Fetcher, Range
+from headrace._storage.remote.clients.responses import (
+    UNKNOWN_SIZE,
+    Beginning,
+    ChangedError,
+    Stamp,
+    check_stamp,
+)
+from headrace._storage.remote.fetcher import Fetcher
+from headrace._storage.remote.front_reader import FrontReader
 from headrace._storage.remote.remote_files import RemoteFiles
+from headrace._storage.remote.remote_object import Range
 
 _LARGEST, _SMALLEST = 8 << 20, 1 << 20  # bytes of a request
 _SHARE = 8  # requests in the bytes that are read ahead
@@ -23,7 +31,7 @@ _POLL_INTERVAL_S = 0.001  # between two checks whether a range has arrived
 _FIRST = 8 << 20  # bytes that are read ahead at first: the first batch waits for nothing after it
 
 T = TypeVar("T")
-_Request = asyncio.Task[bytes] | asyncio.Task[tuple[bytes, Stamp]] | Range
+_Request = asyncio.Task[Beginning] | Range | bytes
 
 
 class Piece(NamedTuple):
@@ -31,7 +39,7 @@ class Piece(NamedTuple):
 
     Attributes:
         segment: number of the segment that they are read for.
-        size: of the whole shard.
+        size: of the whole shard; UNKNOWN_SIZE up to its last piece, where the server does not say it.
         begin: their offset.
     """
 
@@ -99,7 +107,7 @@ class _Coming(NamedTuple):
     segment: int
     shard: int
     begin: int
-    head: asyncio.Task[tuple[bytes, Stamp]] | None
+    head: asyncio.Task[Beginning] | None
     expected: int
 
 
@@ -156,9 +164,10 @@ class _Feed:
             if isinstance(request, Range):
                 self._asked.discard(request)
                 return segment, size, begin, request
+            if isinstance(request, bytes):
+                return segment, size, begin, request
             try:
-                data = await request
-                return segment, size, begin, data[0] if isinstance(data, tuple) else data
+                return segment, size, begin, (await request).data
             except asyncio.CancelledError:
                 if self._ended:
                     raise OSError(_CLOSED) from None
@@ -166,8 +175,8 @@ class _Feed:
 
     async def _run(self) -> None:
         assert self._queue is not None
+        coming: deque[_Coming] = deque()
         try:
-            coming: deque[_Coming] = deque()
             while (one := self._next_coming(coming)) is not None:
                 await self._feed_shard(one)
             self._queue.put_nowait(None)
@@ -177,6 +186,10 @@ class _Feed:
             raise
         except BaseException as error:  # raised in the thread that takes the next piece
             self._queue.put_nowait(error)
+        finally:
+            for one in coming:
+                if one.head is not None:
+                    one.head.add_done_callback(_close_body)
 
     @property
     def _bytes_ahead(self) -> int:
@@ -203,7 +216,7 @@ class _Feed:
         return coming < _COMING and self._usual <= _SMALLEST and self._held + self._usual <= self._bytes_ahead
 
     def _expect_shard(self, segment: int, shard: int, begin: int) -> _Coming:
-        if begin or shard in self._stamps:
+        if begin or (shard in self._stamps and self._files.reads_ranges(shard)):
             return _Coming(segment, shard, begin, None, 0)
         expected = min(self._usual, _SMALLEST)
         self._held += expected
@@ -213,38 +226,82 @@ class _Feed:
     async def _feed_shard(self, one: _Coming) -> None:
         assert self._queue is not None
         segment, shard, begin, head, expected = one
-        url = self._files.urls[shard]
+        url, first = self._files.urls[shard], None
         if head is not None:
-            data, found = await head
-            self._held += len(data) - expected
-            try:
-                check_stamp(found, self._stamps.get(shard))
-            except ChangedError as error:
-                raise ChangedError(error.what, self._files.shown_of(shard)) from None
-            self._stamps.setdefault(shard, found)
-            self._queue_piece(segment, found.size, 0, len(data), head)
-            begin = len(data)
-        elif shard not in self._stamps:
-            self._stamps[shard] = await self._fetcher.stamp(url, self._files.options)
+            first = await head
+            self._held += len(first.data) - expected
+        elif not self._is_known(shard, begin):
+            first = await self._fetcher.first(url, self._files.options, 1)
+        if first is not None:
+            self._check(shard, first)
+            if first.body is not None:
+                reader = self._fetcher.front_reader(url, self._files.options, first.stamp, first.body)
+                await self._feed_from_front(segment, begin, first.stamp.size, reader)
+                return
+            self._files.note_ranges(shard)
         stamp = self._stamps[shard]
         self._usual = stamp.size
+        if head is not None and first is not None:
+            self._queue_piece(segment, stamp.size, 0, len(first.data), head)
+            begin = len(first.data)
         number = self._fetcher.find_object(url, self._files.options, stamp, self._files.owner).number
         if head is None and begin >= stamp.size:
-            self._queue_piece(segment, stamp.size, begin, 0, self._spawn(_return_no_bytes()))
+            self._queue_piece(segment, stamp.size, begin, 0, b"")
         while begin < stamp.size and segment > self._left:
-            ahead = self._bytes_ahead
-            length = min(max(_SMALLEST, min(_LARGEST, ahead // _SHARE)), stamp.size - begin)
-            # With nothing to take, nothing would make room: the bytes that are held belong to later shards.
-            if self._queued and self._held + length > ahead:
-                self._room.clear()
-                await self._room.wait()
-                continue
+            length = await self._room_for(stamp.size - begin)
+            if segment <= self._left:
+                break
             asked = Range(number, begin, length)
             self._asked.add(asked)
             self._fetcher.ask(asked)
             self._held += length
             self._queue_piece(segment, stamp.size, begin, length, asked)
             begin += length
+
+    async def _room_for(self, left: int) -> int:
+        """Waits until the next request of a shard has room, and returns its length."""
+        while True:
+            ahead = self._bytes_ahead
+            length = min(max(_SMALLEST, min(_LARGEST, ahead // _SHARE)), left)
+            # With nothing to take, nothing would make room: the bytes that are held belong to later shards.
+            if not self._queued or self._held + length <= ahead:
+                return length
+            self._room.clear()
+            await self._room.wait()
+
+    def _is_known(self, shard: int, begin: int) -> bool:
+        """Whether a shard can be read on from `begin` without a look at it."""
+        stamp = self._stamps.get(shard)
+        if stamp is None or stamp.size == UNKNOWN_SIZE:
+            return False
+        return begin >= stamp.size or self._files.reads_ranges(shard)
+
+    def _check(self, shard: int, first: Beginning) -> None:
+        """Compares a shard with its stamp, or notes that. Raises ChangedError."""
+        known = self._stamps.get(shard)
+        try:
+            check_stamp(first.stamp, known)
+        except ChangedError as error:
+            if first.body is not None:
+                first.body.close()
+            raise ChangedError(error.what, self._files.shown_of(shard)) from None
+        if known is None or known.size == UNKNOWN_SIZE:
+            self._stamps[shard] = first.stamp
+
+    async def _feed_from_front(self, segment: int, begin: int, size: int, reader: FrontReader) -> None:
+        """Reads a shard in one request, piece by piece, as far as there is room. The last piece says how large it is,
+        if that is not known."""
+        ended, self._usual = False, size
+        try:
+            while not ended and segment > self._left:
+                length = await self._room_for(size - begin)
+                data = await reader.read(begin, begin + length)
+                begin += len(data)
+                ended = begin >= reader.size
+                self._held += len(data)
+                self._queue_piece(segment, begin if ended else size, begin - len(data), len(data), data)
+        finally:
+            reader.close()
 
     def _queue_piece(self, segment: int, size: int, begin: int, length: int, request: _Request) -> None:
         assert self._queue is not None
@@ -266,7 +323,7 @@ class _Feed:
         if isinstance(request, Range):
             self._asked.discard(request)
             self._fetcher.store.forget(*request)
-        else:
+        elif not isinstance(request, bytes):
             request.cancel()
 
     def leave(self, segment: int) -> None:
@@ -281,5 +338,7 @@ class _Feed:
             self._feeder.cancel()
 
 
-async def _return_no_bytes() -> bytes:
-    return b""
+def _close_body(head: asyncio.Task[Beginning]) -> None:
+    """Closes an answer that nobody reads on."""
+    if not head.cancelled() and head.exception() is None and (body := head.result().body) is not None:
+        body.close()

@@ -1,7 +1,8 @@
-"""Tar shards in other machines as an iterable dataset that keeps nothing."""
+"""Tar shards, here or in other machines, as an iterable dataset that keeps nothing."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from headrace._base.checks import whole_number
+from headrace._base.checks import explained, whole_number
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import is_url
@@ -26,7 +27,7 @@ from headrace.datasets.tar_stream.tar_parser import Wanted
 
 
 class TarStream(IterableDataset[Any]):
-    """Images in tar shards of WebDataset's layout that are read from front to back, over a network, and not kept.
+    """Images in tar shards of WebDataset's layout that are read from front to back, usually over a network.
 
     No index is made or read: a sample is known when its bytes arrive, by the rules of ``TarShards``. With headrace's
     ``DataLoader`` the order is a function of its `seed`, the epoch and the rank; the number of workers does not matter,
@@ -34,7 +35,7 @@ class TarStream(IterableDataset[Any]):
     dataset; ``distributed=True``, or `rank` and `world_size`, share the shards among ranks.
 
     Args:
-        urls: shards, as for ``TarShards``; all of them URLs.
+        urls: shards, as for ``TarShards``: URLs, also of servers that read no ranges, or files.
         image, label, transform, target_transform, missing, allow_pickle, mode, upright: as for ``TarShards``.
         shuffle: whether shards are read in an order that is drawn for each epoch, and samples leave a buffer in one.
         buffer: samples in that buffer, as encoded bytes. The first sample leaves it when 100 are in it.
@@ -47,11 +48,13 @@ class TarStream(IterableDataset[Any]):
         storage_options, network: as for ``TarShards``. ``Network.ahead`` bounds the bytes that are read ahead.
 
     Raises:
-        ValueError: a shard is no URL, or an argument is invalid. While it is iterated: a shard is damaged, compressed
+        FileNotFoundError: the first or the last shard is a file that does not exist.
+        ValueError: an argument is invalid. While it is iterated: a shard is damaged, compressed
             or no tar archive, or a sample is incomplete. The message names the shard and the byte.
         OSError: while it is iterated: a shard cannot be read.
     """
 
+    @explained()
     def __init__(
         self,
         urls: Urls,
@@ -74,9 +77,9 @@ class TarStream(IterableDataset[Any]):
         access = Access(None, storage_options, network)
         shards = shard_paths(urls, FarLists(access))
         if not is_url(shards[0]):
-            raise ValueError(
-                f"{os.fspath(shards[0])} is a file: TarStream reads URLs; TarShards reads files, in any order"
-            )
+            if storage_options is not None:
+                raise ValueError("storage_options are for URLs, and these shards are files: leave them out")
+            _check_ends_exist(shards)
         if len(shards) > MOST_SHARDS:
             raise ValueError(f"a stream has {MOST_SHARDS} shards at most, not {len(shards)}")
         decoders = {name: None if name == KEY else checked_decoder(name, allow_pickle) for name in names}
@@ -145,6 +148,13 @@ class TarStream(IterableDataset[Any]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._shards} shards)"
+
+
+def _check_ends_exist(shards: Sequence[str]) -> None:
+    """Raises FileNotFoundError for a misspelt path, or a range of numbers that is too long, before the first epoch."""
+    for path in {shards[0], shards[-1]}:
+        if not os.path.exists(path):  # noqa: PTH110 - a string
+            raise FileNotFoundError(errno.ENOENT, "there is no such shard", path)
 
 
 def _lengths_of_shards(length: int | Sequence[int] | None, shards: int) -> tuple[int | None, tuple[int, ...] | None]:

@@ -73,7 +73,7 @@ class Reading:
             if self._shard is None:
                 shown = self._files.shown_of(segment.shard)
                 self._shard = ShardSamples(self._wanted, shown, segment.turn, segment.shard, piece.begin, piece.size)
-            self._shard.append(piece.data)
+            self._shard.append(piece.data, piece.size)
 
     def _next_in_shard(self, shard: ShardSamples) -> Sample | None:
         """Returns the shard's next sample of this rank; None: bytes are needed, or the next shard."""

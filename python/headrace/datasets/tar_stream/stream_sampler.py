@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import operator
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from headrace._base.types import State
 from headrace._recipe.draws.generator_states import draw_base_seed
 from headrace._recipe.draws.seeded_sampler import Seeded
-from headrace._storage.remote.clients.responses import Stamp
+from headrace._storage.remote.clients.responses import Stamp, portable
 from headrace.datasets.tar_stream.sample_number import place_of, shards_of
 from headrace.datasets.tar_stream.shard_plan import Plan, pick
 from headrace.datasets.tar_stream.stream_reader import At, Reading
@@ -127,7 +128,7 @@ class StreamIterator(Iterator[int]):
         shards = shards_of(held[:, 0])
         if at.shard >= 0:
             shards.add(at.shard)
-        stamps = {shard: tuple(self._source.stamps[shard]) for shard in sorted(shards)}
+        stamps = {shard: portable(self._source.stamps[shard]) for shard in sorted(shards)}
         return {
             "version": _VERSION,
             "seed": self._seed,
@@ -152,25 +153,40 @@ class StreamIterator(Iterator[int]):
             self._seed, self._epoch, self._given = int(state["seed"]), int(state["epoch"]), int(state["given"])
             self._begin, self._ended = At(*map(int, state["at"])), bool(state["ended"])
             for shard, size, tag in state["stamps"]:
-                self._source.stamps[int(shard)] = Stamp(int(size), str(tag))
+                self._note_stamp(int(shard), Stamp(int(size), str(tag)))
             numbers = [(int(number), int(end)) for number, end in state["buffer"].tolist()]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"the state of the stream is damaged: {error!r}") from None
         fetcher = self._source.files.fetcher
         self._buffer = fetcher.wait(self._read_again(numbers))
 
-    async def _read_again(self, numbers: list[tuple[int, int]]) -> list[Sample]:
-        return list(await asyncio.gather(*(self._read_sample_again(*one) for one in numbers)))
+    def _note_stamp(self, shard: int, stamp: Stamp) -> None:
+        known = self._source.stamps.get(shard)
+        if known is None or stamp.tag or known.size != stamp.size:  # a state has no times of files
+            self._source.stamps[shard] = stamp
 
-    async def _read_sample_again(self, number: int, end: int) -> Sample:
+    async def _read_again(self, numbers: list[tuple[int, int]]) -> list[Sample]:
+        source, of_shards = self._source, defaultdict[int, list[tuple[int, int]]](list)
+        for number, end in numbers:
+            place = place_of(number)
+            stamp = source.stamps.get(place.shard)
+            known = stamp is not None and 0 <= place.shard < len(source.files.urls)
+            if stamp is None or not known or not place.begin < end <= stamp.size:
+                raise ValueError(f"the state of the stream is damaged: it holds no sample {number}")
+            of_shards[place.shard].append((number, end))
+        made = await asyncio.gather(*(self._shard_again(*one) for one in of_shards.items()))
+        by_number = {sample.number: sample for samples in made for sample in samples}
+        return [by_number[number] for number, _ in numbers]
+
+    async def _shard_again(self, shard: int, numbers: list[tuple[int, int]]) -> list[Sample]:
+        found = await self._source.read_ranges(shard, [(place_of(number).begin, end) for number, end in numbers])
+        return [self._read_sample_again(*one, data) for one, data in zip(numbers, found, strict=True)]
+
+    def _read_sample_again(self, number: int, end: int, data: bytes) -> Sample:
         source, place = self._source, place_of(number)
-        files, stamp = source.files, source.stamps.get(place.shard)
-        if stamp is None or not 0 <= place.shard < len(files.urls) or not place.begin < end <= stamp.size:
-            raise ValueError(f"the state of the stream is damaged: it holds no sample {number}")
-        shown = files.shown_of(place.shard)
+        shown = source.files.shown_of(place.shard)
         shard = ShardSamples(source.wanted, shown, place.turn, place.shard, place.begin, end)
-        url = files.urls[place.shard]
-        shard.append(await files.fetcher.read(url, files.options, place.begin, end, stamp))
+        shard.append(data, end)
         sample = shard.next(last=True)
         if sample is None or sample.number != number:
             raise ValueError(f"{shown}: no sample begins at byte {place.begin}, as the state of the stream says")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import sys
 from collections import OrderedDict
@@ -16,15 +17,17 @@ import numpy.typing as npt
 from headrace._base.exceptions import message_of
 from headrace._base.native import core
 from headrace._base.types import State
-from headrace._storage.remote.clients.responses import Stamp
-from headrace._storage.remote.fetcher import Fetcher, RemoteObject
+from headrace._storage.remote.clients.responses import NoRangesError, Stamp
+from headrace._storage.remote.fetcher import Fetcher
 from headrace._storage.remote.remote_files import RemoteFiles
+from headrace._storage.remote.remote_object import RemoteObject
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.tar_stream.sample_number import place_of
 from headrace.datasets.tar_stream.tar_parser import Sample, ShardSamples, Wanted
 
 _REMEMBERED = 1 << 16  # samples; those before them are looked up in their shard again
 _LOOKED_AT = 1 << 20  # bytes that are read to find a sample by its number; then four times as many
+_LOOK = 512  # bytes that are asked for to learn a stamp
 KEY = "__key__"
 
 Int64s = npt.NDArray[np.int64]
@@ -70,6 +73,7 @@ class StreamSource(BlobDataset):
         self._mode, self._upright = checked_mode(mode), upright
         self._decoders, self._alone = labels, alone
         self._found: OrderedDict[int, Found] = OrderedDict()
+        self._last: tuple[int, core.SharedBytes] | None = None  # the image that was handed over last
         self._objects: tuple[Fetcher, dict[int, RemoteObject]] | None = None
         if labels:
             self._labels = _Labels(self)
@@ -98,6 +102,7 @@ class StreamSource(BlobDataset):
         fetcher = self._fetcher
         one = self._object_of_shard(fetcher, place_of(sample.number).shard)
         fetcher.store.put(one.number, sample.offset, len(sample.data), 0, sample.data)
+        self._last = sample.number, sample.data
         self._remember_place(sample)
 
     def _remember_place(self, sample: Sample) -> Found:
@@ -123,7 +128,7 @@ class StreamSource(BlobDataset):
         at, sample = place.begin, None
         while sample is None and not shard.ended and at < stamp.size:
             end = min(at + length, stamp.size)
-            shard.append(self._read(place.shard, at, end))
+            shard.append(self._read(place.shard, at, end), stamp.size)
             at, length, sample = end, 4 * length, shard.next()
         if sample is None or sample.number != number:
             raise IndexError(f"{shown}: no sample begins at byte {place.begin}")
@@ -133,14 +138,35 @@ class StreamSource(BlobDataset):
         """Returns the stamp of a shard, which is requested once."""
         if shard not in self.stamps:
             fetcher, files = self._fetcher, self.files
-            self.stamps[shard] = fetcher.wait(fetcher.stamp(files.urls[shard], files.options))
+            first = fetcher.wait(fetcher.first(files.urls[shard], files.options, _LOOK))
+            if first.body is not None:
+                fetcher.later(first.body.close)
+            self.stamps[shard] = first.stamp
         return self.stamps[shard]
 
     def _read(self, shard: int, begin: int, end: int) -> bytes:
         if begin == end:
             return b""
-        files, stamp = self.files, self.stamp(shard)
-        return self._fetcher.wait(self._fetcher.read(files.urls[shard], files.options, begin, end, stamp))
+        return self._fetcher.wait(self.read_ranges(shard, [(begin, end)]))[0]
+
+    async def read_ranges(self, shard: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Returns ranges (begin, end) of a shard whose stamp is known; in one request from its front, where the server
+        reads no ranges. Raises OSError."""
+        fetcher, files, stamp = self._fetcher, self.files, self.stamps[shard]
+        url = files.urls[shard]
+
+        async def read(place: tuple[int, int]) -> bytes:
+            return await fetcher.read(url, files.options, *place, stamp)
+
+        try:
+            first = await read(places[0])  # alone: a server without ranges would send the others in vain
+        except NoRangesError:
+            order = sorted(range(len(places)), key=lambda i: places[i])
+            found = await fetcher.front_reader(url, files.options, stamp).read_ranges([places[i] for i in order])
+            by_place = dict(zip(order, found, strict=True))
+            return [by_place[i] for i in range(len(places))]
+        files.note_ranges(shard)
+        return [first, *await asyncio.gather(*map(read, places[1:]))]
 
     @property
     def _fetcher(self) -> Fetcher:
@@ -153,12 +179,14 @@ class StreamSource(BlobDataset):
             self._objects = fetcher, {}
         known = self._objects[1]
         if shard not in known:
-            more = {"lead": files.lead, "check": files.check, "tar": files.tar}
+            more = {"lead": files.lead, "check": files.check, "tar": files.tar, "from_front": True}
             known[shard] = fetcher.find_object(files.urls[shard], files.options, self.stamp(shard), files.owner, **more)
         return known[shard]
 
     def read(self, index: int) -> bytes:
-        found = self.find_sample(index)
+        found, last = self.find_sample(index), self._last
+        if last is not None and last[0] == index:
+            return bytes(last[1])
         return self._read(place_of(index).shard, found.offset, found.offset + found.length)
 
     def table(self, indices: Int64s) -> core.BlobTable:
@@ -207,7 +235,7 @@ class StreamSource(BlobDataset):
         return f"{type(self).__name__}({len(self.files.urls)} shards)"
 
     def __getstate__(self) -> State:
-        return {**vars(self), "_found": OrderedDict(), "_objects": None}
+        return {**vars(self), "_found": OrderedDict(), "_objects": None, "_last": None}
 
 
 class StreamTable:

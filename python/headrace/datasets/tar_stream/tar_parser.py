@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace._base.native import core
+from headrace._storage.remote.clients.responses import UNKNOWN_SIZE
 from headrace.datasets.tar_stream.sample_number import MOST_BYTES, Place
 
 
@@ -61,8 +63,10 @@ class ShardSamples:
         if size > MOST_BYTES:
             raise ValueError(f"{shown}: a shard has {MOST_BYTES} bytes at most, and this one has {size}")
         self._wanted, self._shown, self._turn, self._shard = wanted, shown, turn, shard
-        names = [name.encode(errors="surrogateescape") for name in (*wanted.images, *wanted.labels)]
-        self._tar = core.ArrivingTar(size, begin, names)
+        self._names = [name.encode(errors="surrogateescape") for name in (*wanted.images, *wanted.labels)]
+        self._tar = core.ArrivingTar(size, begin, self._names)
+        self._size, self._arrived = size, begin
+        self._late: deque[tuple[int, bytes | core.SharedBytes]] = deque()  # end, bytes: not passed, size unknown
         self._key, self._begin = b"", begin
         self._members: dict[str, tuple[int, core.SharedBytes]] = {}
         self.ended: bool = False
@@ -72,9 +76,26 @@ class ShardSamples:
         """Once it has ended: whether the shard has its marker of the end."""
         return self._tar.has_end
 
-    def append(self, data: bytes | core.SharedBytes) -> None:
-        """Adds the bytes that follow."""
-        self._tar.append(data)
+    def append(self, data: bytes | core.SharedBytes, size: int) -> None:
+        """Adds the bytes that follow. `size`: of the shard, which may become known with its last bytes."""
+        if size == self._size:
+            self._tar.append(data)
+        if self._size != UNKNOWN_SIZE:
+            return
+        self._arrived += len(data)
+        self._late.append((self._arrived, data))
+        while self._late and self._late[0][0] <= self._tar.position:
+            self._late.popleft()
+        if size != UNKNOWN_SIZE and not self.ended:
+            self._set_size(size)
+
+    def _set_size(self, size: int) -> None:
+        """Walks on as in an archive of this size."""
+        place, self._size = self._tar.position, size
+        rest = b"".join(bytes(data) for _, data in self._late)
+        self._tar = core.ArrivingTar(size, place, self._names)
+        self._tar.append(rest[len(rest) - (self._arrived - place) :])
+        self._late.clear()
 
     def next(self, last: bool = False) -> Sample | None:
         """Returns the next sample that is complete; None: bytes are needed, or it has ended.

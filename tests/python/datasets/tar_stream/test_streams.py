@@ -154,8 +154,8 @@ def test_torchs_loader_reads_every_sample_once(folder: Path) -> None:
 
 
 def test_arguments(folder: Path) -> None:
-    with pytest.raises(ValueError, match="TarShards reads files"):
-        TarStream(str(folder / "000.tar"))
+    with pytest.raises(ValueError, match="storage_options are for URLs"):
+        TarStream(str(folder / "000.tar"), storage_options={})
     url = "http://host/{0..2}.tar"
     for options, said in (
         ({"missing": "?"}, "missing must be"),

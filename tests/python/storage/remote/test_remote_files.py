@@ -10,7 +10,7 @@ from object_stores import Faults, ObjectServer, batches, first_error, transform
 
 import headrace
 from headrace import ImageFiles
-from headrace._storage.remote.fetcher import Range, _join_ranges
+from headrace._storage.remote.remote_object import Range, join_ranges
 from support import assert_same, eventually, pictures
 
 fsspec = pytest.importorskip("fsspec", reason="URLs are read with fsspec")
@@ -100,9 +100,9 @@ def test_arguments(folder: Path) -> None:
 def test_neighbours_are_joined() -> None:
     far, near = 1 << 20, 100
     ranges = [Range(1, far, 50), Range(2, 0, 50), Range(1, 0, 50), Range(1, near, 50), Range(1, 9 << 20, 50)]
-    assert _join_ranges(ranges) == [[ranges[0]], [ranges[1]], [ranges[2], ranges[3]], [ranges[4]]]
+    assert join_ranges(ranges) == [[ranges[0]], [ranges[1]], [ranges[2], ranges[3]], [ranges[4]]]
     whole = [Range(3, 0, 2**64 - 1), Range(4, 0, 2**64 - 1)]
-    assert _join_ranges(whole) == [[whole[0]], [whole[1]]]
+    assert join_ranges(whole) == [[whole[0]], [whole[1]]]
     large = [Range(1, i << 20, 1 << 20) for i in range(20)]
-    assert [len(group) for group in _join_ranges(large)] == [8, 8, 4]
-    assert _join_ranges([]) == []
+    assert [len(group) for group in join_ranges(large)] == [8, 8, 4]
+    assert join_ranges([]) == []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from headrace._base.messages import install_command
 from headrace._storage.remote.clients.fsspec_client import FsspecClient
 from headrace._storage.remote.clients.http_client import HttpClient
-from headrace._storage.remote.clients.responses import PlainUrl, Stamp
+from headrace._storage.remote.clients.local_client import LocalClient
+from headrace._storage.remote.clients.responses import Beginning, Body, PlainUrl, Stamp
 from headrace._storage.remote.clients.s3_client import S3Client, can_use_signed_urls
 from headrace._storage.remote.urls import protocol_of_url
 
@@ -22,8 +24,12 @@ class Client(Protocol):
 
     async def read(self, url: str, begin: int, end: int | None, stamp: Stamp | None) -> tuple[bytes, Stamp]: ...
 
-    async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
-        """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
+    async def first(self, url: str, length: int) -> Beginning:
+        """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp; or the
+        object as it arrives, of which so many bytes are here, where the server reads no ranges."""
+
+    async def whole(self, url: str) -> Body:
+        """Returns an object as it arrives, where the server reads no ranges."""
 
     async def plain_url(self, url: str) -> PlainUrl | None:
         """Returns a URL that any reader of HTTP can read; None: there is none."""
@@ -38,6 +44,8 @@ _PACKAGES = {"hf": "huggingface_hub", **dict.fromkeys(("az", "abfs", "abfss", "a
 def check_installed(url: str) -> None:
     """Raises ImportError, with the remedy, if the packages that read a URL are missing; ValueError for a protocol that
     fsspec does not know."""
+    if protocol_of_url(url) == "file":
+        return
     try:
         import fsspec
     except ImportError:
@@ -51,7 +59,9 @@ def check_installed(url: str) -> None:
         remedy = _remedy(protocol_of_url(url)) or str(error)
         raise ImportError(f"{protocol_of_url(url)}: URLs need another package: {remedy}") from None
     except ValueError:
-        raise ValueError(f"fsspec knows no protocol {protocol_of_url(url)!r}") from None
+        near = difflib.get_close_matches(protocol_of_url(url), ("http", "https", *_PACKAGES), 1)
+        hint = f"did you mean {near[0]}://?" if near else "http://, https://, s3://, gs://, hf:// and others are known"
+        raise ValueError(f"fsspec knows no protocol {protocol_of_url(url)!r}: {hint}") from None
 
 
 def _remedy(name: str) -> str | None:
@@ -71,6 +81,8 @@ def open_client(url: str, options: Mapping[str, object], requests: int) -> Clien
     Args:
         requests: how many may be under way; the libraries' own limits are 10 for S3 and 100 for HTTP.
     """
+    if protocol_of_url(url) == "file":
+        return LocalClient()
     import asyncio
 
     import fsspec

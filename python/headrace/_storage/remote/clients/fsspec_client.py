@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from headrace._base.exceptions import find_builtin_type
-from headrace._storage.remote.clients.responses import Stamp, TemporaryError, check_stamp
+from headrace._storage.remote.clients.responses import Beginning, Body, Stamp, TemporaryError, check_stamp
 
 _TAGS = (
     "ETag",
@@ -55,10 +55,16 @@ class FsspecClient:
             raise TemporaryError(f"the answer has {len(data)} bytes")
         return data, known
 
-    async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
+    async def first(self, url: str, length: int) -> Beginning:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
         stamp = await self.stamp(url)
-        return await self.read(url, 0, min(length, stamp.size), stamp) if stamp.size else (b"", stamp)
+        if not stamp.size:
+            return Beginning(b"", stamp)
+        return Beginning(*await self.read(url, 0, min(length, stamp.size), stamp))
+
+    async def whole(self, url: str) -> Body:
+        """Is not called: `cat_file` reads ranges."""
+        raise NotImplementedError
 
     async def plain_url(self, url: str) -> None:
         """Returns None: such an object has no URL that any reader of HTTP can read."""

@@ -4,16 +4,59 @@ from __future__ import annotations
 
 import errno
 import re
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from headrace._base.errors import HeadraceError
+
+#: Size of an object whose server does not say it. Above every size, and below what a tar archive may have.
+UNKNOWN_SIZE = 1 << 40
+#: Beginning of the tag of a file of this machine: its time of modification, which a copy elsewhere does not have.
+LOCAL_TAG = "file "
 
 
 class Stamp(NamedTuple):
     """What an object is: its size, and what changes with its content."""
 
-    size: int
+    size: int  # or UNKNOWN_SIZE
     tag: str  # ETag, or time of modification; "": the server says neither
+
+
+def portable(stamp: Stamp) -> tuple[int, str]:
+    """Returns what of a stamp holds for a copy of the object on another machine, too."""
+    return stamp.size, "" if stamp.tag.startswith(LOCAL_TAG) else stamp.tag
+
+
+class Body(Protocol):
+    """An object that arrives from front to back.
+
+    Attributes:
+        stamp: of the object.
+        position: number of bytes that were taken.
+        says_its_end: whether an answer that is cut is noticed.
+    """
+
+    stamp: Stamp
+    position: int
+    says_its_end: bool
+
+    async def take(self, most: int) -> bytes:
+        """Returns the next bytes, `most` or fewer; none at the end. Raises TemporaryError."""
+
+    def close(self) -> None: ...
+
+
+class Beginning(NamedTuple):
+    """The answer about a part of an object.
+
+    Attributes:
+        data: the part; empty where the server reads no ranges.
+        stamp: of the object.
+        body: the whole object, where the server sends it instead of the part.
+    """
+
+    data: bytes
+    stamp: Stamp
+    body: Body | None = None
 
 
 # Times as HTTP, Python and ISO 8601 write them, and seconds since 1970.
@@ -66,6 +109,22 @@ class ChangedError(HeadraceError, OSError):
         super().__init__(errno.ESTALE, f"{where}: {changed}" if where else changed)
 
 
+_IGNORED = "it ignores the header Range, as python -m http.server does"
+
+
+class NoRangesError(HeadraceError, OSError):
+    """The server sends whole objects only."""
+
+    def __init__(self, why: str = _IGNORED, where: str = "") -> None:
+        self.why = why
+        said = (
+            f"the server does not read ranges of objects ({why}), which random access needs: read tar shards with "
+            "headrace.TarStream, from front to back, or copy the data to a disk or to a server that reads ranges "
+            "(nginx, S3)"
+        )
+        super().__init__(errno.EIO, f"{where}: {said}" if where else said)
+
+
 _AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 
@@ -88,7 +147,9 @@ def check_stamp(found: Stamp, stamp: Stamp | None) -> None:
     """Raises ChangedError if an object has another stamp than before."""
     if stamp is None:
         return
-    if found.size != stamp.size:
+    if found.size != stamp.size and UNKNOWN_SIZE not in (found.size, stamp.size):
         raise ChangedError(f"{stamp.size} bytes then, {found.size} now")
+    if found.tag.startswith(LOCAL_TAG) != stamp.tag.startswith(LOCAL_TAG):
+        return  # a copy, here and on a server
     if found.tag and stamp.tag and found.tag != stamp.tag:
         raise ChangedError("its ETag, or its time of modification, is another one")

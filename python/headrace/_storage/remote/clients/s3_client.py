@@ -10,6 +10,8 @@ from typing import Any
 from headrace._base.exceptions import find_builtin_type
 from headrace._storage.remote.clients.http_client import HttpClient
 from headrace._storage.remote.clients.responses import (
+    Beginning,
+    Body,
     ChangedError,
     PlainUrl,
     Stamp,
@@ -71,7 +73,7 @@ class S3Client:
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
 
-    async def first(self, url: str, length: int) -> tuple[bytes, Stamp]:
+    async def first(self, url: str, length: int) -> Beginning:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
         try:
             data, found = await self._get_object(url, {"Range": f"bytes=0-{length - 1}"}, whole=False, stamp=None)
@@ -79,10 +81,14 @@ class S3Client:
             found = await self.stamp(url)
             if found.size:
                 raise
-            return b"", found
+            return Beginning(b"", found)
         if len(data) != min(length, found.size):
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
-        return data, found
+        return Beginning(data, found)
+
+    async def whole(self, url: str) -> Body:
+        """Is not called: S3 reads ranges."""
+        raise NotImplementedError
 
     async def _get_object(
         self, url: str, options: dict[str, str], *, whole: bool, stamp: Stamp | None

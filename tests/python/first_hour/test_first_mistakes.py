@@ -34,7 +34,7 @@ class Images(Dataset[Any]):
 
 
 def test_a_folder_without_class_folders(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"Couldn't find any class folder in .*\.$"):
+    with pytest.raises(FileNotFoundError, match=r"(?m)Couldn't find any class folder in .*\.$"):
         ImageFolder(str(tmp_path))
     for number in range(3):
         Image.new("RGB", (9, 9)).save(tmp_path / f"{number}.jpg")
