@@ -44,7 +44,7 @@ class Transform(nn.Module):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__init__" in vars(cls) and cls.__module__.startswith("headrace."):
-            cls.__init__ = explained()(cls.__init__)  # type: ignore[method-assign]
+            type.__setattr__(cls, "__init__", explained()(vars(cls)["__init__"]))  # the declared type stays
 
     def check_inputs(self, flat_inputs: list[object]) -> None:
         """Validates the parts of a sample; raises before any random number is drawn."""

@@ -219,9 +219,9 @@ def test_a_sheet_that_cannot_be_saved_is_one_sentence(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     for module, name in (
-        (equality_proof, "prove"),
-        (benchmark, "race"),
-        (benchmark, "table"),
+        (equality_proof, "prove_equality"),
+        (benchmark, "measure_speeds"),
+        (benchmark, "format_speed_table"),
         (training, "train"),
     ):
         monkeypatch.setattr(module, name, lambda *arguments: "")
@@ -251,7 +251,7 @@ def test_the_race_is_left_out_where_torch_has_no_workers(
         raise error
 
     for module, name in (
-        (equality_proof, "prove"),
+        (equality_proof, "prove_equality"),
         (training, "train"),
         (contact_sheet, "save_sheet"),
     ):

@@ -22,7 +22,7 @@ PACKAGES = ROOT / "python"
 # Values that a loop's body binds are flagged where the loop might not run; datasets and others come without stubs.
 LENIENT = {"reportPossiblyUnboundVariable": False, "reportMissingModuleSource": False, "reportMissingTypeStubs": False}
 # Functions of torch and of Hugging Face's datasets that have types in part: strict mode flags every call of them.
-FOREIGN = re.compile(r'Type of "(backward|step|from_numpy|from_dict|cast_column)" is partially unknown')
+FOREIGN = re.compile(r'Type of "(backward|step|from_numpy|manual_seed|from_dict|cast_column)" is partially unknown')
 WRONG = "from headrace import DataLoader, ImageFolder\n\nDataLoader(ImageFolder('train'), batch_sise=3)\n"
 # What programs pass and call, beside the pages' snippets: functions without types of their own, above all.
 PROGRAM = """

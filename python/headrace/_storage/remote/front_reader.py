@@ -43,8 +43,9 @@ class FrontReader:
         body: Body | None,
     ) -> None:
         self._attempts, self._gate, self._open = attempts, gate, open_body
-        self.url, self._stamp, self._body = url, stamp, body
-        self.size = UNKNOWN_SIZE if stamp is None else stamp.size
+        self.url = url
+        self._stamp, self._body = stamp, body
+        self.size: int = UNKNOWN_SIZE if stamp is None else stamp.size
         self._tail = b""  # the last bytes that were taken
         self._cut_at = -1  # where an answer ended that may have been cut
 

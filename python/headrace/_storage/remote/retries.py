@@ -39,7 +39,7 @@ class Attempts:
 
     def __init__(self, network: Network, paused: Callable[[str, float], None]) -> None:
         self._network, self._paused = network, paused
-        self.timeout = network.timeout
+        self.timeout: float = network.timeout
         self._not_before: dict[str, float] = {}  # of each host that requested a pause
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self._limit_s, self._looked_at = float("inf"), 0
