@@ -57,6 +57,9 @@ MISTAKES = {
         "'tranform'",
         "Did you mean 'transform'",
     ),
+    "a transform in the place of labels": M(
+        lambda folder: h.ImageFiles(files(folder, "1.jpg"), T.ToTensor()), TypeError, "not ToTensor", "transform="
+    ),
     "the class of a transform": M(
         lambda folder: load(h.ImageFolder(str(folder / "ok"), T.ToTensor)), TypeError, "class ToTensor", r"ToTensor\(\)"
     ),

@@ -110,6 +110,10 @@ def _open_files(paths: list[Path], text: str) -> object:
         return Zip(paths[0])
     if suffix in EXTENSIONS:
         return ImageFiles(paths)
+    if suffix == ".py":
+        raise ValueError(
+            f"{text} is a program: add the name of a dataset in it, or of a function that makes one: {text}:NAME"
+        )
     raise ValueError(f"{text} is no dataset that headrace reads; a dataset is {_FORMS}")
 
 

@@ -49,6 +49,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         target_transform: called on a label.
 
     Raises:
+        TypeError: `labels` has no length.
         ValueError: `target_transform` is given without labels.
     """
 
@@ -60,6 +61,11 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     ) -> None:
         if target_transform is not None and labels is None:
             raise ValueError("target_transform is given, but there are no labels")
+        if labels is not None and not hasattr(labels, "__len__"):
+            raise TypeError(
+                f"labels must be a list with one label for each image, or None, not {type(labels).__name__}; "
+                "a transform is named: transform=..."
+            )
         self.transform: Callable[[Any], object] | None = transform
         self.target_transform: Callable[[Any], object] | None = target_transform
         self._labels: Any = labels

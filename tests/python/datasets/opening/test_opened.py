@@ -168,8 +168,10 @@ def test_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_no_dataset(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no image")
+    (tmp_path / "mine.py").write_text("")
     for text, message in {
         str(tmp_path): "holds no images, and no shards",
+        str(tmp_path / "mine.py"): r"is a program: .*mine\.py:NAME",
         str(tmp_path / "notes.txt"): "is no dataset that headrace reads",
         str(tmp_path / "missing"): "does not exist",
         "s3://bucket/train": "is not a file of this machine",
