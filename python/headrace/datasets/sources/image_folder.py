@@ -91,7 +91,7 @@ class ImageFolder(ImageFiles):
     imgs = samples
 
     def __repr__(self) -> str:
-        return f"ImageFolder({self.root!r}, {len(self)} files in {len(self.classes)} classes)"
+        return f"ImageFolder({str(self.root)!r}, {len(self)} files in {len(self.classes)} classes)"
 
 
 def _advice_for_flat_folder(root: str) -> str:

@@ -26,7 +26,7 @@ class Client(Protocol):
 
     async def first(self, url: str, length: int) -> Beginning:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp; or the
-        object as it arrives, of which so many bytes are here, where the server reads no ranges."""
+        object as it arrives, of which this number of bytes is here, where the server reads no ranges."""
 
     async def whole(self, url: str) -> Body:
         """Returns an object as it arrives, where the server reads no ranges."""

@@ -69,7 +69,7 @@ class HttpClient:
 
     async def first(self, url: str, length: int) -> Beginning:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp; or the
-        object as it arrives, of which so many bytes are here, where the server reads no ranges."""
+        object as it arrives, of which this number of bytes is here, where the server reads no ranges."""
         one = await self._begin(url, {"Range": f"bytes=0-{length - 1}"})
         try:
             if one.status == 200:
