@@ -58,7 +58,6 @@ MISTAKES = {
     "sampler=5": M(loading(2, sampler=5), TypeError, "not 5", "must be iterable"),
     "an index out of range": M(loading(2, sampler=[0, 99]), IndexError, "index 99", "a dataset of 8 samples"),
     "generator=3": M(loading(2, shuffle=True, generator=3), TypeError, "not 3", r"a torch\.Generator or None"),
-    "a text as dataset": M(lambda folder: load(str(folder)), None, "is a text", r"such as ImageFolder\(root"),
     "None as dataset": M(lambda folder: load(None), TypeError, "dataset is None", r"such as ImageFolder\(root"),
     "a class as dataset": M(
         lambda folder: load(ImageFolder), TypeError, "the class ImageFolder itself", r"such as ImageFolder\(root"

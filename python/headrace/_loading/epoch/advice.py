@@ -37,26 +37,25 @@ def advise_on_arguments(error: Exception, given: dict[str, Any]) -> None:
         given: the arguments by their names.
     """
     said = str(error)
+    advise_on_dataset(error, given.get("dataset", error))
     for begin, remedy in _REFUSED.items():
         if said.startswith(begin):
             note = remedy.format(**given)
             add_note(error, note, note)
 
 
+def advise_on_dataset(error: Exception, dataset: object) -> None:
+    """Adds to an error that the dataset is None or a class, if it is."""
+    if dataset is None or isinstance(dataset, type):
+        named = "None" if dataset is None else f"the class {dataset.__name__} itself"
+        note = f"dataset is {named}: pass an object, such as ImageFolder(root, transform)"
+        add_note(error, note, note)
+
+
 def warn_of_arguments(dataset: Any, collate_fn: object) -> None:
     """Warns of what torch's loader takes, and fails with, or delivers something that nobody means."""
     if collate_fn is not None and not callable(collate_fn):
         messages.warn(f"collate_fn={collate_fn!r:.60} is no function: pass one that makes a batch of a list of samples")
-    if dataset is None or isinstance(dataset, type):
-        named = "None" if dataset is None else f"the class {dataset.__name__} itself"
-        messages.warn(f"dataset is {named}: pass an object, such as ImageFolder(root, transform)")
-        return
-    if isinstance(dataset, (str, bytes)):
-        messages.warn(
-            f"dataset={dataset[:60]!r} is a text, whose samples are its characters: pass a dataset, such as "
-            "ImageFolder(root, transform)"
-        )
-        return
     before = ""
     for step in steps_of(getattr(dataset, "transform", None)):
         mean = getattr(step, "mean", None)
@@ -82,6 +81,7 @@ def steps_of(transform: Any) -> Iterator[Any]:
 
 def advise_on_batch(error: Exception, dataset: Any) -> None:
     """Adds to an error of a sample or of `default_collate` what to change about the dataset."""
+    advise_on_dataset(error, dataset)
     while not hasattr(dataset, "transform") and hasattr(dataset, "dataset"):  # a Subset
         dataset = dataset.dataset
     said = str(error) if isinstance(error, (TypeError, RuntimeError, ValueError)) else ""

@@ -97,7 +97,7 @@ def test_mixing_overwrites_the_batch_where_nothing_else_refers_to_it(
     torchvision: ModuleType, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     v2, native = torchvision.transforms.v2, []
-    for name in ("mix", "move_boxes"):
+    for name in ("mix_batch_in_place", "move_boxes"):
         function = getattr(in_place_mixes, name)
         monkeypatch.setattr(in_place_mixes, name, lambda *args, function=function: native.append(function(*args)))
     mixes = [v2.MixUp(num_classes=24), v2.CutMix(num_classes=24)]

@@ -156,8 +156,11 @@ def test_a_real_terminal_follows_a_process_until_it_ends(tmp_path: Path, termina
         assert shown[3].startswith("epoch 0 ") and shown[3].endswith(" of 6,000 batches")
         assert [line.split()[0] for line in shown[4:9]] == ["speed", "consumer", "steps", "waits", "samples"]
         assert shown[10].split() == ["stage", "share", "ms", "a", "sample", "p50", "ms", "p99", "ms"]
-        assert [line.split()[0] for line in shown[12:17]] == ["read", "header", "decode", "resize", "pillow"]
-        assert [line.split()[0] for line in shown[18:20]] == ["bottleneck", "why"]
+        rows = [line.split()[0] for line in shown[12:] if line.strip()]
+        if rows[2] == "memory":  # where a timed sample is in new memory
+            del rows[2]
+        assert rows[:5] == ["read", "header", "decode", "resize", "pillow"]
+        assert {"bottleneck", "why"} <= set(rows)
         running.kill()
         running.wait()
         wait_for(lambda: screen.program.poll() is not None)

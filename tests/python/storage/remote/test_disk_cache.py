@@ -49,7 +49,7 @@ def test_damaged_entries_are_fetched_again(folder: Path, tmp_path: Path) -> None
         assert eventually(lambda: len(entries(tmp_path / "cache")) == 48)
         before = server.requests()
         assert_same(batches(far(server, cache)), expected)
-        assert server.requests() == before
+        assert server.requests() == before + 1  # one looks whether the server reads ranges
 
 
 def test_the_oldest_entries_leave(tmp_path: Path) -> None:
