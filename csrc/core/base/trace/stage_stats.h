@@ -16,7 +16,7 @@ namespace headrace {
 enum class Clock : uint8_t { kRead, kHeader, kMemory, kDecode, kResize, kIdle, kCount };
 inline constexpr int kClocks = static_cast<int>(Clock::kCount);
 inline constexpr std::array<const char*, kClocks> kClockNames = {"read",   "header", "memory",
-                                                               "decode", "resize", "idle"};
+                                                                 "decode", "resize", "idle"};
 
 /// One worker's counters, on cache lines of their own. Written by that worker, read by any thread.
 struct alignas(128) StageStats {

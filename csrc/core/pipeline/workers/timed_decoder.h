@@ -23,8 +23,8 @@ class TimedDecoder {
  public:
   /// As plain_header. Also decides whether this file's stages are timed.
   JpegHeader header(std::span<const uint8_t> bytes, const SampleOptions& options, const StageStats& stats);
-  /// Call between the two for new memory, which the file's sample is written to: if the file is timed, its pages are put
-  /// in place first, as the stage "memory", so that "resize" does not contain it.
+  /// Call between the two for new memory, which the file's sample is written to: if the file is timed, its pages are
+  /// put in place first, as the stage "memory", so that "resize" does not contain it.
   void touch(uint8_t* memory, size_t bytes, StageStats& stats);
   /// As JpegDecoder::decode. The time since header() counts as the stage "header". `after` is called at the end, as
   /// part of the stage "resize".
