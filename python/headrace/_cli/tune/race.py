@@ -12,11 +12,11 @@ _NEAR = math.log(1.03)  # of settings that come this close to the fastest, the s
 _REFUTES = math.log(1.05)  # a setting that is faster by as much would refute the recommendation
 _LEAST_ROUNDS = 3
 _LEAST_OF_A_RIVAL = 2  # rounds: another program may slow one measurement to less than half
-_ERRORS = 3.0  # standard errors; more than 2, as a race may end after any round
-_MOST_DEVIATION = 0.15  # where ratios vary more from round to round, other programs decide
+_ERRORS = 2.0  # standard errors
+_MOST_DEVIATION = 0.08  # where ratios vary more from round to round, other programs decide
 # How much the logarithm of two speeds' ratio varies from round to round, before anything is known: as if it had varied
-# by 0.07 in two rounds.
-_SQUARES, _FREEDOM = 2 * 0.07**2, 2
+# by 0.03 in two rounds.
+_SQUARES, _FREEDOM = 2 * 0.03**2, 2
 
 
 class Race:

@@ -53,8 +53,8 @@ def test_of_settings_that_are_as_fast_the_smallest_is_the_target() -> None:
     race = Race()
     for _ in range(2):
         race.add_round({MANY: 103.0, BEST: 101.0, Choice(2, 4): 102.0, FEW: 60.0})
-    assert race.target == BEST and race.rivals()[0] == MANY
-    assert race.may_gain(MANY) > 1.05 > race.may_gain(FEW)
+    assert race.target == BEST
+    assert race.may_gain(MANY) > 1.02 > 1 > race.may_gain(FEW)
 
 
 def test_a_fast_setting_of_one_lucky_round_is_measured_again() -> None:
