@@ -14,6 +14,8 @@ define RELEASE_TOOLS
 	$(PYTHON) -m venv build/wheel-env
 	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check cmake $$($(RELEASE)/python tools/requirements.py release)
 endef
+# The part of a wheel's name that is its Python's, such as cp312; used once the tools are there.
+CP = $$($(RELEASE)/python -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 PYTEST := $(PY) -m pytest -n auto --dist worksteal
 # The commit whose speed `make speed` compares with.
 BASE ?= HEAD~1
@@ -95,7 +97,7 @@ fuzz:
 # A wheel of the given Python that holds libjpeg-turbo, in dist/.
 wheel: $(VENV)/.system
 	$(RELEASE_TOOLS)
-	rm -rf build/wheel dist/headrace-*-$$($(RELEASE)/python -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-*.whl
+	rm -rf build/wheel dist/headrace-*-$(CP)-*.whl
 	$(RELEASE)/python -m build --wheel --outdir build/wheel . >build/wheel.log 2>&1 || { tail -20 build/wheel.log; exit 1; }
 	PATH=$(CURDIR)/$(RELEASE):$$PATH $(RELEASE)/python -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 	$(RELEASE)/python tools/wheel_licenses.py dist/headrace-*.whl
@@ -112,7 +114,7 @@ sdist:
 # a bare environment (the wheel without a compiler) and tried there.
 release-rehearsal: sdist wheel
 	$(RELEASE)/python tools/release/check_files.py dist/headrace-*
-	PYTHON=$(PYTHON) tools/release/try_file.sh dist/headrace-*-$$($(RELEASE)/python -c 'import sys; print("cp%d%d" % sys.version_info[:2])')-*.whl
+	PYTHON=$(PYTHON) tools/release/try_file.sh dist/headrace-*-$(CP)-*.whl
 	PYTHON=$(PYTHON) tools/release/try_file.sh dist/headrace-*.tar.gz
 
 # Fails where a package that headrace needs or offers to use has a licence that binds its users' programs, or names none.

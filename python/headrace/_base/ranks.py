@@ -11,8 +11,6 @@ from headrace._base import messages
 from headrace._base.checks import whole_number
 
 _warned = False  # whether `warn_of_whole_reads` has warned; it does so once per process
-
-
 _BOTH = "give both, or distributed=True, which finds them"
 
 
@@ -47,16 +45,12 @@ class World:
         """
         if size is None:
             if rank is not None:
-                raise ValueError(
-                    f"rank={rank!r} is given without {name}: give both, or distributed=True, which finds them"
-                )
+                raise ValueError(f"rank={rank!r} is given without {name}: {_BOTH}")
             return cls.found_out()
         size = whole_number(name, size, smallest=1)
         if rank is None:
             if size > 1:
-                raise ValueError(
-                    f"{name}={size} is given without rank: give both, or distributed=True, which finds them"
-                )
+                raise ValueError(f"{name}={size} is given without rank: {_BOTH}")
             rank = 0
         rank = whole_number("rank", rank)
         if not 0 <= rank < size:

@@ -48,7 +48,7 @@ struct Batch {
   std::vector<Size> sizes;  // of the samples' images before any step, for images that were opened; else {0, 0}
   LeaseSlot slot;           // owns `memory`; empty if the caller passed the memory, or it was handed out
   uint8_t* memory = nullptr;
-  bool is_new_memory = false;                       // nobody has written to it
+  bool is_new_memory = false;                       // newly mapped: no page of it is in place
   std::shared_ptr<std::vector<SizedSample>> sized;  // instead of `memory`, where samples have different sizes
 
   std::vector<int> places;         // position of each sample in `memory`; empty: sample i at position i

@@ -25,8 +25,8 @@ class SlotRing : public std::enable_shared_from_this<SlotRing> {
   SlotRing(const SlotRing&) = delete;
   SlotRing& operator=(const SlotRing&) = delete;
 
-  /// A slot, 4096-byte aligned, with unspecified contents; `is_new` tells whether nobody has written to it. Never
-  /// blocks. Any thread. Throws std::bad_alloc.
+  /// A slot, 4096-byte aligned, with unspecified contents; `is_new`: whether it is newly mapped. Never blocks.
+  /// Any thread. Throws std::bad_alloc.
   Lease acquire(bool* is_new = nullptr);
 
   /// Leaves the free slots, and each slot that returns after this call, to other rings (leave_slot). Any thread.

@@ -31,8 +31,8 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   const Output out = output(*batch, sample, plan);
   RowSink& sink = fuser_.begin(plan, header.size, out);
   if (batch->is_new_memory) {
-    const size_t bytes = options_.strides.sample_bytes;
-    decoder_.touch(batch->memory + static_cast<size_t>(batch->place(sample)) * bytes, bytes, stats);
+    const size_t each = options_.strides.sample_bytes;
+    decoder_.touch(batch->memory + static_cast<size_t>(batch->place(sample)) * each, each, stats);
   }
   decoder_.decode(bytes, header, decode_box(plan, header.size), sink, batch->entry_points.get(), stats,
                   [&] { finish(*batch, sample); });

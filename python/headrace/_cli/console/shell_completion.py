@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from headrace._base.messages import install_command
+from headrace._cli.console.spelling import actions_of
 
 SHELLS = ("bash", "zsh", "tcsh")
 
@@ -36,17 +37,8 @@ class _PrintCompletion(argparse.Action):
             import shtab
         except ImportError:
             parser.exit(2, f"{parser.prog}: {_MISSING}{install_command('completion', 'shtab')}\n")
-        for action in _actions_of(parser):
+        for action in actions_of(parser):
             if action.type is Path or action.metavar in _PATHS:
                 action.complete = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE  # type: ignore[attr-defined]
         print(shtab.complete(parser, str(values)))
         parser.exit()
-
-
-def _actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Yields the arguments of a parser and of its commands."""
-    for action in parser._actions:
-        yield action
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from _actions_of(command)

@@ -21,15 +21,17 @@ class Parser(argparse.ArgumentParser):
         if choice := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)$", message, re.DOTALL):
             near = get_close_matches(choice[1], re.findall(r"[\w-]+", choice[2]), 1)
         elif option := re.search(r"unrecognized arguments: .*?(--[\w-]+)", message, re.DOTALL):
-            near = get_close_matches(option[1], set(_options_of(self)), 1)
+            known = {name for action in actions_of(self) for name in action.option_strings}
+            near = get_close_matches(option[1], known, 1)
         else:
             return ""
         return f"; did you mean {near[0]}?" if near else ""
 
 
-def _options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yields the options of a parser and of its commands'."""
+def actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yields the arguments of a parser and of its commands."""
     for action in parser._actions:
-        yield from action.option_strings
-        for command in action.choices.values() if isinstance(action.choices, dict) else ():
-            yield from _options_of(command)
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from actions_of(command)

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.utils.data import RandomSampler
 
-from headrace._cli.tune.race import Race
+from headrace._cli.tune.race import LEAST_ROUNDS, Race
 from headrace._loading.autotune.budget import Budget, size_of_batch
 from headrace._loading.autotune.tuner import Choice
 from headrace.loader import DataLoader
@@ -17,7 +17,7 @@ from headrace.loader import DataLoader
 _WORTH = 1.03  # expected gains below it are not measured
 _WARM_UP_S = 0.2
 _LEAST_BATCHES = 4
-_LEAST_POINTS, _LEAST_ROUNDS = 3, 3  # however short the time is
+_LEAST_POINTS = 3  # however short the time is
 _PIECES = 40  # measurements in the time
 _EPOCH = 200  # batches of an epoch, at least
 _MOST_OF_TORCH = 4  # worker processes a core
@@ -91,7 +91,7 @@ class Sweep:
         try:
             self._explore(begin + self._seconds / 2, each)
             while self.race.target is not None and not self.race.is_decided:
-                if time.perf_counter() > begin + self._seconds and len(self.race.rounds) > _LEAST_ROUNDS:
+                if time.perf_counter() > begin + self._seconds and len(self.race.rounds) > LEAST_ROUNDS:
                     break
                 self._measure_round(each)
         except KeyboardInterrupt:

@@ -10,7 +10,7 @@ from headrace._loading.autotune.tuner import Choice
 
 _NEAR = math.log(1.03)  # of settings that come this close to the fastest, the smallest is taken
 _REFUTES = math.log(1.05)  # a setting that is faster by as much would refute the recommendation
-_LEAST_ROUNDS = 3
+LEAST_ROUNDS = 3  #: before a recommendation
 _LEAST_OF_A_RIVAL = 2  # rounds: another program may slow one measurement to less than half
 _ERRORS = 2.0  # standard errors
 _MOST_DEVIATION = 0.08  # where ratios vary more from round to round, other programs decide
@@ -37,7 +37,7 @@ class Race:
     def is_decided(self) -> bool:
         """Whether no other setting may be 5% faster than `target`, which was measured in three rounds at least."""
         target = self.target
-        if target is None or sum(target in one for one in self.rounds) < _LEAST_ROUNDS:
+        if target is None or sum(target in one for one in self.rounds) < LEAST_ROUNDS:
             return False
         return not self.rivals() and self._deviation() < _MOST_DEVIATION
 

@@ -117,11 +117,10 @@ def judge(
     windows = [mean_load_between(begin, end, setting) for begin, end in pairwise(marks)]
     found = judge_load(load, windows, steps)
     if _is_enough(marks):
-        certainty = (
-            "likely" if scope and found.certainty == "sure" else found.certainty
-        )  # the epochs' starts are left out
-        return replace(found, certainty=certainty, why=scope + found.why)
-    if load.step > _PLAIN * (load.period - load.step):  # idle threads count their time when they get work
+        if scope and found.certainty == "sure":  # the starts of the epochs are left out
+            found = replace(found, certainty="likely")
+        return replace(found, why=scope + found.why)
+    if load.step > _PLAIN * (load.period - load.step):  # in so short a time the threads' own times say little
         found = replace(found, bottleneck="consumer", change=None, why=reasons(load, "consumer"))
     return replace(found, certainty="unsure", why=f"{scope}few batches so far; {found.why}", preliminary=True)
 

@@ -53,7 +53,7 @@ def advise_on_dataset(error: Exception, dataset: object) -> None:
 
 
 def warn_of_arguments(dataset: Any, collate_fn: object) -> None:
-    """Warns of what torch's loader takes, and fails with, or delivers something that nobody means."""
+    """Warns of arguments that torch's loader accepts although they are mistakes."""
     if collate_fn is not None and not callable(collate_fn):
         messages.warn(f"collate_fn={collate_fn!r:.60} is no function: pass one that makes a batch of a list of samples")
     before = ""

@@ -339,6 +339,6 @@ class _Feed:
 
 
 def _close_body(head: asyncio.Task[Beginning]) -> None:
-    """Closes an answer that nobody reads on."""
+    """Closes an answer whose rest will not be read."""
     if not head.cancelled() and head.exception() is None and (body := head.result().body) is not None:
         body.close()

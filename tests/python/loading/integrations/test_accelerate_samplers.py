@@ -11,7 +11,7 @@ from accelerate_programs import run
 
 pytestmark = pytest.mark.trainers
 
-TOLD = """
+COMMON = """
 import torch.distributed as dist
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, SequentialSampler
 from headrace import sampler as ours
@@ -33,8 +33,8 @@ class Own(torch.utils.data.Sampler):
 
 
 def on_two_ranks(folder: Path, tmp_path: Path, program: str) -> None:
-    """Runs `TOLD` followed by `program` on two ranks."""
-    run(folder, tmp_path, TOLD + textwrap.dedent(program), ranks=2)
+    """Runs `COMMON` followed by `program` on two ranks."""
+    run(folder, tmp_path, COMMON + textwrap.dedent(program), ranks=2)
 
 
 def test_samplers_that_deal_out_are_left_alone(folder: Path, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_text_that_a_page_lacks_is_an_error() -> None:
 
 @pytest.mark.skipif(RELEASED, reason="the package index has headrace")
 def test_nothing_names_a_package_that_the_index_does_not_have() -> None:
-    """Until there is a release, the name on the index is nobody's, or somebody else's."""
+    """Until there is a release, no text tells users to install the name from the index: it may belong to others."""
     pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "bench").glob("*.md")]
     code = [*(ROOT / "python").rglob("*.py"), *(ROOT / "examples").glob("*")]
     both = {ROOT / "python/headrace/_base" / name for name in ("messages.py", "version.py")}
