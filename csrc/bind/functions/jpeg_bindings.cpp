@@ -116,6 +116,9 @@ void bind_jpeg(py::module_& m) {
       .def_property_readonly("height", [](const JpegFile& file) { return file.header().size.height; })
       .def_property_readonly(
           "components", [](const JpegFile& file) { return file.header().components; }, "1 or 3.")
+      .def_property_readonly(
+          "turned", [](const JpegFile& file) { return file.header().turned; },
+          "Whether the file may have an orientation other than 1.")
       .def_property_readonly("data", &JpegFile::data, "The bytes.");
   m.def("decode_whole", &decode_whole, py::arg("file"), py::arg("out").noconvert(),
         "Writes the RGBX pixels of a JPEG to an array. Raises NeedsPillow where the file is not clean, and ValueError\n"

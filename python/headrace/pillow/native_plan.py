@@ -10,6 +10,7 @@ from headrace.pillow.lazy_core import Operation
 from headrace.pillow.recorded_effects import EFFECTS, Warp
 
 _FILTERS = range(1, 6)  # Lanczos, bilinear, bicubic, box, Hamming; nearest and those that Pillow 13 added are Pillow's
+_TENSOR_FILTERS = range(6, 12)  # torch's, as plan.h numbers them: of tensors' operations
 _FLIPPED = ("flip_horizontal", "flip_vertical")
 _FLIPS = {0: (True, False), 1: (False, True), 3: (True, True)}  # Transpose -> horizontal, vertical; 3: half a turn
 
@@ -64,25 +65,40 @@ class NativePlan:
         return True
 
     def _resize(self, size: tuple[int, int], resample: int, _: object) -> bool:
-        if resample not in _FILTERS or not pillow_rule.is_pass_order_known():
+        of_tensor = resample in _TENSOR_FILTERS
+        if not of_tensor and (resample not in _FILTERS or not pillow_rule.is_pass_order_known()):
             return False
         _, _, width, height = self.last["box"]
-        first = pillow_rule.vertical_first(height, width, size[1], size[0])
+        first = not of_tensor and pillow_rule.vertical_first(height, width, size[1], size[0])
         resize = {"resize": size, "made": size, "filter": int(resample), "vertical_first": first}
         self.stages.append({**self.last, **resize})
         self.last = {"box": (0, 0, *size)}
         return True
 
+    def _pad(self, padding: tuple[int, int, int, int], mode: int, fill: tuple[int, int, int]) -> bool:
+        """Of tensors: (left, top, right, bottom), the number of a PadMode, and a colour."""
+        self._end_stage({"box"})
+        (left, top, right, bottom), (_, _, width, height) = padding, self.last["box"]
+        self.last = {"box": (-left, -top, width + left + right, height + top + bottom), "pad_mode": mode, "fill": fill}
+        return True
+
+    def _end_stage(self, kept: set[str]) -> None:
+        """Makes the pixels so far an image of their own, of which `last` takes everything.
+
+        Args:
+            kept: what the last take may have without that.
+        """
+        _, _, *size = box = self.last["box"]
+        if not self.stages or box != (0, 0, *self.stages[-1]["made"]) or self.last.keys() - kept:
+            self.stages.append({**self.last, "resize": tuple(size), "made": tuple(size)})
+            self.last = {"box": (0, 0, *size)}
+
     def _effect(self, name: str, value: object) -> bool:
         effect = EFFECTS[name].native(value)
         if effect is None:
             return False
-        _, _, *size = box = self.last["box"]
         # A flip may come after an effect on single pixels. A blur adds its terms from left to right.
-        moved = self.last.keys() - ({"box"} if name in ("blur", "warp") else {"box", *_FLIPPED})
-        if not self.stages or box != (0, 0, *self.stages[-1]["made"]) or moved:
-            self.stages.append({**self.last, "resize": tuple(size), "made": tuple(size)})
-            self.last = {"box": (0, 0, *size)}
+        self._end_stage({"box"} if name in ("blur", "warp") else {"box", *_FLIPPED})
         if isinstance(value, Warp):
             self.stages[-1]["made"] = value.size
             self.last["box"] = (0, 0, *value.size)

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Protocol
 
 from PIL import Image, ImageFile, JpegImagePlugin
 
@@ -24,28 +24,41 @@ from headrace.pillow.patches import is_own
 _FORMAT = JpegImagePlugin.JpegImageFile.format
 
 
+class Replaceable(Protocol):
+    """Functions that are replaced together: `patches.Replacements`."""
+
+    def replace(self) -> bool: ...
+
+    def put_back(self) -> None: ...
+
+
 class _Steps:
     """The functions of transforms that are replaced while images are opened deferred.
 
     Attributes:
         modules: number of imported modules when functions were replaced.
         are_all: all modules with transforms have been imported, and their functions are replaced.
+        more: functions of other doors than Pillow's.
     """
 
     def __init__(self) -> None:
         self.modules = 0
         self.are_all = False
+        self.more: list[Replaceable] = []
 
     def replace(self) -> None:
         """Replaces those that have been imported."""
+        self.modules = len(sys.modules)
+        found = [one.replace() for one in self.more]
         if _has_transforms():
             from headrace.pillow import effect_patches, to_tensor_patches  # these import torch
 
-            self.modules = len(sys.modules)
-            effects, tensors = effect_patches.STEPS.replace(), to_tensor_patches.STEPS.replace()
-            self.are_all = effects and tensors
+            found += [effect_patches.STEPS.replace(), to_tensor_patches.STEPS.replace()]
+            self.are_all = all(found)
 
     def put_back(self) -> None:
+        for one in self.more:
+            one.put_back()
         if _has_transforms():
             from headrace.pillow import effect_patches, to_tensor_patches
 
@@ -77,11 +90,24 @@ def jpeg_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
     counts = in_force.here()
     if counts is None:
         return image
-    if not _steps.are_all and _steps.modules != len(sys.modules) and _has_transforms():
+    replace_imported()
+    return defer(image, counts)
+
+
+def replace_imported() -> None:
+    """Replaces the functions of modules that have been imported since images are opened deferred."""
+    if not _steps.are_all and _steps.modules != len(sys.modules):
         with _lock:
             if _is_in_place:
                 _steps.replace()
-    return defer(image, counts)
+
+
+def add_replacements(more: Replaceable) -> None:
+    """Has more functions replaced while images are opened deferred."""
+    with _lock:
+        _steps.more.append(more)
+        if _is_in_place:
+            _steps.replace()
 
 
 def open(

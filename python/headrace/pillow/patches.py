@@ -113,10 +113,14 @@ def is_own(function: object, holder: object, name: object) -> bool:
     if isinstance(function, type):
         return _library_of(function) in _LIBRARIES
     if not isinstance(function, FunctionType):
-        return not callable(function) or type(function).__module__ == "builtins"  # a native function
-    module = sys.modules.get(function.__module__)
+        kind = type(function).__module__  # a native function or, in the namespace torch.ops, an operator
+        return not callable(function) or kind in ("builtins", "torch._ops")
+    # functools.wraps copies names, not globals: a library may wrap its own functions in another of its modules.
+    module = sys.modules.get(function.__globals__.get("__name__", ""))
     if module is None or function.__globals__ is not vars(module) or _library_of(function) not in _LIBRARIES:
-        return False  # functools.wraps copies names, not globals
+        return False
+    if module.__name__.split(".")[0] != _library_of(function):
+        return False
     if isinstance(holder, type):
         return function.__qualname__.split(".")[0] in [of.__name__ for of in holder.__mro__]
     return isinstance(holder, dict) or function.__name__ == name

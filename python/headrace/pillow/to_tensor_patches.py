@@ -19,11 +19,23 @@ from headrace.pillow.patches import Replacements, method
 from headrace.pillow.value_tables import table_of
 
 
+class Later:
+    """What happens to a tensor of bytes that no step maps.
+
+    Attributes:
+        defers_bytes: torchvision's function makes a deferred tensor, so that the steps after it are made natively, too.
+    """
+
+    defers_bytes: bool = False
+
+
 def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: int) -> tuple[torch.Tensor, int] | None:
     """Returns the tensor that some of the steps from `first` on make of a deferred image, and the number of these."""
     if not is_deferred(image):
         return None
     table = table_of(steps, first, image.mode)
+    if table is not None and table.are_bytes and Later.defers_bytes:
+        return None
     # `table_of` has looked at Pillow's functions that make bytes of an image.
     lazy = None if table is None else recorded_bytes(image)
     values = None if table is None or lazy is None else lazy.map_pixels(table.values, table.layout)

@@ -81,6 +81,7 @@ class ValueTable:
         layout: of their result in memory, "planar" or "channels_last"; the shape is (channels, height, width).
         kind: class of their result.
         marked: it counts as an image for headrace.transforms, as ToImage's result does.
+        are_bytes: torchvision made them, and they are the image's bytes.
     """
 
     steps: int
@@ -88,6 +89,7 @@ class ValueTable:
     layout: str
     kind: type[torch.Tensor]
     marked: bool
+    are_bytes: bool
 
     def tensor(self, made: Array) -> torch.Tensor:
         """Returns values, which are in memory as `layout` says, as the transforms would return them."""
@@ -194,4 +196,5 @@ def _make_table(steps: Sequence[Callable[..., object]], mode: str) -> ValueTable
         return None
     table = np.ascontiguousarray(values.reshape(channels, 256))
     marked = type(result) is torch.Tensor and not is_pure_tensor(result)
-    return ValueTable(len(steps), table, layout, type(result), marked)
+    are_bytes = len(steps) == 1 and values.dtype == np.uint8 and type(steps[0]).__module__.startswith("torchvision.")
+    return ValueTable(len(steps), table, layout, type(result), marked, are_bytes)

@@ -15,6 +15,8 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from headrace._base.native import core
 from headrace._base.types import Function
+from headrace._doors.opened_doors import add_doors
+from headrace._doors.tensors.deferred_tensor import make_samples
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
 from headrace._loading.mixup.mixes_in_workers import make_replacements
@@ -22,7 +24,7 @@ from headrace.pillow import batch_memory, pixel_memory
 from headrace.pillow.batch_memory import SamplePlaces
 from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.image_counts import ImageCounts
-from headrace.pillow.open_patch import deferred_here, import_steps, install_for
+from headrace.pillow.open_patch import deferred_here, import_steps, install_for, replace_imported
 from headrace.pillow.surviving_images import files
 
 T = TypeVar("T")
@@ -73,6 +75,7 @@ class InWorkers:
         ahead: int,
     ) -> None:
         import_steps()
+        add_doors()
         self._counts = ImageCounts()
         self._worker, self._ahead = 0, ahead
         self._samples = 0  # that are collated
@@ -107,6 +110,9 @@ class InWorkers:
 
     def _begin_batch(self, data: object) -> object:
         pixel_memory.next_batch()
+        replace_imported()
+        if self._is_default:
+            make_samples(data)
         if self._places is not None:
             self._samples = len(data) if isinstance(data, list) else 0
             self._places.begin(data, sys.getrefcount(data))
@@ -134,6 +140,7 @@ class InWorkers:
 
     def _make_leaves(self, batch: object) -> list[Leaf]:
         """Makes the pixels of a batch's images, and returns its leaves."""
+        make_samples(batch)
         found = list(leaves(batch))
         _make_pixels(found)
         files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
@@ -161,8 +168,10 @@ def call_deferring(make: Callable[[], T], counts: ImageCounts, *, samples_are_go
         counts: counts the images.
         samples_are_gone: whether nothing but the program and the batch keeps images once it is made.
     """
+    add_doors()
     with deferred_here(counts):
         made = make()
+    make_samples(made)
     _make_pixels(leaves(made))
     files.end_batch(counts, samples_are_gone)
     return made

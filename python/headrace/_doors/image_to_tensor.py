@@ -1,0 +1,46 @@
+"""torchvision's `pil_to_tensor`, and with it PILToTensor and ToImage, of a deferred image: a deferred tensor."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from headrace._base.types import Function
+from headrace._doors.code_replacement import CodeReplacement
+from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
+from headrace._doors.tensors.memory_layout import Layout
+from headrace._doors.tensors.recording import Origin, Recording, State
+from headrace.pillow.deferred_image import is_deferred, recorded_bytes
+from headrace.pillow.image_counts import in_force
+
+_FEWEST = 2  # pixels along an edge
+
+
+def _defer_tensor(plain: Function) -> Function:
+    @functools.wraps(plain)
+    def pil_to_tensor(pic: object) -> object:
+        made = _tensor_of(plain, pic)
+        return plain(pic) if made is None else made
+
+    return pil_to_tensor
+
+
+def _tensor_of(plain: Function, image: object) -> torch.Tensor | None:
+    """Returns the deferred tensor of a deferred image; None if the image is none."""
+    if not is_deferred(image) or in_force.here() is None or not is_deferring_possible():
+        return None
+    lazy = recorded_bytes(image)
+    recorded = None if lazy is None else lazy.get_recording()
+    if recorded is None or min(image.size) < _FEWEST:
+        return None
+    pixels, operations = recorded
+    width, height = image.size
+    copy = image.copy()  # what the program writes into the image later is not the tensor's
+    state = State(len(image.mode), height, width, Layout.CHANNELS_LAST, torch.uint8, operations)
+    return defer(Recording(Origin(pixels, operations, lambda: plain(copy)), state))
+
+
+STEPS: CodeReplacement = CodeReplacement("torchvision.transforms.functional", "pil_to_tensor", _defer_tensor)
+
+

@@ -1,0 +1,1 @@
+"""Tensors of images whose values are made natively, in one pass, when something reads them."""

@@ -1,0 +1,166 @@
+"""Tensors of images without values, until something needs them.
+
+Note [deferred tensors]: such a tensor is an instance of a subclass of `torch.Tensor`, or of `tv_tensors.Image`, without
+memory. Its shape, type and strides are right. Functions that `recorded_functions` knows return another one of its kind;
+all others make its values first. Then the object *becomes* a plain tensor: `torch.utils.swap_tensors` gives it the
+memory and the class. So identity, aliases and in-place changes are those of plain tensors, and only `type` can tell a
+difference, before anything has read the tensor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from headrace._doors.tensors.recording import Recording
+
+_RECORDING = "_recording"
+#: Called with a function of torch, its arguments and keywords, one of which is a deferred tensor; returns
+#: NotImplemented to have the values made.
+Handler = Callable[..., Any]
+handlers: dict[Any, Handler] = {}
+
+
+class _Meta(type(torch.Tensor)):  # type: ignore[misc]
+    """Makes the classes equal to those that they stand for, as keys of a dict, too."""
+
+    stands_for: type
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is cls.stands_for
+
+    def __hash__(cls) -> int:
+        return hash(cls.stands_for)
+
+
+class Deferred:
+    """What the classes of deferred tensors have in common."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        handler = handlers.get(func)
+        if handler is not None:
+            made = handler(func, args, kwargs)
+            if made is not NotImplemented:
+                return made
+        args, kwargs = make_all((args, kwargs))
+        return func(*args, **kwargs)
+
+    def as_subclass(self, cls: type) -> Any:
+        """A tensor of another class with the same memory. The method of torch does not ask `__torch_function__`."""
+        recording, plain = recording_of(self), cls.__dict__.get("stands_for", cls)
+        # Not of an image: its kernels go on with torch's functions, which need values.
+        if recording is not None and type(self) is DeferredTensor and kind_for(plain) is not None:
+            return defer(recording, plain)
+        return make(self).as_subclass(plain)
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Reached by code in C++, which does not ask for `__torch_function__`."""
+        args, kwargs = tree_map_only(Deferred, _values_of, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+class DeferredTensor(Deferred, torch.Tensor, metaclass=_Meta):
+    """Stands for a `torch.Tensor`."""
+
+
+_Meta.stands_for = torch.Tensor
+DeferredTensor.stands_for = torch.Tensor
+DeferredTensor.__name__ = DeferredTensor.__qualname__ = "Tensor"
+DeferredTensor.__module__ = "torch"
+_kinds: dict[type, type] = {torch.Tensor: DeferredTensor}
+
+
+def kind_for(plain: type) -> type | None:
+    """Returns the class that stands for a plain one: for `torch.Tensor` and, once it is imported, `tv_tensors.Image`."""
+    found = _kinds.get(plain)
+    if found is None and (plain.__module__, plain.__qualname__) == ("torchvision.tv_tensors._image", "Image"):
+        found = _Meta("Image", (Deferred, plain), {"__module__": plain.__module__, "stands_for": plain})
+        _kinds[plain] = found
+    return found
+
+
+def defer(recording: Recording, plain: type = torch.Tensor) -> torch.Tensor:
+    """Returns a deferred tensor.
+
+    Args:
+        recording: what it stands for.
+        plain: the class that it will have.
+    """
+    state, kind = recording.state, kind_for(plain)
+    tensor: torch.Tensor = torch.Tensor._make_wrapper_subclass(
+        kind, state.shape, strides=recording.strides, dtype=state.dtype, device="cpu"
+    )
+    tensor.__dict__[_RECORDING] = recording
+    return tensor
+
+
+def recording_of(tensor: object) -> Recording | None:
+    """Returns what a tensor stands for; None if it has values."""
+    if not isinstance(tensor, Deferred):
+        return None
+    recording: Recording | None = tensor.__dict__.get(_RECORDING)  # type: ignore[attr-defined]
+    return None if recording is None or recording.is_made else recording
+
+
+def make(tensor: Any) -> torch.Tensor:
+    """Makes a deferred tensor plain, and returns it; or, where something holds it in a way that forbids that, a plain
+    tensor with the same memory."""
+    values = _values_of(tensor)
+    own = tensor.__dict__
+    added = {name: value for name, value in own.items() if name != _RECORDING}
+    with contextlib.suppress(RuntimeError):  # a weak reference, or one from C++
+        torch.utils.swap_tensors(tensor, values)
+        tensor.__dict__.clear()
+        tensor.__dict__.update(added)
+        return tensor  # type: ignore[no-any-return]
+    return values
+
+
+def _values_of(tensor: Any) -> torch.Tensor:
+    """Returns a plain tensor over the memory of a deferred tensor's values."""
+    recording: Recording = tensor.__dict__[_RECORDING]
+    made = recording.make_native()
+    plain: type = type(type(tensor)).__getattribute__(type(tensor), "stands_for")
+    with torch.no_grad():
+        whole = made.data
+        return whole if plain is torch.Tensor else whole.as_subclass(plain)
+
+
+def make_all(values: Any) -> Any:
+    """Returns a structure of lists, tuples and dicts with its deferred tensors made plain."""
+    return tree_map_only(Deferred, make, values)
+
+
+def make_samples(samples: Any) -> None:
+    """Makes the deferred tensors in lists, tuples and dicts plain, where they are."""
+    if isinstance(samples, Deferred):
+        make(samples)
+    elif isinstance(samples, (list, tuple)):
+        for one in samples:
+            make_samples(one)
+    elif isinstance(samples, dict):
+        for one in samples.values():
+            make_samples(one)
+
+
+def is_deferring_possible() -> bool:
+    """Whether nothing else looks at calls of torch in this thread: a mode, a transform of `torch.func`, inference."""
+    return (
+        torch._C._len_torch_function_stack() == 0
+        and torch._C._len_torch_dispatch_stack() == 0
+        and not torch.is_inference_mode_enabled()
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )

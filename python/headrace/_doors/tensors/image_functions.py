@@ -1,0 +1,314 @@
+"""Versions of torchvision's functions for image tensors, v1's and v2's, that record deferred tensors."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace._base.native import core
+from headrace._base.types import Function
+from headrace._doors.tensors.deferred_tensor import Deferred, defer, kind_for, make, make_all, recording_of
+from headrace._doors.tensors.memory_layout import Layout
+from headrace._doors.tensors.recorded_functions import record_pixels, record_values
+from headrace._doors.tensors.recording import ValueStep
+from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
+from headrace.pillow.lazy_core import Operation
+from headrace.pillow.patches import Place, Replacements, Version, function
+
+Recorder = Callable[..., "torch.Tensor | None"]
+
+_FILTERS = {("tensor", "bilinear"): 6, ("float", "bilinear"): 8, ("fused", "bilinear"): 10}
+_FILTERS |= {(kind, "bicubic"): number + 1 for (kind, _), number in list(_FILTERS.items())}
+_PADDING = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
+_SIZES = ((90, 70), (33, 48), (20, 19), (9, 57), (5, 11))  # of the resizes that are compared
+
+
+def _recorded(recorder: Recorder) -> Version:
+    """A version of a function whose first argument is a tensor: `recorder` gets the function and its arguments, and
+    returns None where it is left to the function."""
+
+    def version(plain: Function) -> Function:
+        signature = inspect.signature(plain)
+
+        @functools.wraps(plain)
+        def call(image: Any, *args: Any, **kwargs: Any) -> Any:
+            if not isinstance(image, Deferred):
+                return plain(image, *args, **kwargs)
+            if recording_of(image) is not None and type(image) is kind_for(torch.Tensor):
+                try:
+                    bound = signature.bind(image, *args, **kwargs)
+                except TypeError:  # raised again by the function
+                    bound = None
+                if bound is not None:
+                    bound.apply_defaults()
+                    made = recorder(plain, *bound.arguments.values())
+                    if made is not None:
+                        return made
+            return plain(make(image), *args, **kwargs)
+
+        return call
+
+    return version
+
+
+def _for_images(plain: Function) -> Function:
+    """A version of v2's kernel for `tv_tensors.Image`: calls that for tensors, as the kernel does."""
+    kernel_of = _tensor_kernels()
+
+    @functools.wraps(plain)
+    def call(image: Any, *args: Any, **kwargs: Any) -> Any:
+        recording = recording_of(image)
+        kernel = None if recording is None else kernel_of(plain)
+        if recording is None or kernel is None:
+            return plain(make_all(image), *args, **kwargs)
+        return _wrap_result(kernel(defer(recording), *args, **kwargs), image)
+
+    return call
+
+
+def _wrap_result(made: Any, image: Any) -> Any:
+    if isinstance(made, (list, tuple)):
+        return type(made)(_wrap_result(one, image) for one in made)
+    if not isinstance(made, torch.Tensor):
+        return made
+    recording = recording_of(made)
+    plain: type = type(image).__dict__.get("stands_for", type(image))
+    if recording is not None:
+        return image if recording is recording_of(image) else defer(recording, plain)
+    return make_all(made).as_subclass(plain)
+
+
+def _record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> torch.Tensor | None:
+    """Of v2: interpolation, max_size, antialias; of v1: interpolation and antialias."""
+    state = recording_of(tensor).state  # type: ignore[union-attr]
+    *others, antialias = options
+    mode = _name_of_filter(others[0])
+    is_v2 = len(others) == 2
+    if state.dtype != torch.uint8 or state.steps or antialias is not True or mode is None:
+        return None
+    try:
+        height, width = _size_of_v2(state.shape[1:], size, others[1]) if is_v2 else size
+    except Exception:  # raised again by the function
+        return None
+    if type(height) is not int or type(width) is not int or height < 1 or width < 1:
+        return None
+    if (height, width) == state.shape[1:]:
+        return tensor if is_v2 else None
+    is_part = recording_of(tensor).box is not None  # type: ignore[union-attr]
+    filter = _find_filter(plain, mode, is_v2, state.layout, state.channels, is_part)
+    if filter is None:
+        return None
+    extra = {"max_size": None} if is_v2 else {}
+    interpolation = others[0]
+
+    def replay(image: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = plain(image, [height, width], interpolation=interpolation, antialias=True, **extra)
+        return made
+
+    operation: Operation = ("resize", (width, height), filter, None)
+    return record_pixels(tensor, ("resize", mode, is_v2), (operation,), (height, width), replay)
+
+
+def _name_of_filter(interpolation: Any) -> str | None:
+    """Returns bilinear or bicubic; None for other filters and for what may be refused."""
+    value = getattr(interpolation, "value", interpolation)
+    return value if value in ("bilinear", "bicubic") else None
+
+
+def _size_of_v2(canvas: tuple[int, ...], size: Any, max_size: Any) -> Sequence[int]:
+    made: Sequence[int] = sys.modules["torchvision.transforms.v2.functional._geometry"]._compute_resized_output_size(
+        canvas, size=size, max_size=max_size
+    )
+    return made
+
+
+@functools.cache
+def _find_filter(
+    plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool
+) -> int | None:
+    """Returns the number of the native filter that does what a function does; None if none does, as a comparison of
+    both shows."""
+    kind = tensor_rule.kind_of_resize(mode, is_v2 and torch_resize_blur.resizes_bytes(mode))
+    if kind is None:
+        return None
+    filter = _FILTERS[kind, mode]
+    pixels = np.random.default_rng(3).integers(0, 256, (41, 57, 4), dtype=np.uint8)
+    values = torch.empty_strided((channels, 41, 57), layout.strides(channels, 41, 57), dtype=torch.uint8)
+    if channels == 1:
+        pixels[..., 1:] = pixels[..., :1]
+    values.copy_(torch.from_numpy(pixels).permute(2, 0, 1)[:channels])
+    box = (3, 2, 50, 37) if is_part else (0, 0, 57, 41)
+    left, top, width, height = box
+    given = values[:, top : top + height, left : left + width]
+    table = np.tile(np.arange(256, dtype=np.uint8), (channels, 1))
+    for size in _SIZES:
+        stage = {"box": box, "resize": size[::-1], "filter": filter}
+        made = np.empty((*size, channels), np.uint8)
+        core.fuse(pixels, {"stages": [stage], "last": {"box": (0, 0, *size[::-1])}}, table, made, layout="channels_last")
+        interpolation = sys.modules["torchvision.transforms"].InterpolationMode(mode) if is_v2 else mode
+        expected = plain(given, list(size), interpolation=interpolation, antialias=True)
+        if not np.array_equal(expected.permute(1, 2, 0).numpy(), made):
+            return None
+    return filter
+
+
+def _record_resized_crop(plain: Function, tensor: Any, top: Any, left: Any, height: Any, width: Any, size: Any, *options: Any) -> Any:
+    geometry = sys.modules["torchvision.transforms.v2.functional._geometry"]
+    part = geometry.crop_image(tensor, top, left, height, width)
+    return _kernel_of("resize")(part, size, interpolation=options[0], antialias=options[1])
+
+
+def _record_pad(plain: Function, tensor: Any, padding: Any, fill: Any, padding_mode: Any) -> torch.Tensor | None:
+    recording = recording_of(tensor)
+    assert recording is not None
+    state = recording.state
+    if padding_mode not in _PADDING or state.steps or state.dtype != torch.uint8:
+        return None
+    values = [padding] if type(padding) is int else list(padding) if isinstance(padding, (list, tuple)) else []
+    if len(values) not in (1, 2, 4) or not all(type(one) is int and one >= 0 for one in values):
+        return None
+    left, top, right, bottom = values * (4 // len(values))
+    _, height, width = state.shape
+    if padding_mode != "constant" and (max(left, right) >= width or max(top, bottom) >= height):
+        return None
+    bytes_ = _bytes_of_fill(fill, state.channels)
+    if bytes_ is None or (padding_mode != "constant" and fill not in (0, None)):
+        return None
+
+    def replay(image: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = plain(image, padding, fill, padding_mode)
+        return made
+
+    size = top + height + bottom, left + width + right
+    operation: Operation = ("pad", (left, top, right, bottom), _PADDING[padding_mode], bytes_)
+    sides = tuple(map(bool, (left, top, right, bottom)))
+    return record_pixels(tensor, ("pad", padding_mode, sides, isinstance(fill, (list, tuple))), (operation,), size, replay)
+
+
+def _bytes_of_fill(fill: Any, channels: int) -> tuple[int, int, int] | None:
+    """Returns the bytes of the colour; None if a tensor of bytes has no such numbers."""
+    values = list(fill) if isinstance(fill, (list, tuple)) else [0 if fill is None else fill]
+    if len(values) not in (1, channels) or not all(type(one) in (int, float) and one == int(one) and 0 <= one <= 255 for one in values):
+        return None
+    whole = [int(one) for one in values]
+    return tuple(whole * (3 // len(whole)))  # type: ignore[return-value]
+
+
+def _record_value_step(name: str, depends: Callable[..., Hashable]) -> Recorder:
+    """A recorder of a function that maps each value alike; `depends` returns None where it may do more."""
+
+    def record(plain: Function, tensor: Any, *arguments: Any) -> torch.Tensor | None:
+        key = depends(tensor, *arguments)
+        if key is None:
+            return None
+        if key is _SAME:
+            return tensor  # type: ignore[no-any-return]
+
+        def call(values: torch.Tensor) -> torch.Tensor:
+            made: torch.Tensor = plain(values, *arguments)
+            return made
+
+        return record_values(tensor, ValueStep((name, plain, key), call))
+
+    return record
+
+
+_SAME = object()
+
+
+def _key_of_dtype(tensor: Any, dtype: Any, *scale: Any) -> Hashable:
+    if not isinstance(dtype, torch.dtype) or not all(type(one) is bool for one in scale):
+        return None
+    return _SAME if dtype == tensor.dtype else (dtype, *scale)
+
+
+def _key_of_normalize(tensor: Any, mean: Any, std: Any, inplace: Any) -> Hashable:
+    if inplace or not tensor.is_floating_point():
+        return None
+    found = [tuple(one) if isinstance(one, (list, tuple)) else (one,) for one in (mean, std)]
+    if not all(type(one) in (int, float) for values in found for one in values):
+        return None
+    if not all(len(values) in (1, tensor.shape[0]) for values in found) or 0 in found[1]:
+        return None
+    return tuple(found)
+
+
+def _kernels(name: str) -> Callable[[object], object]:
+    """The dict in which torchvision v2 keeps a functional's kernels."""
+
+    def find(module: object) -> object:
+        registry = getattr(module, "_KERNEL_REGISTRY", {})
+        return next((kernels for known, kernels in registry.items() if known.__name__ == name), None)
+
+    return find
+
+
+def _kernel_of(name: str) -> Any:
+    return _kernels(name)(sys.modules[_UTILS])[torch.Tensor]  # type: ignore[index]
+
+
+def _tensor_kernels() -> Callable[[Function], Function | None]:
+    """Returns a function that finds the kernel for tensors beside one for images."""
+
+    @functools.cache
+    def find(plain: Function) -> Function | None:
+        image_class = sys.modules["torchvision.tv_tensors"].Image
+        for kernels in sys.modules[_UTILS]._KERNEL_REGISTRY.values():
+            ours = kernels.get(image_class)
+            if ours is plain or getattr(ours, "__wrapped__", None) is plain:
+                return lambda *args, **kwargs: kernels[torch.Tensor](*args, **kwargs)
+        return None
+
+    return find
+
+
+_UTILS = "torchvision.transforms.v2.functional._utils"
+_V1 = "torchvision.transforms._functional_tensor"
+_RECORDERS: dict[str, Recorder] = {
+    "resize": _record_resize,
+    "resized_crop": _record_resized_crop,
+    "pad": _record_pad,
+    "to_dtype": _record_value_step("to_dtype", _key_of_dtype),
+    "normalize": _record_value_step("normalize", _key_of_normalize),
+}
+_OF_V1: dict[str, Recorder] = {
+    "resize": _record_resize,
+    "pad": _record_pad,
+    "convert_image_dtype": _record_value_step("convert_image_dtype", _key_of_dtype),
+    "normalize": _record_value_step("normalize", _key_of_normalize),
+}
+
+
+class ImageKernels:
+    """The replacements, made once torchvision's v2 is there: its functionals are only known then."""
+
+    def __init__(self) -> None:
+        self._v1 = Replacements([function(_V1, name, _recorded(recorder)) for name, recorder in _OF_V1.items()])
+        self._v2: Replacements | None = None
+
+    def replace(self) -> bool:
+        """See `Replacements.replace`."""
+        self._v1.replace()
+        if self._v2 is None and (utils := sys.modules.get(_UTILS)) is not None:
+            image_class = sys.modules["torchvision.tv_tensors"].Image
+            names = [known.__name__ for known, kernels in utils._KERNEL_REGISTRY.items() if image_class in kernels]
+            self._v2 = Replacements(
+                [Place(_UTILS, _kernels(name), torch.Tensor, _recorded(one)) for name, one in _RECORDERS.items()]
+                + [Place(_UTILS, _kernels(name), image_class, _for_images) for name in names]
+            )
+        return self._v2 is not None and self._v2.replace()
+
+    def put_back(self) -> None:
+        """See `Replacements.put_back`."""
+        self._v1.put_back()
+        if self._v2 is not None:
+            self._v2.put_back()
+
+
+KERNELS: ImageKernels = ImageKernels()

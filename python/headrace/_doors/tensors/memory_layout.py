@@ -1,0 +1,62 @@
+"""The order of an image tensor's values in memory, (C, H, W), and what torch's functions make of it.
+
+A program sees the strides of a tensor. They depend on the function, the order of its input, and torch's version; so
+each function is called once with a small tensor of the same order, and its result tells.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable
+
+import torch
+
+_HEIGHT, _WIDTH = 7, 9  # of the small tensors: no edge has one pixel, which would have any stride
+_probed: dict[Hashable, tuple[Layout, torch.dtype] | None] = {}
+
+
+class Layout(enum.Enum):
+    """The order of a dense tensor's values; the members' values are the kernels' names."""
+
+    PLANAR = "planar"
+    CHANNELS_LAST = "channels_last"
+
+    def strides(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
+        """Returns the strides of a tensor (C, H, W), in elements."""
+        if self is Layout.PLANAR:
+            return height * width, width, 1
+        return 1, width * channels, channels
+
+
+def probe_layout(
+    key: Hashable, function: Callable[[torch.Tensor], torch.Tensor], layout: Layout, channels: int, dtype: torch.dtype, *, is_part: bool
+) -> tuple[Layout, torch.dtype] | None:
+    """Returns the order and the type of a function's result.
+
+    Args:
+        key: equal for calls whose results have the same order.
+        function: called with an image tensor of 7 x 9 pixels.
+        layout, channels, dtype: of the function's input.
+        is_part: whether the input is a part of a larger image, with gaps between its rows.
+
+    Returns:
+        None if the result is no dense tensor of as many channels, or is the input itself.
+    """
+    whole = (key, layout, channels, dtype, is_part)
+    if whole not in _probed:
+        _probed[whole] = _find_layout(function, layout, channels, dtype, is_part)
+    return _probed[whole]
+
+
+def _find_layout(
+    function: Callable[[torch.Tensor], torch.Tensor], layout: Layout, channels: int, dtype: torch.dtype, is_part: bool
+) -> tuple[Layout, torch.dtype] | None:
+    height, width = (_HEIGHT + 2, _WIDTH + 2) if is_part else (_HEIGHT, _WIDTH)
+    given = torch.empty_strided((channels, height, width), layout.strides(channels, height, width), dtype=dtype).zero_()
+    made = function(given[:, 1:-1, 1:-1] if is_part else given)
+    if made is given or made.dim() != 3 or made.shape[0] != channels or made.untyped_storage().data_ptr() == given.untyped_storage().data_ptr():
+        return None
+    for one in Layout:
+        if made.stride() == one.strides(*made.shape):
+            return one, made.dtype
+    return None

@@ -1,0 +1,101 @@
+"""Versions of the functions that decode images to tensors, torchvision.io's and torchcodec's: of JPEGs, deferred ones.
+
+What programs call checks its arguments, and calls a function of torch.ops with the file's bytes. That one is replaced;
+so errors, warnings, and copies of the public functions that a program has imported stay what they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from headrace._base.native import core
+from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
+from headrace._doors.tensors.memory_layout import Layout
+from headrace._doors.tensors.recording import Origin, Recording, State
+from headrace.pillow.file_pixels import FilePixels
+from headrace.pillow.image_counts import ImageCounts, in_force
+from headrace.pillow.lazy_core import MOST_PIXELS, Operation
+from headrace.pillow.patches import Place, Replacements, Version
+
+_UNCHANGED, _GRAY, _RGB = 0, 1, 3  # ImageReadMode
+_SIGNATURE = b"\xff\xd8\xff"
+
+
+def _decoder(turns: bool) -> Version:
+    """A version of a function that gets bytes, a mode and maybe whether to apply the EXIF orientation.
+
+    Args:
+        turns: whether it applies it anyway.
+    """
+
+    def version(plain: Any) -> Any:
+        @functools.wraps(plain)
+        def decode(*args: Any) -> Any:
+            counts = in_force.here()
+            made = None if counts is None else _decode_deferred(plain, counts, turns, args)
+            return plain(*args) if made is None else made
+
+        return decode
+
+    return version
+
+
+def _decode_deferred(
+    plain: Callable[..., torch.Tensor], counts: ImageCounts, turns: bool, args: tuple[Any, ...]
+) -> torch.Tensor | None:
+    if not args or type(args[0]) is not torch.Tensor or not is_deferring_possible():
+        return None
+    data, mode, *orientation = (*args, _UNCHANGED) if len(args) == 1 else args
+    if data.dtype != torch.uint8 or data.dim() != 1 or data.device.type != "cpu" or not data.is_contiguous():
+        return None
+    encoded = data.numpy().tobytes()
+    if not encoded.startswith(_SIGNATURE):
+        counts.count("not a JPEG, decoded by torchvision or torchcodec")
+        return None
+    try:
+        file = core.JpegFile(encoded)
+    except core.NeedsPillow as error:
+        counts.count(str(error))
+        return None
+    if (turns or any(orientation)) and file.turned:
+        counts.count("turned as its EXIF orientation says")
+        return None
+    found = _mode_of(file, mode)
+    if found is None or min(file.width, file.height) < 2 or file.width * file.height > MOST_PIXELS:
+        counts.count("of a mode or size that is decoded whole")
+        return None
+    opened, operations, channels = found
+    size = file.width, file.height
+    state = State(channels, file.height, file.width, Layout.CHANNELS_LAST, torch.uint8, operations)
+
+    def make() -> torch.Tensor:
+        return plain(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), *args[1:])
+
+    return defer(Recording(Origin(FilePixels(file, size, opened, counts), (), make), state))
+
+
+def _mode_of(file: core.JpegFile, mode: object) -> tuple[str, tuple[Operation, ...], int] | None:
+    """Returns Pillow's mode of a file, the operations on its pixels, and the number of channels."""
+    if file.components == 1:
+        return {_UNCHANGED: ("L", (), 1), _GRAY: ("L", (), 1), _RGB: ("L", (("convert", "RGB"),), 3)}.get(mode)  # type: ignore[call-overload, no-any-return]
+    return ("RGB", (), 3) if mode in (_UNCHANGED, _RGB) else None
+
+
+def _image_operators(_: object) -> object:
+    """The namespace torch.ops.image, where the compiled part of torchvision is there."""
+    module = sys.modules.get("torchvision.io.image")
+    return torch.ops.image if module is not None and module._has_image_ops() else None
+
+
+STEPS = Replacements(
+    [
+        Place("torchvision.io.image", _image_operators, "decode_image", _decoder(turns=False)),
+        Place("torchvision.io.image", _image_operators, "decode_jpeg", _decoder(turns=False)),
+        Place("torchcodec.decoders._image_decoders", lambda module: module, "_decode_jpeg", _decoder(turns=True)),
+    ]
+)
