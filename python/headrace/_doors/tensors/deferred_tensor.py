@@ -2,14 +2,12 @@
 
 Note [deferred tensors]: such a tensor is an instance of a subclass of `torch.Tensor`, or of `tv_tensors.Image`, without
 memory. Its shape, type and strides are right. Functions that `recorded_functions` knows return another one of its kind;
-all others make its values first. Then the object *becomes* a plain tensor: `torch.utils.swap_tensors` gives it the
-memory and the class. So identity, aliases and in-place changes are those of plain tensors, and only `type` can tell a
+all others make its values first. Then the object *becomes* a plain tensor: it gets the memory and the class of one. So identity, aliases and in-place changes are those of plain tensors, and only `type` can tell a
 difference, before anything has read the tensor.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +52,22 @@ class Deferred:
                 return made
         args, kwargs = make_all((args, kwargs))
         return func(*args, **kwargs)
+
+    # Asked most often, and quicker here than through `__torch_function__`.
+
+    @property
+    def shape(self) -> torch.Size:
+        state = self.__dict__[_RECORDING].state  # type: ignore[attr-defined]
+        return torch.Size(state.shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        found: torch.dtype = self.__dict__[_RECORDING].state.dtype  # type: ignore[attr-defined]
+        return found
+
+    @property
+    def ndim(self) -> int:
+        return 3
 
     def as_subclass(self, cls: type) -> Any:
         """A tensor of another class with the same memory. The method of torch does not ask `__torch_function__`."""
@@ -116,17 +130,18 @@ def recording_of(tensor: object) -> Recording | None:
 
 
 def make(tensor: Any) -> torch.Tensor:
-    """Makes a deferred tensor plain, and returns it; or, where something holds it in a way that forbids that, a plain
-    tensor with the same memory."""
+    """Makes a deferred tensor plain, and returns it; or, while code in C++ refers to it, a plain tensor with the same
+    memory."""
     values = _values_of(tensor)
-    own = tensor.__dict__
-    added = {name: value for name, value in own.items() if name != _RECORDING}
-    with contextlib.suppress(RuntimeError):  # a weak reference, or one from C++
-        torch.utils.swap_tensors(tensor, values)
-        tensor.__dict__.clear()
-        tensor.__dict__.update(added)
-        return tensor  # type: ignore[no-any-return]
-    return values
+    if tensor._use_count() > 1:
+        return values
+    # As torch.utils.swap_tensors, which refuses tensors with weak references: those are to the object, which stays.
+    added = {name: value for name, value in tensor.__dict__.items() if name != _RECORDING}
+    tensor.__class__, values.__class__ = type(values), type(tensor)
+    torch._C._swap_tensor_impl(tensor, values)
+    tensor.__dict__.clear()
+    tensor.__dict__.update(added)
+    return tensor  # type: ignore[no-any-return]
 
 
 def _values_of(tensor: Any) -> torch.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 
 from headrace._base.native import core
 from headrace._base.types import Function
-from headrace._doors.tensors.deferred_tensor import Deferred, defer, kind_for, make, make_all, recording_of
+from headrace._doors.tensors.deferred_tensor import Deferred, DeferredTensor, defer, make, make_all, recording_of
 from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.tensors.recorded_functions import record_pixels, record_values
 from headrace._doors.tensors.recording import ValueStep
@@ -34,23 +34,24 @@ def _recorded(recorder: Recorder) -> Version:
     returns None where it is left to the function."""
 
     def version(plain: Function) -> Function:
-        signature = inspect.signature(plain)
+        parameters = list(inspect.signature(plain).parameters.values())[1:]
+        names, defaults = [one.name for one in parameters], [one.default for one in parameters]
 
         @functools.wraps(plain)
         def call(image: Any, *args: Any, **kwargs: Any) -> Any:
             if not isinstance(image, Deferred):
                 return plain(image, *args, **kwargs)
-            if recording_of(image) is not None and type(image) is kind_for(torch.Tensor):
-                try:
-                    bound = signature.bind(image, *args, **kwargs)
-                except TypeError:  # raised again by the function
-                    bound = None
-                if bound is not None:
-                    bound.apply_defaults()
-                    made = recorder(plain, *bound.arguments.values())
+            if type(image) is DeferredTensor and recording_of(image) is not None:
+                values = [*args, *(kwargs.get(name, default) for name, default in _pairs_after(args))]
+                # What the function does not accept is left to it, and to its error.
+                if inspect.Parameter.empty not in values and kwargs.keys() <= set(names[len(args) :]):
+                    made = recorder(plain, image, *values)
                     if made is not None:
                         return made
             return plain(make(image), *args, **kwargs)
+
+        def _pairs_after(args: tuple[Any, ...]) -> Iterable[tuple[str, Any]]:
+            return zip(names[len(args) :], defaults[len(args) :], strict=True)
 
         return call
 
@@ -100,7 +101,7 @@ def _record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> to
         return None
     if (height, width) == state.shape[1:]:
         return tensor if is_v2 else None
-    is_part = recording_of(tensor).box is not None  # type: ignore[union-attr]
+    is_part = any(recording_of(tensor).cut)  # type: ignore[union-attr]
     filter = _find_filter(plain, mode, is_v2, state.layout, state.channels, is_part)
     if filter is None:
         return None
@@ -181,14 +182,19 @@ def _record_pad(plain: Function, tensor: Any, padding: Any, fill: Any, padding_m
     if bytes_ is None or (padding_mode != "constant" and fill not in (0, None)):
         return None
 
-    def replay(image: torch.Tensor) -> torch.Tensor:
+    def replay(image: torch.Tensor, padding: Any = padding) -> torch.Tensor:
         made: torch.Tensor = plain(image, padding, fill, padding_mode)
         return made
 
+    sides = [int(side > 0) for side in (left, top, right, bottom)]
     size = top + height + bottom, left + width + right
     operation: Operation = ("pad", (left, top, right, bottom), _PADDING[padding_mode], bytes_)
-    sides = tuple(map(bool, (left, top, right, bottom)))
-    return record_pixels(tensor, ("pad", padding_mode, sides, isinstance(fill, (list, tuple))), (operation,), size, replay)
+    key = ("pad", plain, padding_mode, *sides, isinstance(fill, (list, tuple)))
+    return record_pixels(tensor, key, (operation,), size, replay, lambda image: replay(image, sides))
+
+
+def _record_pad_of_v1(plain: Function, tensor: Any, padding: Any, fill: Any, padding_mode: Any) -> torch.Tensor | None:
+    return None if isinstance(fill, (list, tuple)) else _record_pad(plain, tensor, padding, fill, padding_mode)
 
 
 def _bytes_of_fill(fill: Any, channels: int) -> tuple[int, int, int] | None:
@@ -279,7 +285,7 @@ _RECORDERS: dict[str, Recorder] = {
 }
 _OF_V1: dict[str, Recorder] = {
     "resize": _record_resize,
-    "pad": _record_pad,
+    "pad": _record_pad_of_v1,
     "convert_image_dtype": _record_value_step("convert_image_dtype", _key_of_dtype),
     "normalize": _record_value_step("normalize", _key_of_normalize),
 }

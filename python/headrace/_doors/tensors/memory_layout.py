@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 import torch
 
 _HEIGHT, _WIDTH = 7, 9  # of the small tensors: no edge has one pixel, which would have any stride
 _probed: dict[Hashable, tuple[Layout, torch.dtype] | None] = {}
+
+
+class Cut(NamedTuple):
+    """Which edges of a tensor are shorter than those of the image in memory that it is a part of."""
+
+    height: bool = False
+    width: bool = False
 
 
 class Layout(enum.Enum):
@@ -29,7 +37,7 @@ class Layout(enum.Enum):
 
 
 def probe_layout(
-    key: Hashable, function: Callable[[torch.Tensor], torch.Tensor], layout: Layout, channels: int, dtype: torch.dtype, *, is_part: bool
+    key: Hashable, function: Callable[[torch.Tensor], torch.Tensor], layout: Layout, channels: int, dtype: torch.dtype, cut: Cut
 ) -> tuple[Layout, torch.dtype] | None:
     """Returns the order and the type of a function's result.
 
@@ -37,24 +45,28 @@ def probe_layout(
         key: equal for calls whose results have the same order.
         function: called with an image tensor of 7 x 9 pixels.
         layout, channels, dtype: of the function's input.
-        is_part: whether the input is a part of a larger image, with gaps between its rows.
+        cut: which edges of the input are shorter than those of the image in memory that it is a part of.
 
     Returns:
         None if the result is no dense tensor of as many channels, or is the input itself.
     """
-    whole = (key, layout, channels, dtype, is_part)
+    whole = (key, layout, channels, dtype, cut)
     if whole not in _probed:
-        _probed[whole] = _find_layout(function, layout, channels, dtype, is_part)
+        _probed[whole] = _find_layout(function, layout, channels, dtype, cut)
     return _probed[whole]
 
 
 def _find_layout(
-    function: Callable[[torch.Tensor], torch.Tensor], layout: Layout, channels: int, dtype: torch.dtype, is_part: bool
+    function: Callable[[torch.Tensor], torch.Tensor], layout: Layout, channels: int, dtype: torch.dtype, cut: Cut
 ) -> tuple[Layout, torch.dtype] | None:
-    height, width = (_HEIGHT + 2, _WIDTH + 2) if is_part else (_HEIGHT, _WIDTH)
+    height, width = _HEIGHT + 2 * cut.height, _WIDTH + 2 * cut.width
     given = torch.empty_strided((channels, height, width), layout.strides(channels, height, width), dtype=dtype).zero_()
-    made = function(given[:, 1:-1, 1:-1] if is_part else given)
-    if made is given or made.dim() != 3 or made.shape[0] != channels or made.untyped_storage().data_ptr() == given.untyped_storage().data_ptr():
+    try:
+        image = given[:, cut.height : cut.height + _HEIGHT, cut.width : cut.width + _WIDTH] if any(cut) else given
+        made = function(image)
+    except Exception:  # raised again where the function is called with the tensor itself
+        return None
+    if made is image or made.dim() != 3 or made.shape[0] != channels or made.untyped_storage().data_ptr() == given.untyped_storage().data_ptr():
         return None
     for one in Layout:
         if made.stride() == one.strides(*made.shape):

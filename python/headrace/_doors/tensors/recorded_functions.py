@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import Any
 
 import torch
 
-from headrace._doors.tensors.deferred_tensor import Deferred, defer, handlers, is_deferring_possible, kind_for, recording_of
+from headrace._doors.tensors.deferred_tensor import (
+    Deferred,
+    DeferredTensor,
+    defer,
+    handlers,
+    is_deferring_possible,
+    recording_of,
+)
 from headrace._doors.tensors.memory_layout import probe_layout
 from headrace._doors.tensors.recording import Recording, State, ValueStep
 from headrace.pillow.lazy_core import MOST_PIXELS, Operation
@@ -19,7 +25,12 @@ Replay = Callable[[torch.Tensor], torch.Tensor]
 
 
 def record_pixels(
-    tensor: torch.Tensor, key: Hashable, operations: tuple[Operation, ...], size: tuple[int, int], replay: Replay
+    tensor: torch.Tensor,
+    key: Hashable,
+    operations: tuple[Operation, ...],
+    size: tuple[int, int],
+    replay: Replay,
+    of_small: Replay | None = None,
 ) -> torch.Tensor | None:
     """Records a function that makes new memory for other pixels; returns None if it cannot be recorded.
 
@@ -29,18 +40,16 @@ def record_pixels(
         operations: what the function does, natively.
         size: (height, width) of its result.
         replay: the function.
+        of_small: the same for a tensor of few pixels, if it is another one.
     """
     recording = recording_of(tensor)
     if recording is None or not _is_size_recordable(size) or not is_deferring_possible():
         return None
     state = recording.state
-    found = probe_layout(key, replay, state.layout, state.channels, state.dtype, is_part=recording.box is not None)
+    found = probe_layout(key, of_small or replay, state.layout, state.channels, state.dtype, recording.cut)
     if found is None or found[1] != state.dtype:
         return None
-    height, width = size
-    after = replace(
-        state, height=height, width=width, layout=found[0], operations=(*state.operations, *operations)
-    )
+    after = State(state.channels, *size, found[0], state.dtype, (*state.operations, *operations), state.steps)
     return defer(Recording(recording.origin, after, recording, replay))
 
 
@@ -51,10 +60,10 @@ def record_values(tensor: torch.Tensor, step: ValueStep) -> torch.Tensor | None:
         return None
     state = recording.state
     key = (torch.get_default_dtype(), step.key)
-    found = probe_layout(key, step.call, state.layout, state.channels, state.dtype, is_part=recording.box is not None)
+    found = probe_layout(key, step.call, state.layout, state.channels, state.dtype, recording.cut)
     if found is None or found[1] not in _NUMPYS:
         return None
-    after = replace(state, layout=found[0], dtype=found[1], steps=(*state.steps, step))
+    after = State(*state.shape, *found, state.operations, (*state.steps, step))
     return defer(Recording(recording.origin, after, recording, step.call))
 
 
@@ -67,7 +76,7 @@ def record_part(tensor: torch.Tensor, box: tuple[int, int, int, int]) -> torch.T
         return None
     crop: Operation = ("crop", (left, top, right, bottom))
     state = recording.state
-    after: State = replace(state, height=height, width=width, operations=(*state.operations, crop))
+    after = State(state.channels, height, width, state.layout, state.dtype, (*state.operations, crop), state.steps)
     return defer(Recording(recording.origin, after, recording, None, box))
 
 
@@ -84,7 +93,7 @@ def _ask_wrapper(func: Any, args: Any, kwargs: Any) -> Any:
 def _get_part(func: Any, args: Any, kwargs: Any) -> Any:
     tensor, key = args
     state = recording_of(tensor)
-    if state is None or type(tensor) is not kind_for(torch.Tensor):
+    if state is None or type(tensor) is not DeferredTensor:
         return NotImplemented
     box = _box_of(key, tuple(tensor.shape))
     made = None if box is None else record_part(tensor, box)
@@ -113,7 +122,7 @@ def _box_of(key: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int] | Non
 
 def _flip(func: Any, args: Any, kwargs: Any) -> Any:
     tensor, *dims = args
-    if kwargs.keys() - {"dims"} or not isinstance(tensor, Deferred) or type(tensor) is not kind_for(torch.Tensor):
+    if kwargs.keys() - {"dims"} or not isinstance(tensor, Deferred) or type(tensor) is not DeferredTensor:
         return NotImplemented
     dims = kwargs.get("dims", dims)
     dims = [dims] if type(dims) is int else list(dims)
@@ -129,7 +138,7 @@ def _flip(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _as_tensor(func: Any, args: Any, kwargs: Any) -> Any:
     """torch.as_tensor returns a tensor as it is, unless it has another type or device."""
-    if len(args) != 1 or not isinstance(args[0], Deferred) or type(args[0]) is not kind_for(torch.Tensor):
+    if len(args) != 1 or not isinstance(args[0], Deferred) or type(args[0]) is not DeferredTensor:
         return NotImplemented
     others = {name: value for name, value in kwargs.items() if value is not None}
     if others.keys() - {"dtype"} or others.get("dtype", args[0].dtype) != args[0].dtype:  # type: ignore[attr-defined]
@@ -152,7 +161,7 @@ def _map_values(func: Any, args: Any, kwargs: Any) -> Any:
     if len(places) != 1 or any(key is NotImplemented for key in keys):
         return NotImplemented
     tensor = args[places[0]]
-    if type(tensor) is not kind_for(torch.Tensor):
+    if type(tensor) is not DeferredTensor:
         return NotImplemented
     given = [one.clone() if isinstance(one, torch.Tensor) and not isinstance(one, Deferred) else one for one in args]
 
@@ -181,7 +190,7 @@ def _key_of_value(value: Any) -> Any:
 
 
 _T = torch.Tensor
-_GETTERS = ("shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_leaf", "grad", "grad_fn", "names")
+_GETTERS = ("device", "layout", "requires_grad", "is_leaf", "grad", "grad_fn", "names")
 _FLAGS = ("is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xpu")
 _ASKING = ("size", "dim", "numel", "nelement", "stride", "is_floating_point", "is_complex", "is_signed", "element_size")
 _MAPPING = ("div", "__truediv__", "true_divide", "mul", "__mul__", "__rmul__", "sub", "__sub__", "add", "__add__", "__radd__")

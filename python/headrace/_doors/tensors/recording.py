@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from headrace._base.types import Array
-from headrace._doors.tensors.memory_layout import Layout
+from headrace._doors.tensors.memory_layout import Cut, Layout
 from headrace.pillow.lazy_core import Operation
 
 _MOST_TABLES = 64
@@ -54,9 +54,9 @@ class Origin:
     make: Callable[[], torch.Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class State:
-    """A tensor (C, H, W), described.
+    """A tensor (C, H, W), described. Not changed once it is made.
 
     Attributes:
         operations: native ones, in order, that make its pixels.
@@ -100,6 +100,10 @@ class Recording:
         box: tuple[int, int, int, int] | None = None,
     ) -> None:
         self.origin, self.state, self.box = origin, state, box
+        self.cut: Cut = Cut()
+        if box is not None and before is not None:
+            edges = state.height < before.state.height, state.width < before.state.width
+            self.cut = Cut(edges[0] or before.cut.height, edges[1] or before.cut.width)
         self._before, self._replay = before, replay
         self._made: torch.Tensor | None = None
         self._making = threading.RLock()

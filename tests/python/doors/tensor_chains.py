@@ -1,0 +1,137 @@
+"""Random chains of functions on deferred tensors and on real ones: all that a program can see must be equal."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchvision_shim import import_torchvision
+
+torchvision = import_torchvision()
+from torchvision import tv_tensors  # noqa: E402 - after the shim
+from torchvision.transforms import InterpolationMode, v2  # noqa: E402
+from torchvision.transforms import functional as v1  # noqa: E402
+from torchvision.transforms.v2 import functional as f2  # noqa: E402
+
+Step = tuple[str, Callable[[Any], Any]]
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+FILTERS = [InterpolationMode.BILINEAR, InterpolationMode.BICUBIC, InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT]
+
+
+def make_step(draw: random.Random) -> Step:
+    """A function of an image tensor, and how it is written. Some raise errors for some tensors."""
+    integer = draw.randint
+    top, left, height, width = integer(-3, 20), integer(-3, 20), integer(1, 60), integer(1, 60)
+    size = [integer(1, 70), integer(1, 70)]
+    filter, antialias = draw.choice([*FILTERS, FILTERS[0], FILTERS[0]]), draw.choice([True, True, True, False, None])
+    dim, number = draw.choice([-1, -2, -3, 1, 2]), draw.choice([255, 255.0, 2, 0.5, 0, -1, True])
+    padding, fill = draw.choice([1, [2, 3], [0, 1, 2, 3], [0, 0, 0, 0], [40] * 4, [-1]]), draw.choice([0, 7, 255, 0.5, None, [1, 2, 3], [9]])
+    padding_mode, dtype = (
+        draw.choice(["constant", "constant", "edge", "reflect", "symmetric"]),
+        draw.choice([torch.float32, torch.float32, torch.uint8, torch.float16, torch.float64, torch.int32, torch.bfloat16]),
+    )
+    scale, inplace, seed = draw.random() < 0.6, draw.random() < 0.2, integer(0, 9)
+    per_channel = torch.tensor([0.25, 0.5, 1.5]).view(3, 1, 1)
+
+    def seeded(transform: Any) -> Callable[[Any], Any]:
+        def call(image: Any) -> Any:
+            torch.manual_seed(seed)
+            return transform(image)
+
+        return call
+
+    steps: list[Step] = [
+        (f"f2.crop{top, left, height, width}", lambda t: f2.crop(t, top, left, height, width)),
+        (f"v1.crop{top, left, height, width}", lambda t: v1.crop(t, top, left, height, width)),
+        (f"[..., {top}:{height}, {left}:{width}]", lambda t: t[..., top:height, left:width]),
+        (f"[:, {top}:]", lambda t: t[:, top:]),
+        ("[0:1]", lambda t: t[0:1]),
+        ("[0]", lambda t: t[0]),
+        (f"f2.resize({size}, {filter}, {antialias})", lambda t: f2.resize(t, size, filter, antialias=antialias)),
+        (f"v1.resize({size}, {filter}, {antialias})", lambda t: v1.resize(t, size, filter, antialias=antialias)),
+        (f"f2.resize({size[0]})", lambda t: f2.resize(t, size[0])),
+        (f"v1.resize({size[:1]})", lambda t: v1.resize(t, size[:1])),
+        (f"f2.resized_crop{top, left, height, width, size}", lambda t: f2.resized_crop(t, top, left, height, width, size)),
+        (f"f2.center_crop({size})", lambda t: f2.center_crop(t, size)),
+        (f"v1.center_crop({size})", lambda t: v1.center_crop(t, size)),
+        ("f2.hflip", lambda t: f2.horizontal_flip(t)),
+        ("v1.vflip", lambda t: v1.vflip(t)),
+        (f"flip({dim})", lambda t: t.flip(dim)),
+        (f"f2.pad({padding}, {fill}, {padding_mode})", lambda t: f2.pad(t, padding, fill=fill, padding_mode=padding_mode)),
+        (f"v1.pad({padding}, {fill}, {padding_mode})", lambda t: v1.pad(t, padding, fill=fill, padding_mode=padding_mode)),
+        (f"f2.to_dtype({dtype}, {scale})", lambda t: f2.to_dtype(t, dtype, scale=scale)),
+        ("f2.to_dtype(float32, True)", lambda t: f2.to_dtype(t, torch.float32, scale=True)),
+        (f"v1.convert_image_dtype({dtype})", lambda t: v1.convert_image_dtype(t, dtype)),
+        (f"f2.normalize({inplace})", lambda t: f2.normalize(t, MEAN, STD, inplace=inplace)),
+        (f"v1.normalize({inplace})", lambda t: v1.normalize(t, MEAN, STD, inplace=inplace)),
+        (".float()", lambda t: t.float()),
+        (f".to({dtype})", lambda t: t.to(dtype)),
+        (f"/ {number}", lambda t: t / number),
+        (f"{number} * t", lambda t: number * t),
+        (f"- {number}", lambda t: t - number),
+        (f"{number} - t", lambda t: number - t),
+        ("* per channel", lambda t: t * per_channel),
+        ("t + t", lambda t: t + t),
+        (f".mul_({number})", lambda t: t.mul_(number)),
+        (".contiguous()", lambda t: t.contiguous()),
+        (".permute", lambda t: t.permute(1, 2, 0)),
+        (".unsqueeze(0)", lambda t: t.unsqueeze(0)),
+        (".clone()", lambda t: t.clone()),
+        ("as_tensor", lambda t: torch.as_tensor(t)),
+        ("tv Image", lambda t: tv_tensors.Image(t)),
+        ("as plain", lambda t: t.as_subclass(torch.Tensor)),
+        ("requires grad", lambda t: t.requires_grad_(t.is_floating_point())),
+        ("f2.rgb_to_grayscale", lambda t: f2.rgb_to_grayscale(t)),
+        ("f2.adjust_brightness", lambda t: f2.adjust_brightness(t, 0.7)),
+        ("f2.erase", lambda t: f2.erase(t, 1, 2, 3, 4, torch.zeros(1, dtype=t.dtype), inplace=inplace)),
+        ("v2.RandomResizedCrop", seeded(v2.RandomResizedCrop(20, antialias=True))),
+        ("v2.RandomHorizontalFlip", seeded(v2.RandomHorizontalFlip(0.5))),
+        ("v2.ColorJitter", seeded(v2.ColorJitter(0.4, 0.4, 0.4))),
+        ("v2.RandAugment", seeded(v2.RandAugment())),
+        ("v2.ToDtype", v2.ToDtype(dtype, scale=scale)),
+        ("v2.ToPureTensor", v2.ToPureTensor()),
+        ("v2.five_crop", lambda t: f2.five_crop(t, [9, 8])[3]),
+        ("numpy", lambda t: torch.from_numpy(t.numpy())),
+        ("zeroed part", lambda t: (t[..., 1:3, 1:3].zero_(), t)[1]),
+        ("stack", lambda t: torch.stack([t, t])[1]),
+        ("weakly held", lambda t: (_hold(t), t)[1]),
+    ]
+    return draw.choice(steps)
+
+
+_held: list[Any] = []
+
+
+def _hold(tensor: Any) -> None:
+    import weakref
+
+    _held[:] = [weakref.ref(tensor)]
+
+
+def see(value: Any) -> Any:
+    """What a program sees of a tensor."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    plain = value.detach().as_subclass(torch.Tensor)
+    seen = (value.shape, value.stride(), value.dtype, value.device, value.requires_grad, value.is_leaf, value.is_contiguous())
+    return (*seen, type(value) == type(value), plain.double().nan_to_num(-7).tolist())
+
+
+def apply_chain(image: Any, steps: list[Step], looks: int) -> list[Any]:
+    """Returns what is seen of the results of some steps, then of all of them, and at last the state of the generator."""
+    results, seen, alive = [image], [], image
+    for number, (_, step) in enumerate(steps):
+        try:
+            alive = step(alive)
+        except Exception as error:  # compared
+            return [*seen, type(error), str(error), *map(see, results)]
+        results.append(alive)
+        if looks >> number & 1:
+            seen.append(see(alive))
+    kinds = [type(one) for one in results if isinstance(one, torch.Tensor)] if not seen else []
+    del kinds
+    return [*seen, *map(see, results), [type(one) for one in results], torch.random.get_rng_state().tolist()]
