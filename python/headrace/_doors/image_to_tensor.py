@@ -11,6 +11,7 @@ from headrace._doors.code_replacement import CodeReplacement
 from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
 from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.tensors.recording import Origin, Recording, State
+from headrace._doors.type_checks import checks
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
 from headrace.pillow.image_counts import in_force
 
@@ -32,7 +33,7 @@ def _tensor_of(plain: Function, image: object) -> torch.Tensor | None:
         return None
     lazy = recorded_bytes(image)
     recorded = None if lazy is None else lazy.get_recording()
-    if recorded is None or min(image.size) < _FEWEST:
+    if recorded is None or min(image.size) < _FEWEST or checks.look() is not None:
         return None
     pixels, operations = recorded
     width, height = image.size

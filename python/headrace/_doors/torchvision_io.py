@@ -17,6 +17,7 @@ from headrace._base.native import core
 from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
 from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.tensors.recording import Origin, Recording, State
+from headrace._doors.type_checks import checks
 from headrace.pillow.file_pixels import FilePixels
 from headrace.pillow.image_counts import ImageCounts, in_force
 from headrace.pillow.lazy_core import MOST_PIXELS, Operation
@@ -52,6 +53,9 @@ def _decode_deferred(
         return None
     data, mode, *orientation = (*args, _UNCHANGED) if len(args) == 1 else args
     if data.dtype != torch.uint8 or data.dim() != 1 or data.device.type != "cpu" or not data.is_contiguous():
+        return None
+    if (checking := checks.look()) is not None:
+        counts.count(f"of a program that compares types with `is`, in {checking}")
         return None
     encoded = data.numpy().tobytes()
     if not encoded.startswith(_SIGNATURE):

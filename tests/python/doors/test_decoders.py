@@ -1,0 +1,134 @@
+"""torchvision.io's and torchcodec's decoders, deferred: values, strides, errors and warnings of the functions themselves.
+
+Their compiled parts need another build of torch than CI has: `make test-doors` makes an environment for them.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import functools
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from headrace._base.native import core
+from headrace._doors import opened_doors
+from headrace._doors.tensors.deferred_tensor import recording_of
+from headrace._doors.type_checks import checks
+from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.open_patch import deferred_here
+from support import PHOTOS, data_folder, hard_files
+from torchvision_shim import import_torchvision
+
+torchvision = import_torchvision()
+image_io = pytest.importorskip("torchvision.io.image")
+if not image_io._has_image_ops():
+    pytest.skip("torchvision.io is not compiled for this torch: `make test-doors`", allow_module_level=True)
+torchcodec = pytest.importorskip("torchcodec.decoders", reason="no torchcodec: `make test-doors`")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+Mode = image_io.ImageReadMode
+Call = Callable[[str], Any]
+
+
+def files(folder: str) -> list[Path]:
+    if folder == "photos":
+        return sorted(PHOTOS.glob("*.jpg"))
+    found = data_folder(folder)
+    if folder == "imagenet_dev":
+        return sorted(found.rglob("*.JPEG"))
+    return [path for path in hard_files(found) if not is_bomb(path) and not crashes(path)]
+
+
+@functools.cache
+def crashes(path: Path) -> bool:
+    """Whether one of the decoders itself ends the process: torchvision 0.29.1's does for some odd samplings."""
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        faulthandler.disable()
+        for call in CALLS.values():
+            see(call, path)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] != 0
+
+
+def is_bomb(path: Path) -> bool:
+    """Whether the file takes gigabytes of memory: these decoders have no limit."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            size = Image.open(path).size
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return True
+    except Exception:  # compared below
+        header = core.jpeg_header(path.read_bytes())
+        size = header["width"], header["height"]
+    return size[0] * size[1] > 50_000_000
+
+
+CALLS: dict[str, Call] = {
+    "decode_image": lambda path: image_io.decode_image(path),
+    "read_image": lambda path: image_io.read_image(path, Mode.RGB),
+    "turned": lambda path: image_io.decode_image(path, Mode.RGB, apply_exif_orientation=True),
+    "gray": lambda path: image_io.decode_image(path, "GRAY"),
+    "rgba": lambda path: image_io.decode_image(path, "RGBA"),
+    "decode_jpeg": lambda path: image_io.decode_jpeg(image_io.read_file(path)),
+    "decode_jpeg list": lambda path: image_io.decode_jpeg([image_io.read_file(path)], mode="RGB")[0],
+    "decode_jpeg turned": lambda path: image_io.decode_jpeg(image_io.read_file(path), apply_exif_orientation=True),
+    "torchcodec": lambda path: torchcodec.decode_image(path),
+    "torchcodec bytes": lambda path: torchcodec.decode_jpeg(Path(path).read_bytes()),
+    "torchcodec gray": lambda path: torchcodec.decode_jpeg(path, mode="GRAY"),
+    "torchcodec unchanged": lambda path: torchcodec.decode_image(path, mode="UNCHANGED"),
+    "torchcodec uint16": lambda path: torchcodec.decode_jpeg(path, output_dtype=torch.uint16),
+    "torchcodec alpha": lambda path: torchcodec.decode_jpeg(path, mode="RGB_ALPHA"),
+}
+
+
+def see(call: Call, path: Path) -> tuple[Any, ...]:
+    """What a program sees of a call: the error, or all of the tensor; and the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            made = call(str(path))
+        except Exception as error:
+            return type(error), str(error), [str(one.message) for one in caught]
+    strides, kind = made.stride(), made.dtype
+    return strides, kind, made.clone(), type(made), [str(one.message) for one in caught]
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    return bool(one == other)
+
+
+@pytest.mark.parametrize("folder", ["photos", "imagenet_dev", "hard_dev"])
+@pytest.mark.parametrize("name", CALLS)
+def test_files_are_equal(name: str, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "look", lambda: None)
+    opened_doors.add_doors()
+    counts, differing = ImageCounts(), []
+    for path in files(folder):
+        expected = see(CALLS[name], path)
+        with deferred_here(counts):
+            found = see(CALLS[name], path)
+        if len(found) != len(expected) or not all(map(are_equal, found, expected)):
+            differing.append(path.name)
+    assert not differing
+    assert counts.native or name in ("gray", "rgba", "torchcodec gray")
+
+
+def test_nothing_is_decoded_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "look", lambda: None)
+    opened_doors.add_doors()
+    path = str(next(PHOTOS.glob("*.jpg")))
+    with deferred_here(ImageCounts()):
+        for name in ("decode_image", "read_image", "decode_jpeg", "torchcodec"):
+            assert recording_of(CALLS[name](path)) is not None
