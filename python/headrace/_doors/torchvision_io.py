@@ -14,12 +14,14 @@ from typing import Any
 import torch
 
 from headrace._base.native import core
+from headrace._base.types import Array
+from headrace._doors.decoder_probe import agrees
 from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
 from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.tensors.recording import Origin, Recording, State
 from headrace._doors.type_checks import checks
 from headrace.pillow.file_pixels import FilePixels
-from headrace.pillow.image_counts import ImageCounts, in_force
+from headrace.pillow.image_counts import Door, ImageCounts, in_force
 from headrace.pillow.lazy_core import MOST_PIXELS, Operation
 from headrace.pillow.patches import Place, Replacements, Version
 
@@ -27,18 +29,19 @@ _UNCHANGED, _GRAY, _RGB = 0, 1, 3  # ImageReadMode
 _SIGNATURE = b"\xff\xd8\xff"
 
 
-def _decoder(turns: bool) -> Version:
-    """A version of a function that gets bytes, a mode and maybe whether to apply the EXIF orientation.
+DECODE_IMAGE = Door("torchvision.io.decode_image", "torchvision")
+DECODE_JPEG = Door("torchvision.io.decode_jpeg", "torchvision")
+TORCHCODEC = Door("torchcodec.decoders.decode_jpeg", "torchcodec")
 
-    Args:
-        turns: whether it applies it anyway.
-    """
+
+def _decoder(door: Door) -> Version:
+    """A version of a function that gets bytes, a mode and maybe whether to apply the EXIF orientation."""
 
     def version(plain: Any) -> Any:
         @functools.wraps(plain)
         def decode(*args: Any) -> Any:
             counts = in_force.here()
-            made = None if counts is None else _decode_deferred(plain, counts, turns, args)
+            made = None if counts is None else _decode_deferred(plain, counts, door, args)
             return plain(*args) if made is None else made
 
         return decode
@@ -47,7 +50,7 @@ def _decoder(turns: bool) -> Version:
 
 
 def _decode_deferred(
-    plain: Callable[..., torch.Tensor], counts: ImageCounts, turns: bool, args: tuple[Any, ...]
+    plain: Callable[..., torch.Tensor], counts: ImageCounts, door: Door, args: tuple[Any, ...]
 ) -> torch.Tensor | None:
     if not args or type(args[0]) is not torch.Tensor or not is_deferring_possible():
         return None
@@ -55,23 +58,26 @@ def _decode_deferred(
     if data.dtype != torch.uint8 or data.dim() != 1 or data.device.type != "cpu" or not data.is_contiguous():
         return None
     if (checking := checks.look()) is not None:
-        counts.count(f"of a program that compares types with `is`, in {checking}")
+        counts.count(f"of a program that compares types with `is`, in {checking}", door)
         return None
     encoded = data.numpy().tobytes()
     if not encoded.startswith(_SIGNATURE):
-        counts.count("not a JPEG, decoded by torchvision or torchcodec")
+        counts.count("not a JPEG", door)
         return None
     try:
         file = core.JpegFile(encoded)
     except core.NeedsPillow as error:
-        counts.count(str(error))
+        counts.count(str(error), door)
         return None
-    if (turns or any(orientation)) and file.turned:
-        counts.count("turned as its EXIF orientation says")
+    if (door is TORCHCODEC or any(orientation)) and file.turned:  # which torchcodec always looks at
+        counts.count("turned as its EXIF orientation says", door)
         return None
     found = _mode_of(file, mode)
     if found is None or min(file.width, file.height) < 2 or file.width * file.height > MOST_PIXELS:
-        counts.count("of a mode or size that is decoded whole")
+        counts.count("of a mode or size that is decoded whole", door)
+        return None
+    if not _is_decoder_known(plain):
+        counts.count("by another libjpeg than ours", door)
         return None
     opened, operations, channels = found
     size = file.width, file.height
@@ -80,7 +86,19 @@ def _decode_deferred(
     def make() -> torch.Tensor:
         return plain(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), *args[1:])
 
-    return defer(Recording(Origin(FilePixels(file, size, opened, counts), (), make), state))
+    return defer(Recording(Origin(FilePixels(file, size, opened, counts, door), (), make), state))
+
+
+@functools.cache
+def _is_decoder_known(plain: Callable[..., torch.Tensor]) -> bool:
+    """Whether the installed library decodes as we do."""
+
+    def decode(encoded: bytes) -> Array:
+        data = torch.frombuffer(bytearray(encoded), dtype=torch.uint8)
+        made: Array = plain(data, _RGB).permute(1, 2, 0).numpy()
+        return made
+
+    return agrees(decode)
 
 
 def _mode_of(file: core.JpegFile, mode: object) -> tuple[str, tuple[Operation, ...], int] | None:
@@ -98,8 +116,8 @@ def _image_operators(_: object) -> object:
 
 STEPS = Replacements(
     [
-        Place("torchvision.io.image", _image_operators, "decode_image", _decoder(turns=False)),
-        Place("torchvision.io.image", _image_operators, "decode_jpeg", _decoder(turns=False)),
-        Place("torchcodec.decoders._image_decoders", lambda module: module, "_decode_jpeg", _decoder(turns=True)),
+        Place("torchvision.io.image", _image_operators, "decode_image", _decoder(DECODE_IMAGE)),
+        Place("torchvision.io.image", _image_operators, "decode_jpeg", _decoder(DECODE_JPEG)),
+        Place("torchcodec.decoders._image_decoders", lambda module: module, "_decode_jpeg", _decoder(TORCHCODEC)),
     ]
 )

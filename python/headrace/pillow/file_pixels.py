@@ -14,7 +14,7 @@ from PIL import Image, JpegImagePlugin
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace.pillow import pixel_memory
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.image_counts import PILLOW, Door, ImageCounts
 from headrace.pillow.lazy_core import LazyCore, Operation
 from headrace.pillow.native_plan import NativePlan
 from headrace.pillow.recorded_effects import apply_effect
@@ -34,6 +34,7 @@ class FilePixels:
         file: its bytes, and what its markers say.
         mode: "RGB" or "L".
         counts: counts the file.
+        door: how the program got it.
 
     Attributes:
         nbytes, purpose, is_old: as of `surviving_images.ReadFile`.
@@ -41,8 +42,8 @@ class FilePixels:
 
     purpose: object
 
-    def __init__(self, file: core.JpegFile, size: tuple[int, int], mode: str, counts: ImageCounts) -> None:
-        self._file, self._size, self._mode, self._counts = file, size, mode, counts
+    def __init__(self, file: core.JpegFile, size: tuple[int, int], mode: str, counts: ImageCounts, door: Door = PILLOW) -> None:
+        self._file, self._size, self._mode, self._counts, self._door = file, size, mode, counts, door
         self._counted = False
         self._crops = 0  # decoded so far
         self._whole: Array | None = None
@@ -96,14 +97,16 @@ class FilePixels:
             return None
         try:
             return self._run_plan(plan, table, layout)
-        except core.NeedsPillow:
+        except core.NeedsPillow as error:
+            if self._door is not PILLOW:  # of a tensor, which its own library makes now
+                self._count(str(error))
             return None
 
     def _count(self, reason: str | None) -> None:
         """Counts the file once; `reason`: why Pillow decodes it."""
         counted, self._counted = self._counted, True
         if not counted:
-            self._counts.count(reason)
+            self._counts.count(reason, self._door)
 
     def _run_plan(self, plan: NativePlan, table: Array, layout: str) -> Array:
         """Runs a plan. Threads that call this at the same time may decode once more."""

@@ -5,6 +5,17 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Door(NamedTuple):
+    """A function through which programs get images, and the library that decodes what headrace does not."""
+
+    name: str
+    library: str
+
+
+PILLOW = Door("PIL.Image.open", "Pillow")
 
 
 @dataclass
@@ -12,15 +23,24 @@ class ImageCounts:
     """Numbers of images whose pixels were made.
 
     Attributes:
-        native: by headrace.
-        by_pillow: by Pillow, keyed by the reason.
+        natively: by headrace, keyed by the name of the door.
+        by_others: by other libraries, keyed by the library and the reason.
         crops_expected: number of crops of the newest file, if it is like the file before.
     """
 
-    native: int = 0
-    by_pillow: Counter[str] = field(default_factory=Counter)
+    natively: Counter[str] = field(default_factory=Counter)
+    by_others: Counter[tuple[str, str]] = field(default_factory=Counter)
     crops_expected: int = field(default=0, compare=False)
     _crops: int = field(default=0, compare=False, repr=False)
+
+    @property
+    def native(self) -> int:
+        """Of all doors."""
+        return self.natively.total()
+
+    @property
+    def total(self) -> int:
+        return self.native + self.by_others.total()
 
     def crop(self, number: int) -> None:
         """Called with the number of a crop of its file, from 1."""
@@ -28,33 +48,44 @@ class ImageCounts:
             self.crops_expected = self._crops
         self._crops = number
 
-    def count(self, reason: str | None) -> None:
-        """Counts an image with native pixels or, with a reason, one that Pillow decodes."""
+    def count(self, reason: str | None, door: Door = PILLOW) -> None:
+        """Counts an image with native pixels or, with a reason, one that the door's library decodes."""
         if reason is None:
-            self.native += 1
+            self.natively[door.name] += 1
         else:
-            self.by_pillow[reason] += 1
+            self.by_others[door.library, reason] += 1
 
     def add(self, more: ImageCounts) -> None:
         """Adds the counts of other images."""
-        self.native += more.native
-        self.by_pillow.update(more.by_pillow)
+        self.natively.update(more.natively)
+        self.by_others.update(more.by_others)
 
     @property
     def any(self) -> bool:
         """Whether an image was counted."""
-        return bool(self.native or self.by_pillow)
+        return bool(self.natively or self.by_others)
 
     def take(self) -> ImageCounts:
         """Returns the counts, and begins at 0 again."""
-        taken = ImageCounts(self.native, self.by_pillow)
-        self.native, self.by_pillow = 0, Counter()
+        taken = ImageCounts(self.natively, self.by_others)
+        self.natively, self.by_others = Counter(), Counter()
         return taken
 
+    def by_library(self) -> dict[str, dict[str, int]]:
+        """Returns the numbers of images that other libraries decoded, by library and reason, the largest first."""
+        found: dict[str, dict[str, int]] = {}
+        for (library, reason), count in self.by_others.most_common():
+            found.setdefault(library, {})[reason] = count
+        return found
+
     def __str__(self) -> str:
-        total = self.native + self.by_pillow.total()
-        reasons = ", ".join(f"{count} {reason}" for reason, count in self.by_pillow.most_common())
-        return f"{self.native} of {total} images natively" + (f"; by Pillow: {reasons}" if reasons else "")
+        doors = ", ".join(f"{count} by {name}" for name, count in self.natively.most_common())
+        text = f"{self.native} of {self.total} images natively"
+        if self.natively.keys() - {PILLOW.name}:
+            text += f" ({doors})"
+        for library, reasons in self.by_library().items():
+            text += f"; by {library}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+        return text
 
 
 class InForce:

@@ -15,15 +15,14 @@ from typing import Any
 
 import pytest
 import torch
-from PIL import Image
 
-from headrace._base.native import core
+from door_files import FOLDERS, files
 from headrace._doors import opened_doors
 from headrace._doors.tensors.deferred_tensor import recording_of
 from headrace._doors.type_checks import checks
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.open_patch import deferred_here
-from support import PHOTOS, data_folder, hard_files
+from support import PHOTOS
 from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()
@@ -37,15 +36,6 @@ Mode = image_io.ImageReadMode
 Call = Callable[[str], Any]
 
 
-def files(folder: str) -> list[Path]:
-    if folder == "photos":
-        return sorted(PHOTOS.glob("*.jpg"))
-    found = data_folder(folder)
-    if folder == "imagenet_dev":
-        return sorted(found.rglob("*.JPEG"))
-    return [path for path in hard_files(found) if not is_bomb(path) and not crashes(path)]
-
-
 @functools.cache
 def crashes(path: Path) -> bool:
     """Whether one of the decoders itself ends the process: torchvision 0.29.1's does for some odd samplings."""
@@ -57,20 +47,6 @@ def crashes(path: Path) -> bool:
             see(call, path)
         os._exit(0)
     return os.waitpid(child, 0)[1] != 0
-
-
-def is_bomb(path: Path) -> bool:
-    """Whether the file takes gigabytes of memory: these decoders have no limit."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            size = Image.open(path).size
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        return True
-    except Exception:  # compared below
-        header = core.jpeg_header(path.read_bytes())
-        size = header["width"], header["height"]
-    return size[0] * size[1] > 50_000_000
 
 
 CALLS: dict[str, Call] = {
@@ -103,23 +79,27 @@ def see(call: Call, path: Path) -> tuple[Any, ...]:
     return strides, kind, made.clone(), type(made), [str(one.message) for one in caught]
 
 
-def are_equal(one: Any, other: Any) -> bool:
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
-    return bool(one == other)
+def are_equal(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    return len(some) == len(others) and all(
+        torch.equal(one, other) if isinstance(one, torch.Tensor) else bool(one == other)
+        for one, other in zip(some, others, strict=True)
+    )
 
 
-@pytest.mark.parametrize("folder", ["photos", "imagenet_dev", "hard_dev"])
+@pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize("name", CALLS)
 def test_files_are_equal(name: str, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "look", lambda: None)
     opened_doors.add_doors()
     counts, differing = ImageCounts(), []
     for path in files(folder):
+        if folder == "hard_dev" and crashes(path):
+            continue
         expected = see(CALLS[name], path)
         with deferred_here(counts):
             found = see(CALLS[name], path)
-        if len(found) != len(expected) or not all(map(are_equal, found, expected)):
+        # torchvision 0.29.1 leaves bytes of some palette PNGs as they were in memory.
+        if not are_equal(found, expected) and are_equal(see(CALLS[name], path), expected):
             differing.append(path.name)
     assert not differing
     assert counts.native or name in ("gray", "rgba", "torchcodec gray")

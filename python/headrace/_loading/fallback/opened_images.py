@@ -100,7 +100,7 @@ class FirstImages:
         if self._judged or not self._batches:
             return
         self._judged = True
-        total = images.native + images.by_pillow.total()
+        total = images.total
         loader = self._loader()
         if 2 * images.native >= total > 0:
             stream = loader is not None and isinstance(loader.dataset, IterableDataset)

@@ -123,7 +123,11 @@ class Stats(NotebookView):
         """Returns all values as nested dicts, for a logger or JSON."""
         values = asdict(replace(self, images=None))
         if self.images is not None:
-            values["images"] = {"native": self.images.native, "by_pillow": dict(self.images.by_pillow)}
+            values["images"] = {
+                "native": self.images.native,
+                "by_door": dict(self.images.natively),
+                "by_library": self.images.by_library(),
+            }
         return values
 
     remote: Traffic | None = None

@@ -17,7 +17,7 @@ from headrace import transforms as T
 from headrace._base.native import core
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._reports.loader.stats import stats_of_torch
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.image_counts import Door, ImageCounts
 from support import (
     PHOTOS,
     TENSOR,
@@ -264,9 +264,15 @@ def test_verify_takes_a_number_of_batches(n: Any) -> None:
 
 
 def test_the_stats_of_torchs_epochs_fit_into_json() -> None:
-    counts = ImageCounts(3)
-    for reason in ("mode P", "mode P", "not a JPEG"):
+    counts = ImageCounts()
+    for reason in ("mode P", "mode P", "not a JPEG", None, None):
         counts.count(reason)
+    for reason in ("turned", None):
+        counts.count(reason, Door("cv2.imread", "OpenCV"))
     values = stats_of_torch(1, counts, None).as_dict()
-    assert values["images"] == {"native": 3, "by_pillow": {"mode P": 2, "not a JPEG": 1}}
+    assert values["images"] == {
+        "native": 3,
+        "by_door": {"PIL.Image.open": 2, "cv2.imread": 1},
+        "by_library": {"Pillow": {"mode P": 2, "not a JPEG": 1}, "OpenCV": {"turned": 1}},
+    }
     assert json.loads(json.dumps(values))["images"] == values["images"]

@@ -1,0 +1,123 @@
+"""Versions of `cv2.imread` and `cv2.imdecode`: an RGB or gray JPEG is decoded into the array that they return.
+
+OpenCV decodes all else: other formats, CMYK, turned files, a JPEG to gray or at a reduced size, damaged files.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from headrace._base.native import core
+from headrace._base.types import Array
+from headrace._doors.decoder_probe import agrees
+from headrace.pillow import pixel_memory
+from headrace.pillow.image_counts import Door, in_force
+from headrace.pillow.lazy_core import MOST_PIXELS
+from headrace.pillow.patches import Replacements, function
+
+_SIGNATURE = b"\xff\xd8\xff"
+IMREAD, IMDECODE = Door("cv2.imread", "OpenCV"), Door("cv2.imdecode", "OpenCV")
+_UNCHANGED = -1
+_COLOR, _ANYDEPTH, _ANYCOLOR, _IGNORE_ORIENTATION, _RGB = 1, 2, 4, 128, 256
+_KNOWN = _COLOR | _ANYDEPTH | _ANYCOLOR | _IGNORE_ORIENTATION | _RGB
+_BYTES = np.arange(256, dtype=np.uint8)[None]
+
+
+def _imread(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def imread(*args: Any, **kwargs: Any) -> Any:
+        made = None
+        if in_force.here() is not None and args and isinstance(args[0], (str, os.PathLike)):
+            flags = _flags_of(args[1:], kwargs)
+            encoded = None if flags is None else _read_jpeg(args[0])
+            made = None if flags is None or encoded is None else _decode(encoded, flags, IMREAD)
+        return plain(*args, **kwargs) if made is None else made
+
+    return imread
+
+
+def _imdecode(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def imdecode(*args: Any, **kwargs: Any) -> Any:
+        made = None
+        if in_force.here() is not None and len(args) == 2 and not kwargs and type(args[0]) is np.ndarray:
+            buffer, flags = args[0], _flags_of(args[1:], kwargs)
+            if flags is not None and buffer.dtype == np.uint8 and buffer.ndim == 1 and buffer.size:
+                made = _decode(buffer.tobytes(), flags, IMDECODE)
+        return plain(*args, **kwargs) if made is None else made
+
+    return imdecode
+
+
+def _flags_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
+    """Returns the flags of a call; None if OpenCV has to look at its arguments."""
+    if len(args) > 1 or kwargs.keys() - {"flags"} or (args and kwargs):
+        return None
+    flags = args[0] if args else kwargs.get("flags", _COLOR)
+    return flags if type(flags) is int and (flags == _UNCHANGED or (flags & ~_KNOWN == 0 and flags >= 0)) else None
+
+
+def _read_jpeg(path: Any) -> bytes | None:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            begin = file.read(len(_SIGNATURE))
+            return begin + file.readall() if begin == _SIGNATURE else None
+    except (OSError, ValueError):
+        return None
+
+
+def _decode(encoded: bytes, flags: int, door: Door) -> Array | None:
+    """Returns the pixels as OpenCV would; None if it has to decode the file."""
+    counts = in_force.here()
+    if counts is None or not encoded.startswith(_SIGNATURE):
+        return None
+    try:
+        file = core.JpegFile(encoded)
+        reason = _why_opencv_must_decode(file, flags)
+        if reason is None and not _is_opencv_known():
+            reason = "by another libjpeg than ours"
+        made = _make_array(file, flags) if reason is None else None
+    except core.NeedsPillow as error:
+        made, reason = None, str(error)
+    counts.count(reason, door)
+    return made
+
+
+def _why_opencv_must_decode(file: core.JpegFile, flags: int) -> str | None:
+    if file.turned and flags != _UNCHANGED and not flags & _IGNORE_ORIENTATION:
+        return "turned as its EXIF orientation says"
+    if file.components == 3 and flags != _UNCHANGED and not flags & (_COLOR | _ANYCOLOR | _RGB):
+        return "a colour JPEG read as gray"
+    return "huge" if file.width * file.height > MOST_PIXELS else None
+
+
+def _make_array(file: core.JpegFile, flags: int) -> Array:
+    if file.components == 1 and (flags == _UNCHANGED or not flags & (_COLOR | _RGB)):
+        gray = np.empty((file.height, file.width), np.uint8)
+        plan = {"stages": [], "last": {"box": (0, 0, file.width, file.height)}}
+        core.decode_fuse(file, plan, _BYTES, gray[..., None], layout="channels_last")
+        return gray
+    cv2: Any = sys.modules["cv2"]
+    rgbx = pixel_memory.empty_for_a_while((file.height, file.width, 4), np.dtype(np.uint8))
+    core.decode_whole(file, rgbx)
+    # OpenCV's loops for the order of channels: its arrays own their memory, as imread's do.
+    made: Array = cv2.cvtColor(rgbx, cv2.COLOR_RGBA2RGB if flags != _UNCHANGED and flags & _RGB else cv2.COLOR_RGBA2BGR)
+    return made
+
+
+@functools.cache
+def _is_opencv_known() -> bool:
+    """Whether the installed OpenCV decodes as we do."""
+    cv2: Any = sys.modules["cv2"]
+    plain = getattr(cv2.imdecode, "__wrapped__", cv2.imdecode)
+    return agrees(lambda encoded: plain(np.frombuffer(encoded, np.uint8), _COLOR)[..., ::-1])
+
+
+STEPS: Replacements = Replacements(
+    [function("cv2", name, version) for name, version in (("imread", _imread), ("imdecode", _imdecode))]
+)

@@ -1,0 +1,37 @@
+"""The files that doors are compared on."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from PIL import Image
+
+from headrace._base.native import core
+from support import PHOTOS, data_folder, hard_files
+
+FOLDERS = ["photos", "imagenet_dev", "hard_dev"]
+_MOST_PIXELS = 50_000_000
+
+
+def files(folder: str) -> list[Path]:
+    """The files of one of FOLDERS, without those that take gigabytes of memory: these decoders have no limit."""
+    if folder == "photos":
+        return sorted(PHOTOS.glob("*.jpg"))
+    found = data_folder(folder)
+    if folder == "imagenet_dev":
+        return sorted(found.rglob("*.JPEG"))
+    return [path for path in hard_files(found) if not _is_bomb(path)]
+
+
+def _is_bomb(path: Path) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            size = Image.open(path).size
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return True
+    except Exception:  # compared by the tests
+        header = core.jpeg_header(path.read_bytes())
+        size = header["width"], header["height"]
+    return size[0] * size[1] > _MOST_PIXELS
