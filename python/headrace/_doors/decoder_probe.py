@@ -24,7 +24,9 @@ _QUALITIES = (60, 95)
 def make_probe_files() -> tuple[bytes, ...]:
     """Returns JPEGs of noise at several scales, with each usual subsampling, and a gray one."""
     random = np.random.default_rng(5)
-    coarse = Image.fromarray(random.integers(0, 256, (9, 11, 3), dtype=np.uint8)).resize(_SIZE, Image.Resampling.BICUBIC)
+    coarse = Image.fromarray(random.integers(0, 256, (9, 11, 3), dtype=np.uint8)).resize(
+        _SIZE, Image.Resampling.BICUBIC
+    )
     noise = random.integers(-20, 21, (*_SIZE[::-1], 3))
     image = Image.fromarray(np.clip(np.asarray(coarse).astype(int) + noise, 0, 255).astype(np.uint8))
     kinds = [(image, sampling, quality) for sampling in _SUBSAMPLINGS for quality in _QUALITIES]

@@ -43,5 +43,3 @@ def _tensor_of(plain: Function, image: object) -> torch.Tensor | None:
 
 
 STEPS: CodeReplacement = CodeReplacement("torchvision.transforms.functional", "pil_to_tensor", _defer_tensor)
-
-

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def _flags_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
 
 def _read_jpeg(path: Any) -> bytes | None:
     try:
-        with open(path, "rb", buffering=0) as file:
+        with Path(path).open("rb", buffering=0) as file:
             begin = file.read(len(_SIGNATURE))
             return begin + file.readall() if begin == _SIGNATURE else None
     except (OSError, ValueError):

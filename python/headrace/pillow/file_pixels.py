@@ -42,7 +42,9 @@ class FilePixels:
 
     purpose: object
 
-    def __init__(self, file: core.JpegFile, size: tuple[int, int], mode: str, counts: ImageCounts, door: Door = PILLOW) -> None:
+    def __init__(
+        self, file: core.JpegFile, size: tuple[int, int], mode: str, counts: ImageCounts, door: Door = PILLOW
+    ) -> None:
         self._file, self._size, self._mode, self._counts, self._door = file, size, mode, counts, door
         self._counted = False
         self._crops = 0  # decoded so far

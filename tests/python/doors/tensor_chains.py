@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,12 @@ from torchvision.transforms.v2 import functional as f2  # noqa: E402
 Step = tuple[str, Callable[[Any], Any]]
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-FILTERS = [InterpolationMode.BILINEAR, InterpolationMode.BICUBIC, InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT]
+FILTERS = [
+    InterpolationMode.BILINEAR,
+    InterpolationMode.BICUBIC,
+    InterpolationMode.NEAREST,
+    InterpolationMode.NEAREST_EXACT,
+]
 
 
 def make_step(draw: random.Random) -> Step:
@@ -29,10 +35,15 @@ def make_step(draw: random.Random) -> Step:
     size = [integer(1, 70), integer(1, 70)]
     filter, antialias = draw.choice([*FILTERS, FILTERS[0], FILTERS[0]]), draw.choice([True, True, True, False, None])
     dim, number = draw.choice([-1, -2, -3, 1, 2]), draw.choice([255, 255.0, 2, 0.5, 0, -1, True])
-    padding, fill = draw.choice([1, [2, 3], [0, 1, 2, 3], [0, 0, 0, 0], [40] * 4, [-1]]), draw.choice([0, 7, 255, 0.5, None, [1, 2, 3], [9]])
+    padding, fill = (
+        draw.choice([1, [2, 3], [0, 1, 2, 3], [0, 0, 0, 0], [40] * 4, [-1]]),
+        draw.choice([0, 7, 255, 0.5, None, [1, 2, 3], [9]]),
+    )
     padding_mode, dtype = (
         draw.choice(["constant", "constant", "edge", "reflect", "symmetric"]),
-        draw.choice([torch.float32, torch.float32, torch.uint8, torch.float16, torch.float64, torch.int32, torch.bfloat16]),
+        draw.choice(
+            [torch.float32, torch.float32, torch.uint8, torch.float16, torch.float64, torch.int32, torch.bfloat16]
+        ),
     )
     scale, inplace, seed = draw.random() < 0.6, draw.random() < 0.2, integer(0, 9)
     per_channel = torch.tensor([0.25, 0.5, 1.5]).view(3, 1, 1)
@@ -55,14 +66,23 @@ def make_step(draw: random.Random) -> Step:
         (f"v1.resize({size}, {filter}, {antialias})", lambda t: v1.resize(t, size, filter, antialias=antialias)),
         (f"f2.resize({size[0]})", lambda t: f2.resize(t, size[0])),
         (f"v1.resize({size[:1]})", lambda t: v1.resize(t, size[:1])),
-        (f"f2.resized_crop{top, left, height, width, size}", lambda t: f2.resized_crop(t, top, left, height, width, size)),
+        (
+            f"f2.resized_crop{top, left, height, width, size}",
+            lambda t: f2.resized_crop(t, top, left, height, width, size),
+        ),
         (f"f2.center_crop({size})", lambda t: f2.center_crop(t, size)),
         (f"v1.center_crop({size})", lambda t: v1.center_crop(t, size)),
         ("f2.hflip", lambda t: f2.horizontal_flip(t)),
         ("v1.vflip", lambda t: v1.vflip(t)),
         (f"flip({dim})", lambda t: t.flip(dim)),
-        (f"f2.pad({padding}, {fill}, {padding_mode})", lambda t: f2.pad(t, padding, fill=fill, padding_mode=padding_mode)),
-        (f"v1.pad({padding}, {fill}, {padding_mode})", lambda t: v1.pad(t, padding, fill=fill, padding_mode=padding_mode)),
+        (
+            f"f2.pad({padding}, {fill}, {padding_mode})",
+            lambda t: f2.pad(t, padding, fill=fill, padding_mode=padding_mode),
+        ),
+        (
+            f"v1.pad({padding}, {fill}, {padding_mode})",
+            lambda t: v1.pad(t, padding, fill=fill, padding_mode=padding_mode),
+        ),
         (f"f2.to_dtype({dtype}, {scale})", lambda t: f2.to_dtype(t, dtype, scale=scale)),
         ("f2.to_dtype(float32, True)", lambda t: f2.to_dtype(t, torch.float32, scale=True)),
         (f"v1.convert_image_dtype({dtype})", lambda t: v1.convert_image_dtype(t, dtype)),
@@ -98,7 +118,7 @@ def make_step(draw: random.Random) -> Step:
         ("numpy", lambda t: torch.from_numpy(t.numpy())),
         ("zeroed part", lambda t: (t[..., 1:3, 1:3].zero_(), t)[1]),
         ("stack", lambda t: torch.stack([t, t])[1]),
-        ("weakly held", lambda t: (_hold(t), t)[1]),
+        ("weakly held", _hold),
     ]
     return draw.choice(steps)
 
@@ -106,10 +126,9 @@ def make_step(draw: random.Random) -> Step:
 _held: list[Any] = []
 
 
-def _hold(tensor: Any) -> None:
-    import weakref
-
+def _hold(tensor: Any) -> Any:
     _held[:] = [weakref.ref(tensor)]
+    return tensor
 
 
 def see(value: Any) -> Any:
@@ -117,13 +136,22 @@ def see(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     plain = value.detach().as_subclass(torch.Tensor)
-    seen = (value.shape, value.stride(), value.dtype, value.device, value.requires_grad, value.is_leaf, value.is_contiguous())
-    return (*seen, type(value) == type(value), plain.double().nan_to_num(-7).tolist())
+    seen = (
+        value.shape,
+        value.stride(),
+        value.dtype,
+        value.device,
+        value.requires_grad,
+        value.is_leaf,
+        value.is_contiguous(),
+    )
+    return (*seen, plain.double().nan_to_num(-7).tolist())
 
 
 def apply_chain(image: Any, steps: list[Step], looks: int) -> list[Any]:
-    """Returns what is seen of the results of some steps, then of all of them, and at last the state of the generator."""
-    results, seen, alive = [image], [], image
+    """Returns what is seen of the results of some steps, then of all, and at last the state of the generator."""
+    results, alive = [image], image
+    seen: list[Any] = []
     for number, (_, step) in enumerate(steps):
         try:
             alive = step(alive)
@@ -132,6 +160,4 @@ def apply_chain(image: Any, steps: list[Step], looks: int) -> list[Any]:
         results.append(alive)
         if looks >> number & 1:
             seen.append(see(alive))
-    kinds = [type(one) for one in results if isinstance(one, torch.Tensor)] if not seen else []
-    del kinds
     return [*seen, *map(see, results), [type(one) for one in results], torch.random.get_rng_state().tolist()]

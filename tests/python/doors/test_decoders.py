@@ -1,4 +1,4 @@
-"""torchvision.io's and torchcodec's decoders, deferred: values, strides, errors and warnings of the functions themselves.
+"""torchvision.io's and torchcodec's decoders, deferred: values, strides, errors and warnings are the functions'.
 
 Their compiled parts need another build of torch than CI has: `make test-doors` makes an environment for them.
 """
@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 import torch
-
 from door_files import FOLDERS, files
+
 from headrace._doors import opened_doors
 from headrace._doors.tensors.deferred_tensor import recording_of
 from headrace._doors.type_checks import checks

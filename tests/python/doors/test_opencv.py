@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from door_files import FOLDERS, files
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset
 
 import headrace
-from door_files import FOLDERS, files
 from headrace._doors import opencv, opened_doors
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.open_patch import deferred_here

@@ -10,13 +10,18 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from tensor_chains import Step, apply_chain, make_step
 
 from headrace._doors import opened_doors
 from headrace._doors.tensors.deferred_tensor import Deferred
 from headrace._doors.type_checks import checks
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.open_patch import deferred_here
-from tensor_chains import Step, apply_chain, make_step, tv_tensors, v1
+from torchvision_shim import import_torchvision
+
+torchvision = import_torchvision()
+from torchvision import tv_tensors  # noqa: E402 - after the shim
+from torchvision.transforms import functional as v1  # noqa: E402
 
 #: More of them, outside of the daily run: HEADRACE_CHAINS=20000.
 CHAINS = int(os.environ.get("HEADRACE_CHAINS", "400"))

@@ -2,8 +2,9 @@
 
 Note [deferred tensors]: such a tensor is an instance of a subclass of `torch.Tensor`, or of `tv_tensors.Image`, without
 memory. Its shape, type and strides are right. Functions that `recorded_functions` knows return another one of its kind;
-all others make its values first. Then the object *becomes* a plain tensor: it gets the memory and the class of one. So identity, aliases and in-place changes are those of plain tensors, and only `type` can tell a
-difference, before anything has read the tensor.
+all others make its values first. Then the object *becomes* a plain tensor: it gets the memory and the class of one. So
+identity, aliases and in-place changes are those of plain tensors, and only `type` can tell a difference, before
+anything has read the tensor.
 """
 
 from __future__ import annotations
@@ -55,19 +56,9 @@ class Deferred:
 
     # Asked most often, and quicker here than through `__torch_function__`.
 
-    @property
-    def shape(self) -> torch.Size:
-        state = self.__dict__[_RECORDING].state  # type: ignore[attr-defined]
-        return torch.Size(state.shape)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        found: torch.dtype = self.__dict__[_RECORDING].state.dtype  # type: ignore[attr-defined]
-        return found
-
-    @property
-    def ndim(self) -> int:
-        return 3
+    shape = property(lambda self: torch.Size(self.__dict__[_RECORDING].state.shape))
+    dtype = property(lambda self: self.__dict__[_RECORDING].state.dtype)
+    ndim = property(lambda self: 3)
 
     def as_subclass(self, cls: type) -> Any:
         """A tensor of another class with the same memory. The method of torch does not ask `__torch_function__`."""
@@ -86,11 +77,10 @@ class Deferred:
         return func(*args, **kwargs)
 
 
-class DeferredTensor(Deferred, torch.Tensor, metaclass=_Meta):
+class DeferredTensor(Deferred, torch.Tensor, metaclass=_Meta):  # type: ignore[misc]
     """Stands for a `torch.Tensor`."""
 
 
-_Meta.stands_for = torch.Tensor
 DeferredTensor.stands_for = torch.Tensor
 DeferredTensor.__name__ = DeferredTensor.__qualname__ = "Tensor"
 DeferredTensor.__module__ = "torch"
@@ -98,7 +88,7 @@ _kinds: dict[type, type] = {torch.Tensor: DeferredTensor}
 
 
 def kind_for(plain: type) -> type | None:
-    """Returns the class that stands for a plain one: for `torch.Tensor` and, once it is imported, `tv_tensors.Image`."""
+    """Returns the class that stands for a plain one: `torch.Tensor` or, once it is imported, `tv_tensors.Image`."""
     found = _kinds.get(plain)
     if found is None and (plain.__module__, plain.__qualname__) == ("torchvision.tv_tensors._image", "Image"):
         found = _Meta("Image", (Deferred, plain), {"__module__": plain.__module__, "stands_for": plain})
@@ -114,9 +104,8 @@ def defer(recording: Recording, plain: type = torch.Tensor) -> torch.Tensor:
         plain: the class that it will have.
     """
     state, kind = recording.state, kind_for(plain)
-    tensor: torch.Tensor = torch.Tensor._make_wrapper_subclass(
-        kind, state.shape, strides=recording.strides, dtype=state.dtype, device="cpu"
-    )
+    wrapper: Any = torch.Tensor._make_wrapper_subclass
+    tensor: torch.Tensor = wrapper(kind, state.shape, strides=recording.strides, dtype=state.dtype, device="cpu")
     tensor.__dict__[_RECORDING] = recording
     return tensor
 
@@ -125,7 +114,7 @@ def recording_of(tensor: object) -> Recording | None:
     """Returns what a tensor stands for; None if it has values."""
     if not isinstance(tensor, Deferred):
         return None
-    recording: Recording | None = tensor.__dict__.get(_RECORDING)  # type: ignore[attr-defined]
+    recording: Recording | None = tensor.__dict__.get(_RECORDING)
     return None if recording is None or recording.is_made else recording
 
 
@@ -148,7 +137,7 @@ def _values_of(tensor: Any) -> torch.Tensor:
     """Returns a plain tensor over the memory of a deferred tensor's values."""
     recording: Recording = tensor.__dict__[_RECORDING]
     made = recording.make_native()
-    plain: type = type(type(tensor)).__getattribute__(type(tensor), "stands_for")
+    plain: type = type(tensor).__dict__["stands_for"]
     with torch.no_grad():
         whole = made.data
         return whole if plain is torch.Tensor else whole.as_subclass(plain)

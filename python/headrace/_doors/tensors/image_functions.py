@@ -130,9 +130,7 @@ def _size_of_v2(canvas: tuple[int, ...], size: Any, max_size: Any) -> Sequence[i
 
 
 @functools.cache
-def _find_filter(
-    plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool
-) -> int | None:
+def _find_filter(plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool) -> int | None:
     """Returns the number of the native filter that does what a function does; None if none does, as a comparison of
     both shows."""
     kind = tensor_rule.kind_of_resize(mode, is_v2 and torch_resize_blur.resizes_bytes(mode))
@@ -151,7 +149,9 @@ def _find_filter(
     for size in _SIZES:
         stage = {"box": box, "resize": size[::-1], "filter": filter}
         made = np.empty((*size, channels), np.uint8)
-        core.fuse(pixels, {"stages": [stage], "last": {"box": (0, 0, *size[::-1])}}, table, made, layout="channels_last")
+        core.fuse(
+            pixels, {"stages": [stage], "last": {"box": (0, 0, *size[::-1])}}, table, made, layout="channels_last"
+        )
         interpolation = sys.modules["torchvision.transforms"].InterpolationMode(mode) if is_v2 else mode
         expected = plain(given, list(size), interpolation=interpolation, antialias=True)
         if not np.array_equal(expected.permute(1, 2, 0).numpy(), made):
@@ -159,7 +159,9 @@ def _find_filter(
     return filter
 
 
-def _record_resized_crop(plain: Function, tensor: Any, top: Any, left: Any, height: Any, width: Any, size: Any, *options: Any) -> Any:
+def _record_resized_crop(
+    plain: Function, tensor: Any, top: Any, left: Any, height: Any, width: Any, size: Any, *options: Any
+) -> Any:
     geometry = sys.modules["torchvision.transforms.v2.functional._geometry"]
     part = geometry.crop_image(tensor, top, left, height, width)
     return _kernel_of("resize")(part, size, interpolation=options[0], antialias=options[1])
@@ -200,7 +202,9 @@ def _record_pad_of_v1(plain: Function, tensor: Any, padding: Any, fill: Any, pad
 def _bytes_of_fill(fill: Any, channels: int) -> tuple[int, int, int] | None:
     """Returns the bytes of the colour; None if a tensor of bytes has no such numbers."""
     values = list(fill) if isinstance(fill, (list, tuple)) else [0 if fill is None else fill]
-    if len(values) not in (1, channels) or not all(type(one) in (int, float) and one == int(one) and 0 <= one <= 255 for one in values):
+    if len(values) not in (1, channels) or not all(
+        type(one) in (int, float) and one == int(one) and 0 <= one <= 255 for one in values
+    ):
         return None
     whole = [int(one) for one in values]
     return tuple(whole * (3 // len(whole)))  # type: ignore[return-value]

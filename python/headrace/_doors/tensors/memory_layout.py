@@ -37,7 +37,12 @@ class Layout(enum.Enum):
 
 
 def probe_layout(
-    key: Hashable, function: Callable[[torch.Tensor], torch.Tensor], layout: Layout, channels: int, dtype: torch.dtype, cut: Cut
+    key: Hashable,
+    function: Callable[[torch.Tensor], torch.Tensor],
+    layout: Layout,
+    channels: int,
+    dtype: torch.dtype,
+    cut: Cut,
 ) -> tuple[Layout, torch.dtype] | None:
     """Returns the order and the type of a function's result.
 
@@ -66,7 +71,12 @@ def _find_layout(
         made = function(image)
     except Exception:  # raised again where the function is called with the tensor itself
         return None
-    if made is image or made.dim() != 3 or made.shape[0] != channels or made.untyped_storage().data_ptr() == given.untyped_storage().data_ptr():
+    if (
+        made is image
+        or made.dim() != 3
+        or made.shape[0] != channels
+        or made.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
+    ):
         return None
     for one in Layout:
         if made.stride() == one.strides(*made.shape):

@@ -122,7 +122,7 @@ def _box_of(key: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int] | Non
 
 def _flip(func: Any, args: Any, kwargs: Any) -> Any:
     tensor, *dims = args
-    if kwargs.keys() - {"dims"} or not isinstance(tensor, Deferred) or type(tensor) is not DeferredTensor:
+    if kwargs.keys() - {"dims"} or type(tensor) is not DeferredTensor:
         return NotImplemented
     dims = kwargs.get("dims", dims)
     dims = [dims] if type(dims) is int else list(dims)
@@ -131,17 +131,21 @@ def _flip(func: Any, args: Any, kwargs: Any) -> Any:
         return NotImplemented
     axis = dims[0] % 3 - 3
     made = record_pixels(
-        tensor, ("flip", axis), (("transpose", 0 if axis == -1 else 1),), tuple(tensor.shape[1:]), lambda t: t.flip(axis)
+        tensor,
+        ("flip", axis),
+        (("transpose", 0 if axis == -1 else 1),),
+        (tensor.shape[1], tensor.shape[2]),
+        lambda t: t.flip(axis),
     )
     return NotImplemented if made is None else made
 
 
 def _as_tensor(func: Any, args: Any, kwargs: Any) -> Any:
     """torch.as_tensor returns a tensor as it is, unless it has another type or device."""
-    if len(args) != 1 or not isinstance(args[0], Deferred) or type(args[0]) is not DeferredTensor:
+    if len(args) != 1 or type(args[0]) is not DeferredTensor:
         return NotImplemented
     others = {name: value for name, value in kwargs.items() if value is not None}
-    if others.keys() - {"dtype"} or others.get("dtype", args[0].dtype) != args[0].dtype:  # type: ignore[attr-defined]
+    if others.keys() - {"dtype"} or others.get("dtype", args[0].dtype) != args[0].dtype:
         return NotImplemented
     return args[0]
 
@@ -183,9 +187,10 @@ def _key_of_value(value: Any) -> Any:
     """Returns what stands for an argument in a key; NotImplemented if the result may depend on more."""
     if type(value) in (int, float) or isinstance(value, torch.dtype):
         return type(value), value
-    if isinstance(value, torch.Tensor) and not value.requires_grad and value.device.type == "cpu":
-        if value.dim() == 0 or (value.dim() == 3 and value.shape[1:] == (1, 1) and value.shape[0] <= 3):
-            return value.dtype, tuple(value.shape), tuple(value.flatten().tolist())
+    if not isinstance(value, torch.Tensor) or value.requires_grad or value.device.type != "cpu":
+        return NotImplemented
+    if value.dim() == 0 or (value.dim() == 3 and value.shape[1:] == (1, 1) and value.shape[0] <= 3):
+        return value.dtype, tuple(value.shape), tuple(value.flatten().tolist())
     return NotImplemented
 
 
@@ -193,7 +198,19 @@ _T = torch.Tensor
 _GETTERS = ("device", "layout", "requires_grad", "is_leaf", "grad", "grad_fn", "names")
 _FLAGS = ("is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xpu")
 _ASKING = ("size", "dim", "numel", "nelement", "stride", "is_floating_point", "is_complex", "is_signed", "element_size")
-_MAPPING = ("div", "__truediv__", "true_divide", "mul", "__mul__", "__rmul__", "sub", "__sub__", "add", "__add__", "__radd__")
+_MAPPING = (
+    "div",
+    "__truediv__",
+    "true_divide",
+    "mul",
+    "__mul__",
+    "__rmul__",
+    "sub",
+    "__sub__",
+    "add",
+    "__add__",
+    "__radd__",
+)
 
 
 def _register() -> None:
@@ -202,16 +219,16 @@ def _register() -> None:
             handlers[getattr(_T, name).__get__] = _ask_wrapper
     for name in (*_ASKING, "is_contiguous", "__len__", "ndimension", "get_device", "__hash__"):
         handlers[getattr(_T, name)] = _ask_wrapper
-    for function in (torch.is_floating_point, torch.is_complex, torch.numel):
-        handlers[function] = _ask_wrapper
+    for name in ("is_floating_point", "is_complex", "numel"):
+        handlers[getattr(torch, name)] = _ask_wrapper
     handlers[_T.__getitem__] = _get_part
     handlers[_T.flip] = handlers[torch.flip] = _flip
     handlers[torch.as_tensor] = _as_tensor
     handlers[_T.requires_grad_] = _leave_grad_off
     for name in _MAPPING:
         handlers[getattr(_T, name)] = _map_values
-    for function in (torch.div, torch.true_divide, torch.mul, torch.sub, torch.add):
-        handlers[function] = _map_values
+    for name in ("div", "true_divide", "mul", "sub", "add"):
+        handlers[getattr(torch, name)] = _map_values
     for name in ("float", "to", "half", "type_as"):
         handlers[getattr(_T, name)] = _map_values
 

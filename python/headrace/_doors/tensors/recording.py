@@ -1,4 +1,4 @@
-"""What a tensor without values stands for: the pixels of a file, and the functions that the program has called since."""
+"""What a tensor without values stands for: the pixels of a file, and the functions that the program has called."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Pixels(Protocol):
 
     def hold(self, lazy: Any) -> None: ...
 
-    def map_pixels(self, operations: Sequence[Operation], table: Array, layout: str) -> Array | None: ...
+    def map_pixels(self, operations: tuple[Operation, ...], table: Array, layout: str) -> Array | None: ...
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,9 @@ class Recording:
             return self._before.make_native()[..., top:bottom, left:right]
         with torch.no_grad():
             state = self.state
-            values = self.origin.pixels.map_pixels(state.operations, table_of(state.channels, state.steps), state.layout.value)
+            values = self.origin.pixels.map_pixels(
+                state.operations, table_of(state.channels, state.steps), state.layout.value
+            )
             if values is not None:
                 made = torch.from_numpy(values)
                 return made if state.layout is Layout.PLANAR else made.permute(2, 0, 1)

@@ -84,7 +84,10 @@ def test_batches_are_torchs_and_the_images_are_counted(files: list[Path], num_wo
     assert loader.route == "deferred"
     assert not loader.native
     images = loader.stats().images
-    assert (dict(images.natively), images.by_library()) == ({"PIL.Image.open": 5}, {"Pillow": {"PNG": 1}})  # of the newest epoch
+    assert (dict(images.natively), images.by_library()) == (
+        {"PIL.Image.open": 5},
+        {"Pillow": {"PNG": 1}},
+    )  # of the newest epoch
     assert "so far 5 of 6 images natively; by Pillow: 1 PNG" in str(loader.explain())
     assert "5 of 6 images natively" in str(loader.stats())
 
