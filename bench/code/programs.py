@@ -28,6 +28,8 @@ T = import_torchvision().transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
 from torchvision.transforms import v2 as v2  # noqa: E402
 
+from bench.code import doors  # noqa: E402
+
 END = [T.ToTensor(), T.Normalize(MEAN, STD)]
 CLASSES = 1000
 
@@ -231,4 +233,4 @@ PROGRAMS = {
     "numpy": Program(_own(_numpy_steps)),
     "Python step": Program(_own(PYTHON_STEP)),
     "Python step, in threads": Program(_own(PYTHON_STEP), native=_in_threads),
-}
+} | {name: Program(doors.dataset_of(name)) for name in doors.READERS}

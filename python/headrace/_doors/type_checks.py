@@ -1,7 +1,7 @@
 """Finds the program's own functions that compare classes with ``is``: `type(x) is torch.Tensor` is false of a deferred
 tensor before something has read it, so none is made where such a function is found.
 
-``isinstance``, ``type(x) == torch.Tensor`` and dispatch by classes need no care: see `deferred_tensor._Meta`.
+``isinstance``, ``type(x) == torch.Tensor``, ``type(x) is type(y)`` of two deferred tensors and dispatch by classes need no care: see `deferred_tensor._Meta`.
 """
 
 from __future__ import annotations
@@ -67,19 +67,15 @@ def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def has_check(code: types.CodeType) -> bool:
-    """Whether a function compares what ``type`` returns with a tensor's class or another value's, by ``is``."""
+    """Whether a function compares what ``type`` returns with a tensor's class, by ``is``."""
     if "type" not in code.co_names:
         return False
-    called: list[int] = []  # where `type` is loaded
-    instructions = list(dis.get_instructions(code))
-    for at, one in enumerate(instructions):
-        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME") and one.argval == "type":
-            called.append(at)
-        elif one.opname == "IS_OP" and called and at - called[-1] <= _NEAR:
-            compared = str(instructions[at - 1].argval)
-            both = len(called) > 1 and at - called[-2] <= 2 * _NEAR
-            if compared.endswith("Tensor") or (both and not compared.isidentifier()):
-                return True
+    since, compared = _NEAR + 1, ""
+    for one in dis.get_instructions(code):
+        since = 0 if one.opname in ("LOAD_GLOBAL", "LOAD_NAME") and one.argval == "type" else since + 1
+        if one.opname == "IS_OP" and since <= _NEAR and compared.endswith("Tensor"):
+            return True
+        compared = str(one.argval)
     return False
 
 

@@ -21,6 +21,10 @@ def refuses(x: object) -> None:
         raise TypeError("no tensor")
 
 
+def compares_parameter(x: object) -> bool:
+    return x is not None and type(x) is not torch.nn.Parameter and type(x) is torch.Tensor
+
+
 def compares_both(x: object, y: object) -> bool:
     return type(x) is type(y)
 
@@ -37,12 +41,12 @@ def isinstances(x: object) -> bool:
     return x is not None and isinstance(x, torch.Tensor)
 
 
-@pytest.mark.parametrize("function", [compares, refuses, compares_both])
+@pytest.mark.parametrize("function", [compares, refuses, compares_parameter])
 def test_comparisons_by_is_are_found(function: Any) -> None:
     assert has_check(function.__code__)
 
 
-@pytest.mark.parametrize("function", [equals, compares_number, isinstances])
+@pytest.mark.parametrize("function", [equals, compares_number, compares_both, isinstances])
 def test_others_are_not(function: Any) -> None:
     assert not has_check(function.__code__)
 
