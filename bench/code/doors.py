@@ -38,7 +38,7 @@ def read_by_torchvision(path: str) -> Any:
 
 
 def read_by_torchcodec(path: str) -> Any:
-    from torchcodec.decoders import decode_image
+    from torchcodec.decoders import decode_image  # type: ignore[import-not-found, unused-ignore]
 
     return decode_image(path)
 

@@ -166,7 +166,6 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
     ) -> None:
-        from headrace._loading.epoch.advice import warn_of_arguments
         from headrace._loading.epoch.sampler_setup import Samplers, shard_samplers
         from headrace._loading.native import arguments
         from headrace._loading.native.settings import OwnSettings
@@ -174,7 +173,6 @@ class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, Torch
         from headrace._loading.routes.epoch_runner import Runner
         from headrace._loading.routes.route import Batches, NativeRoute
 
-        warn_of_arguments(dataset, collate_fn)
         given = Samplers(shuffle, sampler, batch_sampler)
         self._own = own = OwnSettings.from_arguments(
             dataset,

@@ -1,7 +1,8 @@
 """Finds the program's own functions that compare classes with ``is``: `type(x) is torch.Tensor` is false of a deferred
 tensor before something has read it, so none is made where such a function is found.
 
-``isinstance``, ``type(x) == torch.Tensor``, ``type(x) is type(y)`` of two deferred tensors and dispatch by classes need no care: see `deferred_tensor._Meta`.
+``isinstance``, ``type(x) == torch.Tensor``, ``type(x) is type(y)`` of two deferred tensors and dispatch by classes need
+no care: see `deferred_tensor._Meta`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from torch.utils.data import default_collate, default_convert
 from headrace._engine.ragged_engine import Ragged
 from headrace._loading.collate import collate_registry
 from headrace._loading.collate.sample_views import StackedViews
+from headrace._loading.epoch.advice import advise_on_collate_fn
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.mixup import mixes_without_forward, recognition
 from headrace._lowering.python_steps.bytecode_analysis import Reach
@@ -145,7 +146,11 @@ class Collation:
         uniform = _draw_for_batch(self._progress, position)
         mixing = recognition.mixing_of_samples(function)
         with sample_randomness(uniform):
-            return function(samples) if mixing is None else mixing(samples, seed_of(uniform), views.stop)
+            try:
+                return function(samples) if mixing is None else mixing(samples, seed_of(uniform), views.stop)
+            except TypeError as error:
+                advise_on_collate_fn(error, function)
+                raise
 
     def _function_of_thread(self) -> CollateFunction:
         mine = self._copies.__dict__

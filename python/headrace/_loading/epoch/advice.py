@@ -1,4 +1,4 @@
-"""Remedies for the first mistakes: notes below errors that torch and torchvision word, warnings of what they accept."""
+"""Remedies for the first mistakes: notes below errors that torch and torchvision word, and what they accept."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headrace._base import messages
 from headrace._base.exceptions import add_note
 
 _END = "or pass a collate_fn."
@@ -52,21 +51,17 @@ def advise_on_dataset(error: Exception, dataset: object) -> None:
         add_note(error, note, note)
 
 
-def warn_of_arguments(dataset: Any, collate_fn: object) -> None:
-    """Warns of arguments that torch's loader accepts although they are mistakes."""
-    if collate_fn is not None and not callable(collate_fn):
-        messages.warn(f"collate_fn={collate_fn!r:.60} is no function: pass one that makes a batch of a list of samples")
+def find_means_of_bytes(dataset: object) -> str | None:
+    """Returns what is wrong with a dataset's Normalize: means of bytes, after a step that makes values up to 1."""
     before = ""
     for step in steps_of(getattr(dataset, "transform", None)):
         mean = getattr(step, "mean", None)
         if type(step).__name__ == "Normalize" and before == "ToTensor" and isinstance(mean, Sequence):
             numbers = [one for one in mean if isinstance(one, (int, float))]
             if numbers and max(numbers) > 1:
-                messages.warn(
-                    f"Normalize(mean={list(mean)}) follows ToTensor, whose values go from 0 to 1: divide mean and std "
-                    "by 255"
-                )
+                return f"mean={list(mean)} follows ToTensor, whose values go from 0 to 1: divide mean and std by 255"
         before = type(step).__name__
+    return None
 
 
 def steps_of(transform: Any) -> Iterator[Any]:
@@ -77,6 +72,13 @@ def steps_of(transform: Any) -> Iterator[Any]:
         return
     for step in steps:
         yield from steps_of(step)
+
+
+def advise_on_collate_fn(error: Exception, collate_fn: object) -> None:
+    """Adds to an error that the `collate_fn` cannot be called, if it cannot."""
+    if not callable(collate_fn) and "object is not callable" in str(error):
+        note = f"collate_fn={collate_fn!r:.60} is no function: pass one that makes a batch of a list of samples"
+        add_note(error, note, note)
 
 
 def advise_on_batch(error: Exception, dataset: Any) -> None:

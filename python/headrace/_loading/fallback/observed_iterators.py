@@ -19,7 +19,7 @@ from torch.utils.data import dataloader
 from torch.utils.data.dataloader import _DatasetKind
 
 from headrace._engine.counters.epoch_timing import Pace
-from headrace._loading.epoch.advice import advise_on_batch
+from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call_deferring
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
@@ -106,6 +106,7 @@ class _Watched:
     """Mix-in that reports each batch to the observer."""
 
     held: Held
+    _collate_fn: Any
     _dataset_kind: int  # set by torch
     _dataset: Any
     _drawn_seed: int
@@ -134,6 +135,7 @@ class _Watched:
         except Exception as error:
             self.held.watch.note_return(self)
             advise_on_batch(error, self._dataset)
+            advise_on_collate_fn(error, self._collate_fn)
             raise
         self.held.watch.note_return(self)
         if isinstance(data, Counted):

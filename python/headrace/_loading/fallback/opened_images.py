@@ -27,6 +27,7 @@ _OWN = (
     "with a method headrace_source headrace's threads would make the whole batch: "
     "https://headrace.github.io/headrace/from-your-code.html"
 )
+_KNOWN = "PIL.Image.open, cv2.imread, torchvision.io, torchcodec"
 _STREAMS = "loader.explain() says which datasets headrace's threads would read instead"  # they have no such method
 _ARRAYS = "headrace.ImageArray or headrace.Columns makes batches of arrays natively"
 
@@ -45,10 +46,9 @@ class Door(NamedTuple):
 
 # By package: names of functions, and the remedy.
 _DOORS: dict[str, tuple[frozenset[str], str]] = {
-    "cv2": (frozenset({"imread", "imdecode"}), f"np.asarray({_OPEN}) gives the same kind of array, as RGB, not BGR"),
-    "torchvision.io": (
-        frozenset({"read_image", "decode_image", "decode_jpeg"}),
-        f"torchvision.transforms.functional.pil_to_tensor({_OPEN}) gives the same kind of tensor",
+    "cv2": (
+        frozenset({"imread", "imdecode"}),
+        "write cv2.imread and cv2.imdecode in full, not names imported from cv2, which keep OpenCV's functions",
     ),
     "imageio": (frozenset({"imread"}), f"np.asarray({_OPEN}) gives the same array"),
     "skimage.io": (frozenset({"imread"}), f"np.asarray({_OPEN}) gives the same array"),
@@ -113,7 +113,8 @@ class FirstImages:
         door = None if loader is None else find_door(loader.dataset)
         how = "" if door is None else f": the dataset's code names {door.name}; {door.remedy}"
         _warn_of_few_native(
-            f"{first} opened no image with PIL.Image.open, so headrace makes nothing of this loader faster{how}"
+            f"{first} opened no image with a function that headrace knows ({_KNOWN}), so headrace makes nothing "
+            f"of this loader faster{how}"
         )
 
 

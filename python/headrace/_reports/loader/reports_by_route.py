@@ -11,6 +11,7 @@ from headrace._engine.ragged_engine import RaggedEngine
 from headrace._loading.autotune.tuner_summary import Tuned, summarise
 from headrace._loading.autotune.worker_tuner import why_fixed
 from headrace._loading.collate.collate_call import CollateFunction
+from headrace._loading.epoch.advice import find_means_of_bytes
 from headrace._loading.epoch.order import OrderedBatch
 from headrace._loading.native.out_transform import seed_batches
 from headrace._loading.native.settings import Settings
@@ -87,9 +88,10 @@ def explain(settings: Settings, route: Route, deferred: ImageCounts | None, verb
         table = _REPORTS[type(route)].explain(settings, route, verbose)
     else:
         table = explanation.explain_torch(settings, reasons_for_torch(settings), deferred)
-    return explanation.Explanation(
-        (*table.lines, *explanation.explain_choices(settings, summarise_tuning(settings, route)))
-    )
+    mistake = find_means_of_bytes(settings.dataset)
+    doubts = [] if mistake is None else [explanation.Part("Normalize", "see", mistake)]
+    choices = explanation.explain_choices(settings, summarise_tuning(settings, route))
+    return explanation.Explanation((*table.lines, *doubts, *choices))
 
 
 def summarise_tuning(settings: Settings, route: Route) -> Tuned | None:
