@@ -20,7 +20,7 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 # The commit whose speed `make speed` compares with.
 BASE ?= HEAD~1
 
-.PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-site check format bench bench-peers sanitize asan tsan fuzz licenses \
+.PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-doors test-site check format bench bench-peers sanitize asan tsan fuzz licenses \
   wheel sdist release-rehearsal gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
@@ -58,6 +58,20 @@ test-aarch64: $(VENV)/.system-tests
 test-pillow: $(VENV)/.installed $(VENV)/.tools
 	test -d build/pillow-$(PILLOW) || $(PIP) --no-deps --target build/pillow-$(PILLOW) pillow==$(PILLOW)
 	PYTHONPATH=build/pillow-$(PILLOW) $(PYTEST) -m "$(PILLOW_TESTS)"
+
+# torchvision.io's and torchcodec's decoders need the build of torch for CUDA, 5.5 GB, and run on the CPU: not part of CI.
+DOORS := build/doors-env
+test-doors: $(DOORS)/.installed
+	PYTHONPATH=tests/python $(DOORS)/bin/python -m pytest -q tests/python/doors
+
+$(DOORS)/.installed: $(NATIVE)
+	$(PYTHON) -m venv $(DOORS)
+	$(DOORS)/bin/python -m pip install --quiet torch==2.14.1
+	$(DOORS)/bin/python -m pip install --quiet --no-deps torchvision==0.29.1 torchcodec==0.16.0
+	$(DOORS)/bin/python -m pip install --quiet cmake ninja pytest hypothesis opencv-python-headless \
+	  $$($(DOORS)/bin/python tools/requirements.py build)
+	$(DOORS)/bin/python -m pip install --quiet --no-build-isolation --editable .
+	touch $@
 
 check: $(VENV)/.installed $(VENV)/.tools
 	$(PY) -m ruff check --no-cache .

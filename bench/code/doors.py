@@ -1,6 +1,6 @@
 """Programs that get their images from other functions than `PIL.Image.open`, or turn them into tensors at once.
 
-torchvision.io and torchcodec need a build of torch that their compiled parts fit (`make doors-env`).
+torchvision.io and torchcodec need a build of torch that their compiled parts fit (`make test-doors`).
 """
 
 from __future__ import annotations
