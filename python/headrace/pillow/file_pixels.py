@@ -62,8 +62,11 @@ class FilePixels:
             self._images = [one for one in self._images if one() is not None]
 
     def make_images(self) -> None:
-        """Makes the pixels of all images that still have none, after which nothing refers to this file."""
-        for one in list(self._images):
+        """Makes the pixels of all images that still have none, after which nothing refers to this file.
+
+        The newest first: a tensor refers to those that it was made of until it has its values.
+        """
+        for one in reversed(list(self._images)):
             lazy = one()
             if lazy is not None:
                 with contextlib.suppress(Exception):  # raised again where the pixels are read

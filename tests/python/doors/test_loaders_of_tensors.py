@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import weakref
+from collections import UserDict
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import headrace
 from headrace._doors import opened_doors
 from headrace._doors.tensors.deferred_tensor import recording_of
 from headrace._doors.type_checks import checks
+from headrace.pillow.file_pixels import FilePixels
 from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.open_patch import deferred_here
 from support import PHOTOS
@@ -116,6 +119,25 @@ def test_a_collate_fn_gets_deferred_tensors_and_returns_plain_ones(monkeypatch: 
     assert all(torch.equal(one, other) for (one, _), (other, _) in zip(batches, expected, strict=True))
 
 
+class Holder:
+    """An object of the program, as a collate_fn may return it."""
+
+    def __init__(self, samples: list[Any]) -> None:
+        self.images, self.more = [image for image, _ in samples], UserDict(first=tv_tensors.Image(samples[0][0]))
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_objects_of_the_program_may_hold_them(num_workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "look", lambda: None)
+    arguments: dict[str, Any] = {"batch_size": 4, "collate_fn": Holder, "num_workers": num_workers}
+    made = list(headrace.DataLoader(Tensors("channels last"), **arguments))
+    for batch, expected in zip(made, TorchDataLoader(Tensors("channels last"), **arguments), strict=True):
+        for one, other in zip(batch.images, expected.images, strict=True):
+            assert torch.equal(one, other) and type(one) is type(other)
+        assert torch.equal(batch.more["first"], expected.more["first"])
+        assert type(batch.more["first"]) is tv_tensors.Image
+
+
 @pytest.fixture
 def deferred(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(checks, "look", lambda: None)
@@ -175,6 +197,44 @@ def test_a_look_makes_a_plain_tensor(name: str, deferred: Any) -> None:
     assert reference() is tensor
     assert vars(tensor) == {"note": "the program's"}
     assert torch.equal(tensor, expected)
+
+
+def test_threads_may_look_at_once(deferred: Any) -> None:
+    tensor, expected = deferred
+    wanted, found = int(expected.sum()), []
+    start = threading.Barrier(6)
+
+    def look() -> None:
+        start.wait()
+        found.append(int(tensor.sum()))
+
+    threads = [threading.Thread(target=look) for _ in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == [wanted] * 6
+
+
+def test_only_the_last_tensor_of_a_file_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where files are let go, the tensors that the last one was made of are not made, too."""
+    monkeypatch.setattr(checks, "look", lambda: None)
+    opened_doors.add_doors()
+    made: list[tuple[int, ...]] = []
+    plain = FilePixels.map_pixels
+
+    def map_pixels(self: FilePixels, operations: Any, table: Any, layout: str) -> Any:
+        values = plain(self, operations, table, layout)
+        made.append(values.shape)
+        return values
+
+    monkeypatch.setattr(FilePixels, "map_pixels", map_pixels)
+    with deferred_here(ImageCounts()):
+        resized = v1.resize(v1.pil_to_tensor(Image.open(next(PHOTOS.glob("*.jpg"))).convert("RGB")), [20, 21])
+        recording: Any = recording_of(resized)
+        recording.origin.pixels.make_images()
+    assert sorted(made[0]) == [3, 20, 21] and len(made) == 1
+    assert resized.shape == (3, 20, 21)
 
 
 def test_parts_share_memory_with_the_whole(deferred: Any) -> None:

@@ -9,7 +9,9 @@ anything has read the tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -18,6 +20,7 @@ from torch.utils._pytree import tree_map_only
 from headrace._doors.tensors.recording import Recording
 
 _RECORDING = "_recording"
+_becoming = threading.RLock()
 #: Called with a function of torch, its arguments and keywords, one of which is a deferred tensor; returns
 #: NotImplemented to have the values made.
 Handler = Callable[..., Any]
@@ -121,16 +124,22 @@ def recording_of(tensor: object) -> Recording | None:
 def make(tensor: Any) -> torch.Tensor:
     """Makes a deferred tensor plain, and returns it; or, while code in C++ refers to it, a plain tensor with the same
     memory."""
-    values = _values_of(tensor)
-    if tensor._use_count() > 1:
-        return values
-    # As torch.utils.swap_tensors, which refuses tensors with weak references: those are to the object, which stays.
-    added = {name: value for name, value in tensor.__dict__.items() if name != _RECORDING}
-    tensor.__class__, values.__class__ = type(values), type(tensor)
-    torch._C._swap_tensor_impl(tensor, values)
-    tensor.__dict__.clear()
-    tensor.__dict__.update(added)
-    return tensor  # type: ignore[no-any-return]
+    recording = tensor.__dict__.get(_RECORDING)
+    if recording is not None:
+        recording.make_native()
+    with _becoming:
+        if _RECORDING not in tensor.__dict__:  # another thread was first
+            return tensor  # type: ignore[no-any-return]
+        values = _values_of(tensor)
+        if tensor._use_count() > 1:
+            return values
+        # As torch.utils.swap_tensors, which refuses tensors with weak references: those are to the object, which stays.
+        # The class comes last: until then other threads that use the tensor wait here.
+        kind = type(tensor)
+        torch._C._swap_tensor_impl(tensor, values)
+        del tensor.__dict__[_RECORDING]
+        tensor.__class__, values.__class__ = type(values), kind
+        return tensor  # type: ignore[no-any-return]
 
 
 def _values_of(tensor: Any) -> torch.Tensor:
@@ -155,7 +164,7 @@ def make_samples(samples: Any) -> None:
     elif isinstance(samples, (list, tuple)):
         for one in samples:
             make_samples(one)
-    elif isinstance(samples, dict):
+    elif isinstance(samples, Mapping):
         for one in samples.values():
             make_samples(one)
 
@@ -168,3 +177,13 @@ def is_deferring_possible() -> bool:
         and not torch.is_inference_mode_enabled()
         and torch._C._functorch.peek_interpreter_stack() is None
     )
+
+
+def _after_fork() -> None:
+    """Another thread of the parent may have held the lock."""
+    global _becoming
+    _becoming = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
