@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -10,7 +12,7 @@ from headrace._base.types import Function
 from headrace._doors.code_replacement import CodeReplacement
 from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
 from headrace._doors.tensors.memory_layout import Layout
-from headrace._doors.tensors.recording import Origin, Recording, State
+from headrace._doors.tensors.recording import Origin, Recording, State, table_of
 from headrace._doors.type_checks import checks
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
 from headrace.pillow.image_counts import in_force
@@ -21,14 +23,19 @@ _FEWEST = 2  # pixels along an edge
 def _defer_tensor(plain: Function) -> Function:
     @functools.wraps(plain)
     def pil_to_tensor(pic: object) -> object:
-        made = _tensor_of(plain, pic)
+        made = defer_tensor(pic, Layout.CHANNELS_LAST, plain)
         return plain(pic) if made is None else made
 
     return pil_to_tensor
 
 
-def _tensor_of(plain: Function, image: object) -> torch.Tensor | None:
-    """Returns the deferred tensor of a deferred image; None if the image is none."""
+def defer_tensor(image: object, layout: Layout, make: Callable[[Any], torch.Tensor]) -> torch.Tensor | None:
+    """Returns the deferred tensor of a deferred image; None if the image is none.
+
+    Args:
+        layout: of the tensor's bytes, (C, H, W).
+        make: makes the tensor of an image.
+    """
     if not is_deferred(image) or in_force.here() is None or not is_deferring_possible():
         return None
     lazy = recorded_bytes(image)
@@ -38,8 +45,8 @@ def _tensor_of(plain: Function, image: object) -> torch.Tensor | None:
     pixels, operations = recorded
     width, height = image.size
     copy = image.copy()  # what the program writes into the image later is not the tensor's
-    state = State(len(image.mode), height, width, Layout.CHANNELS_LAST, torch.uint8, operations)
-    return defer(Recording(Origin(pixels, operations, lambda: plain(copy)), state))
+    state = State(len(image.mode), height, width, layout, torch.uint8, operations, table_of(len(image.mode), ()))
+    return defer(Recording(Origin(pixels, operations, lambda: make(copy)), state))
 
 
 STEPS: CodeReplacement = CodeReplacement("torchvision.transforms.functional", "pil_to_tensor", _defer_tensor)

@@ -25,7 +25,8 @@ _SIGNATURE = b"\xff\xd8\xff"
 IMREAD, IMDECODE = Door("cv2.imread", "OpenCV"), Door("cv2.imdecode", "OpenCV")
 _UNCHANGED = -1
 _COLOR, _ANYDEPTH, _ANYCOLOR, _IGNORE_ORIENTATION, _RGB = 1, 2, 4, 128, 256
-_KNOWN = _COLOR | _ANYDEPTH | _ANYCOLOR | _IGNORE_ORIENTATION | _RGB
+_ANY = (_ANYDEPTH, _ANYCOLOR, _ANYDEPTH | _ANYCOLOR)
+_KNOWN = {_UNCHANGED, *(kind | turn for kind in (0, _COLOR, _RGB, *_ANY) for turn in (0, _IGNORE_ORIENTATION))}
 _BYTES = np.arange(256, dtype=np.uint8)[None]
 
 
@@ -60,7 +61,7 @@ def _flags_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
     if len(args) > 1 or kwargs.keys() - {"flags"} or (args and kwargs):
         return None
     flags = args[0] if args else kwargs.get("flags", _COLOR)
-    return flags if type(flags) is int and (flags == _UNCHANGED or (flags & ~_KNOWN == 0 and flags >= 0)) else None
+    return flags if type(flags) is int and flags in _KNOWN else None
 
 
 def _read_jpeg(path: Any) -> bytes | None:

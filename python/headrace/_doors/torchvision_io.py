@@ -18,7 +18,7 @@ from headrace._base.types import Array
 from headrace._doors.decoder_probe import agrees
 from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
 from headrace._doors.tensors.memory_layout import Layout
-from headrace._doors.tensors.recording import Origin, Recording, State
+from headrace._doors.tensors.recording import Origin, Recording, State, table_of
 from headrace._doors.type_checks import checks
 from headrace.pillow.file_pixels import FilePixels
 from headrace.pillow.image_counts import Door, ImageCounts, in_force
@@ -81,7 +81,9 @@ def _decode_deferred(
         return None
     opened, operations, channels = found
     size = file.width, file.height
-    state = State(channels, file.height, file.width, Layout.CHANNELS_LAST, torch.uint8, operations)
+    state = State(
+        channels, file.height, file.width, Layout.CHANNELS_LAST, torch.uint8, operations, table_of(channels, ())
+    )
 
     def make() -> torch.Tensor:
         return plain(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), *args[1:])

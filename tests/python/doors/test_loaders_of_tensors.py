@@ -224,7 +224,7 @@ def test_only_the_last_tensor_of_a_file_is_made(monkeypatch: pytest.MonkeyPatch)
     plain = FilePixels.map_pixels
 
     def map_pixels(self: FilePixels, operations: Any, table: Any, layout: str) -> Any:
-        values = plain(self, operations, table, layout)
+        values: Any = plain(self, operations, table, layout)
         made.append(values.shape)
         return values
 

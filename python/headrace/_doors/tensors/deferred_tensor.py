@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map_only
 
-from headrace._doors.tensors.recording import Recording
+from headrace._doors.tensors.recording import Recording, plainly
 
 _RECORDING = "_recording"
 _becoming = threading.RLock()
@@ -25,6 +25,10 @@ _becoming = threading.RLock()
 #: NotImplemented to have the values made.
 Handler = Callable[..., Any]
 handlers: dict[Any, Handler] = {}
+
+
+# Code in C++ that asks for the memory gets an error, not an address where nothing is.
+_guard: Callable[[torch.Tensor], object] = getattr(torch._C, "_set_throw_on_mutable_data_ptr", lambda tensor: None)
 
 
 class _Meta(type(torch.Tensor)):  # type: ignore[misc]
@@ -54,22 +58,31 @@ class Deferred:
             made = handler(func, args, kwargs)
             if made is not NotImplemented:
                 return made
-        args, kwargs = make_all((args, kwargs))
+        if not make_samples((args, kwargs)):  # in a structure that is not known, or still deferred
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
         return func(*args, **kwargs)
 
     # Asked most often, and quicker here than through `__torch_function__`.
 
     shape = property(lambda self: torch.Size(self.__dict__[_RECORDING].state.shape))
     dtype = property(lambda self: self.__dict__[_RECORDING].state.dtype)
-    ndim = property(lambda self: 3)
+    ndim = property(lambda self: len(self.__dict__[_RECORDING].state.shape))
 
     def as_subclass(self, cls: type) -> Any:
         """A tensor of another class with the same memory. The method of torch does not ask `__torch_function__`."""
+        if not isinstance(cls, type):
+            return make(self).as_subclass(cls)
         recording, plain = recording_of(self), cls.__dict__.get("stands_for", cls)
         # Not of an image: its kernels go on with torch's functions, which need values.
         if recording is not None and type(self) is DeferredTensor and kind_for(plain) is not None:
+            recording.is_shared = True
             return defer(recording, plain)
         return make(self).as_subclass(plain)
+
+    def set_(self, *args: Any, **kwargs: Any) -> Any:
+        """Another method of torch that does not ask `__torch_function__`."""
+        return make(self).set_(*args, **kwargs)
 
     @classmethod
     def __torch_dispatch__(
@@ -109,6 +122,13 @@ def defer(recording: Recording, plain: type = torch.Tensor) -> torch.Tensor:
     state, kind = recording.state, kind_for(plain)
     wrapper: Any = torch.Tensor._make_wrapper_subclass
     tensor: torch.Tensor = wrapper(kind, state.shape, strides=recording.strides, dtype=state.dtype, device="cpu")
+    _guard(tensor)
+    tensor.__dict__[_RECORDING] = recording
+    return tensor
+
+
+def set_recording(tensor: torch.Tensor, recording: Recording) -> torch.Tensor:
+    """Makes a deferred tensor stand for something else of the same shape and type; returns it."""
     tensor.__dict__[_RECORDING] = recording
     return tensor
 
@@ -139,6 +159,8 @@ def make(tensor: Any) -> torch.Tensor:
         torch._C._swap_tensor_impl(tensor, values)
         del tensor.__dict__[_RECORDING]
         tensor.__class__, values.__class__ = type(values), kind
+        if recording is not None:
+            recording.hand_over(tensor)
         return tensor  # type: ignore[no-any-return]
 
 
@@ -147,26 +169,28 @@ def _values_of(tensor: Any) -> torch.Tensor:
     recording: Recording = tensor.__dict__[_RECORDING]
     made = recording.make_native()
     plain: type = type(tensor).__dict__["stands_for"]
-    with torch.no_grad():
-        whole = made.data
+    with plainly():
+        # Where other tensors have the same memory, the versions that autograd counts are one, too.
+        whole = made.detach() if recording.is_shared else made
         return whole if plain is torch.Tensor else whole.as_subclass(plain)
 
 
-def make_all(values: Any) -> Any:
-    """Returns a structure of lists, tuples and dicts with its deferred tensors made plain."""
-    return tree_map_only(Deferred, make, values)
+def make_samples(samples: Any) -> bool:
+    """Makes the deferred tensors in lists, tuples and mappings plain, where they are. Returns whether there were some,
+    and all could become plain."""
+    found = [make(one) is one for one in _deferred_in(samples)]
+    return bool(found) and all(found)
 
 
-def make_samples(samples: Any) -> None:
-    """Makes the deferred tensors in lists, tuples and dicts plain, where they are."""
+def _deferred_in(samples: Any) -> Iterator[Any]:
     if isinstance(samples, Deferred):
-        make(samples)
+        yield samples
     elif isinstance(samples, (list, tuple)):
         for one in samples:
-            make_samples(one)
+            yield from _deferred_in(one)
     elif isinstance(samples, Mapping):
         for one in samples.values():
-            make_samples(one)
+            yield from _deferred_in(one)
 
 
 def is_deferring_possible() -> bool:

@@ -13,19 +13,27 @@ import torch
 
 from headrace._base.native import core
 from headrace._base.types import Function
-from headrace._doors.tensors.deferred_tensor import Deferred, DeferredTensor, defer, make, make_all, recording_of
+from headrace._doors.tensors.deferred_tensor import (
+    Deferred,
+    DeferredTensor,
+    defer,
+    is_deferring_possible,
+    make,
+    recording_of,
+)
 from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.tensors.recorded_functions import record_pixels, record_values
 from headrace._doors.tensors.recording import ValueStep
 from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
 from headrace.pillow.lazy_core import Operation
-from headrace.pillow.patches import Place, Replacements, Version, function
+from headrace.pillow.patches import Place, Replacements, Untouched, Version, function
 
 Recorder = Callable[..., "torch.Tensor | None"]
 
 _FILTERS = {("tensor", "bilinear"): 6, ("float", "bilinear"): 8, ("fused", "bilinear"): 10}
 _FILTERS |= {(kind, "bicubic"): number + 1 for (kind, _), number in list(_FILTERS.items())}
 _PADDING = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
+_MISSING = inspect.Parameter.empty
 _SIZES = ((90, 70), (33, 48), (20, 19), (9, 57), (5, 11))  # of the resizes that are compared
 
 
@@ -41,10 +49,10 @@ def _recorded(recorder: Recorder) -> Version:
         def call(image: Any, *args: Any, **kwargs: Any) -> Any:
             if not isinstance(image, Deferred):
                 return plain(image, *args, **kwargs)
-            if type(image) is DeferredTensor and recording_of(image) is not None:
+            if type(image) is DeferredTensor and recording_of(image) is not None and is_deferring_possible():
                 values = [*args, *(kwargs.get(name, default) for name, default in _pairs_after(args))]
                 # What the function does not accept is left to it, and to its error.
-                if inspect.Parameter.empty not in values and kwargs.keys() <= set(names[len(args) :]):
+                if not any(one is _MISSING for one in values) and kwargs.keys() <= set(names[len(args) :]):
                     made = recorder(plain, image, *values)
                     if made is not None:
                         return made
@@ -67,7 +75,7 @@ def _for_images(plain: Function) -> Function:
         recording = recording_of(image)
         kernel = None if recording is None else kernel_of(plain)
         if recording is None or kernel is None:
-            return plain(make_all(image), *args, **kwargs)
+            return plain(make(image) if isinstance(image, Deferred) else image, *args, **kwargs)
         return _wrap_result(kernel(defer(recording), *args, **kwargs), image)
 
     return call
@@ -81,8 +89,9 @@ def _wrap_result(made: Any, image: Any) -> Any:
     recording = recording_of(made)
     plain: type = type(image).__dict__.get("stands_for", type(image))
     if recording is not None:
-        return image if recording is recording_of(image) else defer(recording, plain)
-    return make_all(made).as_subclass(plain)
+        recording.is_shared = True
+        return defer(recording, plain)
+    return made.as_subclass(plain)
 
 
 def _record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> torch.Tensor | None:
@@ -93,16 +102,17 @@ def _record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> to
     is_v2 = len(others) == 2
     if state.dtype != torch.uint8 or state.steps or antialias is not True or mode is None:
         return None
+    edges = state.height, state.width
     try:
-        height, width = _size_of_v2(state.shape[1:], size, others[1]) if is_v2 else size
+        height, width = _size_of_v2(edges, size, others[1]) if is_v2 else size
     except Exception:  # raised again by the function
         return None
     if type(height) is not int or type(width) is not int or height < 1 or width < 1:
         return None
-    if (height, width) == state.shape[1:]:
+    if (height, width) == edges:
         return tensor if is_v2 else None
     is_part = any(recording_of(tensor).cut)  # type: ignore[union-attr]
-    filter = _find_filter(plain, mode, is_v2, state.layout, state.channels, is_part)
+    filter = _find_filter(plain, mode, is_v2, state.layout, state.channels, is_part, state.is_batch)
     if filter is None:
         return None
     extra = {"max_size": None} if is_v2 else {}
@@ -130,7 +140,9 @@ def _size_of_v2(canvas: tuple[int, ...], size: Any, max_size: Any) -> Sequence[i
 
 
 @functools.cache
-def _find_filter(plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool) -> int | None:
+def _find_filter(
+    plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool, is_batch: bool
+) -> int | None:
     """Returns the number of the native filter that does what a function does; None if none does, as a comparison of
     both shows."""
     kind = tensor_rule.kind_of_resize(mode, is_v2 and torch_resize_blur.resizes_bytes(mode))
@@ -138,13 +150,14 @@ def _find_filter(plain: Function, mode: str, is_v2: bool, layout: Layout, channe
         return None
     filter = _FILTERS[kind, mode]
     pixels = np.random.default_rng(3).integers(0, 256, (41, 57, 4), dtype=np.uint8)
-    values = torch.empty_strided((channels, 41, 57), layout.strides(channels, 41, 57), dtype=torch.uint8)
+    values = torch.empty_strided((channels, 41, 57), layout.strides((channels, 41, 57)), dtype=torch.uint8)
     if channels == 1:
         pixels[..., 1:] = pixels[..., :1]
     values.copy_(torch.from_numpy(pixels).permute(2, 0, 1)[:channels])
     box = (3, 2, 50, 37) if is_part else (0, 0, 57, 41)
     left, top, width, height = box
     given = values[:, top : top + height, left : left + width]
+    given = given.unsqueeze(0) if is_batch else given
     table = np.tile(np.arange(256, dtype=np.uint8), (channels, 1))
     for size in _SIZES:
         stage = {"box": box, "resize": size[::-1], "filter": filter}
@@ -154,15 +167,24 @@ def _find_filter(plain: Function, mode: str, is_v2: bool, layout: Layout, channe
         )
         interpolation = sys.modules["torchvision.transforms"].InterpolationMode(mode) if is_v2 else mode
         expected = plain(given, list(size), interpolation=interpolation, antialias=True)
-        if not np.array_equal(expected.permute(1, 2, 0).numpy(), made):
+        if not np.array_equal(expected.reshape(channels, *size).permute(1, 2, 0).numpy(), made):
             return None
     return filter
+
+
+@functools.cache
+def _parts_of_resized_crop() -> Untouched:
+    """The functions that torchvision's kernel calls by their names."""
+    geometry = sys.modules["torchvision.transforms.v2.functional._geometry"]
+    return Untouched((geometry, "crop_image"), (geometry, "resize_image"))
 
 
 def _record_resized_crop(
     plain: Function, tensor: Any, top: Any, left: Any, height: Any, width: Any, size: Any, *options: Any
 ) -> Any:
     geometry = sys.modules["torchvision.transforms.v2.functional._geometry"]
+    if not _parts_of_resized_crop():
+        return None
     part = geometry.crop_image(tensor, top, left, height, width)
     return _kernel_of("resize")(part, size, interpolation=options[0], antialias=options[1])
 
@@ -171,13 +193,19 @@ def _record_pad(plain: Function, tensor: Any, padding: Any, fill: Any, padding_m
     recording = recording_of(tensor)
     assert recording is not None
     state = recording.state
-    if padding_mode not in _PADDING or state.steps or state.dtype != torch.uint8:
+    if (
+        not isinstance(padding_mode, str)
+        or padding_mode not in _PADDING
+        or state.steps
+        or state.dtype != torch.uint8
+        or state.is_batch
+    ):
         return None
     values = [padding] if type(padding) is int else list(padding) if isinstance(padding, (list, tuple)) else []
     if len(values) not in (1, 2, 4) or not all(type(one) is int and one >= 0 for one in values):
         return None
     left, top, right, bottom = values * (4 // len(values))
-    _, height, width = state.shape
+    height, width = state.height, state.width
     if padding_mode != "constant" and (max(left, right) >= width or max(top, bottom) >= height):
         return None
     bytes_ = _bytes_of_fill(fill, state.channels)
@@ -203,7 +231,7 @@ def _bytes_of_fill(fill: Any, channels: int) -> tuple[int, int, int] | None:
     """Returns the bytes of the colour; None if a tensor of bytes has no such numbers."""
     values = list(fill) if isinstance(fill, (list, tuple)) else [0 if fill is None else fill]
     if len(values) not in (1, channels) or not all(
-        type(one) in (int, float) and one == int(one) and 0 <= one <= 255 for one in values
+        type(one) in (int, float) and 0 <= one <= 255 and one == int(one) for one in values
     ):
         return None
     whole = [int(one) for one in values]
@@ -219,12 +247,15 @@ def _record_value_step(name: str, depends: Callable[..., Hashable]) -> Recorder:
             return None
         if key is _SAME:
             return tensor  # type: ignore[no-any-return]
+        in_place = name == "normalize" and arguments[-1] is True
+        # What the program writes into a tensor later is not the step's.
+        given = [one.clone() if isinstance(one, torch.Tensor) else one for one in arguments]
 
         def call(values: torch.Tensor) -> torch.Tensor:
-            made: torch.Tensor = plain(values, *arguments)
+            made: torch.Tensor = plain(values, *given)
             return made
 
-        return record_values(tensor, ValueStep((name, plain, key), call))
+        return record_values(tensor, ValueStep((name, plain, key), call), in_place=in_place)
 
     return record
 
@@ -239,14 +270,21 @@ def _key_of_dtype(tensor: Any, dtype: Any, *scale: Any) -> Hashable:
 
 
 def _key_of_normalize(tensor: Any, mean: Any, std: Any, inplace: Any) -> Hashable:
-    if inplace or not tensor.is_floating_point():
+    if type(inplace) is not bool or not tensor.is_floating_point():
         return None
-    found = [tuple(one) if isinstance(one, (list, tuple)) else (one,) for one in (mean, std)]
-    if not all(type(one) in (int, float) for values in found for one in values):
+    found = []
+    for one in (mean, std):
+        if isinstance(one, torch.Tensor):
+            if type(one) is not torch.Tensor or one.dim() != 1 or one.device.type != "cpu" or one.requires_grad:
+                return None
+            found.append((one.dtype, *one.tolist()))
+        else:
+            found.append((None, *one) if isinstance(one, (list, tuple)) else (None, one))
+    if not all(type(one) in (int, float) for _, *values in found for one in values):
         return None
-    if not all(len(values) in (1, tensor.shape[0]) for values in found) or 0 in found[1]:
+    if not all(len(values) in (1, tensor.shape[-3]) for _, *values in found) or 0 in found[1][1:]:
         return None
-    return tuple(found)
+    return repr(found)
 
 
 def _kernels(name: str) -> Callable[[object], object]:

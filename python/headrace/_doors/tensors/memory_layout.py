@@ -7,12 +7,13 @@ each function is called once with a small tensor of the same order, and its resu
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import torch
 
 _HEIGHT, _WIDTH = 7, 9  # of the small tensors: no edge has one pixel, which would have any stride
+_MOST_PROBED = 1024
 _probed: dict[Hashable, tuple[Layout, torch.dtype] | None] = {}
 
 
@@ -29,11 +30,11 @@ class Layout(enum.Enum):
     PLANAR = "planar"
     CHANNELS_LAST = "channels_last"
 
-    def strides(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
-        """Returns the strides of a tensor (C, H, W), in elements."""
-        if self is Layout.PLANAR:
-            return height * width, width, 1
-        return 1, width * channels, channels
+    def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Returns the strides of a dense tensor (C, H, W) or (1, C, H, W), in elements."""
+        *lead, channels, height, width = shape
+        own = (height * width, width, 1) if self is Layout.PLANAR else (1, width * channels, channels)
+        return (*(channels * height * width for _ in lead), *own)
 
 
 def probe_layout(
@@ -43,6 +44,7 @@ def probe_layout(
     channels: int,
     dtype: torch.dtype,
     cut: Cut,
+    is_batch: bool = False,
 ) -> tuple[Layout, torch.dtype] | None:
     """Returns the order and the type of a function's result.
 
@@ -51,34 +53,42 @@ def probe_layout(
         function: called with an image tensor of 7 x 9 pixels.
         layout, channels, dtype: of the function's input.
         cut: which edges of the input are shorter than those of the image in memory that it is a part of.
+        is_batch: whether it is (1, C, H, W).
 
     Returns:
         None if the result is no dense tensor of as many channels, or is the input itself.
     """
-    whole = (key, layout, channels, dtype, cut)
+    whole = (key, layout, channels, dtype, cut, is_batch)
     if whole not in _probed:
-        _probed[whole] = _find_layout(function, layout, channels, dtype, cut)
+        if len(_probed) >= _MOST_PROBED:
+            _probed.clear()
+        _probed[whole] = _find_layout(function, layout, channels, dtype, cut, is_batch)
     return _probed[whole]
 
 
 def _find_layout(
-    function: Callable[[torch.Tensor], torch.Tensor], layout: Layout, channels: int, dtype: torch.dtype, cut: Cut
+    function: Callable[[torch.Tensor], torch.Tensor],
+    layout: Layout,
+    channels: int,
+    dtype: torch.dtype,
+    cut: Cut,
+    is_batch: bool,
 ) -> tuple[Layout, torch.dtype] | None:
-    height, width = _HEIGHT + 2 * cut.height, _WIDTH + 2 * cut.width
-    given = torch.empty_strided((channels, height, width), layout.strides(channels, height, width), dtype=dtype).zero_()
+    shape = channels, _HEIGHT + 2 * cut.height, _WIDTH + 2 * cut.width
+    given = torch.empty_strided(shape, layout.strides(shape), dtype=dtype).zero_()
     try:
         image = given[:, cut.height : cut.height + _HEIGHT, cut.width : cut.width + _WIDTH] if any(cut) else given
+        image = image.unsqueeze(0) if is_batch else image
         made = function(image)
     except Exception:  # raised again where the function is called with the tensor itself
         return None
     if (
         made is image
-        or made.dim() != 3
-        or made.shape[0] != channels
+        or made.shape[:-2] != image.shape[:-2]
         or made.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
     ):
         return None
     for one in Layout:
-        if made.stride() == one.strides(*made.shape):
+        if made.stride() == one.strides(made.shape):
             return one, made.dtype
     return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,14 +15,14 @@ from headrace._doors.tensors.deferred_tensor import (
     handlers,
     is_deferring_possible,
     recording_of,
+    set_recording,
 )
 from headrace._doors.tensors.memory_layout import probe_layout
-from headrace._doors.tensors.recording import Recording, State, ValueStep
+from headrace._doors.tensors.recording import Recording, Replay, ValueStep, table_of
 from headrace.pillow.lazy_core import MOST_PIXELS, Operation
 
 _FEWEST = 2  # pixels along an edge: one has any stride
 _NUMPYS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.float16, torch.float32)  # in at most 4 bytes
-Replay = Callable[[torch.Tensor], torch.Tensor]
 
 
 def record_pixels(
@@ -46,25 +47,46 @@ def record_pixels(
     if recording is None or not _is_size_recordable(size) or not is_deferring_possible():
         return None
     state = recording.state
-    found = probe_layout(key, of_small or replay, state.layout, state.channels, state.dtype, recording.cut)
+    found = probe_layout(
+        key, of_small or replay, state.layout, state.channels, state.dtype, recording.cut, state.is_batch
+    )
     if found is None or found[1] != state.dtype:
         return None
-    after = State(state.channels, *size, found[0], state.dtype, (*state.operations, *operations), state.steps)
+    changed = (*state.operations, *operations)
+    after = replace(state, height=size[0], width=size[1], layout=found[0], operations=changed)
     return defer(Recording(recording.origin, after, recording, replay))
 
 
-def record_values(tensor: torch.Tensor, step: ValueStep) -> torch.Tensor | None:
-    """Records a function that maps each value alike; returns None if it cannot be recorded."""
+def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = False) -> torch.Tensor | None:
+    """Records a function that maps each value alike; returns None if it cannot be recorded.
+
+    Args:
+        in_place: whether the function changes the tensor and returns it.
+    """
     recording = recording_of(tensor)
-    if recording is None or not is_deferring_possible():
+    if recording is None or not is_deferring_possible() or (in_place and recording.is_shared):
         return None
     state = recording.state
-    key = (torch.get_default_dtype(), step.key)
-    found = probe_layout(key, step.call, state.layout, state.channels, state.dtype, recording.cut)
+    call = _on_copy(step.call) if in_place else step.call
+    key = (torch.get_default_dtype(), step.key, in_place)
+    found = probe_layout(key, call, state.layout, state.channels, state.dtype, recording.cut, state.is_batch)
     if found is None or found[1] not in _NUMPYS:
         return None
-    after = State(*state.shape, *found, state.operations, (*state.steps, step))
-    return defer(Recording(recording.origin, after, recording, step.call))
+    layout, dtype = (state.layout, state.dtype) if in_place else found
+    steps = (*state.steps, step)
+    table = table_of(state.channels, steps)
+    after = replace(state, layout=layout, dtype=dtype, steps=steps, table=table)
+    mapped = Recording(recording.origin, after, recording, call)
+    return set_recording(tensor, mapped) if in_place else defer(mapped)
+
+
+def _on_copy(function: Replay) -> Replay:
+    """A function that changes its tensor, as one that makes another: what was recorded before stays as it is."""
+
+    def call(values: torch.Tensor) -> torch.Tensor:
+        return function(values.clone())
+
+    return call
 
 
 def record_part(tensor: torch.Tensor, box: tuple[int, int, int, int]) -> torch.Tensor | None:
@@ -76,8 +98,31 @@ def record_part(tensor: torch.Tensor, box: tuple[int, int, int, int]) -> torch.T
         return None
     crop: Operation = ("crop", (left, top, right, bottom))
     state = recording.state
-    after = State(state.channels, height, width, state.layout, state.dtype, (*state.operations, crop), state.steps)
-    return defer(Recording(recording.origin, after, recording, None, box))
+
+    def replay(whole: torch.Tensor) -> torch.Tensor:
+        return whole[..., top:bottom, left:right]
+
+    cropped = (*state.operations, crop)
+    after = replace(state, height=height, width=width, operations=cropped)
+    return defer(Recording(recording.origin, after, recording, replay, is_view=True))
+
+
+def record_first_dimension(tensor: torch.Tensor, is_batch: bool) -> torch.Tensor | None:
+    """Records a view with or without a first dimension of one image; returns None if it cannot be recorded."""
+    recording = recording_of(tensor)
+    if recording is None or recording.state.is_batch is is_batch or not is_deferring_possible():
+        return None
+    after = replace(recording.state, is_batch=is_batch)
+    replay = _add_dimension if is_batch else _take_first
+    return defer(Recording(recording.origin, after, recording, replay, is_view=True))
+
+
+def _add_dimension(image: torch.Tensor) -> torch.Tensor:
+    return image.unsqueeze(0)
+
+
+def _take_first(batch: torch.Tensor) -> torch.Tensor:
+    return batch[0]
 
 
 def _is_size_recordable(size: tuple[int, int]) -> bool:
@@ -95,8 +140,11 @@ def _get_part(func: Any, args: Any, kwargs: Any) -> Any:
     state = recording_of(tensor)
     if state is None or type(tensor) is not DeferredTensor:
         return NotImplemented
-    box = _box_of(key, tuple(tensor.shape))
-    made = None if box is None else record_part(tensor, box)
+    if key is None or (type(key) is int and key in (0, -1) and state.state.is_batch):
+        made = record_first_dimension(tensor, is_batch=key is None)
+    else:
+        box = _box_of(key, state.state.shape)
+        made = None if box is None else record_part(tensor, box)
     return NotImplemented if made is None else made
 
 
@@ -114,27 +162,32 @@ def _box_of(key: Any, shape: tuple[int, ...]) -> tuple[int, int, int, int] | Non
     keys[at : at + 1] = [slice(None)] * (len(shape) - left)
     if not all(type(edge) is int or edge is None for one in keys for edge in (one.start, one.stop)):
         return None
-    (first, last, _), (top, bottom, _), (begin, end, _) = (
-        one.indices(edge) for one, edge in zip(keys, shape, strict=True)
+    *whole, (top, bottom, _), (begin, end, _) = (one.indices(edge) for one, edge in zip(keys, shape, strict=True))
+    return (
+        (top, bottom, begin, end)
+        if all(one[:2] == (0, edge) for one, edge in zip(whole, shape[:-2], strict=True))
+        else None
     )
-    return (top, bottom, begin, end) if (first, last) == (0, shape[0]) else None
 
 
 def _flip(func: Any, args: Any, kwargs: Any) -> Any:
-    tensor, *dims = args
+    tensor, *dims = args or (None,)
     if kwargs.keys() - {"dims"} or type(tensor) is not DeferredTensor:
         return NotImplemented
     dims = kwargs.get("dims", dims)
     dims = [dims] if type(dims) is int else list(dims)
     dims = list(dims[0]) if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims
-    if len(dims) != 1 or type(dims[0]) is not int or dims[0] % 3 == 0 or not -3 <= dims[0] < 3:
+    count = tensor.dim()
+    if len(dims) != 1 or type(dims[0]) is not int or not -count <= dims[0] < count:
         return NotImplemented
-    axis = dims[0] % 3 - 3
+    axis = dims[0] % count - count
+    if axis not in (-1, -2):
+        return NotImplemented
     made = record_pixels(
         tensor,
         ("flip", axis),
         (("transpose", 0 if axis == -1 else 1),),
-        (tensor.shape[1], tensor.shape[2]),
+        (tensor.shape[-2], tensor.shape[-1]),
         lambda t: t.flip(axis),
     )
     return NotImplemented if made is None else made
@@ -150,6 +203,21 @@ def _as_tensor(func: Any, args: Any, kwargs: Any) -> Any:
     return args[0]
 
 
+def _unsqueeze(func: Any, args: Any, kwargs: Any) -> Any:
+    if len(args) != 2 or kwargs or type(args[0]) is not DeferredTensor or args[1] != 0 or type(args[1]) is not int:
+        return NotImplemented
+    made = record_first_dimension(args[0], is_batch=True)
+    return NotImplemented if made is None else made
+
+
+def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
+    """A tensor that is contiguous is returned as it is. Of an image, torchvision returns another object."""
+    tensor = args[0]
+    if type(tensor) is not DeferredTensor or len(args) != 1 or kwargs or recording_of(tensor) is None:
+        return NotImplemented
+    return tensor if tensor.is_contiguous() else NotImplemented
+
+
 def _leave_grad_off(func: Any, args: Any, kwargs: Any) -> Any:
     values = (*args[1:], *kwargs.values())
     return args[0] if values == (False,) else NotImplemented
@@ -157,7 +225,12 @@ def _leave_grad_off(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _map_values(func: Any, args: Any, kwargs: Any) -> Any:
     """Arithmetic with numbers and with one number for each channel, and conversions to other types."""
-    if kwargs.keys() - {"dtype", "other"} or not args or not all(map(_is_plain_or_small, args)):
+    if (
+        kwargs.keys() - {"dtype", "other"}
+        or not args
+        or not is_deferring_possible()
+        or not all(map(_is_plain_or_small, args))
+    ):
         return NotImplemented
     places = [at for at, one in enumerate(args) if isinstance(one, Deferred)]
     values = [*args, *kwargs.values()]
@@ -167,16 +240,21 @@ def _map_values(func: Any, args: Any, kwargs: Any) -> Any:
     tensor = args[places[0]]
     if type(tensor) is not DeferredTensor:
         return NotImplemented
-    given = [one.clone() if isinstance(one, torch.Tensor) and not isinstance(one, Deferred) else one for one in args]
+    given, named = [_snapshot(one) for one in args], {name: _snapshot(one) for name, one in kwargs.items()}
 
     def call(values: torch.Tensor) -> torch.Tensor:
         given_here = list(given)
         given_here[places[0]] = values
-        made: torch.Tensor = func(*given_here, **kwargs)
+        made: torch.Tensor = func(*given_here, **named)
         return made
 
     recorded = record_values(tensor, ValueStep((func, places[0], *keys, *kwargs), call))
     return NotImplemented if recorded is None else recorded
+
+
+def _snapshot(value: Any) -> Any:
+    """A number for each channel as it is now: the program may change it later."""
+    return value.clone() if isinstance(value, torch.Tensor) and not isinstance(value, Deferred) else value
 
 
 def _is_plain_or_small(value: Any) -> bool:
@@ -186,11 +264,11 @@ def _is_plain_or_small(value: Any) -> bool:
 def _key_of_value(value: Any) -> Any:
     """Returns what stands for an argument in a key; NotImplemented if the result may depend on more."""
     if type(value) in (int, float) or isinstance(value, torch.dtype):
-        return type(value), value
+        return type(value), repr(value)  # 0.0 is not -0.0
     if not isinstance(value, torch.Tensor) or value.requires_grad or value.device.type != "cpu":
         return NotImplemented
     if value.dim() == 0 or (value.dim() == 3 and value.shape[1:] == (1, 1) and value.shape[0] <= 3):
-        return value.dtype, tuple(value.shape), tuple(value.flatten().tolist())
+        return value.dtype, tuple(value.shape), repr(value.flatten().tolist())
     return NotImplemented
 
 
@@ -222,6 +300,8 @@ def _register() -> None:
     for name in ("is_floating_point", "is_complex", "numel"):
         handlers[getattr(torch, name)] = _ask_wrapper
     handlers[_T.__getitem__] = _get_part
+    handlers[_T.unsqueeze] = handlers[torch.unsqueeze] = _unsqueeze
+    handlers[_T.contiguous] = _contiguous
     handlers[_T.flip] = handlers[torch.flip] = _flip
     handlers[torch.as_tensor] = _as_tensor
     handlers[_T.requires_grad_] = _leave_grad_off

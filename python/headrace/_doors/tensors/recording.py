@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -15,6 +17,8 @@ from headrace._doors.tensors.memory_layout import Cut, Layout
 from headrace.pillow.lazy_core import Operation
 
 _MOST_TABLES = 64
+#: A function of torch, called with a tensor.
+Replay: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
 _tables: dict[Hashable, Array] = {}
 
 
@@ -56,11 +60,14 @@ class Origin:
 
 @dataclass(slots=True)
 class State:
-    """A tensor (C, H, W), described. Not changed once it is made.
+    """A tensor (C, H, W), or (1, C, H, W), described. Not changed once it is made.
 
     Attributes:
         operations: native ones, in order, that make its pixels.
         steps: what maps these.
+        table: the values that the steps make of the 256 bytes, (channels, 256). Made when the steps are recorded: the
+            default dtype may be another one later.
+        is_batch: whether it has a first dimension of one image.
     """
 
     channels: int
@@ -68,27 +75,35 @@ class State:
     width: int
     layout: Layout
     dtype: torch.dtype
-    operations: tuple[Operation, ...] = ()
+    operations: tuple[Operation, ...]
+    table: Array
     steps: tuple[ValueStep, ...] = ()
+    is_batch: bool = False
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        return self.channels, self.height, self.width
+    def shape(self) -> tuple[int, ...]:
+        image = self.channels, self.height, self.width
+        return (1, *image) if self.is_batch else image
 
 
 class Recording:
     """A tensor's origin and state; its values, once they are made. Several tensors share one if they share memory.
 
     Note [views]: a part of a tensor is a view of it, in torch and here: its values are made as a part of the whole's,
-    so what is written to one is seen in the other. Other functions make new memory, which nothing shares, so only what
-    they need is decoded.
+    so what is written to one is seen in the other. So is one with another first dimension. A view counts as made once
+    the whole is: something may have been written to it. Other functions make new memory, which nothing shares, so only
+    what they need is decoded.
 
     Args:
         origin: where the values come from.
         state: the tensor's.
         before: the recording that the last function got; None for the origin's own tensor.
         replay: the last function, called with that one's tensor.
-        box: (top, bottom, left, right) of the part of `before` that this is; None if it is not a part.
+        is_view: whether the function's result has the memory of what it got.
+
+    Attributes:
+        cut: which edges are shorter than those of the image in memory.
+        is_shared: whether other tensors have the same memory.
     """
 
     def __init__(
@@ -96,57 +111,84 @@ class Recording:
         origin: Origin,
         state: State,
         before: Recording | None = None,
-        replay: Callable[[torch.Tensor], torch.Tensor] | None = None,
-        box: tuple[int, int, int, int] | None = None,
+        replay: Replay | None = None,
+        *,
+        is_view: bool = False,
     ) -> None:
-        self.origin, self.state, self.box = origin, state, box
+        self.origin, self.state = origin, state
         self.cut: Cut = Cut()
-        if box is not None and before is not None:
+        self.is_shared: bool = is_view
+        self._strides = state.layout.strides(state.shape)
+        self._replays: tuple[Replay, ...] = ()
+        if before is not None and replay is not None:
+            self._replays = (*before._replays, replay)
+        self._whole = before if is_view else None
+        if is_view and before is not None:
+            before.is_shared = True
             edges = state.height < before.state.height, state.width < before.state.width
             self.cut = Cut(edges[0] or before.cut.height, edges[1] or before.cut.width)
-        self._before, self._replay = before, replay
+            self._strides = _strides_of_view(before, state)
         self._made: torch.Tensor | None = None
-        self._making = threading.RLock()
+        self._making, self._process = threading.RLock(), os.getpid()
         origin.pixels.hold(self)
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Of the tensor, in elements."""
-        if self.box is not None and self._before is not None:
-            return self._before.strides
-        return self.state.layout.strides(*self.state.shape)
+        return self._strides
 
     @property
     def is_made(self) -> bool:
-        return self._made is not None
+        return self._made is not None or (self._whole is not None and self._whole.is_made)
 
     def make_native(self) -> torch.Tensor:
         """Returns the values, made at the first call."""
+        if self._process != os.getpid():  # another thread of the parent may have held the lock
+            self._making, self._process = threading.RLock(), os.getpid()
         with self._making:
-            made = self._made
-            if made is None:
-                made = self._made = self._make()
-                self._before = self._replay = None
-            return made
+            if self._made is None:
+                with plainly():
+                    self._made = self._make()
+                self._whole = None
+                self._replays = ()
+            return self._made
+
+    def hand_over(self, tensor: torch.Tensor) -> None:
+        """Called with the tensor that has the values now."""
+        if not self.is_shared:
+            self._made = tensor.detach()
 
     def _make(self) -> torch.Tensor:
-        if self.box is not None and self._before is not None:
-            top, bottom, left, right = self.box
-            return self._before.make_native()[..., top:bottom, left:right]
+        if self._whole is not None:
+            return self._replays[-1](self._whole.make_native())
         with torch.no_grad():
-            state = self.state
-            values = self.origin.pixels.map_pixels(
-                state.operations, table_of(state.channels, state.steps), state.layout.value
-            )
-            if values is not None:
-                made = torch.from_numpy(values)
-                return made if state.layout is Layout.PLANAR else made.permute(2, 0, 1)
-        return self._make_by_torch()
+            return self._make_alone().data  # no view, of nothing
 
-    def _make_by_torch(self) -> torch.Tensor:
-        if self._before is None or self._replay is None:
-            return self.origin.make()
-        return self._replay(self._before.make_native())
+    def _make_alone(self) -> torch.Tensor:
+        state = self.state
+        values = self.origin.pixels.map_pixels(state.operations, state.table, state.layout.value)
+        if values is None:  # by torch, not from tensors that the program may have changed
+            made = self.origin.make()
+            for replay in self._replays:
+                made = replay(made)
+            return made
+        made = torch.from_numpy(values)
+        made = made if state.layout is Layout.PLANAR else made.permute(2, 0, 1)
+        return made.as_strided(state.shape, self._strides) if state.is_batch else made
+
+
+@contextlib.contextmanager
+def plainly() -> Iterator[None]:
+    """Inside ``with``, torch makes plain tensors: no inference tensors, no levels of `torch.func`."""
+    with torch.inference_mode(False), torch._C._DisableFuncTorch():
+        yield
+
+
+def _strides_of_view(before: Recording, state: State) -> tuple[int, ...]:
+    """Returns the strides of a part of a tensor, or of one with or without a first dimension."""
+    if state.is_batch and not before.state.is_batch:  # as Tensor.unsqueeze
+        return before.state.channels * before.strides[0], *before.strides
+    return before.strides[1:] if before.state.is_batch and not state.is_batch else before.strides
 
 
 def table_of(channels: int, steps: tuple[ValueStep, ...]) -> Array:
