@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.trainers, pytest.mark.filterwarnings("ignore:torch's D
 PROCESSORS = {
     "ViTImageProcessor": "transformers.models.vit.image_processing_vit",
     "CLIPImageProcessor": "transformers.models.clip.image_processing_clip",
+    "SiglipImageProcessor": "transformers.models.siglip.image_processing_siglip",
+    "Qwen2VLImageProcessor": "transformers.models.qwen2_vl.image_processing_qwen2_vl",
     "ViTImageProcessorPil": "transformers.models.vit.image_processing_pil_vit",
     "CLIPImageProcessorPil": "transformers.models.clip.image_processing_pil_clip",
 }
