@@ -7,7 +7,6 @@ so errors, warnings, and copies of the public functions that a program has impor
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -112,8 +111,7 @@ def _mode_of(file: core.JpegFile, mode: object) -> tuple[str, tuple[Operation, .
 
 def _image_operators(_: object) -> object:
     """The namespace torch.ops.image, where the compiled part of torchvision is there."""
-    module = sys.modules.get("torchvision.io.image")
-    return torch.ops.image if module is not None and module._has_image_ops() else None
+    return torch.ops.image if hasattr(torch.ops.image, "decode_image") else None
 
 
 STEPS = Replacements(
