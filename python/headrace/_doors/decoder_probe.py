@@ -1,12 +1,14 @@
 """Whether another library's decoder makes the pixels that ours makes: asked once, with small files.
 
-A build of OpenCV or torchvision may use another libjpeg, whose upsampling or inverse DCT differs.
+A build of OpenCV or torchvision may use another libjpeg, whose upsampling or inverse DCT differs: torchvision 0.21's
+differs for 4:4:0 alone. So only files whose colours are sampled as in the small ones are decoded natively.
 """
 
 from __future__ import annotations
 
 import functools
 import io
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -15,9 +17,12 @@ from PIL import Image
 from headrace._base.native import core
 from headrace._base.types import Array
 
+#: Why a file is left to its library.
+UNUSUAL = "of unusual sampling"
 _SIZE = 61, 47  # not a multiple of a block
 _SUBSAMPLINGS = (0, 1, 2)  # 4:4:4, 4:2:2, 4:2:0
 _QUALITIES = (60, 95)
+_SAMPLINGS = tuple(([h, v], [1, 1], [1, 1]) for h, v in ((1, 1), (2, 1), (2, 2)))
 
 
 @functools.cache
@@ -29,15 +34,20 @@ def make_probe_files() -> tuple[bytes, ...]:
     )
     noise = random.integers(-20, 21, (*_SIZE[::-1], 3))
     image = Image.fromarray(np.clip(np.asarray(coarse).astype(int) + noise, 0, 255).astype(np.uint8))
-    kinds = [(image, sampling, quality) for sampling in _SUBSAMPLINGS for quality in _QUALITIES]
-    kinds.append((image.convert("L"), 0, 90))
-    return tuple(_encode(*kind) for kind in kinds)
+    kinds = itertools.product([image], _SUBSAMPLINGS, _QUALITIES, [False, True])
+    return tuple(_encode(*kind) for kind in [*kinds, (image.convert("L"), 0, 90, False)])
 
 
-def _encode(image: Image.Image, subsampling: int, quality: int) -> bytes:
+def _encode(image: Image.Image, subsampling: int, quality: int, progressive: bool) -> bytes:
     file = io.BytesIO()
-    image.save(file, "JPEG", subsampling=subsampling, quality=quality)
+    image.save(file, "JPEG", subsampling=subsampling, quality=quality, progressive=progressive)
     return file.getvalue()
+
+
+def is_sampled_as_probed(encoded: bytes) -> bool:
+    """Whether a JPEG is gray, or its colours are sampled as 4:4:4, 4:2:2 or 4:2:0."""
+    components = core.jpeg_header(encoded)["components"]
+    return len(components) == 1 or tuple(sampling for _, *sampling in components) in _SAMPLINGS
 
 
 def agrees(decode: Callable[[bytes], Array]) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace._doors.decoder_probe import agrees
+from headrace._doors.decoder_probe import UNUSUAL, agrees, is_sampled_as_probed
 from headrace.pillow import pixel_memory
 from headrace.pillow.image_counts import Door, in_force
 from headrace.pillow.lazy_core import MOST_PIXELS
@@ -81,6 +81,8 @@ def _decode(encoded: bytes, flags: int, door: Door) -> Array | None:
     try:
         file = core.JpegFile(encoded)
         reason = _why_opencv_must_decode(file, flags)
+        if reason is None and not is_sampled_as_probed(encoded):
+            reason = UNUSUAL
         if reason is None and not _is_opencv_known():
             reason = "by another libjpeg than ours"
         made = _make_array(file, flags) if reason is None else None

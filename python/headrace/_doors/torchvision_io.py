@@ -14,7 +14,7 @@ import torch
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace._doors.decoder_probe import agrees
+from headrace._doors.decoder_probe import UNUSUAL, agrees, is_sampled_as_probed
 from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
 from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.tensors.recording import Origin, Recording, State, table_of
@@ -70,6 +70,9 @@ def _decode_deferred(
         return None
     if (door is TORCHCODEC or any(orientation)) and file.turned:  # which torchcodec always looks at
         counts.count("turned as its EXIF orientation says", door)
+        return None
+    if not is_sampled_as_probed(encoded):
+        counts.count(UNUSUAL, door)
         return None
     found = _mode_of(file, mode)
     if found is None or min(file.width, file.height) < 2 or file.width * file.height > MOST_PIXELS:

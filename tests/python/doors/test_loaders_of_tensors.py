@@ -230,11 +230,10 @@ def test_only_the_last_tensor_of_a_file_is_made(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(FilePixels, "map_pixels", map_pixels)
     with deferred_here(ImageCounts()):
-        resized = v1.resize(v1.pil_to_tensor(Image.open(next(PHOTOS.glob("*.jpg"))).convert("RGB")), [20, 21])
-        recording: Any = recording_of(resized)
+        flipped = v1.hflip(v1.pil_to_tensor(Image.open(next(PHOTOS.glob("*.jpg"))).convert("RGB")))
+        recording: Any = recording_of(flipped)
         recording.origin.pixels.make_images()
-    assert sorted(made[0]) == [3, 20, 21] and len(made) == 1
-    assert resized.shape == (3, 20, 21)
+    assert len(made) == 1
 
 
 def test_parts_share_memory_with_the_whole(deferred: Any) -> None:

@@ -66,6 +66,16 @@ def _recorded(recorder: Recorder) -> Version:
     return version
 
 
+def _making(plain: Function) -> Function:
+    """A version of a function in C that asks for a tensor's memory without asking `__torch_function__`."""
+
+    @functools.wraps(plain)
+    def call(tensor: Any) -> Any:
+        return plain(make(tensor) if isinstance(tensor, Deferred) else tensor)
+
+    return call
+
+
 def _for_images(plain: Function) -> Function:
     """A version of v2's kernel for `tv_tensors.Image`: calls that for tensors, as the kernel does."""
     kernel_of = _tensor_kernels()
@@ -337,11 +347,13 @@ class ImageKernels:
     """The replacements, made once torchvision's v2 is there: its functionals are only known then."""
 
     def __init__(self) -> None:
+        self._torch = Replacements([function("torch.utils.dlpack", "to_dlpack", _making)])
         self._v1 = Replacements([function(_V1, name, _recorded(recorder)) for name, recorder in _OF_V1.items()])
         self._v2: Replacements | None = None
 
     def replace(self) -> bool:
         """See `Replacements.replace`."""
+        self._torch.replace()
         self._v1.replace()
         if self._v2 is None and (utils := sys.modules.get(_UTILS)) is not None:
             image_class = sys.modules["torchvision.tv_tensors"].Image
@@ -354,6 +366,7 @@ class ImageKernels:
 
     def put_back(self) -> None:
         """See `Replacements.put_back`."""
+        self._torch.put_back()
         self._v1.put_back()
         if self._v2 is not None:
             self._v2.put_back()
