@@ -10,7 +10,6 @@ from headrace.pillow.lazy_core import Operation
 from headrace.pillow.recorded_effects import EFFECTS, Warp
 
 _FILTERS = range(1, 6)  # Lanczos, bilinear, bicubic, box, Hamming; nearest and those that Pillow 13 added are Pillow's
-_TENSOR_FILTERS = range(6, 12)  # torch's, as plan.h numbers them: of tensors' operations
 _FLIPPED = ("flip_horizontal", "flip_vertical")
 _FLIPS = {0: (True, False), 1: (False, True), 3: (True, True)}  # Transpose -> horizontal, vertical; 3: half a turn
 
@@ -65,15 +64,21 @@ class NativePlan:
         return True
 
     def _resize(self, size: tuple[int, int], resample: int, _: object) -> bool:
-        of_tensor = resample in _TENSOR_FILTERS
-        if not of_tensor and (resample not in _FILTERS or not pillow_rule.is_pass_order_known()):
+        if resample not in _FILTERS or not pillow_rule.is_pass_order_known():
             return False
         _, _, width, height = self.last["box"]
-        first = not of_tensor and pillow_rule.vertical_first(height, width, size[1], size[0])
-        resize = {"resize": size, "made": size, "filter": int(resample), "vertical_first": first}
+        self._add_resize(size, int(resample), pillow_rule.vertical_first(height, width, size[1], size[0]))
+        return True
+
+    def _resize_tensor(self, size: tuple[int, int], filter: int) -> bool:
+        """Of tensors: a filter of torch's, as plan.h numbers them. Pillow 13 has others of the same numbers."""
+        self._add_resize(size, filter, vertical_first=False)
+        return True
+
+    def _add_resize(self, size: tuple[int, int], filter: int, vertical_first: bool) -> None:
+        resize = {"resize": size, "made": size, "filter": filter, "vertical_first": vertical_first}
         self.stages.append({**self.last, **resize})
         self.last = {"box": (0, 0, *size)}
-        return True
 
     def _pad(self, padding: tuple[int, int, int, int], mode: int, fill: tuple[int, int, int]) -> bool:
         """Of tensors: (left, top, right, bottom), the number of a PadMode, and a colour."""

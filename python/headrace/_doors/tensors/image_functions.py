@@ -132,7 +132,7 @@ def _record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> to
         made: torch.Tensor = plain(image, [height, width], interpolation=interpolation, antialias=True, **extra)
         return made
 
-    operation: Operation = ("resize", (width, height), filter, None)
+    operation: Operation = ("resize_tensor", (width, height), filter)
     return record_pixels(tensor, ("resize", mode, is_v2), (operation,), (height, width), replay)
 
 
