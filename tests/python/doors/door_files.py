@@ -28,7 +28,8 @@ def _is_bomb(path: Path) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            size = Image.open(path).size
+            with path.open("rb") as file:
+                size = Image.open(file).size
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         return True
     except Exception:  # compared by the tests
