@@ -227,7 +227,7 @@ def test_a_child_process_may_read_what_a_thread_of_its_parent_was_making(tmp_pat
         thread = threading.Thread(target=tensor.sum)
         recording: Any = recording_of(tensor)
         thread.start()
-        while not recording._making._is_owned() and recording._making.acquire(blocking=False):
+        while thread.is_alive() and recording._making.acquire(blocking=False):  # until the thread has it
             recording._making.release()
         child = os.fork()
         if child == 0:
