@@ -16,9 +16,12 @@ from PIL import Image
 
 from headrace._base.native import core
 from headrace._base.types import Array
+from headrace.pillow.lazy_core import MOST_PIXELS
 
-#: Why a file is left to its library.
-UNUSUAL = "of unusual sampling"
+#: How a JPEG begins.
+SIGNATURE = b"\xff\xd8\xff"
+#: Why a file is left to its library, of which `agrees` is false.
+OTHER_LIBJPEG = "by another libjpeg than ours"
 _SIZE = 61, 47  # not a multiple of a block
 _SUBSAMPLINGS = (0, 1, 2)  # 4:4:4, 4:2:2, 4:2:0
 _QUALITIES = (60, 95)
@@ -44,10 +47,19 @@ def _encode(image: Image.Image, subsampling: int, quality: int, progressive: boo
     return file.getvalue()
 
 
-def is_sampled_as_probed(encoded: bytes) -> bool:
-    """Whether a JPEG is gray, or its colours are sampled as 4:4:4, 4:2:2 or 4:2:0."""
-    components = core.jpeg_header(encoded)["components"]
-    return len(components) == 1 or tuple(sampling for _, *sampling in components) in _SAMPLINGS
+def why_library_must_decode(file: core.JpegFile, *, applies_orientation: bool) -> str | None:
+    """Returns why a plain JPEG is left to its library, whichever that is; None if it is not.
+
+    Args:
+        applies_orientation: whether the library turns the image as the file's EXIF orientation says.
+    """
+    if applies_orientation and file.turned:
+        return "turned as its EXIF orientation says"
+    if file.components > 1:
+        components = core.jpeg_header(file.data)["components"]
+        if tuple(sampling for _, *sampling in components) not in _SAMPLINGS:
+            return "of unusual sampling"
+    return "huge" if file.width * file.height > MOST_PIXELS else None
 
 
 def agrees(decode: Callable[[bytes], Array]) -> bool:

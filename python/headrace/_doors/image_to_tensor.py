@@ -11,13 +11,11 @@ import torch
 from headrace._base.types import Function
 from headrace._doors.code_replacement import CodeReplacement
 from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
-from headrace._doors.tensors.memory_layout import Layout
+from headrace._doors.tensors.memory_layout import FEWEST, Layout
 from headrace._doors.tensors.recording import Origin, Recording, State, table_of
 from headrace._doors.type_checks import checks
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
 from headrace.pillow.image_counts import in_force
-
-_FEWEST = 2  # pixels along an edge
 
 
 def _defer_tensor(plain: Function) -> Function:
@@ -40,13 +38,13 @@ def defer_tensor(image: object, layout: Layout, make: Callable[[Any], torch.Tens
         return None
     lazy = recorded_bytes(image)
     recorded = None if lazy is None else lazy.get_recording()
-    if recorded is None or min(image.size) < _FEWEST or checks.look() is not None:
+    if recorded is None or min(image.size) < FEWEST or checks.look() is not None:
         return None
     pixels, operations = recorded
     width, height = image.size
     copy = image.copy()  # what the program writes into the image later is not the tensor's
     state = State(len(image.mode), height, width, layout, torch.uint8, operations, table_of(len(image.mode), ()))
-    return defer(Recording(Origin(pixels, operations, lambda: make(copy)), state))
+    return defer(Recording(Origin(pixels, lambda: make(copy)), state))
 
 
 STEPS: CodeReplacement = CodeReplacement("torchvision.transforms.functional", "pil_to_tensor", _defer_tensor)

@@ -15,13 +15,11 @@ import numpy as np
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace._doors.decoder_probe import UNUSUAL, agrees, is_sampled_as_probed
+from headrace._doors.decoder_probe import OTHER_LIBJPEG, SIGNATURE, agrees, why_library_must_decode
 from headrace.pillow import pixel_memory
 from headrace.pillow.image_counts import Door, in_force
-from headrace.pillow.lazy_core import MOST_PIXELS
 from headrace.pillow.patches import Replacements, function
 
-_SIGNATURE = b"\xff\xd8\xff"
 IMREAD, IMDECODE = Door("cv2.imread", "OpenCV"), Door("cv2.imdecode", "OpenCV")
 _UNCHANGED = -1
 _COLOR, _ANYDEPTH, _ANYCOLOR, _IGNORE_ORIENTATION, _RGB = 1, 2, 4, 128, 256
@@ -67,8 +65,8 @@ def _flags_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
 def _read_jpeg(path: Any) -> bytes | None:
     try:
         with Path(path).open("rb", buffering=0) as file:
-            begin = file.read(len(_SIGNATURE))
-            return begin + file.readall() if begin == _SIGNATURE else None
+            begin = file.read(len(SIGNATURE))
+            return begin + file.readall() if begin == SIGNATURE else None
     except (OSError, ValueError):
         return None
 
@@ -76,15 +74,16 @@ def _read_jpeg(path: Any) -> bytes | None:
 def _decode(encoded: bytes, flags: int, door: Door) -> Array | None:
     """Returns the pixels as OpenCV would; None if it has to decode the file."""
     counts = in_force.here()
-    if counts is None or not encoded.startswith(_SIGNATURE):
+    if counts is None or not encoded.startswith(SIGNATURE):
         return None
     try:
         file = core.JpegFile(encoded)
-        reason = _why_opencv_must_decode(file, flags)
-        if reason is None and not is_sampled_as_probed(encoded):
-            reason = UNUSUAL
+        turns = flags != _UNCHANGED and not flags & _IGNORE_ORIENTATION
+        reason = why_library_must_decode(file, applies_orientation=turns)
+        if reason is None and file.components == 3 and not _keeps_colour(flags):
+            reason = "a colour JPEG read as gray"
         if reason is None and not _is_opencv_known():
-            reason = "by another libjpeg than ours"
+            reason = OTHER_LIBJPEG
         made = _make_array(file, flags) if reason is None else None
     except core.NeedsPillow as error:
         made, reason = None, str(error)
@@ -92,12 +91,8 @@ def _decode(encoded: bytes, flags: int, door: Door) -> Array | None:
     return made
 
 
-def _why_opencv_must_decode(file: core.JpegFile, flags: int) -> str | None:
-    if file.turned and flags != _UNCHANGED and not flags & _IGNORE_ORIENTATION:
-        return "turned as its EXIF orientation says"
-    if file.components == 3 and flags != _UNCHANGED and not flags & (_COLOR | _ANYCOLOR | _RGB):
-        return "a colour JPEG read as gray"
-    return "huge" if file.width * file.height > MOST_PIXELS else None
+def _keeps_colour(flags: int) -> bool:
+    return flags == _UNCHANGED or bool(flags & (_COLOR | _ANYCOLOR | _RGB))
 
 
 def _make_array(file: core.JpegFile, flags: int) -> Array:

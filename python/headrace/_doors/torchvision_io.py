@@ -14,18 +14,17 @@ import torch
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace._doors.decoder_probe import UNUSUAL, agrees, is_sampled_as_probed
+from headrace._doors.decoder_probe import OTHER_LIBJPEG, SIGNATURE, agrees, why_library_must_decode
 from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
-from headrace._doors.tensors.memory_layout import Layout
+from headrace._doors.tensors.memory_layout import FEWEST, Layout
 from headrace._doors.tensors.recording import Origin, Recording, State, table_of
 from headrace._doors.type_checks import checks
 from headrace.pillow.file_pixels import FilePixels
 from headrace.pillow.image_counts import Door, ImageCounts, in_force
-from headrace.pillow.lazy_core import MOST_PIXELS, Operation
+from headrace.pillow.lazy_core import Operation
 from headrace.pillow.patches import Place, Replacements, Version
 
 _UNCHANGED, _GRAY, _RGB = 0, 1, 3  # ImageReadMode
-_SIGNATURE = b"\xff\xd8\xff"
 
 
 DECODE_IMAGE = Door("torchvision.io.decode_image", "torchvision")
@@ -60,7 +59,7 @@ def _decode_deferred(
         counts.count(f"of a program that compares types with `is`, in {checking}", door)
         return None
     encoded = data.numpy().tobytes()
-    if not encoded.startswith(_SIGNATURE):
+    if not encoded.startswith(SIGNATURE):
         counts.count("not a JPEG", door)
         return None
     try:
@@ -68,18 +67,15 @@ def _decode_deferred(
     except core.NeedsPillow as error:
         counts.count(str(error), door)
         return None
-    if (door is TORCHCODEC or any(orientation)) and file.turned:  # which torchcodec always looks at
-        counts.count("turned as its EXIF orientation says", door)
-        return None
-    if not is_sampled_as_probed(encoded):
-        counts.count(UNUSUAL, door)
-        return None
+    # torchcodec always applies the orientation.
+    reason = why_library_must_decode(file, applies_orientation=door is TORCHCODEC or any(orientation))
     found = _mode_of(file, mode)
-    if found is None or min(file.width, file.height) < 2 or file.width * file.height > MOST_PIXELS:
-        counts.count("of a mode or size that is decoded whole", door)
-        return None
-    if not _is_decoder_known(plain):
-        counts.count("by another libjpeg than ours", door)
+    if reason is None and (found is None or min(file.width, file.height) < FEWEST):
+        reason = "of a mode or size that is decoded whole"
+    if reason is None and not _is_decoder_known(plain):
+        reason = OTHER_LIBJPEG
+    if reason is not None or found is None:
+        counts.count(reason, door)
         return None
     opened, operations, channels = found
     size = file.width, file.height
@@ -90,7 +86,7 @@ def _decode_deferred(
     def make() -> torch.Tensor:
         return plain(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), *args[1:])
 
-    return defer(Recording(Origin(FilePixels(file, size, opened, counts, door), (), make), state))
+    return defer(Recording(Origin(FilePixels(file, size, opened, counts, door), make), state))
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps, ImageStat
 from headrace._base.types import Function
 from headrace._recipe.arithmetic import blur_rule
 from headrace.pillow.deferred_image import find_recording, is_deferred, is_recorded
-from headrace.pillow.patches import Place, Replacements, Untouched, Version, function, method
+from headrace.pillow.patches import Place, Replacements, Untouched, Version, function, kernels_of, method
 from headrace.pillow.recorded_effects import EFFECTS, Blur, warp_of
 
 T = TypeVar("T")
@@ -270,16 +270,6 @@ def _blur_image(
     return _add_effect(image, "blur", Blur(width, height, sigma, softmax))
 
 
-def _kernels(functional: str) -> Callable[[object], object]:
-    """The dict in which torchvision v2 keeps a functional's kernels."""
-
-    def find(module: object) -> object:
-        registry = getattr(module, "_KERNEL_REGISTRY", {})
-        return next((kernels for known, kernels in registry.items() if known.__name__ == functional), None)
-
-    return find
-
-
 _ENHANCERS = {"Brightness": "brightness", "Contrast": "contrast", "Color": "saturation", "Sharpness": "sharpness"}
 _OPERATIONS = {
     "posterize": _operation("posterize", _is_bit_count),
@@ -299,12 +289,12 @@ STEPS = Replacements(
         method("PIL.ImageEnhance", "_Enhance", "enhance", _defer_enhance),
         method("PIL.Image", "Image", "transform", _defer_image_transform),
         *(function(_V1, name, version) for name, version in _OPERATIONS.items()),
-        *(Place(_V2, _kernels(name), Image.Image, version) for name, version in _OPERATIONS.items()),
+        *(Place(_V2, kernels_of(name), Image.Image, version) for name, version in _OPERATIONS.items()),
         *(function(_OWN, name, version) for name, version in _OPERATIONS.items()),
         function(_V1, "to_grayscale", _grayscale(keeps_info=False)),
         function(_OWN, "grayscale", _grayscale(keeps_info=True)),
         method("torchvision.transforms.transforms", "GaussianBlur", "forward", _defer_blur_transform),
-        Place(_V2, _kernels("gaussian_blur"), Image.Image, _defer_functional_blur),
+        Place(_V2, kernels_of("gaussian_blur"), Image.Image, _defer_functional_blur),
         function(_OWN_TENSORS, "gaussian_blur", _defer_own_blur),
     ]
 )

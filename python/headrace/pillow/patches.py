@@ -47,6 +47,16 @@ def function(module: str, name: str, version: Version) -> Place:
     return Place(module, lambda found: found, name, version)
 
 
+def kernels_of(functional: str) -> Callable[[object], object]:
+    """The dict in which torchvision v2 keeps a functional's kernels."""
+
+    def find(module: object) -> object:
+        registry = getattr(module, "_KERNEL_REGISTRY", {})
+        return next((kernels for known, kernels in registry.items() if known.__name__ == functional), None)
+
+    return find
+
+
 class Replacements:
     """Functions that can be replaced together.
 

@@ -26,7 +26,7 @@ from headrace._doors.tensors.recorded_functions import record_pixels, record_val
 from headrace._doors.tensors.recording import ValueStep
 from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
 from headrace.pillow.lazy_core import Operation
-from headrace.pillow.patches import Place, Replacements, Untouched, Version, function
+from headrace.pillow.patches import Place, Replacements, Untouched, Version, function, kernels_of
 
 Recorder = Callable[..., "torch.Tensor | None"]
 
@@ -34,7 +34,6 @@ _FILTERS = {("tensor", "bilinear"): 6, ("float", "bilinear"): 8, ("fused", "bili
 _FILTERS |= {(kind, "bicubic"): number + 1 for (kind, _), number in list(_FILTERS.items())}
 _PADDING = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
 _MISSING = inspect.Parameter.empty
-_SIZES = ((90, 70), (33, 48), (20, 19), (9, 57), (5, 11))  # of the resizes that are compared
 
 
 def _recorded(recorder: Recorder) -> Version:
@@ -169,7 +168,7 @@ def _find_filter(
     given = values[:, top : top + height, left : left + width]
     given = given.unsqueeze(0) if is_batch else given
     table = np.tile(np.arange(256, dtype=np.uint8), (channels, 1))
-    for size in _SIZES:
+    for size in tensor_rule.SIZES:
         stage = {"box": box, "resize": size[::-1], "filter": filter}
         made = np.empty((*size, channels), np.uint8)
         core.fuse(
@@ -297,18 +296,8 @@ def _key_of_normalize(tensor: Any, mean: Any, std: Any, inplace: Any) -> Hashabl
     return repr(found)
 
 
-def _kernels(name: str) -> Callable[[object], object]:
-    """The dict in which torchvision v2 keeps a functional's kernels."""
-
-    def find(module: object) -> object:
-        registry = getattr(module, "_KERNEL_REGISTRY", {})
-        return next((kernels for known, kernels in registry.items() if known.__name__ == name), None)
-
-    return find
-
-
 def _kernel_of(name: str) -> Any:
-    return _kernels(name)(sys.modules[_UTILS])[torch.Tensor]  # type: ignore[index]
+    return kernels_of(name)(sys.modules[_UTILS])[torch.Tensor]  # type: ignore[index]
 
 
 def _tensor_kernels() -> Callable[[Function], Function | None]:
@@ -359,8 +348,8 @@ class ImageKernels:
             image_class = sys.modules["torchvision.tv_tensors"].Image
             names = [known.__name__ for known, kernels in utils._KERNEL_REGISTRY.items() if image_class in kernels]
             self._v2 = Replacements(
-                [Place(_UTILS, _kernels(name), torch.Tensor, _recorded(one)) for name, one in _RECORDERS.items()]
-                + [Place(_UTILS, _kernels(name), image_class, _for_images) for name in names]
+                [Place(_UTILS, kernels_of(name), torch.Tensor, _recorded(one)) for name, one in _RECORDERS.items()]
+                + [Place(_UTILS, kernels_of(name), image_class, _for_images) for name in names]
             )
         return self._v2 is not None and self._v2.replace()
 

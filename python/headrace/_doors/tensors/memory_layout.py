@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import torch
 
+#: Pixels along an edge of a deferred tensor: one would have any stride.
+FEWEST = 2
 _HEIGHT, _WIDTH = 7, 9  # of the small tensors: no edge has one pixel, which would have any stride
 _MOST_PROBED = 1024
 _probed: dict[Hashable, tuple[Layout, torch.dtype] | None] = {}

@@ -17,11 +17,10 @@ from headrace._doors.tensors.deferred_tensor import (
     recording_of,
     set_recording,
 )
-from headrace._doors.tensors.memory_layout import probe_layout
+from headrace._doors.tensors.memory_layout import FEWEST, probe_layout
 from headrace._doors.tensors.recording import Recording, Replay, ValueStep, table_of
 from headrace.pillow.lazy_core import MOST_PIXELS, Operation
 
-_FEWEST = 2  # pixels along an edge: one has any stride
 _NUMPYS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.float16, torch.float32)  # in at most 4 bytes
 
 
@@ -126,7 +125,7 @@ def _take_first(batch: torch.Tensor) -> torch.Tensor:
 
 
 def _is_size_recordable(size: tuple[int, int]) -> bool:
-    return min(size) >= _FEWEST and size[0] * size[1] <= MOST_PIXELS
+    return min(size) >= FEWEST and size[0] * size[1] <= MOST_PIXELS
 
 
 def _ask_wrapper(func: Any, args: Any, kwargs: Any) -> Any:

@@ -49,12 +49,10 @@ class Origin:
 
     Attributes:
         pixels: of the file.
-        operations: before the program got a tensor.
         make: makes the tensor as the function would have made it that the program called.
     """
 
     pixels: Pixels
-    operations: tuple[Operation, ...]
     make: Callable[[], torch.Tensor]
 
 

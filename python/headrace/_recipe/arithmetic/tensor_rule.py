@@ -25,7 +25,7 @@ _MATRICES = (
     (0.9945219, -0.1045285, 0.0, 0.1045285, 0.9945219, 0.0),
 )
 #: (height, width) of resizes with windows of 2 to 25 taps, by all three kinds of sums.
-_SIZES = ((90, 70), (33, 48), (20, 19), (9, 57), (5, 11))
+SIZES = ((90, 70), (33, 48), (20, 19), (9, 57), (5, 11))
 #: A byte of Contrast depends on its place among the last elements of a row of this many.
 _AT_ONCE = 16
 _PARALLEL = 32768  # elements from which torch divides an operation among its threads
@@ -56,12 +56,12 @@ def kind_of_resize(mode: str, in_bytes: bool) -> str | None:
     values = values if in_bytes else values.to(torch.float32)
     expected = [
         interpolate(values, size, mode=mode, align_corners=False, antialias=True)[0].permute(1, 2, 0).numpy()
-        for size in _SIZES
+        for size in SIZES
     ]
     for kind in ("tensor",) if in_bytes else ("float", "fused"):
         if all(
             _have_equal_channels(one, _resize_array(pixels, size, kind, mode))
-            for one, size in zip(expected, _SIZES, strict=True)
+            for one, size in zip(expected, SIZES, strict=True)
         ):
             return kind
     return None
