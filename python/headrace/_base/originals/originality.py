@@ -27,7 +27,7 @@ from types import (
 from headrace._base.originals.code_files import Binding, find_binding, is_compiled_otherwise
 
 _HEADRACE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")  # noqa: PTH118, PTH120 - as text
-_OURS = os.path.join(_HEADRACE, "pillow", "")  # noqa: PTH118 - compared as text
+_OURS = tuple(os.path.join(_HEADRACE, one, "") for one in ("pillow", "_doors"))  # noqa: PTH118 - compared as text
 _MOST_WRAPPERS = 10
 ABSENT = object()  # where there is no value
 
@@ -112,7 +112,7 @@ def function_in(value: object) -> object:
 def code_of(function: FunctionType) -> CodeType:
     """Returns a function's code; where headrace has put its own there, the one of the file."""
     code, home = function.__code__, sys.modules.get(function.__module__)
-    if home is None or package_of(home) == "headrace" or not code.co_filename.startswith(_OURS):
+    if home is None or package_of(home) == "headrace" or not _is_our_code(code):
         return code
     made = (find_binding(home, function.__qualname__) or Binding()).codes
     return made[0] if made else code
@@ -121,8 +121,13 @@ def code_of(function: FunctionType) -> CodeType:
 def is_ours(value: object) -> bool:
     """Returns whether headrace has put `value`, or its code, in place of another library's function."""
     if isinstance(value, FunctionType):
-        return value.__code__.co_filename.startswith(_OURS)
-    return type(value).__module__.startswith("headrace.pillow.")
+        return _is_our_code(value.__code__)
+    return type(value).__module__.startswith(("headrace.pillow.", "headrace._doors."))
+
+
+def _is_our_code(code: CodeType) -> bool:
+    """Whether code is in a file of ours, or calls the function of ours that is among its constants."""
+    return code.co_filename.startswith(_OURS) or any(map(_is_from_headrace, code.co_consts))
 
 
 def _is_from_headrace(value: object) -> bool:
@@ -151,7 +156,7 @@ def same_code(one: CodeType, other: CodeType) -> bool:
 
 
 def _is_code_among(code: CodeType, codes: Iterable[CodeType]) -> bool:
-    return code.co_filename.startswith(_OURS) or any(same_code(code, one) for one in codes)
+    return _is_our_code(code) or any(same_code(code, one) for one in codes)
 
 
 def _is_instrumented(value: object, binding: Binding, module: ModuleType) -> bool:

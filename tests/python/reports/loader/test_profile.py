@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,7 @@ from recorded_loaders import BATCHES, BY_PILLOW, LOADERS, SAMPLES, make, totals
 import headrace
 from headrace import DataLoader
 from headrace._reports.loader.timeline import ThreadTimeline
-from support import assert_same
+from support import assert_same, eventually, threads_of_ours
 
 
 @pytest.fixture(scope="module", params=LOADERS)
@@ -21,6 +22,9 @@ def recorded(request: pytest.FixtureRequest) -> tuple[str, headrace.profile, Dat
     loader = make(request.param)
     with headrace.profile() as prof:
         assert len(list(loader)) == BATCHES
+        assert loader._engine is not None
+        if loader._engine.closed:  # its threads may still end, and their last wait with them
+            assert eventually(lambda: not [one for one in threads_of_ours() if re.match(r"headrace-\d", one)])
     return request.param, prof, loader
 
 
