@@ -30,25 +30,8 @@ if(NOT HEADRACE_LIBJPEG_TURBO STREQUAL "BUNDLED")
   endif()
 endif()
 
-include(cmake/libjpeg_turbo_archive.cmake)
-headrace_jpeg_archive(archive reasons "${CMAKE_SOURCE_DIR}/third_party;${CMAKE_BINARY_DIR}")
-if(NOT archive)
-  message(FATAL_ERROR "headrace found no headers of libjpeg-turbo 2.1 or newer, and could not download its source "
-    "(${reasons}): install ${HEADRACE_JPEG_PACKAGES}, then build again.")
-endif()
-set(root ${CMAKE_BINARY_DIR}/libjpeg-turbo)
-set(source ${root}/libjpeg-turbo-${HEADRACE_JPEG_VERSION})
-if(NOT EXISTS ${source}/CMakeLists.txt)
-  file(ARCHIVE_EXTRACT INPUT ${archive} DESTINATION ${root})
-endif()
-
-set(flags "-fvisibility=hidden -ffunction-sections -fdata-sections ${HEADRACE_PROTECT} ${HEADRACE_FORTIFY}")
-set(passed "")
-foreach(name IN ITEMS CMAKE_TOOLCHAIN_FILE CMAKE_C_COMPILER CMAKE_OSX_ARCHITECTURES CMAKE_OSX_DEPLOYMENT_TARGET)
-  if(DEFINED ${name})
-    list(APPEND passed "-D${name}=${${name}}")
-  endif()
-endforeach()
+headrace_unpack_source(source libjpeg-turbo-${HEADRACE_JPEG_VERSION} "headrace found no headers of libjpeg-turbo 2.1 or \
+newer. Install ${HEADRACE_JPEG_PACKAGES}, then build again.")
 # Pillow's pixels are those of its vector code, which for x86 needs an assembler. Without one, the files that the core
 # does not decode by loops of its own are left to Pillow.
 set(simd -DREQUIRE_SIMD=ON)
@@ -60,22 +43,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(HEADRACE_JPEG_IN_C ON)
   endif()
 endif()
-include(ExternalProject)
-ExternalProject_Add(libjpeg_turbo
-  SOURCE_DIR ${source}
-  BINARY_DIR ${root}/build
-  INSTALL_DIR ${root}/install
-  CMAKE_ARGS ${passed} -DCMAKE_BUILD_TYPE=MinSizeRel -DCMAKE_INSTALL_PREFIX=<INSTALL_DIR> -DCMAKE_INSTALL_LIBDIR=lib
-    -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_C_FLAGS=${flags} -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF
-    -DWITH_TOOLS=OFF -DWITH_TESTS=OFF -DWITH_ARITH_ENC=OFF -DWITH_ARITH_DEC=OFF ${simd}
-  BUILD_BYPRODUCTS <INSTALL_DIR>/lib/libjpeg.a)
-file(MAKE_DIRECTORY ${root}/install/include)
-set(HEADRACE_JPEG headrace_bundled_jpeg)
-add_library(${HEADRACE_JPEG} STATIC IMPORTED GLOBAL)
-set_target_properties(${HEADRACE_JPEG} PROPERTIES
-  IMPORTED_LOCATION ${root}/install/lib/libjpeg.a
-  INTERFACE_INCLUDE_DIRECTORIES ${root}/install/include)
-add_dependencies(${HEADRACE_JPEG} libjpeg_turbo)
+headrace_build_static(libjpeg_turbo ${source} libjpeg.a -DCMAKE_BUILD_TYPE=MinSizeRel -DENABLE_SHARED=OFF
+  -DWITH_TURBOJPEG=OFF -DWITH_TOOLS=OFF -DWITH_TESTS=OFF -DWITH_ARITH_ENC=OFF -DWITH_ARITH_DEC=OFF ${simd})
+set(HEADRACE_JPEG headrace_bundled_libjpeg_turbo)
 if(SKBUILD)  # a wheel that contains it brings its licences
   install(FILES ${source}/LICENSE.md ${source}/README.ijg
     DESTINATION ${SKBUILD_METADATA_DIR}/licenses/libjpeg-turbo COMPONENT python)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds a fuzzer with clang under ASan + UBSan and runs it: [HARNESS=fuzz_tar|fuzz_http] fuzz/run.sh [seconds] [more seed folders...]
+# Builds a fuzzer with clang under ASan + UBSan and runs it: [HARNESS=fuzz_png|fuzz_tar|fuzz_http] fuzz/run.sh [seconds] [more seed folders...]
 # `fuzz/run.sh build` builds only, for OSS-Fuzz: into OUT_FILE, with CXXFLAGS' sanitizers, ENGINE and LIBJPEG.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,10 +15,11 @@ harness=${HARNESS:-fuzz_jpeg}
 case $harness in
   fuzz_jpeg) out=build/fuzz corpus=fuzz/corpus libraries=-ljpeg
     sources="csrc/core/jpeg/sequential/*.cpp csrc/core/jpeg/transcode/*.cpp csrc/core/jpeg/planes/*.cpp csrc/core/jpeg/progressive/*[!2].cpp csrc/core/jpeg/scan/*.cpp csrc/core/jpeg/decode/*.cpp csrc/core/jpeg/idct/*_scalar.cpp" ;;
+  fuzz_png) out=build/fuzz_png corpus=fuzz/corpus_png sources="csrc/core/png/*.cpp" libraries="-ldeflate -lz" ;;
   fuzz_tar) out=build/fuzz_tar corpus=fuzz/corpus_tar sources="csrc/core/io/tar/*tar*.cpp" libraries= ;;
   fuzz_http) out=build/fuzz_http corpus=fuzz/corpus_http libraries=-pthread
     sources="csrc/core/io/http/answer_head.cpp csrc/core/io/http/range_*.cpp csrc/core/io/remote/byte_store.cpp csrc/core/io/tar/tar_walk.cpp" ;;
-  *) echo "HARNESS is fuzz_jpeg, fuzz_tar or fuzz_http, not $harness" >&2; exit 1 ;;
+  *) echo "HARNESS is fuzz_jpeg, fuzz_png, fuzz_tar or fuzz_http, not $harness" >&2; exit 1 ;;
 esac
 mkdir -p "$out/found" "$out/crashes"
 options="-std=c++20 -g -O1 -fno-omit-frame-pointer -Icsrc -Itests/cpp"

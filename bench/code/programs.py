@@ -28,7 +28,7 @@ T = import_torchvision().transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
 from torchvision.transforms import v2 as v2  # noqa: E402
 
-from bench.code import doors  # noqa: E402
+from bench.code import doors, pngs  # noqa: E402
 
 END = [T.ToTensor(), T.Normalize(MEAN, STD)]
 CLASSES = 1000
@@ -197,6 +197,10 @@ def _sharpened(image: Any) -> Any:
     return image.filter(ImageFilter.SHARPEN)
 
 
+def _pngs(kind: Callable[[Image.Image], Image.Image]) -> Callable[[list[Path], Path], Any]:
+    return lambda paths, folder: pngs.Opened(pngs.write_pngs(paths, folder, kind), TRAIN)
+
+
 def _in_threads(dataset: Any) -> headrace.ImageFiles:
     """The same files and transform in headrace's threads, which call the Python step."""
     return headrace.ImageFiles(dataset.paths, transform=dataset.transform)
@@ -233,4 +237,9 @@ PROGRAMS = {
     "numpy": Program(_own(_numpy_steps)),
     "Python step": Program(_own(PYTHON_STEP)),
     "Python step, in threads": Program(_own(PYTHON_STEP), native=_in_threads),
+    "PNG": Program(_pngs(pngs.as_png)),
+    "PNG, in threads": Program(_pngs(pngs.as_png), native=_in_threads),
+    "PNG with a palette": Program(_pngs(pngs.as_palette)),
+    "depth": Program(pngs.Depth),
+    "image, depth and mask": Program(pngs.Scenes),
 } | {name: Program(doors.dataset_of(name)) for name in doors.READERS}

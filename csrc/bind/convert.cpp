@@ -339,7 +339,7 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
   }
   options.max_pixels = max_pixels;
   options.upright = py::cast<bool>(recipe.attr("upright"));
-  options.pillow_alone = py::cast<std::string>(recipe.attr("mode")) == "P";
+  options.indices = py::cast<std::string>(recipe.attr("mode")) == "P";
   return options;
 }
 

@@ -55,6 +55,7 @@ void bind_composed(pybind11::module_& module);
 void bind_draws(pybind11::module_& module);
 void bind_http(pybind11::module_& module);
 void bind_jpeg(pybind11::module_& module);
+void bind_png(pybind11::module_& module);
 void bind_memory(pybind11::module_& module);
 void bind_mixing(pybind11::module_& module);
 void bind_ops(pybind11::module_& module);

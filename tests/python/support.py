@@ -55,7 +55,8 @@ def evaluation(resize: int = 256, crop: int = 224) -> T.Compose:
 def pictures(count: int = 24, edge: int = 90) -> tuple[bytes, ...]:
     """Encoded photographs of many shapes, about `edge` pixels wide.
 
-    Mostly JPEG, with all chroma subsamplings; each dozen has a PNG, a CMYK JPEG and a gray JPEG.
+    Mostly JPEG, with all chroma subsamplings; each dozen has a PNG, a gray JPEG, and two files that
+    Pillow decodes: a BMP and a CMYK JPEG.
     """
     made = []
     sources = sorted(PHOTOS.glob("*.jpg"))
@@ -65,6 +66,8 @@ def pictures(count: int = 24, edge: int = 90) -> tuple[bytes, ...]:
             small = photograph.convert("RGB").resize(size, Image.Resampling.BOX)
         out = BytesIO()
         if i % 12 == 3:
+            small.save(out, "BMP")
+        elif i % 12 == 8:
             small.save(out, "PNG")
         elif i % 12 == 5:
             small.convert("CMYK").save(out, "JPEG", quality=90)

@@ -32,6 +32,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
       "libjpeg_has_vectors", [] { return headrace::kLibraryHasVectors; },
       "Whether it has its vector code: without it, rare kinds of JPEG are left to Pillow.");
   headrace::bind_jpeg(module);
+  headrace::bind_png(module);
   headrace::bind_packing(module);
   headrace::bind_ops(module);
   headrace::bind_entry_points(module);

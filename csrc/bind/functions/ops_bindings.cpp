@@ -55,14 +55,17 @@ Output output_of(const Plan& plan, const py::array& lut, py::array& out, const s
 
 void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict& from, const py::array& lut,
           py::array out, const std::string& layout, const std::optional<std::string>& isa) {
-  if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
+  if (image.ndim() != 3 || image.shape(2) < 1 || image.shape(2) > kPixelBytes) {
+    throw py::value_error("image: uint8 of shape (H, W, 1 to 4)");
+  }
   const Plan plan = to_plan(from);
   const Output output = output_of(plan, lut, out, layout);
   const Size size{static_cast<int>(image.shape(1)), static_cast<int>(image.shape(0))};
-  const uint8_t* pixels = image.data();
+  const auto bytes = static_cast<int>(image.shape(2));
+  const RawImage raw{image.data(), size, bytes == 2 ? 1 : bytes, image.strides(0), bytes, 1};
   const Kernels& set = set_of(isa);
   const Unlocked unlocked;
-  Fuser(set).run(plan, pixels, static_cast<size_t>(size.width) * kPixelBytes, size, output);
+  Fuser(set).run(plan, raw, output);
 }
 
 void decode_fuse(const JpegFile& file, const py::dict& from, const py::array& lut, py::array out,
@@ -186,7 +189,9 @@ py::tuple resample_table(int in, int out, int filter, int first, int count) {
 
 void bind_ops(py::module_& m) {
   m.def("fuse", &fuse, py::arg("image"), py::arg("plan"), py::arg("lut"), py::arg("out"), py::arg("layout") = "planar",
-        py::arg("isa") = py::none(), "Runs a plan, as bind/plan.h has it, on one RGBX image.");
+        py::arg("isa") = py::none(),
+        "Runs a plan, as bind/plan.h has it, on one image: gray, gray and alpha, RGB, or RGBX (or RGBA). Alpha has no\n"
+        "effect.");
   m.def(
       "decode_fuse", &decode_fuse, py::arg("file"), py::arg("plan"), py::arg("lut"), py::arg("out"),
       py::arg("layout") = "planar",

@@ -9,6 +9,7 @@
 #include "core/base/platform/this_thread.h"
 #include "core/pipeline/workers/cpu_backend.h"
 #include "core/pipeline/workers/sized_backend.h"
+#include "core/pipeline/workers/timed_decoder.h"
 
 namespace headrace {
 namespace {
@@ -150,7 +151,9 @@ void Pipeline::State::make_from_file(SampleWorker& worker, const std::shared_ptr
   bool handed_on = false;
   const bool not_cancelled = guarded(*batch, sample, Stage::kDecode, [&] {
     try {
-      if (python.has_calls()) {
+      if (is_png(bytes)) {
+        handed_on = !make_from_png(worker, batch, sample, bytes);
+      } else if (python.has_calls()) {
         const int64_t begin = now_ns();
         python.call_with_file(batch, sample, bytes, draws(*batch, sample));
         worker.stats.add(Clock::kHeader);
@@ -165,6 +168,24 @@ void Pipeline::State::make_from_file(SampleWorker& worker, const std::shared_ptr
     }
   });
   if (not_cancelled && !handed_on) done(batch);
+}
+
+bool Pipeline::State::make_from_png(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
+                                    std::span<const uint8_t> bytes) {
+  const bool timed = sample % kTimedShare == 0 || worker.stats.recording();
+  const int64_t begin = timed ? now_ns() : 0;
+  const PngHeader header = plain_png_header(bytes, options);
+  const int64_t parsed = timed ? now_ns() : 0;
+  const RawImage image = worker.decode(header, options.indices ? PngWanted::kIndices : PngWanted::kRgb);
+  const int64_t decoded = timed ? now_ns() : 0;
+  batch->sizes[static_cast<size_t>(sample)] = image.size;
+  const bool made = make_from_step(worker, batch, sample, 0, image);
+  if (timed) {
+    worker.stats.add(Clock::kHeader, begin, parsed);
+    worker.stats.add(Clock::kDecode, parsed, decoded);
+    worker.stats.add(Clock::kResize, decoded, now_ns());
+  }
+  return made;
 }
 
 bool Pipeline::State::make_from_step(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, size_t from,

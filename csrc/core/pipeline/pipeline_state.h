@@ -107,6 +107,9 @@ struct Pipeline::State final : PipelineHooks {
   /// device. The thread that finishes a sample counts it, see done().
   void make_from_file(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
                       std::span<const uint8_t> bytes, bool may_offload);
+  /// Decodes a PNG and runs the recipe on it, as make_from_step does. Throws NeedsPillow.
+  bool make_from_png(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
+                     std::span<const uint8_t> bytes);
   void make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const RawImage& image);
   /// Copies a row of columns.
   void gather(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const Blob& blob);

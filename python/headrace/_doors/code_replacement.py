@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace._base.types import Function
-from headrace.pillow.patches import is_own
+from headrace.pillow.recording.patches import is_own
 
 _PLACE = "what is called"
 

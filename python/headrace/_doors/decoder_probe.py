@@ -16,7 +16,7 @@ from PIL import Image
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace.pillow.lazy_core import MOST_PIXELS
+from headrace.pillow.recording.lazy_core import MOST_PIXELS
 
 #: How a JPEG begins.
 SIGNATURE = b"\xff\xd8\xff"

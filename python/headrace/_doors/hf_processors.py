@@ -13,7 +13,7 @@ import torch
 from headrace._base.types import Function
 from headrace._doors.image_to_tensor import defer_tensor
 from headrace._doors.tensors.memory_layout import Layout
-from headrace.pillow.patches import Replacements, method
+from headrace.pillow.recording.patches import Replacements, method
 
 
 def _defer_image(plain: Function) -> Function:

@@ -15,7 +15,7 @@ from headrace._doors.tensors.memory_layout import FEWEST, Layout
 from headrace._doors.tensors.recording import Origin, Recording, State, table_of
 from headrace._doors.type_checks import checks
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
-from headrace.pillow.image_counts import in_force
+from headrace.pillow.recording.image_counts import in_force
 
 
 def _defer_tensor(plain: Function) -> Function:

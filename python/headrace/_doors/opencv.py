@@ -16,9 +16,9 @@ import numpy as np
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._doors.decoder_probe import OTHER_LIBJPEG, SIGNATURE, agrees, why_library_must_decode
-from headrace.pillow import pixel_memory
-from headrace.pillow.image_counts import Door, in_force
-from headrace.pillow.patches import Replacements, function
+from headrace.pillow.memory import pixel_memory
+from headrace.pillow.recording.image_counts import Door, in_force
+from headrace.pillow.recording.patches import Replacements, function
 
 IMREAD, IMDECODE = Door("cv2.imread", "OpenCV"), Door("cv2.imdecode", "OpenCV")
 _UNCHANGED = -1

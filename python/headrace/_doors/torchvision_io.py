@@ -19,10 +19,10 @@ from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
 from headrace._doors.tensors.memory_layout import FEWEST, Layout
 from headrace._doors.tensors.recording import Origin, Recording, State, table_of
 from headrace._doors.type_checks import checks
-from headrace.pillow.file_pixels import FilePixels
-from headrace.pillow.image_counts import Door, ImageCounts, in_force
-from headrace.pillow.lazy_core import Operation
-from headrace.pillow.patches import Place, Replacements, Version
+from headrace.pillow.files.jpeg_pixels import JpegPixels
+from headrace.pillow.recording.image_counts import Door, ImageCounts, in_force
+from headrace.pillow.recording.lazy_core import Operation
+from headrace.pillow.recording.patches import Place, Replacements, Version
 
 _UNCHANGED, _GRAY, _RGB = 0, 1, 3  # ImageReadMode
 
@@ -86,7 +86,7 @@ def _decode_deferred(
     def make() -> torch.Tensor:
         return plain(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), *args[1:])
 
-    return defer(Recording(Origin(FilePixels(file, size, opened, counts, door), make), state))
+    return defer(Recording(Origin(JpegPixels(file, size, opened, counts, door), make), state))
 
 
 @functools.cache

@@ -16,8 +16,8 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps, ImageStat
 from headrace._base.types import Function
 from headrace._recipe.arithmetic import blur_rule
 from headrace.pillow.deferred_image import find_recording, is_deferred, is_recorded
-from headrace.pillow.patches import Place, Replacements, Untouched, Version, function, kernels_of, method
-from headrace.pillow.recorded_effects import EFFECTS, Blur, warp_of
+from headrace.pillow.recording.patches import Place, Replacements, Untouched, Version, function, kernels_of, method
+from headrace.pillow.recording.recorded_effects import EFFECTS, Blur, warp_of
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """Opens images deferred: in place of what Pillow does with a JPEG, or by a function of its own.
 
 Note [registry]: ``PIL.Image.open`` stays as it is: programs pickle it, look at its code and keep it. It looks up in a
-registry what opens a format. There, Pillow's own function for JPEG files is replaced while images are opened deferred;
-one that the program has registered stays, and opens its images.
+registry what opens a format. There, Pillow's own entries for JPEG and PNG files are replaced while images are opened
+deferred; one that the program has registered stays, and opens its images.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ import threading
 from collections.abc import Iterator
 from typing import IO, Any, Literal, Protocol
 
-from PIL import Image, ImageFile, JpegImagePlugin
+from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
 from headrace._base.exceptions import contextmanager
-from headrace.pillow import pixel_memory
 from headrace.pillow.deferred_image import defer, prepare
-from headrace.pillow.image_counts import ImageCounts, in_force
-from headrace.pillow.patches import is_own
-
-_FORMAT = JpegImagePlugin.JpegImageFile.format
+from headrace.pillow.memory import pixel_memory
+from headrace.pillow.recording.image_counts import ImageCounts, in_force
+from headrace.pillow.recording.patches import is_own
 
 
 class Replaceable(Protocol):
@@ -80,18 +78,29 @@ def _has_transforms() -> bool:
 _lock = threading.Lock()
 _steps = _Steps()
 _is_in_place = False
-_before: Any = None  # Pillow's function for JPEG files
+_before: dict[str, Any] = {}  # format -> what Pillow opens it with
 _installed = False  # by `install`
 
 
 def jpeg_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
     """Opens a JPEG file as Pillow's function of this name, deferred where that is in force."""
-    image = (_before or JpegImagePlugin.jpeg_factory)(fp, filename)
+    return _defer_opened(_before.get("JPEG", JpegImagePlugin.jpeg_factory)(fp, filename))
+
+
+def png_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
+    """Opens a PNG file as Pillow's class for it, deferred where that is in force."""
+    return _defer_opened(_before.get("PNG", PngImagePlugin.PngImageFile)(fp, filename))
+
+
+def _defer_opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:
     counts = in_force.here()
     if counts is None:
         return image
     replace_imported()
     return defer(image, counts)
+
+
+_FACTORIES: dict[str, Any] = {"JPEG": jpeg_factory, "PNG": png_factory}
 
 
 def replace_imported() -> None:
@@ -117,8 +126,9 @@ def open(
 ) -> ImageFile.ImageFile:
     """Opens an image as ``PIL.Image.open`` does, without decoding it.
 
-    An RGB or gray JPEG is read where Pillow would decode it, by the first ``load``, ``convert``, ``crop``, ``resize``,
-    ``transpose`` or ``copy``, and closed then if Pillow opened it. Its pixels are made at the first access to them.
+    A PNG, or an RGB or gray JPEG, is read where Pillow would decode it, by the first ``load``, ``convert``, ``crop``,
+    ``resize``, ``transpose`` or ``copy``, and closed then if Pillow opened it. A PNG is decoded then, natively. Its
+    pixels, and those of operations, are made at the first access to them.
     Errors are raised where Pillow raises them: files that it may refuse are decoded by it at once. A file object is
     read to its end.
 
@@ -208,18 +218,21 @@ def install_for(counts: ImageCounts) -> None:
 
 
 def _install_patch() -> None:
-    global _is_in_place, _before
+    global _is_in_place
     if not _is_in_place:
         _is_in_place = True
         prepare()
-        opens, accepts = Image.OPEN.get(_FORMAT, (None, None))
-        if opens is not jpeg_factory and opens is not None and _is_pillows(opens):
-            _before = opens
-            Image.OPEN[_FORMAT] = jpeg_factory, accepts
+        for format, factory in _FACTORIES.items():
+            opens, accepts = Image.OPEN.get(format, (None, None))
+            if opens is not factory and opens is not None and _is_pillows(format, opens):
+                _before[format] = opens
+                Image.OPEN[format] = factory, accepts
         _steps.replace()
 
 
-def _is_pillows(opens: object) -> bool:
+def _is_pillows(format: str, opens: object) -> bool:
+    if format == "PNG":
+        return opens is PngImagePlugin.PngImageFile
     return is_own(opens, JpegImagePlugin, "jpeg_factory") and callable(opens) and not isinstance(opens, type)
 
 
@@ -229,9 +242,10 @@ def _remove_unused() -> None:
     if not _is_in_place or in_force.uses or in_force.threads:
         return
     _is_in_place = False
-    opens, accepts = Image.OPEN.get(_FORMAT, (None, None))
-    if opens is jpeg_factory:
-        Image.OPEN[_FORMAT] = _before, accepts
+    for format, factory in _FACTORIES.items():
+        opens, accepts = Image.OPEN.get(format, (None, None))
+        if opens is factory:
+            Image.OPEN[format] = _before[format], accepts
     _steps.put_back()
 
 

@@ -15,7 +15,7 @@ import torch
 
 from headrace._base.types import Function
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
-from headrace.pillow.patches import Replacements, method
+from headrace.pillow.recording.patches import Replacements, method
 from headrace.pillow.value_tables import table_of
 
 

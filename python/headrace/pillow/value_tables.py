@@ -19,7 +19,7 @@ from torch.nn.modules import module as nn_module
 
 from headrace._base.types import Array
 from headrace._recipe.images.part_kinds import as_image, is_pure_tensor
-from headrace.pillow.patches import Untouched
+from headrace.pillow.recording.patches import Untouched
 
 _MOST = 64  # tables kept
 _WIDEST = 4  # bytes of an element that the kernels write

@@ -20,8 +20,8 @@ from door_files import FOLDERS, files
 from headrace._doors import opened_doors
 from headrace._doors.tensors.deferred_tensor import recording_of
 from headrace._doors.type_checks import checks
-from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.open_patch import deferred_here
+from headrace.pillow.recording.image_counts import ImageCounts
 from support import PHOTOS
 from torchvision_shim import import_torchvision
 

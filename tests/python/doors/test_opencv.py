@@ -14,8 +14,8 @@ from torch.utils.data import Dataset
 
 import headrace
 from headrace._doors import opencv, opened_doors
-from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.open_patch import deferred_here
+from headrace.pillow.recording.image_counts import ImageCounts
 from support import PHOTOS
 
 cv2: Any = pytest.importorskip("cv2", reason="OpenCV is not installed")

@@ -15,8 +15,8 @@ from tensor_chains import Step, apply_chain, make_step
 from headrace._doors import opened_doors
 from headrace._doors.tensors.deferred_tensor import Deferred
 from headrace._doors.type_checks import checks
-from headrace.pillow.image_counts import ImageCounts
 from headrace.pillow.open_patch import deferred_here
+from headrace.pillow.recording.image_counts import ImageCounts
 from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()

@@ -15,6 +15,7 @@ from damage import sound_files
 from PIL import Image
 
 import headrace
+from png_samples import KINDS, png
 
 CHAINS = int(os.environ.get("HEADRACE_CHAINS", "3000"))
 MODES = ("nearest", "bilinear", "bicubic", "box", "hamming", "lanczos")
@@ -27,6 +28,9 @@ def files(photographs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> 
     for number, data in enumerate(sound_files(photographs)[:-1]):
         made.append(folder / f"{number}.jpg")
         made[-1].write_bytes(data)
+    for number, (colour, depth) in enumerate(KINDS):
+        made.append(folder / f"{number}.png")
+        made[-1].write_bytes(png(70 + number, 60, colour, depth))
     return [*made, *photographs[:3]]
 
 
@@ -71,7 +75,11 @@ def outcome(open_: Any, v1: ModuleType, path: Path, seed: int) -> Any:
     draw = random.Random(seed)
     torch.manual_seed(seed)
     random.seed(seed)
-    image = open_(path)
+    with open_(path) as image:
+        return outcome_of_image(image, v1, draw)
+
+
+def outcome_of_image(image: Any, v1: ModuleType, draw: random.Random) -> Any:
     if draw.random() < 0.7:
         image = image.convert(draw.choice(["RGB", "RGB", "L"]))
     chain = v1.Compose([transform(v1, draw) for _ in range(draw.randint(1, 6))])

@@ -12,9 +12,9 @@ from PIL import Image, ImageOps
 import headrace
 from headrace._base.native import core
 from headrace._recipe.arithmetic import pillow_rule
-from headrace.pillow import deferred_image
 from headrace.pillow.deferred_image import is_deferred
-from headrace.pillow.native_plan import NativePlan
+from headrace.pillow.files import jpeg_files
+from headrace.pillow.recording.native_plan import NativePlan
 
 FLIP, MIRROR, HALF, QUARTER = 0, 1, 3, 2
 
@@ -137,6 +137,6 @@ def test_what_pillow_decodes(photographs: list[Path], calls: list[Any], monkeypa
             image.draft(*draft)
             made.append((image.mode, image.resize((30, 20)).tobytes()))
         assert made[0] == made[1]
-    monkeypatch.setattr(deferred_image, "MOST_PIXELS", width * height - 1)
+    monkeypatch.setattr(jpeg_files, "MOST_PIXELS", width * height - 1)
     assert headrace.pillow.open(path).copy().tobytes() == Image.open(path).tobytes()
     assert calls == []

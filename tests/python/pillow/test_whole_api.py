@@ -15,6 +15,7 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 import headrace
+from png_samples import KINDS, TEXTS, png
 
 SEQUENCES = int(os.environ.get("HEADRACE_SEQUENCES", "4000"))
 NAMES = sorted(name for name in {*dir(Image.Image), *dir(JpegImageFile)} if not name.startswith("_"))
@@ -30,6 +31,9 @@ def files(photographs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> 
         made.append(folder / f"{number}.jpg")
         exif = bytes.fromhex("ffe1002245786966000049492a00080000000100120103000100000006000000") + bytes(4)
         made[-1].write_bytes(data[:2] + exif + data[2:] if number % 3 == 0 else data)
+    for number, (colour, depth) in enumerate(KINDS):
+        made.append(folder / f"{number}.png")
+        made[-1].write_bytes(png(90 + number, 80, colour, depth, before=TEXTS, after=TEXTS))
     return made
 
 

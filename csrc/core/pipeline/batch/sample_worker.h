@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 
@@ -11,6 +12,7 @@
 #include "core/io/source/blob.h"
 #include "core/io/source/reader.h"
 #include "core/pipeline/batch/batch.h"
+#include "core/png/png_decoder.h"
 
 namespace headrace {
 
@@ -33,9 +35,15 @@ class SampleWorker {
     return bytes;
   }
 
-  /// Makes a sample of a batch from its file's bytes and returns true; or, if `may_offload`, leaves its decoding to the
-  /// device and returns false: the device then calls PipelineHooks. Throws NeedsPillow, or Error(kPlan) where a step
-  /// cannot be applied.
+  /// The pixels of a PNG, valid until the next call; see PngDecoder::decode.
+  RawImage decode(const PngHeader& header, PngWanted wanted) {
+    if (!png_) png_.emplace();
+    return png_->decode(header, wanted);
+  }
+
+  /// Makes a sample of a batch from its file's bytes, a JPEG's, and returns true; or, if `may_offload`, leaves its
+  /// decoding to the device and returns false: the device then calls PipelineHooks. Throws NeedsPillow, or Error(kPlan)
+  /// where a step cannot be applied.
   virtual bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
                     int sample, bool may_offload) = 0;
   /// Makes a sample of a batch from an image that is decoded already. Throws Error(kPlan).
@@ -50,6 +58,7 @@ class SampleWorker {
 
  private:
   Reader reader_;
+  std::optional<PngDecoder> png_;  // made for the first PNG
 };
 
 }  // namespace headrace

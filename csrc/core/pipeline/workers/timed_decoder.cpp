@@ -8,6 +8,8 @@
 namespace headrace {
 namespace {
 
+constexpr const char* kTooManyPixels = "more pixels than PIL.Image.MAX_IMAGE_PIXELS";
+
 // Forwards rows and measures the time that the sinks after it take.
 class TimedSink final : public RowSink {
  public:
@@ -27,12 +29,22 @@ class TimedSink final : public RowSink {
 }  // namespace
 
 JpegHeader plain_header(std::span<const uint8_t> bytes, const SampleOptions& options) {
-  if (options.pillow_alone) throw NeedsPillow(Stage::kHeader, "palette indices are wanted");
+  if (options.indices) throw NeedsPillow(Stage::kHeader, "palette indices are wanted");
   const JpegHeader header = parse_jpeg_header(bytes);
   if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
   if (options.upright && header.turned) throw NeedsPillow(Stage::kHeader, "an orientation, which Pillow applies");
   if (options.max_pixels > 0 && int64_t{header.size.width} * header.size.height > options.max_pixels) {
-    throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
+    throw NeedsPillow(Stage::kHeader, kTooManyPixels);
+  }
+  return header;
+}
+
+PngHeader plain_png_header(std::span<const uint8_t> bytes, const SampleOptions& options) {
+  PngHeader header = parse_png_header(bytes);
+  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
+  if (options.upright && header.described) throw NeedsPillow(Stage::kHeader, "an orientation, which Pillow applies");
+  if (options.max_pixels > 0 && int64_t{header.size.width} * header.size.height > options.max_pixels) {
+    throw NeedsPillow(Stage::kHeader, kTooManyPixels);
   }
   return header;
 }

@@ -11,12 +11,16 @@
 #include "core/jpeg/sequential/jpeg_header.h"
 #include "core/kernels/resize/kernels.h"
 #include "core/pipeline/batch/backend.h"
+#include "core/png/png_header.h"
 
 namespace headrace {
 
 /// The header of a file that the native decoder supports, within the limits of `options`. Throws NeedsPillow for every
 /// other file.
 JpegHeader plain_header(std::span<const uint8_t> bytes, const SampleOptions& options);
+
+/// The same of a PNG.
+PngHeader plain_png_header(std::span<const uint8_t> bytes, const SampleOptions& options);
 
 /// Each worker has one: header(), then decode() of the same file. `stats` is the worker's.
 class TimedDecoder {

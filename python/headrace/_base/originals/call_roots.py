@@ -54,7 +54,7 @@ class Roots:
         self._seen: dict[int, object] = {}
         self._collect_roots(start)
         if images:
-            self._add_jpeg()
+            self._add_formats()
 
     @property
     def are_modules(self) -> bool:
@@ -99,9 +99,26 @@ class Roots:
         else:
             self._collect_roots(attributes.get("transforms"))  # a preset
 
-    def _add_jpeg(self) -> None:
-        """Adds what Pillow opens JPEGs with: its table of formats holds these functions."""
+    def _add_formats(self) -> None:
+        """Adds what Pillow opens JPEGs and PNGs with: its table of formats holds these functions."""
         Image.preinit()
+        self._add_jpeg()
+        self._add_png()
+
+    def _add_png(self) -> None:
+        plugin = sys.modules.get("PIL.PngImagePlugin")
+        if plugin is None:
+            return
+        self.classes[plugin.PngImageFile] = None
+        opens, accepts = Image.OPEN.get("PNG", (None, None))
+        opens = plugin.PngImageFile if is_ours(opens) else opens
+        held = [(opens, "PngImageFile"), (accepts, "_accept")]
+        held += [
+            (one, f"PngStream.{name}") for name, one in vars(plugin.PngStream).items() if name.startswith("chunk_")
+        ]
+        self.held += [Held(one, plugin.__name__, path) for one, path in held]
+
+    def _add_jpeg(self) -> None:
         plugin = sys.modules.get("PIL.JpegImagePlugin")
         if plugin is None:
             return

@@ -63,9 +63,9 @@ def is_own(value: object, module: ModuleType, path: str) -> bool:
     value = function_in(value)
     if is_ours(value) or (package_of(module) != "headrace" and _is_from_headrace(value)):
         return True
-    if isinstance(value, _COMPILED):
-        return value.__name__ == path.rpartition(".")[2]
     binding = find_binding(module, path)
+    if isinstance(value, _COMPILED):  # maybe a method of an object, which the file gives this name
+        return value.__name__ == path.rpartition(".")[2] or (binding is not None and value.__name__ in binding.names)
     if binding is None:
         return _claims_module(value, module, path)
     if isinstance(value, ModuleType):

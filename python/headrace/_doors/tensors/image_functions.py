@@ -25,8 +25,8 @@ from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.tensors.recorded_functions import record_pixels, record_values
 from headrace._doors.tensors.recording import ValueStep
 from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
-from headrace.pillow.lazy_core import Operation
-from headrace.pillow.patches import Place, Replacements, Untouched, Version, function, kernels_of
+from headrace.pillow.recording.lazy_core import Operation
+from headrace.pillow.recording.patches import Place, Replacements, Untouched, Version, function, kernels_of
 
 Recorder = Callable[..., "torch.Tensor | None"]
 

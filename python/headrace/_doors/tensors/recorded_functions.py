@@ -19,7 +19,7 @@ from headrace._doors.tensors.deferred_tensor import (
 )
 from headrace._doors.tensors.memory_layout import FEWEST, probe_layout
 from headrace._doors.tensors.recording import Recording, Replay, ValueStep, table_of
-from headrace.pillow.lazy_core import MOST_PIXELS, Operation
+from headrace.pillow.recording.lazy_core import MOST_PIXELS, Operation
 
 _NUMPYS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.float16, torch.float32)  # in at most 4 bytes
 

@@ -14,7 +14,7 @@ import torch
 
 from headrace._base.types import Array
 from headrace._doors.tensors.memory_layout import Cut, Layout
-from headrace.pillow.lazy_core import Operation
+from headrace.pillow.recording.lazy_core import Operation
 
 _MOST_TABLES = 64
 #: A function of torch, called with a tensor.
@@ -23,7 +23,7 @@ _tables: dict[Hashable, Array] = {}
 
 
 class Pixels(Protocol):
-    """The pixels of a file: `headrace.pillow.file_pixels.FilePixels`."""
+    """The pixels of a file: `headrace.pillow.files.pixels.FilePixels`."""
 
     def hold(self, lazy: Any) -> None: ...
 

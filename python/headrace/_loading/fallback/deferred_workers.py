@@ -20,12 +20,12 @@ from headrace._doors.tensors.deferred_tensor import make_samples
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
 from headrace._loading.mixup.mixes_in_workers import make_replacements
-from headrace.pillow import batch_memory, pixel_memory
-from headrace.pillow.batch_memory import SamplePlaces
 from headrace.pillow.deferred_image import is_recorded
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.memory import batch_memory, pixel_memory
+from headrace.pillow.memory.batch_memory import SamplePlaces
+from headrace.pillow.memory.surviving_images import files
 from headrace.pillow.open_patch import deferred_here, import_steps, install_for, replace_imported
-from headrace.pillow.surviving_images import files
+from headrace.pillow.recording.image_counts import ImageCounts
 
 T = TypeVar("T")
 

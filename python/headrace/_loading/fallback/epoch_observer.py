@@ -23,7 +23,7 @@ from headrace._loading.fallback.randomness import Randomness
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.fallback.worker_wrappers import Task, WorkerPlace
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
     from torch.utils.data._utils.fetch import _IterableDatasetFetcher

@@ -26,7 +26,7 @@ from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._recipe.draws.python_randomness import preserve_process_generators
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter

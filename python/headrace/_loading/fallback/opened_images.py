@@ -17,7 +17,7 @@ from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, ge
 
 from headrace._base import loggers, messages
 from headrace._loading.epoch.torch_loader import TorchLoader
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.recording.image_counts import ImageCounts
 
 _BATCHES = 8  # that are judged
 _MOST = 200  # functions that are read

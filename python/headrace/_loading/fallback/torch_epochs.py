@@ -28,7 +28,7 @@ from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter

@@ -15,7 +15,7 @@ import torch
 from headrace._base.types import Function
 from headrace._loading.mixup import in_place_mixes
 from headrace._loading.mixup.in_place_mixes import Params
-from headrace.pillow.patches import Place, Replacements, method
+from headrace.pillow.recording.patches import Place, Replacements, method
 
 _MODULE = "torchvision.transforms.v2._augment"
 

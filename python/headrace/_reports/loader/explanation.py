@@ -25,7 +25,7 @@ from headrace._reports.loader.equal_views import equal_views, names_of, without_
 from headrace._reports.loader.markup import table
 from headrace._reports.loader.notebook_views import NotebookView
 from headrace.datasets.sources import BlobDataset
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.recording.image_counts import ImageCounts
 
 _TABLE = "https://headrace.github.io/headrace/transforms/#every-transform"
 

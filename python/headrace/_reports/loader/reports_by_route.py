@@ -23,7 +23,7 @@ from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import Loader, NativeRoute, Route
 from headrace._reports.loader import columns_reports, explanation, fields_reports, stats, verification
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.recording.image_counts import ImageCounts
 
 
 class _Reports(NamedTuple):

@@ -20,7 +20,7 @@ from headrace._reports.loader.notebook_views import NotebookView
 from headrace._storage.entry_points.entry_points import Entries
 from headrace._storage.local_cache.local_caches import Kept, sum_caches
 from headrace._storage.remote.fetcher_registry import Traffic, traffic
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.recording.image_counts import ImageCounts
 
 # The core times these stages for one sample in sixteen; `read` is timed for all samples.
 _SAMPLED = ("header", "memory", "decode", "resize")

@@ -22,7 +22,7 @@ from support import blobs, eventually, output_of, pictures, threads, threads_of_
 
 PACKAGE = Path(headrace.__file__).parent
 # In torch's worker processes, which the main process ends after Ctrl-C whatever they do.
-IN_WORKERS = {"pillow/batch_memory.py", "pillow/pixel_memory.py"}
+IN_WORKERS = {"pillow/memory/batch_memory.py", "pillow/memory/pixel_memory.py"}
 CALLBACKS = {"WeakSet", "WeakMethod", "WeakValueDictionary", "WeakKeyDictionary", "finalize"}
 
 

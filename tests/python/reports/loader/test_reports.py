@@ -17,7 +17,7 @@ from headrace import transforms as T
 from headrace._base.native import core
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._reports.loader.stats import stats_of_torch
-from headrace.pillow.image_counts import Door, ImageCounts
+from headrace.pillow.recording.image_counts import Door, ImageCounts
 from support import (
     PHOTOS,
     TENSOR,

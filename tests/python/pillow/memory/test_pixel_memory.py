@@ -15,8 +15,8 @@ import torch
 from torch.utils.data import Dataset
 
 import headrace
-from headrace.pillow import pixel_memory
-from headrace.pillow.pixel_memory import LEAST, MOST, PixelMemory
+from headrace.pillow.memory import pixel_memory
+from headrace.pillow.memory.pixel_memory import LEAST, MOST, PixelMemory
 from own_dataset import OwnDataset
 from torchvision_shim import import_torchvision
 

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard, TypeVar
 from PIL import Image, ImageEnhance, ImageOps
 
 from headrace._recipe.arithmetic import functional_pil, torch_resize_blur
-from headrace.pillow.lazy_core import MOST_PIXELS
+from headrace.pillow.recording.lazy_core import MOST_PIXELS
 
 #: Name of a step and its parameter; of a blur its name and two lists of weights; of a warp what bind/plan.cpp reads.
 NativeEffect = tuple[object, ...]

@@ -16,7 +16,7 @@ from collections import OrderedDict
 import numpy as np
 
 from headrace._base.types import Array
-from headrace.pillow.batch_memory import SamplePlaces
+from headrace.pillow.memory.batch_memory import SamplePlaces
 
 LEAST = 1 << 17  # bytes; the C library keeps smaller pieces itself
 MOST = 1 << 26  # bytes that are kept unused

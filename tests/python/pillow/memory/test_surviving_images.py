@@ -16,11 +16,11 @@ from PIL import Image
 from torch.utils.data import Dataset, IterableDataset
 
 import headrace
-from headrace.pillow import surviving_images
 from headrace.pillow.deferred_image import is_deferred
-from headrace.pillow.file_pixels import FilePixels
-from headrace.pillow.image_counts import ImageCounts
+from headrace.pillow.files.pixels import FilePixels
+from headrace.pillow.memory import surviving_images
 from headrace.pillow.open_patch import deferred_here
+from headrace.pillow.recording.image_counts import ImageCounts
 from support import descriptors
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")
 
 def files_alive() -> int:
     gc.collect()
-    return sum(type(one) is FilePixels for one in gc.get_objects())
+    return sum(issubclass(type(one), FilePixels) for one in gc.get_objects())
 
 
 def crop(image: Any, draw: int) -> Any:

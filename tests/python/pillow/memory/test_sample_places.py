@@ -14,9 +14,9 @@ import torch
 from torch.utils.data import Dataset, default_collate
 
 import headrace
-from headrace.pillow import batch_memory
-from headrace.pillow.batch_memory import SamplePlaces
-from headrace.pillow.pixel_memory import PixelMemory
+from headrace.pillow.memory import batch_memory
+from headrace.pillow.memory.batch_memory import SamplePlaces
+from headrace.pillow.memory.pixel_memory import PixelMemory
 from own_dataset import OwnDataset
 from torchvision_shim import import_torchvision
 

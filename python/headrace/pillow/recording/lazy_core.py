@@ -6,11 +6,14 @@ import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
+from PIL import Image
+
 from headrace._base.types import Array
 
 _TRANSPOSES = range(7)  # the members of PIL.Image.Transpose
 _SWAPPING = (2, 4, 5, 6)  # ROTATE_90, ROTATE_270, TRANSPOSE, TRANSVERSE: width and height change places
-_MODES = ("RGB", "L")  # conversions to others are Pillow's
+_MODES = ("RGB", "L")  # those in which operations are recorded
+_CONVERTED = (*_MODES, "RGBA", "LA", "1", "P")  # those that are converted to these
 MOST_PIXELS = 1 << 26  # more of them are made at once, so that a MemoryError comes where Pillow raises it
 
 Operation = tuple[Any, ...]  # a method of Pillow's ImagingCore and its arguments
@@ -24,6 +27,8 @@ class Maker(Protocol):
     def make(self, operations: tuple[Operation, ...]) -> object: ...
 
     def map_pixels(self, operations: tuple[Operation, ...], table: Array, layout: str) -> Array | None: ...
+
+    def bytes_of(self, operations: tuple[Operation, ...]) -> bytes | None: ...
 
 
 Recorded = tuple[Maker, tuple[Operation, ...]]
@@ -66,6 +71,7 @@ class LazyCore:
     blends: tuple[str, Recorded] | None = None  # an effect whose image of factor 0 this is, and of what
     native: Any = None  # Pillow's image, once it is made
     _mapped = False
+    _palette: Any = None  # Pillow's native image of one pixel, whose palette is this one's
 
     def __init__(self, maker: Maker, mode: str, size: tuple[int, int], operations: tuple[Operation, ...] = ()) -> None:
         self._mode, self._size = mode, size
@@ -111,10 +117,17 @@ class LazyCore:
         maker, operations = recorded
         return maker.map_pixels(operations, table, layout)
 
+    def bytes_of_file(self) -> bytes | None:
+        """Returns what Pillow's ``tobytes`` gives, without making pixels; None if that is not at hand."""
+        recorded = self._recorded
+        return None if recorded is None else recorded[0].bytes_of(recorded[1])
+
     def pixel_access(self, readonly: int = 0) -> PixelAccess:
         return PixelAccess(self, readonly)
 
     def crop(self, box: tuple[int, int, int, int]) -> object:
+        if self._mode not in _MODES:
+            return self.make_native().crop(box)
         left, top, right, bottom = box
         return self._record_operation("crop", box, size=(max(0, right - left), max(0, bottom - top)))
 
@@ -124,12 +137,14 @@ class LazyCore:
         except (TypeError, ValueError):
             width = height = 0
         own = self._size
+        if self._mode not in _MODES:
+            width = 0
         if tuple(box) != (0, 0, *own) or min(width, height, *own) < 1 or width * height > MOST_PIXELS:
             return self.make_native().resize(size, resample, box)
         return self._record_operation("resize", (width, height), resample, (0, 0, *own), size=(width, height))
 
     def transpose(self, method: int) -> object:
-        if method not in _TRANSPOSES:
+        if method not in _TRANSPOSES or self._mode not in _MODES:
             return self.make_native().transpose(method)
         width, height = self._size
         return self._record_operation(
@@ -137,12 +152,30 @@ class LazyCore:
         )
 
     def convert(self, mode: str, *dither: object) -> object:
-        if mode not in _MODES:
+        if mode not in _MODES or self._mode not in _CONVERTED or (self._mode == "P" and self._palette is None):
             return self.make_native().convert(mode, *dither)
         return self._record_operation("convert", mode, *dither, mode=mode)
 
+    def putpalette(self, *palette: object) -> None:
+        """Of an image of mode P: (mode, raw mode, bytes)."""
+        recorded = self._recorded
+        if recorded is None or recorded[1] or self._mode != "P":
+            self.make_native().putpalette(*palette)
+            return
+        self._palette = Image.core.new("P", (1, 1))  # type: ignore[attr-defined]
+        self._palette.putpalette(*palette)
+        self._recorded = recorded[0], (("putpalette", *palette),)
+
+    def getpalette(self, *modes: str) -> object:
+        """The bytes of the palette."""
+        palette = self._palette if self.native is None else None
+        return (self.make_native() if palette is None else palette).getpalette(*modes)
+
     def copy(self) -> object:
-        return self._record_operation()
+        made: Any = self._record_operation()
+        if type(made) is LazyCore:
+            made._palette = self._palette
+        return made
 
     def _record_operation(
         self, *operation: Any, mode: str | None = None, size: tuple[int, int] | None = None

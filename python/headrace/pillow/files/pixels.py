@@ -1,38 +1,34 @@
-"""Makes the pixels of a JPEG file after recorded operations: decodes the crop and resizes it natively."""
+"""Pixels of files after recorded operations, and the images that are going to have them."""
 
 from __future__ import annotations
 
 import contextlib
-import io
-import warnings
 import weakref
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-from PIL import Image, JpegImagePlugin
+from PIL import Image
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace.pillow import pixel_memory
-from headrace.pillow.image_counts import PILLOW, Door, ImageCounts
-from headrace.pillow.lazy_core import LazyCore, Operation
-from headrace.pillow.native_plan import NativePlan
-from headrace.pillow.recorded_effects import apply_effect
-from headrace.pillow.surviving_images import files
+from headrace.pillow.memory.surviving_images import files
+from headrace.pillow.recording.image_counts import PILLOW, Door, ImageCounts
+from headrace.pillow.recording.lazy_core import LazyCore, Operation
+from headrace.pillow.recording.native_plan import NativePlan
+from headrace.pillow.recording.recorded_effects import apply_effect
 
 BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
-_MANY = 3  # crops: decoding the whole file costs about as much as two of them
-_SEVERAL = 2  # crops, if they are expected
 _LONG = 63  # references to images; those to images that are gone are removed now and then
 
 
 class FilePixels:
-    """The pixels of one RGB or gray file. From the third crop on, they are copied from the whole file, decoded once;
-    from the first crop on, if the file before was cropped more than once.
+    """The pixels of one file.
 
     Args:
-        file: its bytes, and what its markers say.
-        mode: "RGB" or "L".
+        size: (width, height).
+        mode: of Pillow's image of the file.
+        nbytes: what this keeps in memory.
         counts: counts the file.
         door: how the program got it.
 
@@ -42,15 +38,11 @@ class FilePixels:
 
     purpose: object
 
-    def __init__(
-        self, file: core.JpegFile, size: tuple[int, int], mode: str, counts: ImageCounts, door: Door = PILLOW
-    ) -> None:
-        self._file, self._size, self._mode, self._counts, self._door = file, size, mode, counts, door
+    def __init__(self, size: tuple[int, int], mode: str, nbytes: int, counts: ImageCounts, door: Door = PILLOW) -> None:
+        self._size, self._mode, self._counts, self._door = size, mode, counts, door
         self._counted = False
-        self._crops = 0  # decoded so far
-        self._whole: Array | None = None
         self._images: list[weakref.ref[LazyCore]] = []
-        self.nbytes: int = len(file.data)
+        self.nbytes: int = nbytes
         self.purpose = counts
         self.is_old: bool = False
         files.add(self)
@@ -76,12 +68,11 @@ class FilePixels:
         """Returns Pillow's native image after the operations."""
         plan = NativePlan(self._size, self._mode, operations)
         try:
-            pixels = self._run_plan(plan, BYTES[: len(plan.mode)], "channels_last")
+            made = self._make_planned(plan)
         except core.NeedsPillow as error:  # damaged
             self._count(str(error))
             made, rest = self._decode_by_pillow(), operations
         else:
-            made = Image.frombytes(plan.mode, pixels.shape[1::-1], pixels.data, "raw", plan.mode).im
             rest = plan.rest
         for name, *arguments in rest:
             made = apply_effect(made, *arguments) if name == "effect" else getattr(made, name)(*arguments)
@@ -107,38 +98,32 @@ class FilePixels:
                 self._count(str(error))
             return None
 
+    def bytes_of(self, operations: Sequence[Operation]) -> bytes | None:
+        """Returns what Pillow's ``tobytes`` gives after the operations, if that is at hand; None if not."""
+        return None
+
+    def _make_planned(self, plan: NativePlan) -> object:
+        """Returns Pillow's native image after the operations of a plan. Raises NeedsPillow for a damaged file."""
+        pixels = self._run_plan(plan, BYTES[: len(plan.mode)], "channels_last")
+        return Image.frombytes(plan.mode, pixels.shape[1::-1], pixels.data, "raw", plan.mode).im
+
     def _count(self, reason: str | None) -> None:
         """Counts the file once; `reason`: why Pillow decodes it."""
         counted, self._counted = self._counted, True
         if not counted:
             self._counts.count(reason, self._door)
 
+    @abstractmethod
     def _run_plan(self, plan: NativePlan, table: Array, layout: str) -> Array:
-        """Runs a plan. Threads that call this at the same time may decode once more."""
-        _, _, width, height = plan.last["box"]
-        channels = len(table)
-        shape = (channels, height, width) if layout == "planar" else (height, width, channels)
-        out = pixel_memory.empty(shape, table.dtype)
-        steps = {"stages": plan.stages, "last": plan.last}
-        self._crops += 1
-        self._counts.crop(self._crops)
-        if self._crops < _MANY and self._counts.crops_expected < _SEVERAL:
-            core.decode_fuse(self._file, steps, table, out, layout)
-        else:
-            if self._whole is None:
-                width, height = self._size
-                whole = pixel_memory.empty_for_a_while((height, width, 4), np.dtype(np.uint8))
-                core.decode_whole(self._file, whole)
-                self._whole = whole
-                self.nbytes += whole.nbytes
-                files.grow(whole.nbytes)
-            core.fuse(self._whole, steps, table, out, layout)
-        self._count(None)
-        return out
+        """Returns the values that a table gives for the pixels of a plan. Raises NeedsPillow for a damaged file."""
 
+    @abstractmethod
     def _decode_by_pillow(self) -> object:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow issued them when the file was opened
-            image = JpegImagePlugin.JpegImageFile(io.BytesIO(self._file.data))
-        image.load()
-        return image.im
+        """Returns Pillow's native image of the file."""
+
+
+def shape_of(plan: NativePlan, table: Array, layout: str) -> tuple[int, int, int]:
+    """Returns the shape of the values that a plan makes."""
+    _, _, width, height = plan.last["box"]
+    channels = len(table)
+    return (channels, height, width) if layout == "planar" else (height, width, channels)

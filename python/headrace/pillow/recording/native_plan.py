@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from headrace._recipe.arithmetic import pillow_rule
-from headrace.pillow.lazy_core import Operation
-from headrace.pillow.recorded_effects import EFFECTS, Warp
+from headrace.pillow.recording.lazy_core import Operation
+from headrace.pillow.recording.recorded_effects import EFFECTS, Warp
 
 _FILTERS = range(1, 6)  # Lanczos, bilinear, bicubic, box, Hamming; nearest and those that Pillow 13 added are Pillow's
 _FLIPPED = ("flip_horizontal", "flip_vertical")
@@ -24,7 +24,8 @@ class NativePlan:
     Attributes:
         stages: the resizes, each of a take: a box of the pixels before it, maybe gray, maybe flipped.
         last: the take of the finished pixels.
-        mode: theirs, "RGB" or "L". The kernels' pixels have three equal colours where it is "L".
+        mode: theirs, "RGB" or "L"; another one if there are no operations. The kernels' pixels have three equal colours
+            where it is "L".
         rest: the operations that are left to Pillow.
     """
 
@@ -58,7 +59,7 @@ class NativePlan:
         return True
 
     def _convert(self, mode: str, *_: object) -> bool:
-        if mode == "L" and self.mode == "RGB":
+        if mode == "L" and self.mode in ("RGB", "RGBA"):
             self.last["gray"] = True
         self.mode = mode
         return True

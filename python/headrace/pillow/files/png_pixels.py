@@ -1,0 +1,96 @@
+"""Makes the pixels of a PNG file after recorded operations: from its samples, which are decoded when it is loaded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from PIL import Image
+
+from headrace._base.native import core
+from headrace._base.types import Array
+from headrace.pillow.files.pixels import FilePixels, shape_of
+from headrace.pillow.memory import pixel_memory
+from headrace.pillow.recording.image_counts import ImageCounts
+from headrace.pillow.recording.lazy_core import Operation
+from headrace.pillow.recording.native_plan import NativePlan
+
+#: Mode of Pillow's image -> how its raw decoder names the samples as `core.decode_png` writes them.
+RAW_MODES = {"1": "1;8", "L": "L", "P": "P", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "I;16": "I;16", "I": "I;16"}
+_PLAIN = ("L", "RGB")  # modes in which operations are native
+_AS_THEY_ARE = ("L", "P", "LA", "RGB", "RGBA", "I;16")  # modes whose bytes Pillow's tobytes() gives as they are
+
+
+class PngPixels(FilePixels):
+    """The pixels of one PNG.
+
+    Args:
+        samples: (height, width, bytes of a pixel), uint8; see `core.decode_png`.
+        mode: of Pillow's image of the file.
+        counts: counts the file.
+        counted: whether it is counted already.
+    """
+
+    def __init__(self, samples: Array, mode: str, counts: ImageCounts, *, counted: bool = False) -> None:
+        height, width, _ = samples.shape
+        super().__init__((width, height), mode, samples.nbytes, counts)
+        self._samples, self._counted = samples, counted
+        self._colours: PngPixels | None = None
+        self._count(None)
+
+    def bytes_of(self, operations: Sequence[Operation]) -> bytes | None:
+        is_plain = len(operations) == _has_palette(operations) and self._mode in _AS_THEY_ARE
+        return self._samples.tobytes() if is_plain and sys.byteorder == "little" else None
+
+    def make(self, operations: Sequence[Operation]) -> object:
+        if not _has_palette(operations):
+            return super().make(operations)
+        (_, *palette), *rest = operations
+        if rest:
+            return self._coloured(palette).make(rest)
+        made: Any = super().make(())
+        made.putpalette(*palette)
+        return made
+
+    def map_pixels(self, operations: Sequence[Operation], table: Array, layout: str) -> Array | None:
+        if not _has_palette(operations):
+            return super().map_pixels(operations, table, layout)
+        (_, *palette), *rest = operations
+        return self._coloured(palette).map_pixels(rest, table, layout) if rest else None
+
+    def _coloured(self, palette: Sequence[Any]) -> PngPixels:
+        """Returns the RGB pixels of palette indices."""
+        if self._colours is None:
+            ramp = Image.new("P", (256, 1))
+            ramp.putdata(range(256))
+            ramp.im.putpalette(*palette)
+            colours = np.frombuffer(ramp._new(ramp.im.convert("RGB", 0)).tobytes("raw", "RGBX"), np.uint32)
+            samples = colours[self._samples[:, :, 0]].view(np.uint8).reshape(*self._samples.shape[:2], 4)
+            self._colours = PngPixels(samples, "RGB", self._counts, counted=True)
+        return self._colours
+
+    def _make_planned(self, plan: NativePlan) -> object:
+        if plan.mode in _PLAIN and not _is_whole(plan, self._size, self._mode):
+            return super()._make_planned(plan)
+        raw = "RGBX" if self._samples.shape[2] > len(self._mode) else RAW_MODES[self._mode]
+        return Image.frombytes(self._mode, self._size, self._samples.data, "raw", raw).im
+
+    def _run_plan(self, plan: NativePlan, table: Array, layout: str) -> Array:
+        out = pixel_memory.empty(shape_of(plan, table, layout), table.dtype)
+        core.fuse(self._samples, {"stages": plan.stages, "last": plan.last}, table, out, layout)
+        return out
+
+    def _decode_by_pillow(self) -> NoReturn:
+        raise AssertionError("a PNG is decoded before there are pixels of it")
+
+
+def _has_palette(operations: Sequence[Operation]) -> bool:
+    """Whether the first operation gives palette indices their colours."""
+    return bool(operations) and operations[0][0] == "putpalette"
+
+
+def _is_whole(plan: NativePlan, size: tuple[int, int], mode: str) -> bool:
+    """Whether a plan takes the file as it is."""
+    return plan.mode == mode and not plan.stages and plan.last == {"box": (0, 0, *size)}
