@@ -108,7 +108,7 @@ asan tsan: $(VENV)/.system-tests
 fuzz:
 	fuzz/run.sh
 
-# A wheel of the given Python that holds libjpeg-turbo, in dist/.
+# A wheel of the given Python that holds libjpeg-turbo and libdeflate, in dist/.
 wheel: $(VENV)/.system
 	$(RELEASE_TOOLS)
 	rm -rf build/wheel dist/headrace-*-$(CP)-*.whl
@@ -117,10 +117,10 @@ wheel: $(VENV)/.system
 	$(RELEASE)/python tools/wheel_licenses.py dist/headrace-*.whl
 	ls -l dist
 
-# A source distribution that holds libjpeg-turbo's source, in dist/: it builds with a compiler alone.
+# A source distribution that holds the sources of libjpeg-turbo and libdeflate, in dist/: it builds with a compiler alone.
 sdist:
 	$(RELEASE_TOOLS)
-	$(RELEASE)/cmake -D FOLDER=third_party -P cmake/libjpeg_turbo_archive.cmake
+	$(RELEASE)/cmake -D FOLDER=third_party -P cmake/source_archives.cmake
 	rm -f dist/headrace-*.tar.gz
 	$(RELEASE)/python -m build --sdist --outdir dist .
 

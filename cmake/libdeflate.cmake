@@ -21,8 +21,7 @@ if(NOT HEADRACE_LIBDEFLATE STREQUAL "BUNDLED")
   endif()
 endif()
 
-headrace_unpack_source(source libdeflate-${HEADRACE_DEFLATE_VERSION} "headrace found no headers of libdeflate. Install \
-${HEADRACE_DEFLATE_PACKAGES}, then build again.")
+headrace_unpack_source(source libdeflate-${HEADRACE_DEFLATE_VERSION} libdeflate "${HEADRACE_DEFLATE_PACKAGES}")
 headrace_build_static(libdeflate ${source} libdeflate.a -DCMAKE_BUILD_TYPE=Release -DLIBDEFLATE_BUILD_SHARED_LIB=OFF
   -DLIBDEFLATE_COMPRESSION_SUPPORT=OFF -DLIBDEFLATE_GZIP_SUPPORT=OFF -DLIBDEFLATE_BUILD_GZIP=OFF)
 set(HEADRACE_DEFLATE headrace_bundled_libdeflate)

@@ -30,8 +30,8 @@ if(NOT HEADRACE_LIBJPEG_TURBO STREQUAL "BUNDLED")
   endif()
 endif()
 
-headrace_unpack_source(source libjpeg-turbo-${HEADRACE_JPEG_VERSION} "headrace found no headers of libjpeg-turbo 2.1 or \
-newer. Install ${HEADRACE_JPEG_PACKAGES}, then build again.")
+headrace_unpack_source(source libjpeg-turbo-${HEADRACE_JPEG_VERSION} "libjpeg-turbo 2.1 or newer"
+  "${HEADRACE_JPEG_PACKAGES}")
 # Pillow's pixels are those of its vector code, which for x86 needs an assembler. Without one, the files that the core
 # does not decode by loops of its own are left to Pillow.
 set(simd -DREQUIRE_SIMD=ON)

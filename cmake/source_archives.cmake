@@ -57,12 +57,13 @@ function(headrace_source_archive found reasons name folders)
   set(${reasons} "${failed}" PARENT_SCOPE)
 endfunction()
 
-# Sets `source` to the folder of a source, by its name, unpacked below the build's folder; ends the build with `remedy`
-# if the source is not there and cannot be downloaded.
-function(headrace_unpack_source source name remedy)
+# Sets `source` to the folder of a source, by its name, unpacked below the build's folder. Ends the build if it is not
+# there and cannot be downloaded: `what` has no headers on this system, and `packages` have them.
+function(headrace_unpack_source source name what packages)
   headrace_source_archive(archive reasons ${name} "${CMAKE_SOURCE_DIR}/third_party;${CMAKE_BINARY_DIR}")
   if(NOT archive)
-    message(FATAL_ERROR "headrace could not download the source of ${name} (${reasons}): ${remedy}")
+    message(FATAL_ERROR "headrace found no headers of ${what}, and could not download its source (${reasons}): install "
+      "${packages}, then build again.")
   endif()
   set(folder ${CMAKE_BINARY_DIR}/sources/${name})
   if(NOT EXISTS ${folder}/CMakeLists.txt)

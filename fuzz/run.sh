@@ -25,7 +25,7 @@ mkdir -p "$out/found" "$out/crashes"
 options="-std=c++20 -g -O1 -fno-omit-frame-pointer -Icsrc -Itests/cpp"
 if [ "$seconds" = build ]; then
   options="$options ${CXXFLAGS:-}" objects= engine=${ENGINE:?} binary=${OUT_FILE:?}
-  [ -z "$libraries" ] || libraries=${LIBJPEG:-$libraries}
+  [ "$harness" != fuzz_jpeg ] || libraries=${LIBJPEG:-$libraries}
 else
   options="$options -fno-sanitize-recover=undefined" binary=$out/$harness
   objects=-fsanitize=fuzzer-no-link,address,undefined engine=-fsanitize=fuzzer,address,undefined

@@ -11,6 +11,7 @@ compiles() { printf '%s\n' "$@" | c++ -std=c++20 -x c++ -E - >/dev/null 2>&1; }
 command -v c++ >/dev/null 2>&1 || missing+=(g++)
 command -v make >/dev/null 2>&1 || missing+=(make)
 compiles '#include <cstddef>' '#include <cstdio>' '#include <jpeglib.h>' || missing+=(libjpeg62-turbo-dev)
+compiles '#include <libdeflate.h>' || missing+=(libdeflate-dev)
 "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || missing+=(python3-venv)
 "$python" -c 'import sysconfig, pathlib, sys; sys.exit(not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists())' \
   >/dev/null 2>&1 || missing+=(python3-dev)

@@ -1,6 +1,6 @@
 """Adds the licences of what a wheel contains beside headrace: pybind11, whose headers are compiled in, and the system's
-libjpeg-turbo, if auditwheel has copied it into it; one that was built with headrace has brought its own. Called by
-`make wheel`.
+libjpeg-turbo and libdeflate, if auditwheel has copied them into it; one that was built with headrace has brought its own.
+Called by `make wheel`.
 
     python tools/wheel_licenses.py WHEEL...
 """
@@ -14,13 +14,25 @@ import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-#: Where the packages of Debian, Ubuntu, Fedora and the manylinux images keep the licence of libjpeg-turbo.
-LIBJPEG_TURBO = (
-    "usr/share/doc/libjpeg62-turbo/copyright",
-    "usr/share/doc/libjpeg-turbo8/copyright",
-    "usr/share/licenses/libjpeg-turbo/LICENSE.md",
-    "usr/share/doc/libjpeg-turbo/LICENSE.md",
-)
+#: Library -> (a file that auditwheel copies, where a library built with headrace puts its licence, and where the packages
+#: of Debian, Ubuntu, Fedora and the manylinux images keep it).
+LIBRARIES = {
+    "libjpeg-turbo": (
+        "libjpeg",
+        "LICENSE.md",
+        (
+            "usr/share/doc/libjpeg62-turbo/copyright",
+            "usr/share/doc/libjpeg-turbo8/copyright",
+            "usr/share/licenses/libjpeg-turbo/LICENSE.md",
+            "usr/share/doc/libjpeg-turbo/LICENSE.md",
+        ),
+    ),
+    "libdeflate": (
+        "libdeflate",
+        "COPYING",
+        ("usr/share/doc/libdeflate0/copyright", "usr/share/licenses/libdeflate/COPYING"),
+    ),
+}
 
 
 def licence_of_pybind11() -> str:
@@ -32,12 +44,13 @@ def licence_of_pybind11() -> str:
     return found[0].read_text()
 
 
-def licence_of_libjpeg_turbo() -> str:
+def licence_of_package(library: str) -> str:
     """The text that the system's package brings."""
-    for path in LIBJPEG_TURBO:
+    paths = LIBRARIES[library][2]
+    for path in paths:
         if (Path("/") / path).is_file():
             return (Path("/") / path).read_text(encoding="utf-8")
-    sys.exit(f"no licence of libjpeg-turbo in /{', /'.join(LIBJPEG_TURBO)}: a wheel that contains it must bring it")
+    sys.exit(f"no licence of {library} in /{', /'.join(paths)}: a wheel that contains it must bring it")
 
 
 def add_licences(wheel: Path, texts: dict[str, str]) -> None:
@@ -64,13 +77,14 @@ def _name_licences(info: Path) -> None:
 
 
 def licences(wheel: Path) -> dict[str, str]:
-    """The texts by file name; ends if a libjpeg-turbo is neither a copy of the system's nor has brought its own."""
+    """The texts by file name; ends if a library is neither a copy of the system's nor has brought its own."""
     texts = {"pybind11.txt": licence_of_pybind11()}
     names = zipfile.ZipFile(wheel).namelist()
-    if any(".libs/libjpeg" in name for name in names):
-        texts["libjpeg-turbo.txt"] = licence_of_libjpeg_turbo()
-    elif not any(name.endswith("licenses/libjpeg-turbo/LICENSE.md") for name in names):
-        sys.exit(f"{wheel} contains neither a copy of libjpeg-turbo nor its licence: repair it with auditwheel first")
+    for library, (copied, own, _) in LIBRARIES.items():
+        if any(f".libs/{copied}" in name for name in names):
+            texts[f"{library}.txt"] = licence_of_package(library)
+        elif not any(name.endswith(f"licenses/{library}/{own}") for name in names):
+            sys.exit(f"{wheel} contains neither a copy of {library} nor its licence: repair it with auditwheel first")
     return texts
 
 

@@ -67,7 +67,7 @@ def pictures(count: int = 24, edge: int = 90) -> tuple[bytes, ...]:
         out = BytesIO()
         if i % 12 == 3:
             small.save(out, "BMP")
-        elif i % 12 == 8:
+        elif i % 12 == 10:
             small.save(out, "PNG")
         elif i % 12 == 5:
             small.convert("CMYK").save(out, "JPEG", quality=90)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes what a cross build needs, on Debian: the cross compiler and qemu-user (installed when root), and in FOLDER packages
-# for arm64: libjpeg-turbo and doctest for the preset aarch64, or those that are named, with all that they depend on. apt
+# for arm64: libjpeg-turbo, libdeflate and doctest for the preset aarch64, or those that are named, with all that they depend on. apt
 # gets lists and a cache of its own there, so the system keeps its architectures.
 # Usage: tools/aarch64/sysroot.sh FOLDER [PACKAGE...]. Exits with 77 and one sentence where this machine cannot have it.
 set -euo pipefail
@@ -39,7 +39,7 @@ if [ $# -gt 0 ]; then
   get=(apt-get install -qq -y --download-only --no-install-recommends -o "Dir::Cache::archives=$folder/apt/" "$@")
   mkdir -p "$folder/apt/partial"
 else
-  get=(apt-get download -qq libjpeg62-turbo-dev doctest-dev)
+  get=(apt-get download -qq libjpeg62-turbo-dev libdeflate-dev doctest-dev)
 fi
 apt-get update -qq && (cd "$folder/apt" && "${get[@]}" >/dev/null 2>&1) || cannot "apt-get found no packages of arm64"
 for package in "$folder"/apt/*.deb; do dpkg -x "$package" "$folder"; done

@@ -40,7 +40,7 @@ rm -rf $build/wheels $build/headrace
 CMAKE_TOOLCHAIN_FILE=$PWD/tools/aarch64/toolchain.cmake _PYTHON_HOST_PLATFORM=linux-aarch64 SETUPTOOLS_EXT_SUFFIX=$suffix \
   CXXFLAGS="-isystem $root/usr/include" PATH="$PWD/$build/env/bin:$PATH" "${pip[@]}" wheel --no-deps --no-build-isolation \
   -C "cmake.define.Python_INCLUDE_DIR=$root/usr/include/$version" -C "cmake.define.PYTHON_MODULE_EXTENSION=$suffix" \
-  -C cmake.define.HEADRACE_CUDA=OFF -C cmake.define.HEADRACE_LIBJPEG_TURBO=BUNDLED -C build-dir=$build/native --wheel-dir $build/wheels .
+  -C cmake.define.HEADRACE_CUDA=OFF -C cmake.define.HEADRACE_LIBJPEG_TURBO=BUNDLED -C cmake.define.HEADRACE_LIBDEFLATE=BUNDLED -C build-dir=$build/native --wheel-dir $build/wheels .
 ls -l $build/wheels
 "$build/env/bin/python" -m zipfile -e $build/wheels/*.whl $build/headrace
 PYTHONPATH=$PWD/$build/headrace:$PWD/$build/site qemu-aarch64 -L "$root" "$root/usr/bin/$version" -m pytest -q -p no:cacheprovider \

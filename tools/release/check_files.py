@@ -68,8 +68,9 @@ def faults(file: Path) -> tuple[list[str], str]:
     else:
         needed = ("LICENSE", "README.md", "CMakeLists.txt", "pyproject.toml", "python/headrace/py.typed")
         wrong += [f"{one} is built" for one in names if one.endswith(".so")]
-        if not any(re.fullmatch(r"third_party/libjpeg-turbo-.*\.tar\.gz", one) for one in names):
-            wrong.append("it has no source of libjpeg-turbo: make sdist")
+        for library in ("libjpeg-turbo", "libdeflate"):
+            if not any(re.fullmatch(rf"third_party/{library}-.*\.tar\.gz", one) for one in names):
+                wrong.append(f"it has no source of {library}: make sdist")
     wrong += [f"no file {one}" for one in needed if one not in names]
     return wrong, description(metadata, wrong)
 

@@ -50,7 +50,7 @@ def make_photo_folder(root: str | Path, files: int = 320) -> Layout:
     Several processes may call it at once, and a folder left incomplete by a killed process is made again.
 
     The files are the original photographs, and crops of them, some mirrored, in various encodings. They are the same
-    every time. Two are not plain JPEGs: a PNG, and a CMYK JPEG.
+    every time. One is a PNG; another one is a CMYK JPEG, which Pillow decodes.
 
     Args:
         files: number of files in both folders; a multiple of the number of classes, at least ten times that number.

@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from headrace._base.exceptions import message_of
-from headrace._base.native import core
-from headrace._recipe.images.file_header import FileHeader, file_header
+from headrace._recipe.images.file_header import FileHeader, decode_natively, file_header
 from headrace._reports.html.report_data import Facts, SlowFile
 from headrace.datasets.sources import BlobDataset
 
@@ -74,7 +73,7 @@ def _time_read(source: BlobDataset, index: int, location: str) -> tuple[SlowFile
     read = time.perf_counter()
     header = file_header(data)
     if header.native:
-        core.decode_crop(data, 0, 0, header.width, header.height)
+        decode_natively(data, header)
     else:
         source.image(index).load()
     end = time.perf_counter()

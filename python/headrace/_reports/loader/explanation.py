@@ -81,10 +81,13 @@ def explain_reading(settings: Settings, source: BlobDataset, dataset: object) ->
         return [found, Part("read", "native", f"{threads}, pixels in memory: nothing to decode")]
     odd = "Python threads" if settings.num_workers else "the caller's thread"
     if source.mode == "P":
-        how = f"Pillow {PIL.__version__} decodes every file in {odd}, for palette indices; then the native steps"
-        return [found, Part("read, decode", "Python", how)]
-    not_native = "not plain JPEG" + (", or with an EXIF orientation" if source.upright else "")
-    decoder = f"headrace's loops and libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop"
+        not_native, decoder = "not plain PNG", "the palette indices of PNGs, by libdeflate and headrace's loops"
+    else:
+        not_native = "not plain JPEG or PNG" + (", or with an EXIF orientation" if source.upright else "")
+        decoder = (
+            f"headrace's loops and libjpeg-turbo {core.libjpeg_version()}, only the rows and columns of the crop; "
+            "whole PNGs by libdeflate and headrace's loops"
+        )
     return [
         found,
         Part("read, decode", "native", f"{threads}, {decoder}"),

@@ -34,7 +34,7 @@ def test_headers() -> None:
     assert (jpeg.format, jpeg.width, jpeg.height, jpeg.progressive, jpeg.orientation) == ("JPEG", 40, 30, True, 6)
     assert not file_header(encoded("JPEG")).progressive and file_header(encoded("JPEG")).orientation == 1
     png = file_header(encoded("PNG", (7, 9), 3))
-    assert (png.format, png.width, png.height, png.orientation, png.native) == ("PNG", 7, 9, 3, False)
+    assert (png.format, png.width, png.height, png.orientation, png.native) == ("PNG", 7, 9, 3, True)
     assert file_header(encoded("JPEG")).native
     for data in (b"", b"no image", b"\xff\xd8\xff", encoded("PNG")[:20]):
         assert file_header(data).bytes == len(data)

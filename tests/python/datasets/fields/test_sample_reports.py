@@ -35,7 +35,7 @@ def test_reports() -> None:
         "24 samples of image, mask, indices, other, tokens, text, number of headrace.",
         "image: RandomResizedCrop",
         "filter='nearest'",
-        "decodes every file in Python threads, for palette indices",
+        "the palette indices of PNGs",
         "tokens: rows",
         "text: values",
         "23 random numbers a sample, the same for all images",
