@@ -1,6 +1,7 @@
 """Runs each fuzzer for a while at a low priority, and adds what it did to a file of figures.
 
-    python -m fuzz.record [--minutes M] [--only jpegs chains states programs fuzz_jpeg fuzz_png fuzz_tar fuzz_http] [--seed S]
+    python -m fuzz.record [--minutes M] [--seed S]
+        [--only jpegs chains states programs fuzz_jpeg fuzz_png fuzz_tar fuzz_http]
 
 Executions: files times sets of loops (jpegs), chains with all their samples (chains), states and sidecars (states),
 programs, inputs (the libFuzzer harnesses, which need clang). The exit status is 1 if one of them found something.

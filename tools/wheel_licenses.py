@@ -1,6 +1,6 @@
 """Adds the licences of what a wheel contains beside headrace: pybind11, whose headers are compiled in, and the system's
-libjpeg-turbo and libdeflate, if auditwheel has copied them into it; one that was built with headrace has brought its own.
-Called by `make wheel`.
+libjpeg-turbo and libdeflate, if auditwheel has copied them into it; one that was built with headrace has brought its
+own. Called by `make wheel`.
 
     python tools/wheel_licenses.py WHEEL...
 """
@@ -14,8 +14,8 @@ import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-#: Library -> (a file that auditwheel copies, where a library built with headrace puts its licence, and where the packages
-#: of Debian, Ubuntu, Fedora and the manylinux images keep it).
+#: Library -> (a file that auditwheel copies, where a library built with headrace puts its licence, and where the
+#: packages of Debian, Ubuntu, Fedora and the manylinux images keep it).
 LIBRARIES = {
     "libjpeg-turbo": (
         "libjpeg",
