@@ -45,7 +45,7 @@ Warp warp_of(const py::handle& from) {
   return warp;
 }
 
-// (name of a step, its parameter or 0); or ("Blur", weights of a row, weights of a column) or ("Warp", warp_of's
+// (name of a step, its parameter or 0); (name of an effect on tensors, factor, sum of TensorFlag); or ("Blur", weights of a row, weights of a column) or ("Warp", warp_of's
 // tuple), whose numbers are appended to the plan's.
 Effect effect_of(const py::handle& from, Plan& plan) {
   const auto parts = from.cast<py::tuple>();
@@ -63,8 +63,10 @@ Effect effect_of(const py::handle& from, Plan& plan) {
     return {Effect::Kind::kWarp, 0, static_cast<int>(plan.warps.size()) - 1};
   }
   const Effect::Kind* known = effect_named(kind);
-  if (known == nullptr || is_of_tensors(*known)) throw py::value_error("unknown effect " + kind);
-  return pillow_effect(*known, parts[1].cast<double>());
+  if (known == nullptr) throw py::value_error("unknown effect " + kind);
+  const auto parameter = parts[1].cast<double>();
+  if (!is_of_tensors(*known)) return pillow_effect(*known, parameter);
+  return tensor_effect(*known, parameter, parts[2].cast<int>());
 }
 
 }  // namespace

@@ -122,6 +122,12 @@ static inline Effect pillow_effect(Effect::Kind kind, double parameter) {
   }
 }
 
+/// An effect on byte tensors. The factor and its complement are doubles that torch rounds to floats. `flags`: a sum of
+/// TensorFlag.
+static inline Effect tensor_effect(Effect::Kind kind, double factor, int flags) {
+  return {kind, static_cast<float>(factor), flags, 0, 0, 0, static_cast<float>(1.0 - factor)};
+}
+
 /// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&

@@ -16,11 +16,10 @@
 namespace headrace {
 namespace {
 
-// Factors and their complements are doubles that torch rounds to floats.
-Effect tensor_effect(const Step& step, double factor) {
+Effect tensor_effect_of(const Step& step, double factor) {
   const int flags =
       (step.first_version ? kFirstVersion : 0) | (step.fused ? kFused : 0) | (step.one_channel ? kOneChannel : 0);
-  return {step.effect, static_cast<float>(factor), flags, 0, 0, 0, static_cast<float>(1.0 - factor)};
+  return tensor_effect(step.effect, factor, flags);
 }
 
 // Applies the steps in order. `take_` is the part taken so far of the last real image, which has size `source_`.
@@ -100,7 +99,7 @@ class Resolver {
       case Step::Kind::kCall:
         return;  // the end of a segment
       case Step::Kind::kEffect:
-        return effect(is_of_tensors(step.effect) ? tensor_effect(step, draw) : pillow_effect(step.effect, draw));
+        return effect(is_of_tensors(step.effect) ? tensor_effect_of(step, draw) : pillow_effect(step.effect, draw));
       case Step::Kind::kGaussianBlur:
         return blur(step);
       case Step::Kind::kBoxBlur:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import weakref
 from collections.abc import Callable
@@ -105,8 +106,7 @@ def make_step(draw: random.Random) -> Step:
         ("tv Image", lambda t: tv_tensors.Image(t)),
         ("as plain", lambda t: t.as_subclass(torch.Tensor)),
         ("requires grad", lambda t: t.requires_grad_(t.is_floating_point())),
-        ("f2.rgb_to_grayscale", lambda t: f2.rgb_to_grayscale(t)),
-        ("f2.adjust_brightness", lambda t: f2.adjust_brightness(t, 0.7)),
+        *make_colour_steps(draw),
         ("f2.erase", lambda t: f2.erase(t, 1, 2, 3, 4, torch.zeros(1, dtype=t.dtype), inplace=inplace)),
         ("v2.RandomResizedCrop", seeded(v2.RandomResizedCrop(20, antialias=True))),
         ("v2.RandomHorizontalFlip", seeded(v2.RandomHorizontalFlip(0.5))),
@@ -121,6 +121,39 @@ def make_step(draw: random.Random) -> Step:
         ("weakly held", _hold),
     ]
     return draw.choice(steps)
+
+
+def _call(function: Callable[..., Any], value: Any, tensor: Any) -> Any:
+    return function(tensor, value)
+
+
+def make_colour_steps(draw: random.Random) -> list[Step]:
+    """Two functions that change colours, of v1 or v2."""
+    factor = draw.choice([0, 1, 0.0, 1.0, draw.uniform(0, 2), draw.uniform(0, 2), 40.0, -1, True])
+    turn = draw.choice([0, 0.5, -0.5, draw.uniform(-0.5, 0.5), draw.uniform(-0.5, 0.5), 0.6])
+    bits, threshold = draw.randint(0, 9), draw.choice([0, 255, 128, 99.5, draw.uniform(0, 255), 300, -1])
+    order = draw.sample(range(3), 3)
+    found: list[Step] = []
+    for name, module in (("v1", v1), ("f2", f2)):
+        found += [
+            (f"{name}.{function}({value})", functools.partial(_call, getattr(module, function), value))
+            for function, value in (
+                ("adjust_brightness", factor),
+                ("adjust_contrast", factor),
+                ("adjust_saturation", factor),
+                ("adjust_sharpness", factor),
+                ("adjust_hue", turn),
+                ("posterize", bits),
+                ("solarize", threshold),
+                ("rgb_to_grayscale", draw.choice([1, 3])),
+            )
+        ]
+        found += [
+            (f"{name}.{function}", getattr(module, function)) for function in ("autocontrast", "equalize", "invert")
+        ]
+    found.append((f"f2.permute_channels({order})", lambda t: f2.permute_channels(t, order)))
+    found.append(("v2.RandomPhotometricDistort", v2.RandomPhotometricDistort()))
+    return draw.sample(found, 6)
 
 
 _held: list[Any] = []

@@ -13,6 +13,7 @@ import torch
 
 from headrace._base.native import core
 from headrace._base.types import Function
+from headrace._doors.tensors.colour_functions import COLOURS, recorder_of
 from headrace._doors.tensors.deferred_tensor import (
     Deferred,
     DeferredTensor,
@@ -317,14 +318,14 @@ def _tensor_kernels() -> Callable[[Function], Function | None]:
 
 _UTILS = "torchvision.transforms.v2.functional._utils"
 _V1 = "torchvision.transforms._functional_tensor"
-_RECORDERS: dict[str, Recorder] = {
+_RECORDERS: dict[str, Recorder] = {name: recorder_of(name, 2) for name in COLOURS} | {
     "resize": _record_resize,
     "resized_crop": _record_resized_crop,
     "pad": _record_pad,
     "to_dtype": _record_value_step("to_dtype", _key_of_dtype),
     "normalize": _record_value_step("normalize", _key_of_normalize),
 }
-_OF_V1: dict[str, Recorder] = {
+_OF_V1: dict[str, Recorder] = {name: recorder_of(name, 1) for name in COLOURS if name != "permute_channels"} | {
     "resize": _record_resize,
     "pad": _record_pad_of_v1,
     "convert_image_dtype": _record_value_step("convert_image_dtype", _key_of_dtype),

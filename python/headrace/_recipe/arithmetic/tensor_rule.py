@@ -35,7 +35,7 @@ _PARALLEL = 32768  # elements from which torch divides an operation among its th
 def find_rounding(height: int, width: int) -> Rounding | None:
     """Returns how torch rounds for images of this size; None if it has another arithmetic than the native code."""
     sums, samples, places = (
-        _are_sums_rounded_once(),
+        are_sums_rounded_once(),
         _are_samples_rounded_once(),
         _are_places_rounded_once(height, width),
     )
@@ -87,11 +87,12 @@ def is_rounding_uniform(elements: int) -> bool:
     Its loops for AVX2 round the last ``elements % 16`` in a mixed way, and each thread has last elements of its own.
     """
     threads = torch.get_num_threads() if elements >= _PARALLEL else 1
-    return not _are_sums_rounded_once() or elements % (_AT_ONCE * threads) == 0
+    return not are_sums_rounded_once() or elements % (_AT_ONCE * threads) == 0
 
 
 @functools.cache
-def _are_sums_rounded_once() -> bool | None:
+def are_sums_rounded_once() -> bool | None:
+    """Returns whether torch rounds a sum with a product once, in ``add`` with a factor; None if it does neither."""
     random = np.random.default_rng(0)
     first, second = (random.uniform(0, 255, 4096).astype(np.float32) for _ in range(2))
     alpha = np.float32(0.587)

@@ -99,6 +99,12 @@ class NativePlan:
             self.stages.append({**self.last, "resize": tuple(size), "made": tuple(size)})
             self.last = {"box": (0, 0, *size)}
 
+    def _effect_of_tensors(self, effect: tuple[Any, ...]) -> bool:
+        """Of tensors: a name, a number, and maybe flags, as bind/plan.cpp reads them."""
+        self._end_stage({"box", *_FLIPPED})
+        self.stages[-1].setdefault("effects", []).append(effect)
+        return True
+
     def _effect(self, name: str, value: object) -> bool:
         effect = EFFECTS[name].native(value)
         if effect is None:

@@ -32,7 +32,7 @@ def forgotten() -> Iterator[None]:
     """The rule is found again, before and after."""
     found = (
         tensor_rule.find_rounding,
-        tensor_rule._are_sums_rounded_once,
+        tensor_rule.are_sums_rounded_once,
         tensor_rule._are_samples_rounded_once,
         tensor_rule._are_places_rounded_once,
     )
@@ -84,11 +84,11 @@ def test_another_arithmetic_is_pythons(
 
 
 def test_even_sizes(monkeypatch: pytest.MonkeyPatch, forgotten: None) -> None:
-    monkeypatch.setattr(tensor_rule, "_are_sums_rounded_once", lambda: True)
+    monkeypatch.setattr(tensor_rule, "are_sums_rounded_once", lambda: True)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert tensor_rule.is_rounding_uniform(3 * 32 * 32) and tensor_rule.is_rounding_uniform(3 * 224 * 224)
     assert not tensor_rule.is_rounding_uniform(3 * 9 * 9) and not tensor_rule.is_rounding_uniform(32768 + 16)
-    monkeypatch.setattr(tensor_rule, "_are_sums_rounded_once", lambda: False)
+    monkeypatch.setattr(tensor_rule, "are_sums_rounded_once", lambda: False)
     assert tensor_rule.is_rounding_uniform(3 * 9 * 9)
 
 

@@ -1,0 +1,91 @@
+"""Colours of deferred tensors: recorded, and equal to torchvision's for images of many sizes and orders in memory."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from headrace._doors import opened_doors
+from headrace._doors.tensors.colour_functions import COLOURS
+from headrace._doors.tensors.deferred_tensor import Deferred, recording_of
+from headrace._doors.type_checks import checks
+from headrace.pillow.open_patch import deferred_here
+from headrace.pillow.recording.image_counts import ImageCounts
+from torchvision_shim import import_torchvision
+
+torchvision = import_torchvision()
+from torchvision import tv_tensors  # noqa: E402 - after the shim
+from torchvision.transforms import functional as v1  # noqa: E402
+from torchvision.transforms.v2 import functional as f2  # noqa: E402
+
+FUNCTIONS = [(name, version) for name in COLOURS for version in (1, 2) if (name, version) != ("permute_channels", 1)]
+SIZES = [(40, 31), (64, 64), (17, 90), (224, 224)]
+
+
+@pytest.fixture(autouse=True)
+def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened_doors.add_doors()
+    monkeypatch.setattr(checks, "look", lambda: None)  # tests do compare types
+
+
+def photo(size: tuple[int, int], mode: str) -> bytes:
+    """A JPEG of (height, width)."""
+    values = np.random.default_rng(size[0]).integers(0, 256, (9, 12, 3), dtype=np.uint8)
+    made = io.BytesIO()
+    image = Image.fromarray(values).resize(size[::-1], Image.Resampling.BICUBIC).convert(mode)
+    image.save(made, "JPEG", quality=90)
+    return made.getvalue()
+
+
+def opened(data: bytes, planar: bool) -> Any:
+    """A tensor in Pillow's order of values, or one whose channels follow one another."""
+    tensor = v1.pil_to_tensor(Image.open(io.BytesIO(data)))
+    return f2.resize(tensor, [tensor.shape[1] - 3, tensor.shape[2]], antialias=True) if planar else tensor
+
+
+@pytest.mark.parametrize(("name", "version"), FUNCTIONS)
+def test_colours_are_recorded_and_equal(name: str, version: int) -> None:
+    function, random = getattr(v1 if version == 1 else f2, name), np.random.default_rng(2)
+    recorded = 0
+    for size in SIZES:
+        for mode in ("RGB", "L"):
+            data = photo(size, mode)
+            for planar in (False, True):
+                for value in (*COLOURS[name].compared, float(random.uniform(0, 0.5))):
+                    given = () if None in COLOURS[name].compared else (value,)
+                    try:
+                        expected = function(opened(data, planar), *given)
+                    except (TypeError, ValueError, IndexError, RuntimeError):
+                        continue
+                    with deferred_here(ImageCounts()):
+                        made = function(opened(data, planar), *given)
+                    recorded += isinstance(made, Deferred) and recording_of(made) is not None
+                    assert made.stride() == expected.stride() and torch.equal(made, expected), (size, mode, given)
+    assert recorded >= 8
+
+
+def test_the_image_of_a_chain_is_made_in_one_pass() -> None:
+    data = photo((90, 120), "RGB")
+    counts = ImageCounts()
+    with deferred_here(counts):
+        image = tv_tensors.Image(v1.pil_to_tensor(Image.open(io.BytesIO(data))))
+        image = f2.resized_crop(image, 3, 4, 70, 80, [64, 64], antialias=True)
+        image = f2.adjust_hue(f2.adjust_contrast(f2.adjust_brightness(image, 1.2), 0.8), 0.1)
+        image = f2.normalize(f2.to_dtype(f2.horizontal_flip(image), torch.float32, scale=True), [0.5] * 3, [0.2] * 3)
+        assert recording_of(image) is not None and counts.total == 0
+        assert image.mean() < 9
+    assert counts.native == counts.total == 1
+
+
+def test_torch_sums_up_large_images_itself() -> None:
+    data = photo((300, 260), "RGB")
+    with deferred_here(ImageCounts()):
+        image = v1.pil_to_tensor(Image.open(io.BytesIO(data)))
+        made = f2.adjust_contrast(image, 0.5)
+    assert not isinstance(made, Deferred) or recording_of(made) is None
+    assert torch.equal(made, f2.adjust_contrast(v1.pil_to_tensor(Image.open(io.BytesIO(data))), 0.5))
