@@ -108,6 +108,8 @@ def make_step(draw: random.Random) -> Step:
         ("requires grad", lambda t: t.requires_grad_(t.is_floating_point())),
         *make_colour_steps(draw),
         ("f2.erase", lambda t: f2.erase(t, 1, 2, 3, 4, torch.zeros(1, dtype=t.dtype), inplace=inplace)),
+        (f"v1.erase{top, left}", lambda t: v1.erase(t, top, left, 3, 4, torch.ones(t.shape[-3], 1, 1), inplace)),
+        ("v2.RandomErasing", seeded(v2.RandomErasing(0.9, value="random"))),
         ("v2.RandomResizedCrop", seeded(v2.RandomResizedCrop(20, antialias=True))),
         ("v2.RandomHorizontalFlip", seeded(v2.RandomHorizontalFlip(0.5))),
         ("v2.ColorJitter", seeded(v2.ColorJitter(0.4, 0.4, 0.4))),

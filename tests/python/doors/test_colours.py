@@ -82,6 +82,24 @@ def test_the_image_of_a_chain_is_made_in_one_pass() -> None:
     assert counts.native == counts.total == 1
 
 
+def test_an_erased_part_is_written_to_the_finished_values() -> None:
+    data, counts = photo((90, 120), "RGB"), ImageCounts()
+
+    def made() -> Any:
+        torch.manual_seed(3)
+        image = f2.to_dtype(v1.pil_to_tensor(Image.open(io.BytesIO(data))), torch.float32, scale=True)
+        noise = torch.randn(3, 20, 30)
+        erased = f2.erase(image, 10, 20, 20, 30, noise)
+        noise.zero_()  # the program's own from here on
+        return erased
+
+    expected = made()
+    with deferred_here(counts):
+        ours = made()
+    assert recording_of(ours) is not None and counts.total == 0
+    assert torch.equal(ours, expected) and counts.native == 1
+
+
 def test_torch_sums_up_large_images_itself() -> None:
     data = photo((300, 260), "RGB")
     with deferred_here(ImageCounts()):

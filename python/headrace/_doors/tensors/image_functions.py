@@ -23,7 +23,7 @@ from headrace._doors.tensors.deferred_tensor import (
     recording_of,
 )
 from headrace._doors.tensors.memory_layout import Layout
-from headrace._doors.tensors.recorded_functions import record_pixels, record_values
+from headrace._doors.tensors.recorded_functions import record_finish, record_pixels, record_values
 from headrace._doors.tensors.recording import ValueStep
 from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
 from headrace.pillow.recording.lazy_core import Operation
@@ -248,6 +248,32 @@ def _bytes_of_fill(fill: Any, channels: int) -> tuple[int, int, int] | None:
     return tuple(whole * (3 // len(whole)))  # type: ignore[return-value]
 
 
+def _record_erase(
+    plain: Function, tensor: Any, top: Any, left: Any, height: Any, width: Any, values: Any, inplace: Any
+) -> torch.Tensor | None:
+    """Of a rectangle inside the image, with values that fit it."""
+    state = recording_of(tensor).state  # type: ignore[union-attr]
+    edges = top, left, height, width
+    if inplace is not False or not all(type(one) is int and one >= 0 for one in edges):
+        return None
+    if not 0 < height <= state.height - top or not 0 < width <= state.width - left:
+        return None
+    if type(values) is not torch.Tensor or values.requires_grad or values.device.type != "cpu":
+        return None
+    part = (*state.shape[:-2], height, width)
+    if len(values.shape) > len(part) or not all(
+        one in (1, edge) for one, edge in zip(values.shape[::-1], part[::-1], strict=False)
+    ):
+        return None
+    kept = values.clone()
+
+    def finish(image: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = plain(image, top, left, height, width, kept, True)
+        return made
+
+    return record_finish(tensor, finish)
+
+
 def _record_value_step(name: str, depends: Callable[..., Hashable]) -> Recorder:
     """A recorder of a function that maps each value alike; `depends` returns None where it may do more."""
 
@@ -322,12 +348,14 @@ _RECORDERS: dict[str, Recorder] = {name: recorder_of(name, 2) for name in COLOUR
     "resize": _record_resize,
     "resized_crop": _record_resized_crop,
     "pad": _record_pad,
+    "erase": _record_erase,
     "to_dtype": _record_value_step("to_dtype", _key_of_dtype),
     "normalize": _record_value_step("normalize", _key_of_normalize),
 }
 _OF_V1: dict[str, Recorder] = {name: recorder_of(name, 1) for name in COLOURS if name != "permute_channels"} | {
     "resize": _record_resize,
     "pad": _record_pad_of_v1,
+    "erase": _record_erase,
     "convert_image_dtype": _record_value_step("convert_image_dtype", _key_of_dtype),
     "normalize": _record_value_step("normalize", _key_of_normalize),
 }

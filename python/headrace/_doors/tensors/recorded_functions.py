@@ -46,6 +46,8 @@ def record_pixels(
     if recording is None or not _is_size_recordable(size) or not is_deferring_possible():
         return None
     state = recording.state
+    if state.finish is not None:
+        return None
     found = probe_layout(
         key, of_small or replay, state.layout, state.channels, state.dtype, recording.cut, state.is_batch
     )
@@ -66,6 +68,8 @@ def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = Fal
     if recording is None or not is_deferring_possible() or (in_place and recording.is_shared):
         return None
     state = recording.state
+    if state.finish is not None:
+        return None
     call = _on_copy(step.call) if in_place else step.call
     key = (torch.get_default_dtype(), step.key, in_place)
     found = probe_layout(key, call, state.layout, state.channels, state.dtype, recording.cut, state.is_batch)
@@ -77,6 +81,19 @@ def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = Fal
     after = replace(state, layout=layout, dtype=dtype, steps=steps, table=table)
     mapped = Recording(recording.origin, after, recording, call)
     return set_recording(tensor, mapped) if in_place else defer(mapped)
+
+
+def record_finish(tensor: torch.Tensor, finish: Replay) -> torch.Tensor | None:
+    """Records a function that copies a tensor and changes the copy in place; returns None if it cannot be recorded."""
+    recording = recording_of(tensor)
+    if recording is None or recording.state.finish is not None or not is_deferring_possible():
+        return None
+    state = recording.state
+    found = probe_layout("clone", torch.clone, state.layout, state.channels, state.dtype, recording.cut, state.is_batch)
+    if found is None:
+        return None
+    after = replace(state, layout=found[0], finish=finish)
+    return defer(Recording(recording.origin, after, recording, _on_copy(finish)))
 
 
 def _on_copy(function: Replay) -> Replay:
@@ -93,7 +110,12 @@ def record_part(tensor: torch.Tensor, box: tuple[int, int, int, int]) -> torch.T
     recording = recording_of(tensor)
     top, bottom, left, right = box
     height, width = bottom - top, right - left
-    if recording is None or not _is_size_recordable((height, width)) or not is_deferring_possible():
+    if (
+        recording is None
+        or recording.state.finish is not None
+        or not _is_size_recordable((height, width))
+        or not is_deferring_possible()
+    ):
         return None
     crop: Operation = ("crop", (left, top, right, bottom))
     state = recording.state
@@ -110,6 +132,8 @@ def record_first_dimension(tensor: torch.Tensor, is_batch: bool) -> torch.Tensor
     """Records a view with or without a first dimension of one image; returns None if it cannot be recorded."""
     recording = recording_of(tensor)
     if recording is None or recording.state.is_batch is is_batch or not is_deferring_possible():
+        return None
+    if recording.state.finish is not None:
         return None
     after = replace(recording.state, is_batch=is_batch)
     replay = _add_dimension if is_batch else _take_first

@@ -66,6 +66,7 @@ class State:
         table: the values that the steps make of the 256 bytes, (channels, 256). Made when the steps are recorded: the
             default dtype may be another one later.
         is_batch: whether it has a first dimension of one image.
+        finish: changes the finished values in place; what is called after it is not recorded.
     """
 
     channels: int
@@ -77,6 +78,7 @@ class State:
     table: Array
     steps: tuple[ValueStep, ...] = ()
     is_batch: bool = False
+    finish: Callable[[torch.Tensor], object] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -172,7 +174,10 @@ class Recording:
             return made
         made = torch.from_numpy(values)
         made = made if state.layout is Layout.PLANAR else made.permute(2, 0, 1)
-        return made.as_strided(state.shape, self._strides) if state.is_batch else made
+        made = made.as_strided(state.shape, self._strides) if state.is_batch else made
+        if state.finish is not None:
+            state.finish(made)
+        return made
 
 
 @contextlib.contextmanager
