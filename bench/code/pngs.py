@@ -81,6 +81,16 @@ class Depth(Dataset[Any]):
         return nn.functional.interpolate(depth[None, None], (SIZE, SIZE))[0], index
 
 
+class DepthByOpenCV(Depth):
+    """The same, read by OpenCV."""
+
+    def __getitem__(self, index: int) -> Any:
+        import cv2
+
+        values = cv2.imread(str(self.depths[index]), cv2.IMREAD_UNCHANGED).astype(np.float32) / 1000
+        return nn.functional.interpolate(torch.from_numpy(values)[None, None], (SIZE, SIZE))[0], index
+
+
 class Scenes(Dataset[Any]):
     """Photographs (JPEG) with depth maps of 16 bits and masks (both PNG), with the same crop and flip."""
 

@@ -28,7 +28,7 @@ T = import_torchvision().transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
 from torchvision.transforms import v2 as v2  # noqa: E402
 
-from bench.code import doors, pngs  # noqa: E402
+from bench.code import detection, doors, pngs  # noqa: E402
 
 END = [T.ToTensor(), T.Normalize(MEAN, STD)]
 CLASSES = 1000
@@ -197,6 +197,10 @@ def _sharpened(image: Any) -> Any:
     return image.filter(ImageFilter.SHARPEN)
 
 
+def _detection(transform: Any) -> Callable[[list[Path], Path], Any]:
+    return lambda paths, folder: detection.Detection(paths, transform)
+
+
 def _pngs(kind: Callable[[Image.Image], Image.Image]) -> Callable[[list[Path], Path], Any]:
     return lambda paths, folder: pngs.Opened(pngs.write_pngs(paths, folder, kind), TRAIN)
 
@@ -237,9 +241,13 @@ PROGRAMS = {
     "numpy": Program(_own(_numpy_steps)),
     "Python step": Program(_own(PYTHON_STEP)),
     "Python step, in threads": Program(_own(PYTHON_STEP), native=_in_threads),
+    "detection, tensors": Program(_detection(detection.ON_TENSORS), collate_fn=detection.collate),
+    "detection, images": Program(_detection(detection.ON_IMAGES), collate_fn=detection.collate),
+    "detection, SSD's crop": Program(_detection(detection.SSD), collate_fn=detection.collate),
     "PNG": Program(_pngs(pngs.as_png)),
     "PNG, in threads": Program(_pngs(pngs.as_png), native=_in_threads),
     "PNG with a palette": Program(_pngs(pngs.as_palette)),
     "depth": Program(pngs.Depth),
+    "depth, cv2.imread": Program(pngs.DepthByOpenCV),
     "image, depth and mask": Program(pngs.Scenes),
 } | {name: Program(doors.dataset_of(name)) for name in doors.READERS}

@@ -64,6 +64,18 @@ void bind_png(py::module_& m) {
           "colour", [](const PngFile& file) { return static_cast<int>(file.header().colour); },
           "The colour type: 0 gray, 2 RGB, 3 palette, 4 gray with alpha, 6 RGBA.")
       .def_property_readonly(
+          "palette",
+          [](const PngFile& file) {
+            const std::span<const uint8_t> palette = file.header().palette;
+            return py::bytes(reinterpret_cast<const char*>(palette.data()), palette.size());
+          },
+          "R, G, B of each entry; b\"\" without a palette.")
+      .def_property_readonly(
+          "transparency", [](const PngFile& file) { return file.header().transparency; }, "Whether it has a tRNS chunk.")
+      .def_property_readonly(
+          "described", [](const PngFile& file) { return file.header().described; },
+          "Whether it has text or EXIF, which may say how the image is turned.")
+      .def_property_readonly(
           "data_end", [](const PngFile& file) { return file.header().data_end; },
           "Number of bytes up to the end of the last chunk of image data.")
       .def_property_readonly(

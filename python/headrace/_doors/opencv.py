@@ -1,6 +1,7 @@
-"""Versions of `cv2.imread` and `cv2.imdecode`: an RGB or gray JPEG is decoded into the array that they return.
+"""Versions of `cv2.imread` and `cv2.imdecode`: a PNG, or an RGB or gray JPEG, is decoded into the array that they
+return.
 
-OpenCV decodes all else: other formats, CMYK, turned files, a JPEG to gray or at a reduced size, damaged files.
+OpenCV decodes all else: other formats, CMYK, turned files, colours to gray, a JPEG at a reduced size, damaged files.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from headrace._base.native import core
 from headrace._base.types import Array
+from headrace._doors import opencv_pngs
 from headrace._doors.decoder_probe import OTHER_LIBJPEG, SIGNATURE, agrees, why_library_must_decode
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import Door, in_force
@@ -34,7 +36,7 @@ def _imread(plain: Any) -> Any:
         made = None
         if in_force.here() is not None and args and isinstance(args[0], (str, os.PathLike)):
             flags = _flags_of(args[1:], kwargs)
-            encoded = None if flags is None else _read_jpeg(args[0])
+            encoded = None if flags is None else _read_known(args[0])
             made = None if flags is None or encoded is None else _decode(encoded, flags, IMREAD)
         return plain(*args, **kwargs) if made is None else made
 
@@ -62,11 +64,12 @@ def _flags_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
     return flags if type(flags) is int and flags in _KNOWN else None
 
 
-def _read_jpeg(path: Any) -> bytes | None:
+def _read_known(path: Any) -> bytes | None:
+    """Returns the bytes of a JPEG or PNG; None for other files, and what cannot be read."""
     try:
         with Path(path).open("rb", buffering=0) as file:
-            begin = file.read(len(SIGNATURE))
-            return begin + file.readall() if begin == SIGNATURE else None
+            begin = file.read(len(opencv_pngs.SIGNATURE))
+            return begin + file.readall() if begin.startswith((SIGNATURE, opencv_pngs.SIGNATURE)) else None
     except (OSError, ValueError):
         return None
 
@@ -74,6 +77,10 @@ def _read_jpeg(path: Any) -> bytes | None:
 def _decode(encoded: bytes, flags: int, door: Door) -> Array | None:
     """Returns the pixels as OpenCV would; None if it has to decode the file."""
     counts = in_force.here()
+    if counts is not None and encoded.startswith(opencv_pngs.SIGNATURE):
+        found = opencv_pngs.decode(encoded, flags, _plain_imdecode())
+        counts.count(found if isinstance(found, str) else None, door)
+        return None if isinstance(found, str) else found
     if counts is None or not encoded.startswith(SIGNATURE):
         return None
     try:
@@ -112,9 +119,14 @@ def _make_array(file: core.JpegFile, flags: int) -> Array:
 @functools.cache
 def _is_opencv_known() -> bool:
     """Whether the installed OpenCV decodes as we do."""
-    cv2: Any = sys.modules["cv2"]
-    plain = getattr(cv2.imdecode, "__wrapped__", cv2.imdecode)
+    plain = _plain_imdecode()
     return agrees(lambda encoded: plain(np.frombuffer(encoded, np.uint8), _COLOR)[..., ::-1])
+
+
+def _plain_imdecode() -> Any:
+    """OpenCV's own function."""
+    cv2: Any = sys.modules["cv2"]
+    return getattr(cv2.imdecode, "__wrapped__", cv2.imdecode)
 
 
 STEPS: Replacements = Replacements(

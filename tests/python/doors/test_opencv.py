@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import headrace
 from headrace._doors import opencv, opened_doors
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
+from png_samples import odd_pngs, sound_pngs
 from support import PHOTOS
 
 cv2: Any = pytest.importorskip("cv2", reason="OpenCV is not installed")
@@ -61,6 +63,24 @@ def test_files_are_equal(name: str, folder: str) -> None:
             differing.append(path.name)
     assert not differing
     assert counts.native or folder == "photos" or "reduced" in name or name == "not a flag"
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_pngs_are_equal(name: str, tmp_path: Path) -> None:
+    """Of all kinds; on each, OpenCV is compared before a file is decoded natively."""
+    opened_doors.add_doors()
+    counts, differing = ImageCounts(), []
+    for number, encoded in enumerate([*sound_pngs(), *odd_pngs()]):
+        path = tmp_path / f"{number}.png"
+        path.write_bytes(encoded)
+        data = np.frombuffer(encoded, np.uint8)
+        expected = see(cv2.imread, str(path), FLAGS[name]), see(cv2.imdecode, data, FLAGS[name])
+        with deferred_here(counts):
+            found = see(cv2.imread, str(path), FLAGS[name]), see(cv2.imdecode, data, FLAGS[name])
+        if found != expected:
+            differing.append(number)
+    assert not differing
+    assert counts.native > 10 or "reduced" in name or name == "not a flag"
 
 
 @pytest.mark.parametrize(
