@@ -87,7 +87,8 @@ class DepthByOpenCV(Depth):
     def __getitem__(self, index: int) -> Any:
         import cv2
 
-        values = cv2.imread(str(self.depths[index]), cv2.IMREAD_UNCHANGED).astype(np.float32) / 1000
+        read: Any = cv2.imread
+        values = read(str(self.depths[index]), cv2.IMREAD_UNCHANGED).astype(np.float32) / 1000
         return nn.functional.interpolate(torch.from_numpy(values)[None, None], (SIZE, SIZE))[0], index
 
 

@@ -64,7 +64,7 @@ def _make(file: core.PngFile, kind: Kind) -> Array | None:
         gray = np.empty((file.height, file.width), "<u2" if kind.depth == 16 else np.uint8)  # OpenCV's owns its memory
         core.decode_png(file, gray.view(np.uint8).reshape(*gray.shape, -1))
         gray = gray.astype(gray.dtype.newbyteorder("="), copy=False)
-        return cv2.cvtColor(gray, cv2.COLOR_GRAY2BGR) if wants_colour else gray  # type: ignore[no-any-return]
+        return cv2.cvtColor(gray, cv2.COLOR_GRAY2BGR) if wants_colour else gray
     samples = np.empty((file.height, file.width, file.pixel_bytes), np.uint8)
     core.decode_png(file, samples)
     if kind.colour == _PALETTE:
