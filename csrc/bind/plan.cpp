@@ -45,8 +45,8 @@ Warp warp_of(const py::handle& from) {
   return warp;
 }
 
-// (name of a step, its parameter or 0); (name of an effect on tensors, factor, sum of TensorFlag); or ("Blur", weights of a row, weights of a column) or ("Warp", warp_of's
-// tuple), whose numbers are appended to the plan's.
+// (name of a step, its parameter or 0); (name of an effect on tensors, factor, sum of TensorFlag); or ("Blur", weights
+// of a row, weights of a column) or ("Warp", warp_of's tuple), whose numbers are appended to the plan's.
 Effect effect_of(const py::handle& from, Plan& plan) {
   const auto parts = from.cast<py::tuple>();
   const auto kind = parts[0].cast<std::string>();

@@ -71,7 +71,8 @@ void bind_png(py::module_& m) {
           },
           "R, G, B of each entry; b\"\" without a palette.")
       .def_property_readonly(
-          "transparency", [](const PngFile& file) { return file.header().transparency; }, "Whether it has a tRNS chunk.")
+          "transparency", [](const PngFile& file) { return file.header().transparency; },
+          "Whether it has a tRNS chunk.")
       .def_property_readonly(
           "described", [](const PngFile& file) { return file.header().described; },
           "Whether it has text or EXIF, which may say how the image is turned.")
