@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, PngImagePlugin
 from torch.utils._pytree import tree_flatten
 
 import headrace
@@ -55,8 +55,8 @@ def evaluation(resize: int = 256, crop: int = 224) -> T.Compose:
 def pictures(count: int = 24, edge: int = 90) -> tuple[bytes, ...]:
     """Encoded photographs of many shapes, about `edge` pixels wide.
 
-    Mostly JPEG, with all chroma subsamplings; each dozen has a PNG, a gray JPEG, and two files that
-    Pillow decodes: a BMP and a CMYK JPEG.
+    Mostly JPEG, with all chroma subsamplings; each dozen has a gray JPEG, and two files that Pillow
+    decodes: a PNG with a chunk of its own and a CMYK JPEG.
     """
     made = []
     sources = sorted(PHOTOS.glob("*.jpg"))
@@ -66,9 +66,9 @@ def pictures(count: int = 24, edge: int = 90) -> tuple[bytes, ...]:
             small = photograph.convert("RGB").resize(size, Image.Resampling.BOX)
         out = BytesIO()
         if i % 12 == 3:
-            small.save(out, "BMP")
-        elif i % 12 == 10:
-            small.save(out, "PNG")
+            notes = PngImagePlugin.PngInfo()
+            notes.add(b"teSt", b"a private chunk")
+            small.save(out, "PNG", pnginfo=notes)
         elif i % 12 == 5:
             small.convert("CMYK").save(out, "JPEG", quality=90)
         elif i % 12 == 7:

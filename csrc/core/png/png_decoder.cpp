@@ -44,11 +44,11 @@ void PngDecoder::inflate(const PngHeader& header) {
   size_t read = 0, made = 0;
   const libdeflate_result result =
       libdeflate_zlib_decompress_ex(inflater_.get(), data.data(), data.size(), rows_.data(), all, &read, &made);
-  if (result != LIBDEFLATE_SUCCESS || made != all || read != data.size()) leave_to_pillow("a PNG with damaged data");
+  if (result != LIBDEFLATE_SUCCESS || made != all || read != data.size()) leave_to_pillow("PNG with damaged data");
   const int pixel = header.filter_bytes();
   uint8_t *at = rows_.data(), *above = nullptr;
   for (int y = 0; y < header.size.height; ++y, at += row) {
-    if (!unfilter_row(at[0], at + 1, above, row - 1, pixel)) leave_to_pillow("a PNG with an unknown filter");
+    if (!unfilter_row(at[0], at + 1, above, row - 1, pixel)) leave_to_pillow("PNG with an unknown filter");
     above = at + 1;
   }
 }
@@ -72,7 +72,7 @@ RawImage PngDecoder::decode(const PngHeader& header, PngWanted wanted) {
   }
   if (wanted == PngWanted::kIndices && header.depth == 1 && !palette) leave_to_pillow("palette indices are wanted");
   if (wanted == PngWanted::kRgb && palette && header.transparency)
-    leave_to_pillow("a PNG whose palette has transparency");
+    leave_to_pillow("PNG whose palette has transparency");
   inflate(header);
   const Size size = header.size;
   const auto row = static_cast<ptrdiff_t>(header.row_bytes()) + 1;
@@ -105,7 +105,7 @@ RawImage PngDecoder::colour(const PngHeader& header, const RawImage& indices) {
       std::memcpy(to, table[from[x]].data(), kPixelBytes);
     }
   }
-  if (largest >= entries) leave_to_pillow("a PNG with an index beyond its palette");
+  if (largest >= entries) leave_to_pillow("PNG with an index beyond its palette");
   return rgbx_image(coloured_.data(), size);
 }
 

@@ -49,30 +49,29 @@ class Chunks {
     left_ = left_.subspan(kSignature.size());
     for (Chunk chunk;;) {
       if (const char* reason = next(chunk)) return reason;
-      if (chunk.is("IEND")) return header_.data.empty() ? "a PNG without image data" : nullptr;
+      if (chunk.is("IEND")) return header_.data.empty() ? "PNG without image data" : nullptr;
       if (const char* reason = take(chunk)) return reason;
     }
   }
 
  private:
   const char* next(Chunk& chunk) {
-    if (left_.size() < kChunkFrame) return "a truncated PNG";
+    if (left_.size() < kChunkFrame) return "truncated PNG";
     const size_t length = big_endian(left_.data());
-    if (length > left_.size() - kChunkFrame) return "a truncated PNG";
+    if (length > left_.size() - kChunkFrame) return "truncated PNG";
     std::memcpy(chunk.type.data(), left_.data() + 4, chunk.type.size());
     chunk.data = left_.subspan(8, length);
     const uint32_t sum = libdeflate_crc32(0, left_.data() + 4, length + 4);
-    if (sum != big_endian(left_.data() + 8 + length)) return "a PNG with a wrong checksum";
+    if (sum != big_endian(left_.data() + 8 + length)) return "PNG with a wrong checksum";
     left_ = left_.subspan(kChunkFrame + length);
     return nullptr;
   }
 
   const char* take(const Chunk& chunk) {
-    if (header_.depth == 0)
-      return chunk.is("IHDR") ? take_ihdr(chunk.data) : "a PNG that does not begin with its header";
+    if (header_.depth == 0) return chunk.is("IHDR") ? take_ihdr(chunk.data) : "PNG that does not begin with its header";
     if (chunk.is("IDAT")) {
-      if (ended_) return "a PNG whose data are in two places";
-      if (header_.colour == PngColour::kPalette && header_.palette.empty()) return "a PNG without its palette";
+      if (ended_) return "PNG whose data are in two places";
+      if (header_.colour == PngColour::kPalette && header_.palette.empty()) return "PNG without its palette";
       header_.data.push_back(chunk.data);
       header_.data_end = static_cast<size_t>(chunk.data.data() + chunk.data.size() - begin_);
       return nullptr;
@@ -85,32 +84,32 @@ class Chunks {
   }
 
   const char* take_ihdr(std::span<const uint8_t> data) {
-    if (data.size() != 13) return "a PNG with a header of another length";
+    if (data.size() != 13) return "PNG with a header of another length";
     const uint32_t width = big_endian(data.data()), height = big_endian(data.data() + 4);
-    if (width < 1 || height < 1) return "a PNG without pixels";
-    if (width > kMostEdge || height > kMostEdge || int64_t{width} * height > kMostPixels) return "a huge PNG";
+    if (width < 1 || height < 1) return "PNG without pixels";
+    if (width > kMostEdge || height > kMostEdge || int64_t{width} * height > kMostPixels) return "huge PNG";
     const uint8_t colour = data[9];
-    if (colour > 6 || colour == 1 || colour == 5) return "a PNG of an unknown colour type";
+    if (colour > 6 || colour == 1 || colour == 5) return "PNG of an unknown colour type";
     header_.colour = static_cast<PngColour>(colour);
-    if (!is_depth_of(header_.colour, data[8])) return "a PNG of an unknown bit depth";
-    if (data[10] != 0 || data[11] != 0) return "a PNG with an unknown compression or filter method";
-    if (data[12] != 0) return "an interlaced PNG";
+    if (!is_depth_of(header_.colour, data[8])) return "PNG of an unknown bit depth";
+    if (data[10] != 0 || data[11] != 0) return "PNG with an unknown compression or filter method";
+    if (data[12] != 0) return "interlaced PNG";
     header_.size = {static_cast<int>(width), static_cast<int>(height)};
     header_.depth = data[8];
     return nullptr;
   }
 
   const char* take_plte(std::span<const uint8_t> data) {
-    if (!header_.palette.empty()) return "a PNG with two palettes";
-    if (data.empty() || data.size() % 3 != 0 || data.size() > 768) return "a PNG with a palette of another length";
+    if (!header_.palette.empty()) return "PNG with two palettes";
+    if (data.empty() || data.size() % 3 != 0 || data.size() > 768) return "PNG with a palette of another length";
     header_.palette = data;
     return nullptr;
   }
 
   const char* take_trns(std::span<const uint8_t> data) {
-    if (header_.transparency) return "a PNG with two tRNS chunks";
+    if (header_.transparency) return "PNG with two tRNS chunks";
     const bool palette = header_.colour == PngColour::kPalette;
-    if (!palette && data.size() < (header_.colour == PngColour::kRgb ? 6u : 2u)) return "a PNG with a short tRNS chunk";
+    if (!palette && data.size() < (header_.colour == PngColour::kRgb ? 6u : 2u)) return "PNG with a short tRNS chunk";
     header_.transparency = true;
     return nullptr;
   }
@@ -124,32 +123,32 @@ class Chunks {
     static constexpr std::array<const char*, 14> kIgnored = {"bKGD", "sBIT", "tIME", "hIST", "sPLT", "oFFs", "pCAL",
                                                              "sCAL", "sTER", "gIFg", "gIFx", "vpAg", "iDOT", "orNT"};
     for (const auto& [name, least] : kRead) {
-      if (chunk.is(name)) return chunk.data.size() < least ? "a PNG with a short chunk" : nullptr;
+      if (chunk.is(name)) return chunk.data.size() < least ? "PNG with a short chunk" : nullptr;
     }
     for (const char* name : kIgnored) {
       if (chunk.is(name)) return nullptr;
     }
     if (chunk.is("eXIf") || chunk.is("tEXt")) return take_text(chunk.data.size());
     const bool profile = chunk.is("iCCP");
-    if (!profile && !chunk.is("zTXt") && !chunk.is("iTXt")) return "a PNG with chunks of other kinds";
+    if (!profile && !chunk.is("zTXt") && !chunk.is("iTXt")) return "PNG with chunks of other kinds";
     // Pillow inflates these. What is short cannot reach its limits. It ignores a text that it cannot read.
     const auto end = std::find(chunk.data.begin(), chunk.data.end(), uint8_t{0});
-    if (chunk.data.end() - end < 2) return "a PNG with a text that has no name";
+    if (chunk.data.end() - end < 2) return "PNG with a text that has no name";
     const bool compressed = !chunk.is("iTXt") || end[1] != 0;
-    if (!chunk.is("iTXt") && end[1] != 0) return "a PNG with an unknown compression method";
+    if (!chunk.is("iTXt") && end[1] != 0) return "PNG with an unknown compression method";
     if (profile) return check_profile({end + 2, chunk.data.end()});
-    if (compressed && chunk.data.size() > kMostCompressed) return "a PNG with a long compressed text";
+    if (compressed && chunk.data.size() > kMostCompressed) return "PNG with a long compressed text";
     return take_text(chunk.data.size());
   }
 
   const char* take_text(size_t bytes) {
     header_.described = true;
     text_ += bytes;
-    return text_ > kMostText ? "a PNG with long texts" : nullptr;
+    return text_ > kMostText ? "PNG with long texts" : nullptr;
   }
 
   static const char* check_profile(std::span<const uint8_t> data) {
-    return data.size() > kMostCompressed && inflated_size(data) >= kMostText ? "a PNG with a large colour profile"
+    return data.size() > kMostCompressed && inflated_size(data) >= kMostText ? "PNG with a large colour profile"
                                                                              : nullptr;
   }
 

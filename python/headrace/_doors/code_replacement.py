@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace._base.types import Function
-from headrace.pillow.recording.patches import is_own
+from headrace.pillow.recording.patches import is_own, note_replaced_code
 
 _PLACE = "what is called"
 
@@ -44,6 +44,7 @@ class CodeReplacement:
             plain.__kwdefaults__ = found.__kwdefaults__
             self._function, self._before = found, found.__code__
             self._after = _code_that_calls(self._version(plain), found)
+            note_replaced_code(self._after, found.__code__)
         found.__code__ = self._after  # type: ignore[assignment]
         return True
 

@@ -44,14 +44,14 @@ def decode(encoded: bytes, flags: int, plain: Decoder) -> Array | str:
     try:
         file = core.PngFile(encoded)
         if file.transparency or file.described:
-            return "a PNG with transparency, text or EXIF"
+            return "PNG with transparency, text or EXIF"
         kind = Kind(file.colour, file.depth, flags)
         if not _is_native(kind, plain):
-            return "a PNG of a depth or colour that OpenCV converts"
+            return "PNG of a depth or colour that OpenCV converts"
         made = _make(file, kind)
     except core.NeedsPillow as error:
         return str(error)
-    return "a PNG with an index beyond its palette" if made is None else made
+    return "PNG with an index beyond its palette" if made is None else made
 
 
 def _make(file: core.PngFile, kind: Kind) -> Array | None:

@@ -101,7 +101,7 @@ TEST_CASE("Pillow may give gray levels") {
 
 TEST_CASE("on request Pillow decodes every file") {
   PipelineOptions options = training(1);
-  options.pillow_alone = true;
+  options.indices = true;
   Pipeline pipeline(std::move(options));
   const auto batch = submit(pipeline, Images::all().table, {3});
   auto job = pipeline.next_pillow_job(kLong);

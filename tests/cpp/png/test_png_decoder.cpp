@@ -89,20 +89,20 @@ TEST_CASE("palettes") {
   CHECK(samples_of(file) == PngBytes{1, 0});
   CHECK(colours_of(file) == PngBytes{40, 50, 60, 1, 2, 3});
   CHECK(refused(png_of({.width = 2, .height = 1, .colour = 3, .rows = {0, 2, 0}, .palette = palette})) ==
-        "a PNG with an index beyond its palette");
-  CHECK(reason_of(png_of({.width = 2, .height = 1, .colour = 3, .rows = {0, 1, 0}})) == "a PNG without its palette");
+        "PNG with an index beyond its palette");
+  CHECK(reason_of(png_of({.width = 2, .height = 1, .colour = 3, .rows = {0, 1, 0}})) == "PNG without its palette");
 }
 
 TEST_CASE("files that Pillow decodes") {
   CHECK(reason_of({}) == "not a PNG");
-  CHECK(reason_of(png_of({.interlaced = 1, .rows = kTwoRows})) == "an interlaced PNG");
-  CHECK(reason_of(png_of({.depth = 4, .rows = kTwoRows})) == "a PNG of an unknown bit depth");
-  CHECK(reason_of(png_of({.colour = 5, .rows = kTwoRows})) == "a PNG of an unknown colour type");
-  CHECK(reason_of(png_of({.width = 0, .rows = kTwoRows})) == "a PNG without pixels");
-  CHECK(reason_of(png_of({.width = 1 << 20, .height = 1 << 20, .rows = kTwoRows})) == "a huge PNG");
-  CHECK(reason_of(png_of({.rows = kTwoRows, .before = "acTL"})) == "a PNG with chunks of other kinds");
-  CHECK(reason_of(png_of({.rows = kTwoRows, .after = "PLTE"})) == "a PNG with chunks of other kinds");
-  CHECK(reason_of(png_of({.rows = kTwoRows, .before = "gAMA"})) == "a PNG with a short chunk");
+  CHECK(reason_of(png_of({.interlaced = 1, .rows = kTwoRows})) == "interlaced PNG");
+  CHECK(reason_of(png_of({.depth = 4, .rows = kTwoRows})) == "PNG of an unknown bit depth");
+  CHECK(reason_of(png_of({.colour = 5, .rows = kTwoRows})) == "PNG of an unknown colour type");
+  CHECK(reason_of(png_of({.width = 0, .rows = kTwoRows})) == "PNG without pixels");
+  CHECK(reason_of(png_of({.width = 1 << 20, .height = 1 << 20, .rows = kTwoRows})) == "huge PNG");
+  CHECK(reason_of(png_of({.rows = kTwoRows, .before = "acTL"})) == "PNG with chunks of other kinds");
+  CHECK(reason_of(png_of({.rows = kTwoRows, .after = "PLTE"})) == "PNG with chunks of other kinds");
+  CHECK(reason_of(png_of({.rows = kTwoRows, .before = "gAMA"})) == "PNG with a short chunk");
   CHECK(reason_of(png_of({.rows = kTwoRows, .before = "bKGD", .after = "tIME"})).empty());
 }
 
@@ -121,10 +121,10 @@ TEST_CASE("no cut-off file is plain") {
 TEST_CASE("data of another length, and unknown filters") {
   PngBytes rows = kTwoRows;
   rows.push_back(0);
-  CHECK(refused(png_of({.rows = rows})) == "a PNG with damaged data");
+  CHECK(refused(png_of({.rows = rows})) == "PNG with damaged data");
   rows.resize(19);
-  CHECK(refused(png_of({.rows = rows})) == "a PNG with damaged data");
+  CHECK(refused(png_of({.rows = rows})) == "PNG with damaged data");
   rows = kTwoRows;
   rows[10] = 5;
-  CHECK(refused(png_of({.rows = rows})) == "a PNG with an unknown filter");
+  CHECK(refused(png_of({.rows = rows})) == "PNG with an unknown filter");
 }

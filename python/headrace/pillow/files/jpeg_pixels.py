@@ -12,7 +12,6 @@ from headrace._base.native import core
 from headrace._base.types import Array
 from headrace.pillow.files.pixels import FilePixels, shape_of
 from headrace.pillow.memory import pixel_memory
-from headrace.pillow.memory.surviving_images import files
 from headrace.pillow.recording.image_counts import PILLOW, Door, ImageCounts
 from headrace.pillow.recording.native_plan import NativePlan
 
@@ -52,8 +51,7 @@ class JpegPixels(FilePixels):
                 whole = pixel_memory.empty_for_a_while((height, width, 4), np.dtype(np.uint8))
                 core.decode_whole(self._file, whole)
                 self._whole = whole
-                self.nbytes += whole.nbytes
-                files.grow(whole.nbytes)
+                self._grow(whole.nbytes)
             core.fuse(self._whole, steps, table, out, layout)
         self._count(None)
         return out

@@ -107,6 +107,11 @@ class FilePixels:
         pixels = self._run_plan(plan, BYTES[: len(plan.mode)], "channels_last")
         return Image.frombytes(plan.mode, pixels.shape[1::-1], pixels.data, "raw", plan.mode).im
 
+    def _grow(self, nbytes: int) -> None:
+        """Called with the bytes that are kept from now on, too."""
+        self.nbytes += nbytes
+        files.grow(nbytes)
+
     def _count(self, reason: str | None) -> None:
         """Counts the file once; `reason`: why Pillow decodes it."""
         counted, self._counted = self._counted, True

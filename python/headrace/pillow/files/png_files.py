@@ -54,7 +54,7 @@ def why_not_deferrable(image: PngImageFile) -> str | None:
     if image.mode not in RAW_MODES:
         return f"PNG of mode {image.mode}"
     if image.is_animated:
-        return "an animated PNG"
+        return "animated PNG"
     if type(image.fp) not in FILES:
         return f"read through a {type(image.fp).__name__}"
     return None

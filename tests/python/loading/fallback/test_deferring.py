@@ -35,7 +35,7 @@ PILLOWS = Image.OPEN["JPEG"]
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Five JPEG files, one that is cut off, and a PNG file."""
+    """Five JPEG files, one that is cut off, and a BMP file."""
     folder = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
     paths = []
@@ -45,8 +45,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         smooth.save(paths[-1], quality=90)
     data = paths[0].read_bytes()
     (folder / "cut.jpg").write_bytes(data[: len(data) * 2 // 3])
-    smooth.save(folder / "5.png")
-    return [*paths, folder / "cut.jpg", folder / "5.png"]
+    smooth.save(folder / "5.bmp")
+    return [*paths, folder / "cut.jpg", folder / "5.bmp"]
 
 
 def _whole(files: list[Path]) -> list[Path]:
@@ -86,9 +86,9 @@ def test_batches_are_torchs_and_the_images_are_counted(files: list[Path], num_wo
     images = loader.stats().images
     assert (dict(images.natively), images.by_library()) == (
         {"PIL.Image.open": 5},
-        {"Pillow": {"PNG": 1}},
+        {"Pillow": {"BMP": 1}},
     )  # of the newest epoch
-    assert "so far 5 of 6 images natively; by Pillow: 1 PNG" in str(loader.explain())
+    assert "so far 5 of 6 images natively; by Pillow: 1 BMP" in str(loader.explain())
     assert "5 of 6 images natively" in str(loader.stats())
 
 

@@ -160,10 +160,10 @@ def test_names_of_other_modules_are_no_doors(files: list[Path]) -> None:
 def test_few_native_images_are_warned_of_at_the_end_of_a_short_epoch(tmp_path: Path) -> None:
     files = []
     for number in range(4):
-        files.append(tmp_path / f"{number}.png")
+        files.append(tmp_path / f"{number}.bmp")
         Image.effect_noise((30, 20), 40).convert("RGB").save(files[-1])
     (warning,) = said(DataLoader(Opened(files), 4))
-    assert "few images of the first batch got native pixels: 0 of 4 images natively; by Pillow: 4 PNG" in str(
+    assert "few images of the first batch got native pixels: 0 of 4 images natively; by Pillow: 4 BMP" in str(
         warning.message
     )
 

@@ -12,7 +12,7 @@ from support import TENSOR, blobs
 
 SAMPLES, BATCH = 96, 16
 BATCHES = SAMPLES // BATCH
-BY_PILLOW = SAMPLES // 6  # a BMP and a CMYK file in each dozen
+BY_PILLOW = SAMPLES // 6  # an odd PNG and a CMYK file in each dozen
 
 
 class Negative:
