@@ -50,6 +50,6 @@ class Detection(Dataset[Any]):
 
 
 def collate(samples: list[Any]) -> Any:
-    """Images in a list, and their targets."""
+    """Images of one size as a batch, and their targets in a list."""
     images, targets = zip(*samples, strict=True)
-    return list(images), list(targets)
+    return torch.stack(images), list(targets)
