@@ -18,7 +18,7 @@ from headrace.pillow.recording.lazy_core import Operation
 from headrace.pillow.recording.native_plan import NativePlan
 
 #: Mode of Pillow's image -> how its raw decoder names the samples as `core.decode_png` writes them.
-RAW_MODES = {"1": "1;8", "L": "L", "P": "P", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "I;16": "I;16", "I": "I;16"}
+RAW_MODES = {"1": "1;8", "L": "L", "P": "P", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "I;16": "I;16", "I": "I"}
 _PLAIN = ("L", "RGB")  # modes in which operations are native
 _AS_THEY_ARE = ("L", "P", "LA", "RGB", "RGBA", "I;16")  # modes whose bytes Pillow's tobytes() gives as they are
 
@@ -74,8 +74,11 @@ class PngPixels(FilePixels):
     def _make_planned(self, plan: NativePlan) -> object:
         if plan.mode in _PLAIN and not _is_whole(plan, self._size, self._mode):
             return super()._make_planned(plan)
-        raw = "RGBX" if self._samples.shape[2] > len(self._mode) else RAW_MODES[self._mode]
-        return Image.frombytes(self._mode, self._size, self._samples.data, "raw", raw).im
+        raw = "RGBX" if self._mode == "RGB" and self._samples.shape[2] == 4 else RAW_MODES[self._mode]
+        samples = self._samples
+        if self._mode == "I":  # of 16 bits, before Pillow 11
+            samples = samples.view("<u2").astype(np.int32)
+        return Image.frombytes(self._mode, self._size, samples.data, "raw", raw).im
 
     def _run_plan(self, plan: NativePlan, table: Array, layout: str) -> Array:
         out = pixel_memory.empty(shape_of(plan, table, layout), table.dtype)
