@@ -21,7 +21,7 @@ from PIL.PngImagePlugin import PngImageFile
 from headrace.pillow.files import jpeg_files, png_files
 from headrace.pillow.files.pixels import BYTES, FilePixels
 from headrace.pillow.recording.image_counts import ImageCounts, in_force
-from headrace.pillow.recording.lazy_core import LazyCore
+from headrace.pillow.recording.lazy_core import MODES, LazyCore
 from headrace.pillow.recording.patches import Untouched
 
 T = TypeVar("T")
@@ -36,7 +36,6 @@ _held: Callable[[Image.Image], Any] = (
     operator.attrgetter("_im") if _IM == "_im" else lambda image: image.__dict__.get("im")
 )
 
-_PLAIN = ("RGB", "L")  # modes in which operations are recorded
 _ARRAYS = Untouched((Image.Image, "tobytes"), (Image, "_conv_type_shape"), (Image, "_getencoder"))
 
 
@@ -175,7 +174,7 @@ def find_recording(image: object) -> LazyCore | None:
     if "_unread" in image.__dict__:
         image.load()
     lazy = _held(image)
-    if type(lazy) is not LazyCore or image.palette is not None or image.mode not in _PLAIN:
+    if type(lazy) is not LazyCore or image.palette is not None or image.mode not in MODES:
         return None
     return lazy if lazy.is_still(image.mode, image.size) else None
 

@@ -15,6 +15,7 @@ import torch
 
 from headrace._base.types import Function
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
+from headrace.pillow.recording.lazy_core import MODES
 from headrace.pillow.recording.patches import Replacements, method
 from headrace.pillow.value_tables import table_of
 
@@ -31,7 +32,7 @@ class Later:
 
 def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: int) -> tuple[torch.Tensor, int] | None:
     """Returns the tensor that some of the steps from `first` on make of a deferred image, and the number of these."""
-    if not is_deferred(image):
+    if not is_deferred(image) or image.mode not in MODES:
         return None
     table = table_of(steps, first, image.mode)
     if table is not None and table.are_bytes and Later.defers_bytes:

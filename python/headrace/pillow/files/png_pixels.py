@@ -14,12 +14,11 @@ from headrace._base.types import Array
 from headrace.pillow.files.pixels import FilePixels, shape_of
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import ImageCounts
-from headrace.pillow.recording.lazy_core import Operation
+from headrace.pillow.recording.lazy_core import MODES, Operation
 from headrace.pillow.recording.native_plan import NativePlan
 
 #: Mode of Pillow's image -> how its raw decoder names the samples as `core.decode_png` writes them.
 RAW_MODES = {"1": "1;8", "L": "L", "P": "P", "LA": "LA", "RGB": "RGB", "RGBA": "RGBA", "I;16": "I;16", "I": "I"}
-_PLAIN = ("L", "RGB")  # modes in which operations are native
 _AS_THEY_ARE = ("L", "P", "LA", "RGB", "RGBA", "I;16")  # modes whose bytes Pillow's tobytes() gives as they are
 
 
@@ -72,7 +71,7 @@ class PngPixels(FilePixels):
         return self._colours
 
     def _make_planned(self, plan: NativePlan) -> object:
-        if plan.mode in _PLAIN and not _is_whole(plan, self._size, self._mode):
+        if plan.mode in MODES and not _is_whole(plan, self._size, self._mode):
             return super()._make_planned(plan)
         raw = "RGBX" if self._mode == "RGB" and self._samples.shape[2] == 4 else RAW_MODES[self._mode]
         samples = self._samples

@@ -12,8 +12,8 @@ from headrace._base.types import Array
 
 _TRANSPOSES = range(7)  # the members of PIL.Image.Transpose
 _SWAPPING = (2, 4, 5, 6)  # ROTATE_90, ROTATE_270, TRANSPOSE, TRANSVERSE: width and height change places
-_MODES = ("RGB", "L")  # those in which operations are recorded
-_CONVERTED = (*_MODES, "RGBA", "LA", "1", "P")  # those that are converted to these
+MODES = ("RGB", "L")  #: modes in which operations are recorded
+_CONVERTED = (*MODES, "RGBA", "LA", "1", "P")  # those that are converted to these
 MOST_PIXELS = 1 << 26  # more of them are made at once, so that a MemoryError comes where Pillow raises it
 
 Operation = tuple[Any, ...]  # a method of Pillow's ImagingCore and its arguments
@@ -126,7 +126,7 @@ class LazyCore:
         return PixelAccess(self, readonly)
 
     def crop(self, box: tuple[int, int, int, int]) -> object:
-        if self._mode not in _MODES:
+        if self._mode not in MODES:
             return self.make_native().crop(box)
         left, top, right, bottom = box
         return self._record_operation("crop", box, size=(max(0, right - left), max(0, bottom - top)))
@@ -137,14 +137,14 @@ class LazyCore:
         except (TypeError, ValueError):
             width = height = 0
         own = self._size
-        if self._mode not in _MODES:
+        if self._mode not in MODES:
             width = 0
         if tuple(box) != (0, 0, *own) or min(width, height, *own) < 1 or width * height > MOST_PIXELS:
             return self.make_native().resize(size, resample, box)
         return self._record_operation("resize", (width, height), resample, (0, 0, *own), size=(width, height))
 
     def transpose(self, method: int) -> object:
-        if method not in _TRANSPOSES or self._mode not in _MODES:
+        if method not in _TRANSPOSES or self._mode not in MODES:
             return self.make_native().transpose(method)
         width, height = self._size
         return self._record_operation(
@@ -152,7 +152,7 @@ class LazyCore:
         )
 
     def convert(self, mode: str, *dither: object) -> object:
-        if mode not in _MODES or self._mode not in _CONVERTED or (self._mode == "P" and self._palette is None):
+        if mode not in MODES or self._mode not in _CONVERTED or (self._mode == "P" and self._palette is None):
             return self.make_native().convert(mode, *dither)
         return self._record_operation("convert", mode, *dither, mode=mode)
 
