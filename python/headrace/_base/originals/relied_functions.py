@@ -19,7 +19,11 @@ from headrace._base.originals.call_roots import Held, Roots
 from headrace._base.originals.called_functions import SPECIAL, Place, Reached
 from headrace._base.originals.originality import ABSENT, function_in, is_own
 
-_JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01"  # how a file begins
+#: Formats that native threads decode -> (Pillow's plugin, what opens them there, how a file begins).
+_OPENERS = {
+    "JPEG": ("PIL.JpegImagePlugin", "jpeg_factory", b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01"),
+    "PNG": ("PIL.PngImagePlugin", "PngImageFile", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"),
+}
 _CALLED = (*SPECIAL, "forward")
 _OF_MODULES = ("__call__", "_wrapped_call_impl", "_call_impl")
 #: What torch collates batches with: the first two, and the functions that its table names.
@@ -112,7 +116,7 @@ class Relied:
         hooks = nn.modules.module
         if self._roots.are_modules and (hooks._global_forward_hooks or hooks._global_forward_pre_hooks):
             return "a forward hook of all modules is registered, which native threads would not call; remove it"
-        return _find_foreign_jpeg_opener() if self._images else None
+        return next(filter(None, map(_find_foreign_opener, _OPENERS)), None) if self._images else None
 
 
 def _return_none() -> None:
@@ -228,25 +232,24 @@ def _has_unchanged_defaults(function: FunctionType, now: list[object]) -> bool:
     return all(a is b for a, b in zip(now, first, strict=True))
 
 
-def _find_foreign_jpeg_opener() -> str | None:
-    """Returns what other than Pillow's own plugin would open JPEGs; None without any."""
-    global _approved
-    before = Image.ID[: Image.ID.index("JPEG")] if "JPEG" in Image.ID else None
-    now = Image.OPEN.get("JPEG"), before
-    if now == _approved:
+def _find_foreign_opener(format: str) -> str | None:
+    """Returns what other than Pillow's own plugin would open files of a format; None without any."""
+    plugin, name, begin = _OPENERS[format]
+    before = Image.ID[: Image.ID.index(format)] if format in Image.ID else None
+    now = Image.OPEN.get(format), before
+    if now == _approved.get(format):
         return None
-    plugin = sys.modules["PIL.JpegImagePlugin"]
-    if now[0] is None or before is None or not is_own(now[0][0], plugin, "jpeg_factory"):
-        return _describe_replacement("Pillow's plugin for JPEGs", None if now[0] is None else now[0][0])
-    for name in before:
-        accept = Image.OPEN[name][1]
-        if accept is None or accept(_JPEG) is True:
-            return _describe_replacement("Pillow's plugin for JPEGs", Image.OPEN[name][0])
-    _approved = now
+    if now[0] is None or before is None or not is_own(now[0][0], sys.modules[plugin], name):
+        return _describe_replacement(f"Pillow's plugin for {format}s", None if now[0] is None else now[0][0])
+    for other in before:
+        accept = Image.OPEN[other][1]
+        if accept is None or accept(begin) is True:
+            return _describe_replacement(f"Pillow's plugin for {format}s", Image.OPEN[other][0])
+    _approved[format] = now
     return None
 
 
-_approved: tuple[object, object] | None = None
+_approved: dict[str, tuple[object, object]] = {}
 
 
 def _describe_replacement(what: str, by: object) -> str:
