@@ -12,8 +12,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from headrace._base.originals.originality import note_replaced_code
 from headrace._base.types import Function
-from headrace.pillow.recording.patches import is_own, note_replaced_code
+from headrace.pillow.recording.patches import is_own
 
 _PLACE = "what is called"
 

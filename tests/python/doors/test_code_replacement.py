@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace._base.originals.originality import is_own
 from headrace._doors import image_to_tensor
 from headrace.pillow.recording.patches import Untouched
 from torchvision_shim import import_torchvision
@@ -23,6 +24,7 @@ def test_a_replaced_function_is_untouched() -> None:
 
 
 def test_code_of_a_program_is_noticed() -> None:
+    """Also where ours has come after it."""
     untouched, plain = Untouched((functional, "pil_to_tensor")), functional.pil_to_tensor.__code__
 
     def pil_to_tensor(pic: object) -> object:
@@ -31,5 +33,10 @@ def test_code_of_a_program_is_noticed() -> None:
     functional.pil_to_tensor.__code__ = pil_to_tensor.__code__
     try:
         assert not untouched
+        assert image_to_tensor.STEPS.replace()
+        assert not untouched
+        assert not is_own(functional.pil_to_tensor, functional, "pil_to_tensor")
     finally:
+        image_to_tensor.STEPS.put_back()
         functional.pil_to_tensor.__code__ = plain
+    assert untouched and is_own(functional.pil_to_tensor, functional, "pil_to_tensor")

@@ -23,12 +23,14 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
+from typing import TypeVar
 
 from headrace._base.originals.code_files import Binding, find_binding, is_compiled_otherwise
 
 _HEADRACE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")  # noqa: PTH118, PTH120 - as text
 _OURS = tuple(os.path.join(_HEADRACE, one, "") for one in ("pillow", "_doors"))  # noqa: PTH118 - compared as text
 _MOST_WRAPPERS = 10
+T = TypeVar("T")
 ABSENT = object()  # where there is no value
 
 #: Packages and modules whose functions are followed to what they call.
@@ -73,7 +75,7 @@ def is_own(value: object, module: ModuleType, path: str) -> bool:
     if isinstance(value, type):
         return _is_class(value, binding, module)
     if any(code.co_flags & CO_OPTIMIZED for code in binding.codes):
-        made = isinstance(value, FunctionType) and _is_code_among(value.__code__, binding.codes)
+        made = isinstance(value, FunctionType) and _is_code_among(library_code(value.__code__), binding.codes)
         return made or _is_instrumented(value, binding, module) or _is_decorated(value, binding, module)
     return _is_bound_to_name(value, binding, module)
 
@@ -111,8 +113,8 @@ def function_in(value: object) -> object:
 
 def code_of(function: FunctionType) -> CodeType:
     """Returns a function's code; where headrace has put its own there, the one of the file."""
-    code, home = function.__code__, sys.modules.get(function.__module__)
-    if home is None or package_of(home) == "headrace" or not _is_our_code(code):
+    code, home = library_code(function.__code__), sys.modules.get(function.__module__)
+    if home is None or package_of(home) == "headrace" or not code.co_filename.startswith(_OURS):
         return code
     made = (find_binding(home, function.__qualname__) or Binding()).codes
     return made[0] if made else code
@@ -121,13 +123,22 @@ def code_of(function: FunctionType) -> CodeType:
 def is_ours(value: object) -> bool:
     """Returns whether headrace has put `value`, or its code, in place of another library's function."""
     if isinstance(value, FunctionType):
-        return _is_our_code(value.__code__)
+        return value.__code__.co_filename.startswith(_OURS)
     return type(value).__module__.startswith(("headrace.pillow.", "headrace._doors."))
 
 
-def _is_our_code(code: CodeType) -> bool:
-    """Whether code is in a file of ours, or calls the function of ours that is among its constants."""
-    return code.co_filename.startswith(_OURS) or any(map(_is_from_headrace, code.co_consts))
+_replaced_codes: dict[int, tuple[object, object]] = {}  # id of code of ours -> itself, which is kept, and the library's
+
+
+def note_replaced_code(ours: CodeType, before: CodeType) -> None:
+    """Called with code that headrace puts into a library's function, and with the function's own."""
+    _replaced_codes[id(ours)] = ours, before
+
+
+def library_code(code: T) -> T:
+    """Returns the code in whose place headrace has put `code`; anything else as it is."""
+    found = _replaced_codes.get(id(code))
+    return code if found is None else found[1]  # type: ignore[return-value]
 
 
 def _is_from_headrace(value: object) -> bool:
@@ -156,7 +167,7 @@ def same_code(one: CodeType, other: CodeType) -> bool:
 
 
 def _is_code_among(code: CodeType, codes: Iterable[CodeType]) -> bool:
-    return _is_our_code(code) or any(same_code(code, one) for one in codes)
+    return code.co_filename.startswith(_OURS) or any(same_code(code, one) for one in codes)
 
 
 def _is_instrumented(value: object, binding: Binding, module: ModuleType) -> bool:
@@ -175,7 +186,7 @@ def _is_decorated(value: object, binding: Binding, module: ModuleType) -> bool:
     named = (vars(module).get(name) for name in binding.names)
     packages = {package_of(module), *map(package_of, named)}
     for one in _unwrap_functions(value):
-        if isinstance(one, FunctionType) and _is_code_among(one.__code__, binding.codes):
+        if isinstance(one, FunctionType) and _is_code_among(library_code(one.__code__), binding.codes):
             return True
         if (package_of(one) if isinstance(one, FunctionType) else package_of(type(one))) not in packages:
             return False

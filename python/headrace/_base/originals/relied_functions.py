@@ -17,7 +17,7 @@ from torch.utils.data import _utils
 from headrace._base.errors import HeadraceError
 from headrace._base.originals.call_roots import Held, Roots
 from headrace._base.originals.called_functions import SPECIAL, Place, Reached
-from headrace._base.originals.originality import ABSENT, function_in, is_own
+from headrace._base.originals.originality import ABSENT, function_in, is_own, library_code
 
 #: Formats that native threads decode -> (Pillow's plugin, what opens them there, how a file begins).
 _OPENERS = {
@@ -206,7 +206,7 @@ _CODE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 
 
 def _codes_of(functions: Iterable[FunctionType]) -> list[object]:
-    return list(itertools.chain.from_iterable(map(_CODE, functions)))
+    return list(map(library_code, itertools.chain.from_iterable(map(_CODE, functions))))
 
 
 _kept: dict[object, _Functions] = {}

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
+from headrace._base.originals.originality import library_code
 from headrace._base.types import Function
 
 #: Makes our version of a function, given the one that is there.
@@ -196,18 +197,8 @@ class Untouched:
         return list(map(_code_of, self._functions)) == self._codes
 
 
-_replaced_codes: dict[int, tuple[CodeType, CodeType]] = {}  # id of code of ours -> itself, the library's before
-
-
-def note_replaced_code(ours: CodeType, before: CodeType) -> None:
-    """Called with code that stands in place of a library's: a function that has it counts as the library's."""
-    _replaced_codes[id(ours)] = ours, before
-
-
 def _code_of(function: FunctionType) -> CodeType:
-    """Returns a function's code, or the library's if ours is in its place."""
-    code = function.__code__
-    return _replaced_codes[id(code)][1] if id(code) in _replaced_codes else code
+    return library_code(function.__code__)
 
 
 def _functions_below_patches(functions: object) -> list[object]:
