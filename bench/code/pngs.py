@@ -54,19 +54,6 @@ def write_pngs(paths: list[Path], folder: Path, kind: Callable[[Image.Image], Im
     return [made[path] for path in paths]
 
 
-class Opened(Dataset[Any]):
-    """Photographs as PNG files, and a transform."""
-
-    def __init__(self, paths: list[Path], transform: Any) -> None:
-        self.paths, self.transform = paths, transform
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.transform(Image.open(self.paths[index]).convert("RGB")), index
-
-
 class Depth(Dataset[Any]):
     """Depth maps alone, as floats in metres."""
 

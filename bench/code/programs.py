@@ -202,7 +202,7 @@ def _detection(transform: Any) -> Callable[[list[Path], Path], Any]:
 
 
 def _pngs(kind: Callable[[Image.Image], Image.Image]) -> Callable[[list[Path], Path], Any]:
-    return lambda paths, folder: pngs.Opened(pngs.write_pngs(paths, folder, kind), TRAIN)
+    return lambda paths, folder: OwnDataset(pngs.write_pngs(paths, folder, kind), TRAIN)
 
 
 def _in_threads(dataset: Any) -> headrace.ImageFiles:

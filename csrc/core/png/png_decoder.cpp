@@ -13,13 +13,6 @@
 namespace headrace {
 namespace {
 
-// Calls `put(pixel, value)` for each sample of a row of less than 8 bits, the highest bits first.
-template <class Put>
-void for_samples(const uint8_t* row, int width, int depth, Put put) {
-  const int in_byte = 8 / depth, mask = (1 << depth) - 1;
-  for (int x = 0; x < width; ++x) put(x, row[x / in_byte] >> (8 - depth - x % in_byte * depth) & mask);
-}
-
 [[noreturn]] void leave_to_pillow(const char* reason) { throw NeedsPillow(Stage::kDecode, reason); }
 
 }  // namespace
@@ -54,25 +47,27 @@ void PngDecoder::inflate(const PngHeader& header) {
 }
 
 void PngDecoder::unpack(const PngHeader& header) {
-  const int width = header.size.width, most = (1 << header.depth) - 1;
+  const int width = header.size.width, depth = header.depth, in_byte = 8 / depth, most = (1 << depth) - 1;
   const int scale = header.colour == PngColour::kGray ? 255 / most : 1;
   const size_t row = header.row_bytes() + 1, height = static_cast<size_t>(header.size.height);
   samples_.resize(static_cast<size_t>(width) * height + kRowSlack);
   uint8_t* to = samples_.data();
   for (size_t y = 0; y < height; ++y, to += width) {
-    for_samples(rows_.data() + y * row + 1, width, header.depth,
-                [&](int x, int value) { to[x] = static_cast<uint8_t>(value * scale); });
+    const uint8_t* from = rows_.data() + y * row + 1;
+    for (int x = 0; x < width; ++x) {  // the highest bits first
+      const int value = from[x / in_byte] >> (8 - depth - x % in_byte * depth) & most;
+      to[x] = static_cast<uint8_t>(value * scale);
+    }
   }
 }
 
 RawImage PngDecoder::decode(const PngHeader& header, PngWanted wanted) {
   const bool palette = header.colour == PngColour::kPalette;
-  if (wanted == PngWanted::kIndices && !palette && (header.colour != PngColour::kGray || header.depth == 16)) {
-    leave_to_pillow("palette indices are wanted");
-  }
-  if (wanted == PngWanted::kIndices && header.depth == 1 && !palette) leave_to_pillow("palette indices are wanted");
-  if (wanted == PngWanted::kRgb && palette && header.transparency)
+  const bool levels = header.colour == PngColour::kGray && header.depth > 1 && header.depth < 16;  // Pillow's mode L
+  if (wanted == PngWanted::kIndices && !palette && !levels) leave_to_pillow("palette indices are wanted");
+  if (wanted == PngWanted::kRgb && palette && header.transparency) {
     leave_to_pillow("PNG whose palette has transparency");
+  }
   inflate(header);
   const Size size = header.size;
   const auto row = static_cast<ptrdiff_t>(header.row_bytes()) + 1;
@@ -114,11 +109,7 @@ void PngDecoder::clip(const PngHeader& header) {
   for (size_t y = 0; y < static_cast<size_t>(header.size.height); ++y) {
     uint8_t* at = rows_.data() + y * row + 1;
     for (size_t x = 0; x < row - 1; x += 2) {
-      if (at[x] == 0) {
-        at[x] = at[x + 1];
-      } else {
-        at[x] = 255;
-      }
+      at[x] = at[x] == 0 ? at[x + 1] : uint8_t{255};
     }
   }
 }

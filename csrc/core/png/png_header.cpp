@@ -13,6 +13,7 @@ namespace {
 constexpr std::array<uint8_t, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 constexpr size_t kChunkFrame = 12;           // length, type and checksum
 constexpr size_t kMostText = 1 << 20;        // bytes of all text chunks; Pillow has limits, which are larger
+constexpr size_t kMostProfile = 1 << 20;     // bytes of a colour profile: PngImagePlugin.MAX_TEXT_CHUNK
 constexpr size_t kMostCompressed = 1 << 10;  // deflate makes at most 1,032 times as much: less than Pillow's limit
 constexpr int64_t kMostPixels = 1 << 26;     // of larger images Pillow raises errors about memory where they are loaded
 constexpr uint32_t kMostEdge = 1 << 26;
@@ -148,20 +149,20 @@ class Chunks {
   }
 
   static const char* check_profile(std::span<const uint8_t> data) {
-    return data.size() > kMostCompressed && inflated_size(data) >= kMostText ? "PNG with a large colour profile"
-                                                                             : nullptr;
+    return data.size() <= kMostCompressed || inflates_within(data, kMostProfile) ? nullptr
+                                                                                 : "PNG with a large colour profile";
   }
 
-  /// The bytes that data become; kMostText: that many or more, or nobody knows.
-  static size_t inflated_size(std::span<const uint8_t> data) {
+  /// Whether zlib data are sound and become fewer than `most` bytes.
+  static bool inflates_within(std::span<const uint8_t> data, size_t most) {
     libdeflate_decompressor* inflater = libdeflate_alloc_decompressor();
-    if (inflater == nullptr) return kMostText;
-    std::vector<uint8_t> scratch(kMostText);
+    if (inflater == nullptr) return false;
+    std::vector<uint8_t> scratch(most);
     size_t made = 0;
     const libdeflate_result result =
         libdeflate_zlib_decompress(inflater, data.data(), data.size(), scratch.data(), scratch.size(), &made);
     libdeflate_free_decompressor(inflater);
-    return result == LIBDEFLATE_SUCCESS ? made : kMostText;
+    return result == LIBDEFLATE_SUCCESS && made < most;
   }
 
   const uint8_t* const begin_;

@@ -13,6 +13,7 @@ import numpy as np
 
 from headrace._base.native import core
 from headrace._base.types import Array
+from headrace.pillow.files.png_pixels import look_up_colours
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 UNCHANGED = -1
@@ -73,7 +74,7 @@ def _make(file: core.PngFile, kind: Kind) -> Array | None:
         if int(samples.max()) >= len(entries):
             return None
         table[: len(entries), :3] = entries
-        samples = table.view(np.uint32)[samples[:, :, 0], 0].view(np.uint8).reshape(*samples.shape[:2], 4)
+        samples = look_up_colours(samples, table)
     if kind.colour == _RGBA and kind.flags == UNCHANGED:
         return cv2.cvtColor(samples, cv2.COLOR_RGBA2BGRA)  # type: ignore[no-any-return]
     if samples.shape[2] == 4:

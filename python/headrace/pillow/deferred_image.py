@@ -58,7 +58,7 @@ _FORMATS: dict[type, Format] = {
 
 
 class Unread:
-    """Marks a file that Pillow has opened, and nobody has read: its ``load`` leads here.
+    """Marks an image whose file Pillow has opened and not read yet: its ``load`` leads here.
 
     Args:
         counts: counts the image.
@@ -123,8 +123,9 @@ def _set_im(image: Image.Image, native: Any) -> None:
 
 def _array_interface(image: Image.Image) -> object:
     """NumPy's view of an image: its bytes in one native pass, if it has no pixels yet."""
-    lazy = recorded_bytes(image) if _ARRAYS else None
-    data = _bytes_of_file(image) if _ARRAYS else None
+    if not _ARRAYS:
+        return _plain_array_interface(image)
+    lazy, data = recorded_bytes(image), _bytes_of_file(image)
     if data is not None:
         shape, typestr = Image._conv_type_shape(image)
         return {"shape": shape, "typestr": typestr, "version": 3, "data": data}

@@ -8,7 +8,14 @@
 namespace headrace {
 namespace {
 
-constexpr const char* kTooManyPixels = "more pixels than PIL.Image.MAX_IMAGE_PIXELS";
+// What every file that is decoded here has to be, JPEG or PNG. `turned`: it may have an orientation.
+void require_plain(const char* not_plain, Size size, bool turned, const SampleOptions& options) {
+  if (not_plain != nullptr) throw NeedsPillow(Stage::kHeader, not_plain);
+  if (options.upright && turned) throw NeedsPillow(Stage::kHeader, "an orientation, which Pillow applies");
+  if (options.max_pixels > 0 && int64_t{size.width} * size.height > options.max_pixels) {
+    throw NeedsPillow(Stage::kHeader, "more pixels than PIL.Image.MAX_IMAGE_PIXELS");
+  }
+}
 
 // Forwards rows and measures the time that the sinks after it take.
 class TimedSink final : public RowSink {
@@ -31,21 +38,13 @@ class TimedSink final : public RowSink {
 JpegHeader plain_header(std::span<const uint8_t> bytes, const SampleOptions& options) {
   if (options.indices) throw NeedsPillow(Stage::kHeader, "palette indices are wanted");
   const JpegHeader header = parse_jpeg_header(bytes);
-  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
-  if (options.upright && header.turned) throw NeedsPillow(Stage::kHeader, "an orientation, which Pillow applies");
-  if (options.max_pixels > 0 && int64_t{header.size.width} * header.size.height > options.max_pixels) {
-    throw NeedsPillow(Stage::kHeader, kTooManyPixels);
-  }
+  require_plain(header.not_plain, header.size, header.turned, options);
   return header;
 }
 
 PngHeader plain_png_header(std::span<const uint8_t> bytes, const SampleOptions& options) {
   PngHeader header = parse_png_header(bytes);
-  if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
-  if (options.upright && header.described) throw NeedsPillow(Stage::kHeader, "an orientation, which Pillow applies");
-  if (options.max_pixels > 0 && int64_t{header.size.width} * header.size.height > options.max_pixels) {
-    throw NeedsPillow(Stage::kHeader, kTooManyPixels);
-  }
+  require_plain(header.not_plain, header.size, header.described, options);
   return header;
 }
 

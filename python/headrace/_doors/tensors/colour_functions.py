@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from headrace._base.native import core
 from headrace._base.types import Function
 from headrace._doors.tensors.deferred_tensor import recording_of
 from headrace._doors.tensors.memory_layout import Layout
@@ -151,7 +150,9 @@ def _is_native(plain: Function, name: str, version: int, layout: Layout, channel
             continue
         given, pixels = _tensor_and_pixels(random, size, layout, channels, is_part)
         expected = plain(given, *(() if value is None else (value,)))
-        if not np.array_equal(expected.permute(1, 2, 0).numpy(), _run(pixels, effect, channels)):
+        whole = size[::-1]
+        stage = {"box": (0, 0, *whole), "resize": whole, "made": whole, "effects": [effect]}
+        if not np.array_equal(expected.permute(1, 2, 0).numpy(), tensor_rule.run_stage(pixels, stage, channels)):
             return False
     return True
 
@@ -169,13 +170,3 @@ def _tensor_and_pixels(
     pixels = np.empty((*size, 4), np.uint8)
     pixels[..., :3] = given.permute(1, 2, 0).numpy()
     return given, pixels
-
-
-def _run(pixels: Any, effect: Effect, channels: int) -> Any:
-    height, width = pixels.shape[:2]
-    take = {"box": (0, 0, width, height)}
-    stage = {**take, "resize": (width, height), "made": (width, height), "effects": [effect]}
-    table = np.tile(np.arange(256, dtype=np.uint8), (channels, 1))
-    made = np.empty((height, width, channels), np.uint8)
-    core.fuse(pixels, {"stages": [stage], "last": take}, table, made, layout="channels_last")
-    return made

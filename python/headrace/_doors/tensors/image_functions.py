@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace._base.native import core
 from headrace._base.types import Function
 from headrace._doors.tensors.colour_functions import COLOURS, recorder_of
 from headrace._doors.tensors.deferred_tensor import (
@@ -168,13 +167,8 @@ def _find_filter(
     left, top, width, height = box
     given = values[:, top : top + height, left : left + width]
     given = given.unsqueeze(0) if is_batch else given
-    table = np.tile(np.arange(256, dtype=np.uint8), (channels, 1))
     for size in tensor_rule.SIZES:
-        stage = {"box": box, "resize": size[::-1], "filter": filter}
-        made = np.empty((*size, channels), np.uint8)
-        core.fuse(
-            pixels, {"stages": [stage], "last": {"box": (0, 0, *size[::-1])}}, table, made, layout="channels_last"
-        )
+        made = tensor_rule.run_stage(pixels, {"box": box, "resize": size[::-1], "filter": filter}, channels)
         interpolation = sys.modules["torchvision.transforms"].InterpolationMode(mode) if is_v2 else mode
         expected = plain(given, list(size), interpolation=interpolation, antialias=True)
         if not np.array_equal(expected.reshape(channels, *size).permute(1, 2, 0).numpy(), made):

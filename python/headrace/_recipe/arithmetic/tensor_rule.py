@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from typing import Any
 
 import numpy as np
 import torch
@@ -70,10 +71,17 @@ def kind_of_resize(mode: str, in_bytes: bool) -> str | None:
 def _resize_array(pixels: np.ndarray, size: tuple[int, int], kind: str, mode: str) -> np.ndarray:
     if kind != "tensor":
         return core.float_resize(pixels, *size, mode == "bicubic", kind == "fused")
-    (height, width), made = size, np.empty((*size, 3), np.uint8)
-    stage = {"box": (0, 0, *pixels.shape[1::-1]), "resize": (width, height), "filter": 6 + (mode == "bicubic")}
+    stage = {"box": (0, 0, *pixels.shape[1::-1]), "resize": size[::-1], "filter": 6 + (mode == "bicubic")}
+    return run_stage(pixels, stage, 3)
+
+
+def run_stage(pixels: np.ndarray, stage: dict[str, Any], channels: int) -> np.ndarray:
+    """Returns what one stage of a plan, as bind/plan.cpp reads it, makes of an RGBX image: uint8 (H, W, channels)."""
+    width, height = stage["resize"]
+    made = np.empty((height, width, channels), np.uint8)
+    table = np.tile(np.arange(256, dtype=np.uint8), (channels, 1))
     plan = {"stages": [stage], "last": {"box": (0, 0, width, height)}}
-    core.fuse(pixels, plan, np.tile(np.arange(256, dtype=np.uint8), (3, 1)), made, layout="channels_last")
+    core.fuse(pixels, plan, table, made, layout="channels_last")
     return made
 
 

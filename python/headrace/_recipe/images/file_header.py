@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from io import BytesIO
 
-import numpy as np
 from PIL import ExifTags, Image
 
 from headrace._base.native import core
@@ -56,15 +55,6 @@ def file_header(data: bytes) -> FileHeader:
             return FileHeader(image.format or "?", *image.size, len(data), orientation=orientation, native=native)
     except Exception:  # Pillow raises errors of many types about damaged files
         return FileHeader("?", 0, 0, len(data))
-
-
-def decode_natively(data: bytes, header: FileHeader) -> None:
-    """Decodes a whole image as headrace's threads do, to see how long it takes. Raises NeedsPillow if it is damaged."""
-    if header.format == "JPEG":
-        core.decode_crop(data, 0, 0, header.width, header.height)
-    else:
-        file = core.PngFile(data)
-        core.decode_png(file, np.empty((file.height, file.width, file.pixel_bytes), np.uint8))
 
 
 def _is_plain_png(data: bytes) -> bool:

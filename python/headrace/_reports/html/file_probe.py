@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from headrace._base.exceptions import message_of
-from headrace._recipe.images.file_header import FileHeader, decode_natively, file_header
+from headrace._base.native import core
+from headrace._recipe.images.file_header import FileHeader, file_header
 from headrace._reports.html.report_data import Facts, SlowFile
 from headrace.datasets.sources import BlobDataset
 
@@ -73,10 +74,19 @@ def _time_read(source: BlobDataset, index: int, location: str) -> tuple[SlowFile
     read = time.perf_counter()
     header = file_header(data)
     if header.native:
-        decode_natively(data, header)
+        _decode_natively(data, header)
     else:
         source.image(index).load()
     end = time.perf_counter()
     pixels = header.width * header.height / 1e6
     times = (1e3 * (read - begin), 1e3 * (end - read))
     return SlowFile(location, _name_format(header), pixels, header.bytes / 1e3, *times), header
+
+
+def _decode_natively(data: bytes, header: FileHeader) -> None:
+    """Decodes a whole image as headrace's threads do. Raises NeedsPillow if it is damaged."""
+    if header.format == "JPEG":
+        core.decode_crop(data, 0, 0, header.width, header.height)
+    else:
+        file = core.PngFile(data)
+        core.decode_png(file, np.empty((file.height, file.width, file.pixel_bytes), np.uint8))

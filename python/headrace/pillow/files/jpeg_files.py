@@ -6,7 +6,7 @@ from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from headrace._base.native import core
-from headrace.pillow.files.contents import FILES, STEPS_OF_LOAD, read_contents
+from headrace.pillow.files.contents import TRAILING, read_contents, why_not_as_opened, why_not_readable
 from headrace.pillow.files.jpeg_pixels import JpegPixels
 from headrace.pillow.files.pixels import FilePixels
 from headrace.pillow.recording.image_counts import ImageCounts
@@ -15,7 +15,6 @@ from headrace.pillow.recording.patches import Untouched
 
 _COMPONENTS = {"RGB": 3, "L": 1}  # mode -> components of a file from which Pillow makes it; a draft's L has three
 _WHOLE = ((), (1, 0))  # what decodes a file in its own size
-_TRAILING = 1 << 20  # bytes of a file beyond what its pixels can take: Pillow does not read them
 
 _LOADING = Untouched(
     (ImageFile.ImageFile, "load"),
@@ -33,9 +32,7 @@ def why_not_deferrable(image: JpegImageFile) -> str | None:
     """Returns why an image of Pillow's class for JPEGs cannot be deferred; None if it can."""
     if image.mode not in _COMPONENTS:
         return f"JPEG of mode {image.mode}"
-    if type(image.fp) not in FILES:
-        return f"read through a {type(image.fp).__name__}"
-    return None
+    return why_not_readable(image)
 
 
 def read(image: JpegImageFile, counts: ImageCounts) -> tuple[FilePixels | None, str | None]:
@@ -50,20 +47,16 @@ def read(image: JpegImageFile, counts: ImageCounts) -> tuple[FilePixels | None, 
 def _why_pillow_must_decode(image: JpegImageFile) -> str | None:
     """Returns why Pillow has to decode a file; None if it would decode it now, to RGB or L, and whole: not after a
     ``draft`` that shrinks it, or when the program has changed what is decoded or how."""
-    own, mode, (width, height) = image.__dict__, image.mode, image.size
+    mode, (width, height) = image.mode, image.size
     if image.fp is None or image.decoderconfig not in _WHOLE or mode not in _COMPONENTS:
         return "after draft(), closed or huge"
     if width * height > MOST_PIXELS:
         return "after draft(), closed or huge"
     if type(image.tile) is not list or image.tile != [("jpeg", (0, 0, width, height), 0, (mode, ""))]:
         return "changed before it was loaded"
-    if image.palette is not None or own.get("_im", own.get("im")) is not None:
+    if image.palette is not None:
         return "changed before it was loaded"
-    if type(image.fp) not in FILES:
-        return f"read through a {type(image.fp).__name__}"
-    if not _LOADING or "jpeg" in Image.DECODERS or not STEPS_OF_LOAD.isdisjoint(own):
-        return "loaded by functions of the program"
-    return None
+    return why_not_as_opened(image, _LOADING, "jpeg")
 
 
 def _read_jpeg(image: JpegImageFile) -> tuple[core.JpegFile | None, str | None]:
@@ -75,7 +68,7 @@ def _read_jpeg(image: JpegImageFile) -> tuple[core.JpegFile | None, str | None]:
     order. After it come sound segments and at last an EOI, so the file is never truncated for it.
     """
     try:
-        data = read_contents(image.fp, _TRAILING + 6 * image.width * image.height, image._exclusive_fp)
+        data = read_contents(image.fp, TRAILING + 6 * image.width * image.height, image._exclusive_fp)
         if data is None:
             return None, "followed by other data"
         file = core.JpegFile(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +22,7 @@ BYTES = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
 _LONG = 63  # references to images; those to images that are gone are removed now and then
 
 
-class FilePixels:
+class FilePixels(ABC):
     """The pixels of one file.
 
     Args:

@@ -7,7 +7,7 @@ from PIL import Image, ImageFile
 from PIL.PngImagePlugin import PngImageFile
 
 from headrace._base.native import core
-from headrace.pillow.files.contents import FILES, STEPS_OF_LOAD, read_contents
+from headrace.pillow.files.contents import TRAILING, read_contents, why_not_as_opened, why_not_readable
 from headrace.pillow.files.pixels import FilePixels
 from headrace.pillow.files.png_pixels import RAW_MODES, PngPixels
 from headrace.pillow.memory import pixel_memory
@@ -15,7 +15,6 @@ from headrace.pillow.recording.image_counts import ImageCounts
 from headrace.pillow.recording.lazy_core import MOST_PIXELS
 from headrace.pillow.recording.patches import Untouched
 
-_TRAILING = 1 << 20  # bytes of a file beyond what its pixels can take: Pillow does not read them
 _MOST_BYTES = 8  # of a pixel in a file
 #: (mode, raw mode) of an image -> (colour type, bits a sample) of its file.
 _DECODED = {
@@ -55,9 +54,7 @@ def why_not_deferrable(image: PngImageFile) -> str | None:
         return f"PNG of mode {image.mode}"
     if image.is_animated:
         return "animated PNG"
-    if type(image.fp) not in FILES:
-        return f"read through a {type(image.fp).__name__}"
-    return None
+    return why_not_readable(image)
 
 
 def read(image: PngImageFile, counts: ImageCounts) -> tuple[FilePixels | None, str | None]:
@@ -70,7 +67,7 @@ def read(image: PngImageFile, counts: ImageCounts) -> tuple[FilePixels | None, s
     if reason is not None:
         return None, reason
     try:
-        data = read_contents(image.fp, _TRAILING + _MOST_BYTES * image.width * image.height, image._exclusive_fp)
+        data = read_contents(image.fp, TRAILING + _MOST_BYTES * image.width * image.height, image._exclusive_fp)
         if data is None:
             return None, "followed by other data"
         file = core.PngFile(data)
@@ -92,16 +89,12 @@ _IDAT = "_PngImageFile__idat"  # bytes of the data that `load_end` still has to 
 
 
 def _why_pillow_must_decode(image: PngImageFile) -> str | None:
-    own, (width, height) = image.__dict__, image.size
+    width, height = image.size
     if image.fp is None or image.decoderconfig != () or width * height > MOST_PIXELS:
         return "after draft(), closed or huge"
-    if _kind_of(image) is None or own.get("_im", own.get("im")) is not None:
+    if _kind_of(image) is None:
         return "changed before it was loaded"
-    if type(image.fp) not in FILES:
-        return f"read through a {type(image.fp).__name__}"
-    if not _LOADING or "zip" in Image.DECODERS or not STEPS_OF_LOAD.isdisjoint(own):
-        return "loaded by functions of the program"
-    return None
+    return why_not_as_opened(image, _LOADING, "zip")
 
 
 def _kind_of(image: PngImageFile) -> tuple[int, int] | None:

@@ -65,8 +65,8 @@ class PngPixels(FilePixels):
             ramp = Image.new("P", (256, 1))
             ramp.putdata(range(256))
             ramp.im.putpalette(*palette)
-            colours = np.frombuffer(ramp._new(ramp.im.convert("RGB", 0)).tobytes("raw", "RGBX"), np.uint32)
-            samples = colours[self._samples[:, :, 0]].view(np.uint8).reshape(*self._samples.shape[:2], 4)
+            table = np.frombuffer(ramp._new(ramp.im.convert("RGB", 0)).tobytes("raw", "RGBX"), np.uint8)
+            samples = look_up_colours(self._samples, table.reshape(256, 4))
             self._colours = PngPixels(samples, "RGB", self._counts, counted=True)
         return self._colours
 
@@ -86,6 +86,13 @@ class PngPixels(FilePixels):
 
     def _decode_by_pillow(self) -> NoReturn:
         raise AssertionError("a PNG is decoded before there are pixels of it")
+
+
+def look_up_colours(indices: Array, table: Array) -> Array:
+    """Returns the colours (height, width, 4) of palette indices (height, width, 1), given those of all (256, 4)."""
+    height, width, _ = indices.shape
+    colours: Array = table.view(np.uint32)[indices[:, :, 0], 0]  # a pixel at a time
+    return colours.view(np.uint8).reshape(height, width, 4)
 
 
 def _has_palette(operations: Sequence[Operation]) -> bool:
