@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bind/step_fields.h"
-#include "bind/texture.h"
+#include "bind/texture_conversion.h"
 
 namespace py = pybind11;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bind/convert.h"
-#include "bind/range_keys.h"
+#include "bind/range_conversion.h"
 #include "bind/unlocked.h"
 #include "core/io/http/http_reader.h"
 #include "core/io/http/range_request.h"
@@ -23,7 +23,7 @@ void add_object(HttpReader& self, uint64_t number, uint32_t host, const py::byte
 
 std::vector<size_t> fetch(HttpReader& self, const Vector<uint64_t>& objects, const Vector<uint64_t>& offsets,
                           const Vector<uint64_t>& lengths, const Vector<uint64_t>& marks, bool urgent) {
-  const std::vector<RangeKey> keys = range_keys(objects, offsets, lengths, marks);
+  const std::vector<RangeKey> keys = to_range_keys(objects, offsets, lengths, marks);
   const Unlocked unlocked;
   return self.queue().fetch(keys, urgent);
 }
@@ -52,7 +52,7 @@ py::dict counts(HttpReader& self) {
 
 std::vector<std::vector<size_t>> joined(const Vector<uint64_t>& objects, const Vector<uint64_t>& offsets,
                                         const Vector<uint64_t>& lengths) {
-  return joined_ranges(range_keys(objects, offsets, lengths));
+  return joined_ranges(to_range_keys(objects, offsets, lengths));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
-#include "bind/range_keys.h"
+#include "bind/range_conversion.h"
 #include "bind/shared_bytes.h"
 #include "bind/unlocked.h"
 #include "core/base/error.h"
@@ -126,7 +126,7 @@ py::bytes take(const PyRemoteRanges& self, int64_t row) {
 // drop it as soon as its batch is done.
 PyBlobTable chosen_ranges(const Store& store, const Vector<int64_t>& rows, const Vector<uint64_t>& objects,
                           const Vector<uint64_t>& offsets, const Vector<uint64_t>& lengths) {
-  const std::vector<RangeKey> keys = range_keys(objects, offsets, lengths);
+  const std::vector<RangeKey> keys = to_range_keys(objects, offsets, lengths);
   if (objects.size() != rows.size()) throw std::out_of_range("the arrays of the ranges differ in length");
   return {std::make_shared<ChosenRanges>(store, span_of(rows), keys), py::none()};
 }

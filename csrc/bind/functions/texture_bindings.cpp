@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bind/convert.h"
-#include "bind/texture.h"
+#include "bind/texture_conversion.h"
 #include "bind/unlocked.h"
 #include "core/fuse/sinks/raw_rows.h"
 #include "core/kernels/resize/kernels.h"

@@ -104,13 +104,13 @@ def _verify_images(args: argparse.Namespace, out: TextIO) -> int:
         print(f"headrace verify: no images in {args.path}: no file name ends in {endings}", file=sys.stderr)
         return 2
     del found.paths[args.limit or len(found.paths) :]
-    names = [args.recipe] if args.recipe in ("train", "eval") else ["train", "eval"]
+    chosen = [args.recipe] if args.recipe in ("train", "eval") else ["train", "eval"]
     compared: list[_Compared] = []
     unreadable = dict(found.unreadable)
     with warnings.catch_warnings(), count_libtiff_messages() as libtiff:
         warnings.simplefilter("ignore")  # Pillow's warnings about single files come twice each and hide the result
         try:
-            _compare_files(found.paths, names, inputs.workers_of(args), compared, unreadable)
+            _compare_files(found.paths, chosen, inputs.workers_of(args), compared, unreadable)
         finally:  # also what was found before an interrupt
             results.write_bad(sorted(unreadable), args.bad, out)
     total = len(found.paths) + len(found.unreadable)
@@ -168,7 +168,7 @@ def _images_below(folder: Path, unsearched: dict[str, str]) -> Iterator[str]:
 
 
 def _compare_files(
-    paths: list[str], names: list[str], threads: int, compared: list[_Compared], unreadable: dict[str, str]
+    paths: list[str], recipes: list[str], threads: int, compared: list[_Compared], unreadable: dict[str, str]
 ) -> None:
     """Compares the images through each recipe and prints the results, up to the first difference.
 
@@ -179,14 +179,14 @@ def _compare_files(
     from headrace._base.errors import VerificationError
     from headrace._cli.console.progress import Progress
 
-    for name in names:
-        result = _Compared(name)
+    for recipe in recipes:
+        result = _Compared(recipe)
         compared.append(result)
-        with Progress("verify", len(paths), "file", label=name) as bar:
+        with Progress("verify", len(paths), "file", label=recipe) as bar:
             for first in range(0, len(paths), _CHUNK):
                 chunk = paths[first : first + _CHUNK]
                 try:
-                    more_samples, more_bytes, failed = _compare_chunk(chunk, name, threads)
+                    more_samples, more_bytes, failed = _compare_chunk(chunk, recipe, threads)
                 except VerificationError as error:
                     result.difference = str(error)
                     break

@@ -26,7 +26,7 @@ from headrace.transforms._colour import (
 )
 from headrace.transforms._containers import Compose, RandomApply, RandomChoice, RandomOrder, Views
 from headrace.transforms._crops import FiveCrop, RandomCrop, RandomResizedCrop, TenCrop
-from headrace.transforms._dtype import ToDtype
+from headrace.transforms._dtype_conversion import ToDtype
 from headrace.transforms._erasing import RandomErasing
 from headrace.transforms._geometry import (
     CenterCrop,

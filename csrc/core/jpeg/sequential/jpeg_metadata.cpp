@@ -158,7 +158,7 @@ bool photoshop_readable(Bytes body) {
 
 /// Whether an XMP packet may have an orientation other than 1. Pillow searches its bytes for
 /// `tiff:Orientation(="|>)([0-9])`.
-bool read_xmp(Bytes packet) {
+bool xmp_may_turn(Bytes packet) {
   constexpr std::string_view kName = "tiff:Orientation";
   const std::string_view text(reinterpret_cast<const char*>(packet.data()), packet.size());
   for (size_t at = text.find(kName); at != std::string_view::npos; at = text.find(kName, at + 1)) {
@@ -194,7 +194,7 @@ void JpegMetadata::read_app(int marker, Bytes body) {
     if (!read_exif(body.subspan(6), &exif_orientation, &exif_turns, &exif_sound))
       doubtful("an EXIF segment that only Pillow can judge");
   } else if (marker == 0xE1 && starts_with(body, std::string_view("http://ns.adobe.com/xap/1.0/\0", 29))) {
-    xmp_turns = read_xmp(body.subspan(29));
+    xmp_turns = xmp_may_turn(body.subspan(29));
   } else if (marker == 0xE2 && starts_with(body, std::string_view("ICC_PROFILE\0", 12))) {
     if (body.size() < 14) doubtful("an ICC segment cut short");
   } else if (marker == 0xE2 && starts_with(body, std::string_view("MPF\0", 4))) {

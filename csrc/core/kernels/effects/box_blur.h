@@ -3,7 +3,7 @@
 
 #include "core/base/aligned_array.h"
 #include "core/base/geometry.h"
-#include "core/kernels/effects/effects.h"
+#include "core/kernels/effects/effect_loops.h"
 
 namespace headrace {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/base/aligned_array.h"
-#include "core/kernels/effects/effects.h"
+#include "core/kernels/effects/effect_loops.h"
 #include "core/plan/plan.h"
 
 namespace headrace {

@@ -1,5 +1,5 @@
 // Arithmetic of single values as in torchvision's functions on byte tensors, in float32. Where torch adds a product, it
-// rounds once or twice, depending on its instruction set: `kOnce`.
+// rounds once or twice, depending on its instruction set: `kFused`.
 #pragma once
 
 #include <cmath>
@@ -9,9 +9,9 @@
 namespace headrace {
 
 /// a + b * c, rounded once or twice.
-template <bool kOnce>
+template <bool kFused>
 static inline float added_product(float a, float b, float c) {
-  return kOnce ? fused(b, c, a) : a + b * c;
+  return kFused ? fused(b, c, a) : a + b * c;
 }
 
 /// A float as a byte: clamped and truncated.
@@ -23,25 +23,25 @@ static inline int cut_to_byte(float value) {
 static inline int rounded_to_byte(float value) { return clamp_to_byte(static_cast<int>(std::nearbyint(value))); }
 
 /// The gray value of a pixel.
-template <bool kOnce>
+template <bool kFused>
 static inline int tensor_gray(uint32_t pixel) {
   const float red_part = static_cast<float>(red(pixel)) * 0.2989f;
-  const float two = added_product<kOnce>(red_part, 0.587f, static_cast<float>(green(pixel)));
-  return static_cast<int>(added_product<kOnce>(two, 0.114f, static_cast<float>(blue(pixel))));
+  const float two = added_product<kFused>(red_part, 0.587f, static_cast<float>(green(pixel)));
+  return static_cast<int>(added_product<kFused>(two, 0.114f, static_cast<float>(blue(pixel))));
 }
 
 /// `factor` times a byte plus `rest` times another value, as a byte.
-template <bool kOnce>
+template <bool kFused>
 static inline int tensor_blended(int value, float other, float factor, float rest) {
-  return cut_to_byte(added_product<kOnce>(static_cast<float>(value) * factor, rest, other));
+  return cut_to_byte(added_product<kFused>(static_cast<float>(value) * factor, rest, other));
 }
 
-template <bool kOnce>
+template <bool kFused>
 static inline uint32_t tensor_saturated(uint32_t pixel, float factor, float rest) {
-  const auto gray = static_cast<float>(tensor_gray<kOnce>(pixel));
-  return packed(tensor_blended<kOnce>(red(pixel), gray, factor, rest),
-                tensor_blended<kOnce>(green(pixel), gray, factor, rest),
-                tensor_blended<kOnce>(blue(pixel), gray, factor, rest));
+  const auto gray = static_cast<float>(tensor_gray<kFused>(pixel));
+  return packed(tensor_blended<kFused>(red(pixel), gray, factor, rest),
+                tensor_blended<kFused>(green(pixel), gray, factor, rest),
+                tensor_blended<kFused>(blue(pixel), gray, factor, rest));
 }
 
 /// The pixel with its hue turned by a share of a full turn. The first version of torchvision divides where the second
@@ -88,10 +88,10 @@ static inline uint32_t tensor_turned(uint32_t pixel, float turn) {
 
 /// A byte of Sharpness; `smooth`: of the smooth version. The first version of torchvision blends the pixels at the
 /// border with themselves, the second does not change them.
-template <bool kFirst, bool kOnce>
+template <bool kFirst, bool kFused>
 static inline int tensor_sharpened(int value, int smooth, float factor, float rest) {
   if (kFirst) return tensor_blended<false>(value, static_cast<float>(smooth), factor, rest);
-  return cut_to_byte(added_product<kOnce>(static_cast<float>(value), rest, static_cast<float>(smooth - value)));
+  return cut_to_byte(added_product<kFused>(static_cast<float>(value), rest, static_cast<float>(smooth - value)));
 }
 
 /// Autocontrast's table of one channel.

@@ -13,17 +13,17 @@ inline constexpr int kAtOnce = kPixelBytes * kFloatRows;  // floats of a pixel i
 inline int least_of(int a, int b) { return a < b ? a : b; }
 
 /// The number of taps of a window whose products are rounded before they are added, the first one included.
-template <bool kOnce>
+template <bool kFused>
 inline int rounded_taps(int taps) {
-  return kOnce ? 1 + (taps - 1) / 4 * 4 : taps;
+  return kFused ? 1 + (taps - 1) / 4 * 4 : taps;
 }
 
 /// The weighted sums of kCount columns of floats, whose taps are `stride` floats apart.
-template <bool kOnce, int kCount>
+template <bool kFused, int kCount>
 inline void sum_taps(const float* from, size_t stride, int taps, const float* weight, float* to) {
   float sum[kCount];
   for (int i = 0; i < kCount; ++i) sum[i] = from[i] * weight[0];
-  const int rounded = rounded_taps<kOnce>(taps);
+  const int rounded = rounded_taps<kFused>(taps);
   for (int t = 1; t < rounded; ++t) {
     const float* row = from + static_cast<size_t>(t) * stride;
     for (int i = 0; i < kCount; ++i) sum[i] = sum[i] + row[i] * weight[t];
@@ -35,13 +35,13 @@ inline void sum_taps(const float* from, size_t stride, int taps, const float* we
   for (int i = 0; i < kCount; ++i) to[i] = sum[i];
 }
 
-template <bool kOnce>
+template <bool kFused>
 void sum_along_x(const FloatTableView& table, const float* pixels, int rows, float* dst, size_t dst_stride) {
   for (int x = 0; x < table.count; ++x) {
     alignas(64) float made[kAtOnce];
     const float* from = pixels + static_cast<size_t>(table.start[x] - table.start[0]) * kAtOnce;
     const float* weight = table.weight + static_cast<size_t>(x) * static_cast<size_t>(table.taps_stride);
-    sum_taps<kOnce, kAtOnce>(from, kAtOnce, table.taps[x], weight, made);
+    sum_taps<kFused, kAtOnce>(from, kAtOnce, table.taps[x], weight, made);
     for (int y = 0; y < rows; ++y) {
       __builtin_memcpy(dst + static_cast<size_t>(y) * dst_stride + x * kPixelBytes, made + y * kPixelBytes,
                        kPixelBytes * sizeof(float));
@@ -68,14 +68,14 @@ void along_x(const uint8_t* src, size_t src_stride, int rows, const FloatTableVi
               : sum_along_x<false>(table, scratch, rows, dst, dst_stride);
 }
 
-template <bool kOnce>
+template <bool kFused>
 void sum_along_y(const float* src, size_t src_stride, int taps, const float* weight, int count, float* dst) {
   constexpr int kColumns = 64;
   int x = 0;
   for (; x + kColumns <= count; x += kColumns) {
-    sum_taps<kOnce, kColumns>(src + x, src_stride, taps, weight, dst + x);
+    sum_taps<kFused, kColumns>(src + x, src_stride, taps, weight, dst + x);
   }
-  for (; x < count; x += kPixelBytes) sum_taps<kOnce, kPixelBytes>(src + x, src_stride, taps, weight, dst + x);
+  for (; x < count; x += kPixelBytes) sum_taps<kFused, kPixelBytes>(src + x, src_stride, taps, weight, dst + x);
 }
 
 void along_y(const float* src, size_t src_stride, const FloatTableView& table, int index, int count, float* dst) {

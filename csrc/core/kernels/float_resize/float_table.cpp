@@ -12,7 +12,7 @@ namespace {
 
 // Note [float weights]
 // torch keeps positions and weights in float32 and adds 0.5 in double, so each conversion below is one of torch's. With
-// `kOnce`, its compiler has fused the polynomials of the cubic filter.
+// `kFused`, its compiler has fused the polynomials of the cubic filter.
 struct Axis {
   float scale, support, inverse;
   int in;
@@ -40,13 +40,13 @@ float bilinear(float x) {
   return x < 1.0f ? 1.0f - x : 0.0f;
 }
 
-template <bool kOnce>
+template <bool kFused>
 float bicubic(float x) {
   constexpr float a = -0.5f;
   x = std::fabs(x);
-  if (x < 1.0f) return added_product<kOnce>(1.0f, added_product<kOnce>(-(a + 3), a + 2, x) * x, x);
+  if (x < 1.0f) return added_product<kFused>(1.0f, added_product<kFused>(-(a + 3), a + 2, x) * x, x);
   if (x >= 2.0f) return 0.0f;
-  return added_product<kOnce>(-4 * a, added_product<kOnce>(8 * a, added_product<kOnce>(-5 * a, a, x), x), x);
+  return added_product<kFused>(-4 * a, added_product<kFused>(8 * a, added_product<kFused>(-5 * a, a, x), x), x);
 }
 
 double reach(Filter filter) { return is_cubic(filter) ? 2.0 : 1.0; }

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/jpeg/idct/block_loops.h"
-#include "core/kernels/effects/effects.h"
+#include "core/kernels/effects/effect_loops.h"
 #include "core/kernels/float_resize/float_loops.h"
 #include "core/kernels/mixup/mix_loops.h"
 #include "core/kernels/resize/resample_table.h"

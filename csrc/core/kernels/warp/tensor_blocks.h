@@ -14,16 +14,16 @@ struct Places {
   alignas(64) float x[kBlock], y[kBlock];
 };
 
-template <bool kOnce>
+template <bool kFused>
 inline void find_tensor_places(const TensorWarp& warp, const std::array<float, 6>& m, int x, int y, Size size,
                                Places& places) {
   const float v = from_centre(y, size.height);
   const auto find = [&](auto how) {
-    constexpr bool kOncePlaces = decltype(how)::value;
+    constexpr bool kFusedPlaces = decltype(how)::value;
     for (int i = 0; i < kBlock; ++i) {
       const float u = from_centre(x + i, size.width);
-      places.x[i] = tensor_place<kOnce>(tensor_coordinate<kOncePlaces>(m.data(), u, v), size.width);
-      places.y[i] = tensor_place<kOnce>(tensor_coordinate<kOncePlaces>(m.data() + 3, u, v), size.height);
+      places.x[i] = tensor_place<kFused>(tensor_coordinate<kFusedPlaces>(m.data(), u, v), size.width);
+      places.y[i] = tensor_place<kFused>(tensor_coordinate<kFusedPlaces>(m.data() + 3, u, v), size.height);
     }
   };
   warp.fused_places ? find(std::true_type{}) : find(std::false_type{});
@@ -45,7 +45,7 @@ inline void nearest_of_tensor(const Places& places, const Picture& picture, int 
   copy_block(numbers, count, to);
 }
 
-template <bool kOnce>
+template <bool kFused>
 inline void bilinear_of_tensor(const TensorWarp& warp, const Places& places, const Picture& picture, int count,
                                uint8_t* to) {
   alignas(64) float weights[4][kBlock], values[4][kBlock], within[kBlock];
@@ -63,7 +63,7 @@ inline void bilinear_of_tensor(const TensorWarp& warp, const Places& places, con
     }
     const float ones[4] = {inside[0][i] ? 1.0f : 0.0f, inside[1][i] ? 1.0f : 0.0f, inside[2][i] ? 1.0f : 0.0f,
                            inside[3][i] ? 1.0f : 0.0f};
-    within[i] = tensor_mixed<kOnce>(ones, four.of);
+    within[i] = tensor_mixed<kFused>(ones, four.of);
   }
   for (int k = 0; k < 4; ++k) {
     gather(picture, numbers[k], count, reinterpret_cast<uint8_t*>(taps[k]));
@@ -77,14 +77,14 @@ inline void bilinear_of_tensor(const TensorWarp& warp, const Places& places, con
     for (int i = 0; i < kBlock; ++i) {
       const float four[4] = {values[0][i], values[1][i], values[2][i], values[3][i]};
       const float by[4] = {weights[0][i], weights[1][i], weights[2][i], weights[3][i]};
-      const float mixed = tensor_filled(warp, tensor_mixed<kOnce>(four, by), within[i], fill);
+      const float mixed = tensor_filled(warp, tensor_mixed<kFused>(four, by), within[i], fill);
       made[i] |= static_cast<uint32_t>(rounded_to_byte(mixed)) << 8 * c;
     }
   }
   copy_block(made, count, to);
 }
 
-template <bool kOnce>
+template <bool kFused>
 void tensor_rows(const TensorWarp& warp, const Picture& picture, uint8_t* to) {
   const Size size = picture.size;
   const std::array<float, 6> matrix = tensor_matrix(warp, size);
@@ -95,9 +95,9 @@ void tensor_rows(const TensorWarp& warp, const Picture& picture, uint8_t* to) {
   for (int y = 0; y < size.height; ++y) {
     for (int x = 0; x < size.width; x += kBlock) {
       const int count = std::min(kBlock, size.width - x);
-      find_tensor_places<kOnce>(warp, matrix, x, y, size, places);
+      find_tensor_places<kFused>(warp, matrix, x, y, size, places);
       if (warp.bilinear) {
-        bilinear_of_tensor<kOnce>(warp, places, picture, count, to);
+        bilinear_of_tensor<kFused>(warp, places, picture, count, to);
       } else {
         nearest_of_tensor(places, picture, count, ground, to);
       }

@@ -1,6 +1,6 @@
 // torchvision's affine map of a byte tensor, for single pixels: positions by a matrix product, pixels there by
 // grid_sample, both in torch's float32 with zeros around the image. torch rounds a sum with a product once or twice,
-// depending on its instruction set and its matrix library: `kOnce` and TensorWarp::fused_places.
+// depending on its instruction set and its matrix library: `kFused` and TensorWarp::fused_places.
 #pragma once
 
 #include <cmath>
@@ -37,16 +37,16 @@ static inline float from_centre(int at, int length) {
 }
 
 /// One coordinate in torch's units, of the pixel at (x, y) from the centre. `m`: half of a matrix.
-template <bool kOnce>
+template <bool kFused>
 static inline float tensor_coordinate(const float* m, float x, float y) {
-  return added_product<kOnce>(x * m[0], y, m[1]) + m[2];
+  return added_product<kFused>(x * m[0], y, m[1]) + m[2];
 }
 
 /// The same in pixels; 0: the centre of the first one. Clamped to positions outside the image that read nothing.
-template <bool kOnce>
+template <bool kFused>
 static inline float tensor_place(float coordinate, int length) {
   const float half = 0.5f * static_cast<float>(length);
-  const float at = kOnce ? fused(coordinate + 1.0f, half, -0.5f) : (coordinate + 1.0f) * half - 0.5f;
+  const float at = kFused ? fused(coordinate + 1.0f, half, -0.5f) : (coordinate + 1.0f) * half - 0.5f;
   const float most = static_cast<float>(length) + 1.0f;
   return at > -2.0f ? (at < most ? at : most) : -2.0f;
 }
@@ -65,10 +65,10 @@ struct TensorWeights {
 };
 
 /// The sum of four weighted values.
-template <bool kOnce>
+template <bool kFused>
 static inline float tensor_mixed(const float (&values)[4], const float (&weights)[4]) {
   float sum = values[0] * weights[0];
-  for (int k = 1; k < 4; ++k) sum = added_product<kOnce>(sum, values[k], weights[k]);
+  for (int k = 1; k < 4; ++k) sum = added_product<kFused>(sum, values[k], weights[k]);
   return sum;
 }
 
@@ -79,7 +79,7 @@ static inline float tensor_filled(const TensorWarp& warp, float value, float ins
 }
 
 /// The three values at a position, before they are rounded and without the fill, and the weight of pixels of the image.
-template <bool kOnce>
+template <bool kFused>
 static inline std::array<float, 4> tensor_sampled(const uint8_t* from, Size size, float x, float y) {
   const TensorWeights weights(x, y);
   const int column = static_cast<int>(std::floor(x)), row = static_cast<int>(std::floor(y));
@@ -92,7 +92,7 @@ static inline std::array<float, 4> tensor_sampled(const uint8_t* from, Size size
     values[3][k] = 1.0f;
   }
   std::array<float, 4> mixed;
-  for (size_t c = 0; c < 4; ++c) mixed[c] = tensor_mixed<kOnce>(values[c], weights.of);
+  for (size_t c = 0; c < 4; ++c) mixed[c] = tensor_mixed<kFused>(values[c], weights.of);
   return mixed;
 }
 

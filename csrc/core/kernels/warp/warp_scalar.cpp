@@ -23,11 +23,11 @@ void run_warp_scalar(const WarpJob& job, const uint8_t* from, Size in, Box windo
 
 namespace {
 
-template <bool kOnce>
+template <bool kFused>
 uint32_t tensor_pixel(const TensorWarp& warp, const uint8_t* from, Size size, float x, float y) {
   std::array<float, 4> made = {0.0f, 0.0f, 0.0f, 0.0f};
   if (warp.bilinear) {
-    made = tensor_sampled<kOnce>(from, size, x, y);
+    made = tensor_sampled<kFused>(from, size, x, y);
     for (size_t c = 0; c < 3; ++c) made[c] = tensor_filled(warp, made[c], made[3], warp.fill[c]);
   } else {
     const float column = std::nearbyint(x), row = std::nearbyint(y);
@@ -42,8 +42,8 @@ uint32_t tensor_pixel(const TensorWarp& warp, const uint8_t* from, Size size, fl
   return packed(rounded_to_byte(made[0]), rounded_to_byte(made[1]), rounded_to_byte(made[2]));
 }
 
-template <bool kOnce>
-void each_tensor_pixel(const TensorWarp& warp, const uint8_t* from, Size size, uint8_t* to) {
+template <bool kFused>
+void warp_tensor_pixels(const TensorWarp& warp, const uint8_t* from, Size size, uint8_t* to) {
   const std::array<float, 6> m = tensor_matrix(warp, size);
   for (int y = 0; y < size.height; ++y) {
     for (int x = 0; x < size.width; ++x, to += kPixelBytes) {
@@ -51,8 +51,8 @@ void each_tensor_pixel(const TensorWarp& warp, const uint8_t* from, Size size, u
       const auto coordinate = [&](const float* half) {
         return warp.fused_places ? tensor_coordinate<true>(half, u, v) : tensor_coordinate<false>(half, u, v);
       };
-      const uint32_t pixel = tensor_pixel<kOnce>(warp, from, size, tensor_place<kOnce>(coordinate(&m[0]), size.width),
-                                                 tensor_place<kOnce>(coordinate(&m[3]), size.height));
+      const uint32_t pixel = tensor_pixel<kFused>(warp, from, size, tensor_place<kFused>(coordinate(&m[0]), size.width),
+                                                  tensor_place<kFused>(coordinate(&m[3]), size.height));
       std::memcpy(to, &pixel, kPixelBytes);
     }
   }
@@ -61,7 +61,7 @@ void each_tensor_pixel(const TensorWarp& warp, const uint8_t* from, Size size, u
 }  // namespace
 
 void run_tensor_warp_scalar(const TensorWarp& warp, const uint8_t* from, Size size, uint8_t* to) {
-  warp.fused ? each_tensor_pixel<true>(warp, from, size, to) : each_tensor_pixel<false>(warp, from, size, to);
+  warp.fused ? warp_tensor_pixels<true>(warp, from, size, to) : warp_tensor_pixels<false>(warp, from, size, to);
 }
 
 }  // namespace headrace

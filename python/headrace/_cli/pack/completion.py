@@ -51,7 +51,7 @@ def join_manifests(folder: Path) -> tuple[Manifest, list[int]]:
     return joined, []
 
 
-def reopen_pack(folder: Path, manifest: Manifest) -> Manifest:
+def mark_incomplete(folder: Path, manifest: Manifest) -> Manifest:
     """Makes a complete pack one in the making again, because shards of it were lost."""
     for shard, record in enumerate(manifest.shards):
         store_record(folder / manifest.terms.name_of(shard), record)

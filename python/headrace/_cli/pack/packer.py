@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headrace._cli.pack.completion import find_finished, join_manifests, reopen_pack
+from headrace._cli.pack.completion import find_finished, join_manifests, mark_incomplete
 from headrace._cli.pack.conversion import Conversion
 from headrace._cli.pack.job_processes import Work
 from headrace._cli.pack.manifest import Record, Terms
@@ -89,7 +89,7 @@ def pack(
     wanted = [shard for shard in own if find_finished(folder, known, shard) is None]
     packed = Packed(terms, kept=len(own) - len(wanted))
     if wanted and known.complete:
-        reopen_pack(folder, known)
+        mark_incomplete(folder, known)
     samples, left = (sum(len(terms.range_of(shard)) for shard in some) for some in (own, wanted))
     with bar(samples, samples - left) as progress:
         engine(partial(write_shard, contents, terms, folder), wanted, progress)

@@ -20,7 +20,7 @@ from headrace._engine.lanes.python_lane import PythonLane
 from headrace._engine.lanes.worker_info import WorkerValues, as_worker
 from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._recipe.draws.python_randomness import sample_randomness
-from headrace._recipe.draws.reseeded_transforms import without_reseeding
+from headrace._recipe.draws.transform_reseeding import without_reseeding
 from headrace._recipe.images.file_image import Metadata
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.calls import CallFunction

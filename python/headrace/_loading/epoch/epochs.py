@@ -269,7 +269,7 @@ class Epochs:
         self._progress = None
         set_begun_epoch(self._samplers, epoch)
 
-    def go_on(self, epoch: int) -> None:
+    def continue_at(self, epoch: int) -> None:
         """Makes `epoch` the next epoch, which the samplers know already."""
         self._next, self._progress, self._resume = epoch, None, None
 

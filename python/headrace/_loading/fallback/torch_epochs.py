@@ -72,7 +72,7 @@ class TorchEpochs:
         self._progress = self._begun = self._fresh = None
         set_begun_epoch(_samplers_of_loader(loader), epoch)
 
-    def go_on(self, epoch: int) -> None:
+    def continue_at(self, epoch: int) -> None:
         """Sets the next epoch, which the samplers know already."""
         self._next = epoch
 

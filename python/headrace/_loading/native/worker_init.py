@@ -292,7 +292,7 @@ def _is_seeding(called: object) -> bool:
     for module, names in _CALLABLE.items():
         held = sys.modules.get(module)
         # Methods of the process's generators are new objects at each look-up.
-        if held is not None and any(called is one or _is_method(called, one) for one in _members(held, names)):
+        if held is not None and any(called is one or _is_same_method(called, one) for one in _members(held, names)):
             return True
     return False
 
@@ -301,7 +301,7 @@ def _members(module: ModuleType, names: tuple[str, ...]) -> list[object]:
     return [getattr(module, name) for name in names if hasattr(module, name)]
 
 
-def _is_method(called: object, one: object) -> bool:
+def _is_same_method(called: object, one: object) -> bool:
     return isinstance(called, (MethodType, BuiltinFunctionType)) and type(called) is type(one) and called == one
 
 

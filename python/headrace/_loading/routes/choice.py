@@ -96,7 +96,7 @@ def renew_route(loader: Loader) -> Route:
                 "the state that was loaded is of headrace's native path, but torch's DataLoader would serve now: "
                 f"{now.reason}"
             )
-        loader._torch_epochs.go_on(loader._epochs.upcoming)
+        loader._torch_epochs.continue_at(loader._epochs.upcoming)
     else:
         loader._epochs.follow(loader._find_ordering(), None if kept else now.samples)
     return now
@@ -132,7 +132,7 @@ def _return_to_native(loader: Loader, route: TorchRoute) -> Route:
         loader._epochs.follow(loader._find_ordering(), now.samples)
     else:
         loader._epochs = now.new_epochs(loader, keeps_base_seed=settings.persistent_workers)
-    loader._epochs.go_on(loader._torch_epochs.upcoming(loader))
+    loader._epochs.continue_at(loader._torch_epochs.upcoming(loader))
     return now
 
 

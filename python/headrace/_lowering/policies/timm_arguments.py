@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._recipe.draws.policy_numbers import arguments_of_operation, has_sign
+from headrace._recipe.draws.policy_arguments import arguments_of_operation, has_sign
 from headrace._recipe.steps.draw_columns import AnyColumn, Column, Magnitude, Normal, PolicyNumber, WarpNumber
 
 # Rule of an argument -> rule of the three numbers after it.
@@ -50,7 +50,7 @@ class Arguments:
 
         Args:
             operation: timm's AugmentOp.
-            rule, constants: those of `policy_numbers.arguments_of_operation`.
+            rule, constants: those of `policy_arguments.arguments_of_operation`.
         """
         mean, std, most = (
             float(one) for one in (operation.magnitude, operation.magnitude_std, _largest_magnitude(operation))

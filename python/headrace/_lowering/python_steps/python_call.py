@@ -23,7 +23,7 @@ from headrace._lowering.python_steps.file_metadata import has_metadata_after
 from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._lowering.python_steps.step_state import Kept
 from headrace._recipe.draws.python_randomness import FixedRand, draws_process_wide, sample_randomness
-from headrace._recipe.draws.reseeded_transforms import Reseeded, reseed_transform, without_reseeding
+from headrace._recipe.draws.transform_reseeding import Reseeded, reseed_transform, without_reseeding
 from headrace._recipe.images.part_kinds import as_pure
 from headrace._recipe.steps.byte_table import Pointwise, make_byte_table
 from headrace._recipe.steps.calls import CallError, CallFunction, OnBytes, OnImage, Rest, name_type

@@ -19,7 +19,7 @@ from headrace._base.types import Function
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.short_steps import is_short
 from headrace._lowering.python_steps.step_state import Kept
-from headrace._recipe.draws.reseeded_transforms import without_reseeding
+from headrace._recipe.draws.transform_reseeding import without_reseeding
 from headrace._recipe.steps.recipe import Recipe
 
 #: The most threads that call Python steps; see docs/decisions/0068 for the measurement.

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
-from headrace._recipe.draws.policy_numbers import normals, policy_numbers
+from headrace._recipe.draws.policy_arguments import normals, policy_arguments
 from headrace._recipe.draws.warp_matrices import warp_numbers
 from headrace._recipe.draws.weights_from_draws import chain_weights, gaussian_weights
 from headrace._recipe.steps.draw_columns import (
@@ -106,7 +106,7 @@ class Draws:
         for mix in self._mixes:
             draws[:, mix.first : mix.first + mix.count + 1] = chain_weights(mix, draws[:, mix.drawn])
         for at, number in self._policies:
-            draws[:, at] = policy_numbers(number, draws)
+            draws[:, at] = policy_arguments(number, draws)
         for warp in self._warps:  # after the angles of policies
             draws[:, warp.first : warp.first + warp.count] = warp_numbers(warp, draws)
         return draws

@@ -73,7 +73,7 @@ class Magnitude:
 
 @dataclass(frozen=True)
 class PolicyNumber:
-    """The argument of a policy's operation, computed from its magnitude; see `draws.policy_numbers`.
+    """The argument of a policy's operation, computed from its magnitude; see `draws.policy_arguments`.
 
     Attributes:
         rule: how it is computed, a name.

@@ -59,7 +59,7 @@ class Published:
 
     def _keep_writer_alive(self) -> None:
         if self._writer is not None:
-            self._writer.go_on()
+            self._writer.restart_in_child()
             if self._writer.trouble:
                 self._warn(self._writer)
 

@@ -51,7 +51,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="headrace-publish", daemon=True)
         self._thread.start()
 
-    def go_on(self) -> None:
+    def restart_in_child(self) -> None:
         """In a forked child, starts a writer with a file of its own; the parent keeps writing to its file."""
         if self._pid != os.getpid():
             try:

@@ -60,11 +60,11 @@ class FrontReader:
             data += part
         return bytes(data)
 
-    async def read_ranges(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+    async def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Returns ranges (begin, end), in ascending order, and closes the connection. Raises OSError."""
         found = []
         try:
-            for begin, end in places:
+            for begin, end in ranges:
                 found.append(await self.read(begin, end))
                 if len(found[-1]) < end - begin:
                     raise OSError(errno.EIO, f"{redact_url(self.url)}: the object ends at byte {self.size}")

@@ -149,24 +149,24 @@ class StreamSource(BlobDataset):
             return b""
         return self._fetcher.wait(self.read_ranges(shard, [(begin, end)]))[0]
 
-    async def read_ranges(self, shard: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
+    async def read_ranges(self, shard: int, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Returns ranges (begin, end) of a shard whose stamp is known; in one request from its front, where the server
         reads no ranges. Raises OSError."""
         fetcher, files, stamp = self._fetcher, self.files, self.stamps[shard]
         url = files.urls[shard]
 
-        async def read(place: tuple[int, int]) -> bytes:
-            return await fetcher.read(url, files.options, *place, stamp)
+        async def read(span: tuple[int, int]) -> bytes:
+            return await fetcher.read(url, files.options, *span, stamp)
 
         try:
-            first = await read(places[0])  # alone: a server without ranges would send the others in vain
+            first = await read(ranges[0])  # alone: a server without ranges would send the others in vain
         except NoRangesError:
-            order = sorted(range(len(places)), key=lambda i: places[i])
-            found = await fetcher.front_reader(url, files.options, stamp).read_ranges([places[i] for i in order])
-            by_place = dict(zip(order, found, strict=True))
-            return [by_place[i] for i in range(len(places))]
+            order = sorted(range(len(ranges)), key=lambda i: ranges[i])
+            found = await fetcher.front_reader(url, files.options, stamp).read_ranges([ranges[i] for i in order])
+            by_position = dict(zip(order, found, strict=True))
+            return [by_position[i] for i in range(len(ranges))]
         files.note_ranges(shard)
-        return [first, *await asyncio.gather(*map(read, places[1:]))]
+        return [first, *await asyncio.gather(*map(read, ranges[1:]))]
 
     @property
     def _fetcher(self) -> Fetcher:

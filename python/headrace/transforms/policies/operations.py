@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PIL import Image, ImageEnhance, ImageOps
 
-from headrace._recipe.arithmetic import affine_matrices, functional_pil
+from headrace._recipe.arithmetic import functional_pil, shear_matrices
 from headrace._recipe.steps.steps import FILTERS
 from headrace.transforms._arguments import Fill, Interpolation, filter_name
 
@@ -23,15 +23,15 @@ _PLAIN: dict[str, Callable[[Image.Image, float], Image.Image]] = {
     "Equalize": lambda image, magnitude: ImageOps.equalize(image),
     "Invert": lambda image, magnitude: ImageOps.invert(image),
 }
-_AFFINE: dict[str, Callable[[float], affine_matrices.Matrix]] = {
-    "ShearX": affine_matrices.shear_x,
-    "ShearY": affine_matrices.shear_y,
-    "TranslateX": lambda magnitude: affine_matrices.translation(int(magnitude), 0),
-    "TranslateY": lambda magnitude: affine_matrices.translation(0, int(magnitude)),
+_AFFINE: dict[str, Callable[[float], shear_matrices.Matrix]] = {
+    "ShearX": shear_matrices.shear_x,
+    "ShearY": shear_matrices.shear_y,
+    "TranslateX": lambda magnitude: shear_matrices.translation(int(magnitude), 0),
+    "TranslateY": lambda magnitude: shear_matrices.translation(0, int(magnitude)),
 }
 
 
-def affine_matrix(name: str, magnitude: float) -> affine_matrices.Matrix | None:
+def affine_matrix(name: str, magnitude: float) -> shear_matrices.Matrix | None:
     """Returns the matrix of an operation that shears or translates; None for any other."""
     return _AFFINE[name](magnitude) if name in _AFFINE else None
 

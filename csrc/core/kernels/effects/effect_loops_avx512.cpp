@@ -2,7 +2,7 @@
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 
-#include "core/kernels/effects/effects_vector.h"
+#include "core/kernels/effects/effect_loops_vector.h"
 
 namespace headrace {
 namespace {

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/kernels/effects/effect_loops.h"
 #include "core/kernels/effects/effect_math.h"
-#include "core/kernels/effects/effects.h"
 #include "core/kernels/effects/tensor_math.h"
 
 namespace headrace {

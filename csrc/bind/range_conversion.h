@@ -11,9 +11,9 @@
 namespace headrace {
 
 /// Throws std::out_of_range if the columns differ in length.
-inline std::vector<RangeKey> range_keys(const Vector<uint64_t>& objects, const Vector<uint64_t>& offsets,
-                                        const Vector<uint64_t>& lengths,
-                                        const std::optional<Vector<uint64_t>>& marks = std::nullopt) {
+inline std::vector<RangeKey> to_range_keys(const Vector<uint64_t>& objects, const Vector<uint64_t>& offsets,
+                                           const Vector<uint64_t>& lengths,
+                                           const std::optional<Vector<uint64_t>>& marks = std::nullopt) {
   if (marks && marks->size() != objects.size()) throw std::out_of_range("the arrays of the ranges differ in length");
   if (offsets.size() != objects.size() || lengths.size() != objects.size()) {
     throw std::out_of_range("the arrays of the ranges differ in length");

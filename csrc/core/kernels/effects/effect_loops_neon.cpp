@@ -1,7 +1,7 @@
 // The inner loops of effects for NEON.
 #include <arm_neon.h>
 
-#include "core/kernels/effects/effects_vector.h"
+#include "core/kernels/effects/effect_loops_vector.h"
 
 namespace headrace {
 namespace {

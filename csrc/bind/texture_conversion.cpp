@@ -1,5 +1,5 @@
 // Converts the step Texture of headrace._recipe.steps.
-#include "bind/texture.h"
+#include "bind/texture_conversion.h"
 
 #include <array>
 #include <utility>

@@ -1,6 +1,6 @@
 // The inner loops of effects for AVX2.
 #if defined(__x86_64__) || defined(_M_X64)
-#include "core/kernels/effects/effects_vector.h"
+#include "core/kernels/effects/effect_loops_vector.h"
 
 namespace headrace {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/kernels/effects/effect_loops.h"
 #include "core/kernels/effects/effect_math.h"
-#include "core/kernels/effects/effects.h"
 #include "core/kernels/effects/tensor_math.h"
 
 namespace headrace {
@@ -203,18 +203,18 @@ int64_t tensor_gray_sum(const uint8_t* pixels, size_t count, bool once) {
   });
 }
 
-template <bool kFirst, bool kOnce>
+template <bool kFirst, bool kFused>
 inline void tensor_sharpen_row(const uint8_t* const* rows, size_t count, float factor, float rest, uint8_t* out) {
   const uint8_t *above = rows[0], *row = rows[1], *below = rows[2];
   const auto at = [&](size_t i) {
     const auto three = [i](const uint8_t* from) { return from[i - kPixelBytes] + from[i] + from[i + kPixelBytes]; };
     const int smooth = smoothed(three(above) + three(row) + three(below) + 4 * row[i]);
-    return static_cast<uint8_t>(tensor_sharpened<kFirst, kOnce>(row[i], smooth, factor, rest));
+    return static_cast<uint8_t>(tensor_sharpened<kFirst, kFused>(row[i], smooth, factor, rest));
   };
   const size_t end = (count - 1) * kPixelBytes;
   for (const size_t border : {size_t{0}, end}) {
     for (size_t i = border; i < border + kPixelBytes; ++i) {
-      out[i] = static_cast<uint8_t>(tensor_sharpened<kFirst, kOnce>(row[i], row[i], factor, rest));
+      out[i] = static_cast<uint8_t>(tensor_sharpened<kFirst, kFused>(row[i], row[i], factor, rest));
     }
   }
   store_in_blocks(kPixelBytes, end, at, out);

@@ -32,7 +32,7 @@ def magnitudes(magnitude: Magnitude, draws: Float64Array) -> Float64Array:
     return np.clip(magnitude.mean + drawn * magnitude.std, 0.0, magnitude.most)
 
 
-def policy_numbers(column: PolicyNumber, draws: Float64Array) -> Float64Array:
+def policy_arguments(column: PolicyNumber, draws: Float64Array) -> Float64Array:
     """Returns the arguments, float64 (n,), for draws (n, k)."""
     made = arguments_of_operation(
         column.rule, magnitudes(column.magnitude, draws), draws[:, column.way], column.constants
