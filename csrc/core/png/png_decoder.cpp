@@ -38,11 +38,8 @@ void PngDecoder::inflate(const PngHeader& header) {
   const libdeflate_result result =
       libdeflate_zlib_decompress_ex(inflater_.get(), data.data(), data.size(), rows_.data(), all, &read, &made);
   if (result != LIBDEFLATE_SUCCESS || made != all || read != data.size()) leave_to_pillow("PNG with damaged data");
-  const int pixel = header.filter_bytes();
-  uint8_t *at = rows_.data(), *above = nullptr;
-  for (int y = 0; y < header.size.height; ++y, at += row) {
-    if (!unfilter_row(at[0], at + 1, above, row - 1, pixel)) leave_to_pillow("PNG with an unknown filter");
-    above = at + 1;
+  if (!unfilter_rows(rows_.data(), row - 1, header.size.height, header.filter_bytes())) {
+    leave_to_pillow("PNG with an unknown filter");
   }
 }
 

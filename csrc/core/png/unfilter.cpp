@@ -4,41 +4,30 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/png/paeth_rows.h"
+#include "core/png/pixel_vectors.h"
+
 namespace headrace {
 namespace {
 
-// Vectors of the compiler: eight values, of which a pixel uses the first ones. A pixel depends on the one before it, so
-// its bytes are all that can be done at once.
-using Bytes = uint8_t __attribute__((vector_size(8)));
-using Words = int16_t __attribute__((vector_size(16)));
+constexpr int kPaeth = 4;
+
+// A pixel depends on the one before it, so its bytes are all that can be done at once: the first ones of a vector.
 
 // Reads up to two bytes more than a pixel has, which are those of the next one, or slack.
 template <int kPixel>
-Bytes load(const uint8_t* from) {
-  Bytes made = {};
+EightBytes load(const uint8_t* from) {
+  EightBytes made = {};
   std::memcpy(&made, from, kPixel <= 4 ? 4 : 8);
   return made;
 }
 
 template <int kPixel>
-void store(Bytes pixel, uint8_t* to) {
+void store(EightBytes pixel, uint8_t* to) {
   std::memcpy(to, &pixel, kPixel);
 }
 
-Words wide(Bytes bytes) { return __builtin_convertvector(bytes, Words); }
-Words magnitude(Words values) { return values < 0 ? -values : values; }
-
-// The one of left, above and corner that is nearest to left + above - corner; the first of equals.
-Words predict(Words left, Words above, Words corner) {
-  const Words to_left = above - corner, to_above = left - corner;
-  const Words left_off = magnitude(to_left), above_off = magnitude(to_above),
-              corner_off = magnitude(to_left + to_above);
-  const Words straight = left_off <= above_off ? left : above;
-  const Words least = left_off <= above_off ? left_off : above_off;
-  return least <= corner_off ? straight : corner;
-}
-
-uint8_t predict(int left, int above, int corner) {
+uint8_t predict_byte(int left, int above, int corner) {
   const int to_left = above - corner, to_above = left - corner;
   const int left_off = std::abs(to_left), above_off = std::abs(to_above), corner_off = std::abs(to_left + to_above);
   const int straight = left_off <= above_off ? left : above;
@@ -61,7 +50,7 @@ struct ByteLoops {
   }
   static void add_prediction(uint8_t* row, const uint8_t* above, size_t bytes) {
     for (size_t i = kPixel; i < bytes; ++i) {
-      row[i] = static_cast<uint8_t>(row[i] + predict(row[i - kPixel], above[i], above[i - kPixel]));
+      row[i] = static_cast<uint8_t>(row[i] + predict_byte(row[i - kPixel], above[i], above[i - kPixel]));
     }
   }
 };
@@ -70,26 +59,26 @@ struct ByteLoops {
 template <int kPixel>
 struct PixelLoops {
   static void add_left(uint8_t* row, size_t bytes) {
-    Bytes left = load<kPixel>(row);
+    EightBytes left = load<kPixel>(row);
     for (size_t i = kPixel; i < bytes; i += kPixel) {
       left += load<kPixel>(row + i);
       store<kPixel>(left, row + i);
     }
   }
   static void add_mean(uint8_t* row, const uint8_t* above, size_t bytes) {
-    Bytes left = load<kPixel>(row);
+    EightWords left = wide(load<kPixel>(row));
     for (size_t i = kPixel; i < bytes; i += kPixel) {
-      const Bytes up = load<kPixel>(above + i);
-      left = load<kPixel>(row + i) + (left & up) + ((left ^ up) >> 1);
-      store<kPixel>(left, row + i);
+      const EightWords mean = (left + wide(load<kPixel>(above + i))) >> 1;
+      left = (wide(load<kPixel>(row + i)) + mean) & 0xff;
+      store<kPixel>(__builtin_convertvector(left, EightBytes), row + i);
     }
   }
   static void add_prediction(uint8_t* row, const uint8_t* above, size_t bytes) {
-    Words left = wide(load<kPixel>(row)), corner = wide(load<kPixel>(above));
+    EightWords left = wide(load<kPixel>(row)), corner = wide(load<kPixel>(above));
     for (size_t i = kPixel; i < bytes; i += kPixel) {
-      const Words up = wide(load<kPixel>(above + i));
-      const Words sum = (wide(load<kPixel>(row + i)) + predict(left, up, corner)) & 0xff;
-      store<kPixel>(__builtin_convertvector(sum, Bytes), row + i);
+      const EightWords up = wide(load<kPixel>(above + i));
+      const EightWords sum = (wide(load<kPixel>(row + i)) + predict(left, up, corner)) & 0xff;
+      store<kPixel>(__builtin_convertvector(sum, EightBytes), row + i);
       left = sum;
       corner = up;
     }
@@ -121,7 +110,7 @@ bool run(int filter, uint8_t* row, const uint8_t* above, size_t bytes, size_t pi
         for (size_t i = pixel; i < bytes; ++i) row[i] = static_cast<uint8_t>(row[i] + row[i - pixel] / 2);
       }
       return true;
-    case 4:
+    case kPaeth:
       if (above != nullptr) {
         add_above(row, above, first);
         Loops::add_prediction(row, above, bytes);
@@ -132,6 +121,13 @@ bool run(int filter, uint8_t* row, const uint8_t* above, size_t bytes, size_t pi
     default:
       return false;
   }
+}
+
+/// How many rows from the first one on have the Paeth filter, at most `most`.
+int count_paeth_rows(const uint8_t* filter, size_t stride, int most) {
+  int rows = 0;
+  while (rows < most && filter[static_cast<size_t>(rows) * stride] == kPaeth) ++rows;
+  return rows;
 }
 
 }  // namespace
@@ -151,6 +147,26 @@ bool unfilter_row(int filter, uint8_t* row, const uint8_t* above, size_t bytes, 
     default:
       return run<PixelLoops<8>>(filter, row, above, bytes, 8);
   }
+}
+
+bool unfilter_rows(uint8_t* rows, size_t bytes, int height, int pixel) {
+  const size_t stride = bytes + 1;
+  const int at_once = paeth_rows_at_once(pixel);
+  const bool whole = bytes % static_cast<size_t>(pixel) == 0;
+  const uint8_t* above = nullptr;
+  for (int y = 0; y < height;) {
+    const bool several = whole && above != nullptr && y + at_once <= height;
+    const int done = several && count_paeth_rows(rows, stride, at_once) == at_once ? at_once : 1;
+    if (done > 1) {
+      undo_paeth_rows(rows + 1, stride, above, bytes, pixel);
+    } else if (!unfilter_row(rows[0], rows + 1, above, bytes, pixel)) {
+      return false;
+    }
+    rows += static_cast<size_t>(done) * stride;
+    above = rows - bytes;
+    y += done;
+  }
+  return true;
 }
 
 }  // namespace headrace

@@ -12,4 +12,8 @@ namespace headrace {
 /// bytes after each row are read, too.
 bool unfilter_row(int filter, uint8_t* row, const uint8_t* above, size_t bytes, int pixel);
 
+/// Undoes the filters of all rows of an image, which follow each other with the filter's byte before each; returns
+/// whether all filters are known. `bytes`: of a row without that of its filter.
+bool unfilter_rows(uint8_t* rows, size_t bytes, int height, int pixel);
+
 }  // namespace headrace

@@ -63,8 +63,57 @@ TEST_CASE("rows without their filters") {
   }
 }
 
+TEST_CASE("rows with the Paeth filter, several at once") {
+  std::mt19937 random(2);
+  for (const size_t pixel : {1u, 2u, 3u, 4u, 6u, 8u}) {
+    for (const size_t pixels : {1u, 2u, 3u, 7u, 15u, 16u, 17u, 40u}) {
+      for (const int height : {1, 2, 9, 17, 40}) {
+        for (const int other : {4, 2, 1, 0}) {  // another filter now and then; 4: none
+          CAPTURE(pixel);
+          CAPTURE(pixels);
+          CAPTURE(height);
+          CAPTURE(other);
+          const size_t bytes = pixel * pixels;
+          std::vector<uint8_t> rows, wanted;
+          std::vector<uint8_t> above(bytes);
+          for (int y = 0; y < height; ++y) {
+            const int filter = random() % 20 == 0 ? other : 4;
+            std::vector<uint8_t> row(bytes);
+            for (uint8_t& one : row) one = static_cast<uint8_t>(random() % 4 == 0 ? random() : random() % 3);
+            rows.push_back(static_cast<uint8_t>(filter));
+            rows.insert(rows.end(), row.begin(), row.end());
+            above = plainly(filter, row, above, pixel);
+            wanted.push_back(static_cast<uint8_t>(filter));
+            wanted.insert(wanted.end(), above.begin(), above.end());
+          }
+          rows.resize(wanted.size() + kSlack);
+          rows.shrink_to_fit();
+          CHECK(unfilter_rows(rows.data(), bytes, height, static_cast<int>(pixel)));
+          rows.resize(wanted.size());
+          CHECK(rows == wanted);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rows whose pixels are smaller than a byte") {
+  std::vector<uint8_t> rows = {4, 1, 2, 3, 4, 1, 2, 3};
+  std::vector<uint8_t> wanted = {4};
+  const std::vector<uint8_t> first = plainly(4, {1, 2, 3}, {0, 0, 0}, 1), second = plainly(4, {1, 2, 3}, first, 1);
+  wanted.insert(wanted.end(), first.begin(), first.end());
+  wanted.push_back(4);
+  wanted.insert(wanted.end(), second.begin(), second.end());
+  rows.resize(wanted.size() + kSlack);
+  CHECK(unfilter_rows(rows.data(), 3, 2, 1));
+  rows.resize(wanted.size());
+  CHECK(rows == wanted);
+}
+
 TEST_CASE("there are five filters") {
   std::array<uint8_t, 8> row{};
   CHECK_FALSE(unfilter_row(5, row.data(), nullptr, 3, 3));
   CHECK_FALSE(unfilter_row(255, row.data(), nullptr, 3, 1));
+  row = {2, 1, 2, 5, 1, 2};
+  CHECK_FALSE(unfilter_rows(row.data(), 2, 2, 1));
 }
