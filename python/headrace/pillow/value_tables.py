@@ -67,7 +67,7 @@ _LATER: dict[tuple[str, str], Depends] = {
     (_V2 + "misc", "ToDtype"): _key_of_dtype_step,
     (_OURS + "pointwise", "Normalize"): _key_of_normalize,
     (_OURS + "pointwise", "ToPureTensor"): _empty_key,
-    (_OURS + "dtype", "ToDtype"): _key_of_dtype_step,
+    (_OURS + "dtype_conversion", "ToDtype"): _key_of_dtype_step,
 }
 
 

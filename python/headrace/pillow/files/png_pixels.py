@@ -11,10 +11,11 @@ from PIL import Image
 
 from headrace._base.native import core
 from headrace._base.types import Array
+from headrace.pillow.files.pixel_selection import select_pixels
 from headrace.pillow.files.pixels import FilePixels, shape_of
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import ImageCounts
-from headrace.pillow.recording.lazy_core import MODES, Operation
+from headrace.pillow.recording.lazy_core import MODES, SELECTED, Operation
 from headrace.pillow.recording.native_plan import NativePlan
 
 #: Mode of Pillow's image -> how its raw decoder names the samples as `core.decode_png` writes them.
@@ -40,24 +41,35 @@ class PngPixels(FilePixels):
         self._count(None)
 
     def bytes_of(self, operations: Sequence[Operation]) -> bytes | None:
-        is_plain = len(operations) == _has_palette(operations) and self._mode in _AS_THEY_ARE
-        return self._samples.tobytes() if is_plain and sys.byteorder == "little" else None
+        if self._mode not in _AS_THEY_ARE or sys.byteorder != "little":
+            return None
+        pixels, rest = self._select(_split_palette(operations)[1])
+        return None if rest else pixels._samples.tobytes()
 
     def make(self, operations: Sequence[Operation]) -> object:
-        if not _has_palette(operations):
-            return super().make(operations)
-        (_, *palette), *rest = operations
+        palette, operations = _split_palette(operations)
+        pixels, rest = self._select(operations)
+        if palette is None:
+            return super(PngPixels, pixels).make(rest)
         if rest:
-            return self._coloured(palette).make(rest)
-        made: Any = super().make(())
+            return pixels._coloured(palette).make(rest)
+        made: Any = super(PngPixels, pixels).make(())
         made.putpalette(*palette)
         return made
 
     def map_pixels(self, operations: Sequence[Operation], table: Array, layout: str) -> Array | None:
-        if not _has_palette(operations):
-            return super().map_pixels(operations, table, layout)
-        (_, *palette), *rest = operations
-        return self._coloured(palette).map_pixels(rest, table, layout) if rest else None
+        palette, operations = _split_palette(operations)
+        pixels, rest = self._select(operations)
+        if palette is None:
+            return super(PngPixels, pixels).map_pixels(rest, table, layout)
+        return pixels._coloured(palette).map_pixels(rest, table, layout) if rest else None
+
+    def _select(self, operations: Sequence[Operation]) -> tuple[PngPixels, Sequence[Operation]]:
+        """Returns the pixels after operations that only choose some, and the operations after these."""
+        if not operations or self._mode not in SELECTED:
+            return self, operations
+        samples, count = select_pixels(self._samples, operations)
+        return PngPixels(samples, self._mode, self._counts, counted=True) if count else self, operations[count:]
 
     def _coloured(self, palette: Sequence[Any]) -> PngPixels:
         """Returns the RGB pixels of palette indices."""
@@ -95,9 +107,11 @@ def look_up_colours(indices: Array, table: Array) -> Array:
     return colours.view(np.uint8).reshape(height, width, 4)
 
 
-def _has_palette(operations: Sequence[Operation]) -> bool:
-    """Whether the first operation gives palette indices their colours."""
-    return bool(operations) and operations[0][0] == "putpalette"
+def _split_palette(operations: Sequence[Operation]) -> tuple[Sequence[Any] | None, Sequence[Operation]]:
+    """Returns the palette that the first operation gives, None if it gives none, and the operations after it."""
+    if operations and operations[0][0] == "putpalette":
+        return operations[0][1:], operations[1:]
+    return None, operations
 
 
 def _is_whole(plan: NativePlan, size: tuple[int, int], mode: str) -> bool:

@@ -13,6 +13,7 @@ from headrace._base.types import Array
 _TRANSPOSES = range(7)  # the members of PIL.Image.Transpose
 _SWAPPING = (2, 4, 5, 6)  # ROTATE_90, ROTATE_270, TRANSPOSE, TRANSVERSE: width and height change places
 MODES = ("RGB", "L")  #: modes in which operations are recorded
+SELECTED = ("P", "I;16")  #: modes in which operations that only choose pixels are recorded
 _CONVERTED = (*MODES, "RGBA", "LA", "1", "P")  # those that are converted to these
 MOST_PIXELS = 1 << 26  # more of them are made at once, so that a MemoryError comes where Pillow raises it
 
@@ -126,9 +127,11 @@ class LazyCore:
         return PixelAccess(self, readonly)
 
     def crop(self, box: tuple[int, int, int, int]) -> object:
-        if self._mode not in MODES:
-            return self.make_native().crop(box)
         left, top, right, bottom = box
+        width, height = self._size
+        inside = 0 <= left < right <= width and 0 <= top < bottom <= height
+        if self._mode not in MODES and not (inside and self._mode in SELECTED):
+            return self.make_native().crop(box)
         return self._record_operation("crop", box, size=(max(0, right - left), max(0, bottom - top)))
 
     def resize(self, size: Sequence[int], resample: int, box: Sequence[float]) -> object:
@@ -137,14 +140,14 @@ class LazyCore:
         except (TypeError, ValueError):
             width = height = 0
         own = self._size
-        if self._mode not in MODES:
+        if self._mode not in MODES and not (self._mode in SELECTED and resample == Image.Resampling.NEAREST):
             width = 0
         if tuple(box) != (0, 0, *own) or min(width, height, *own) < 1 or width * height > MOST_PIXELS:
             return self.make_native().resize(size, resample, box)
         return self._record_operation("resize", (width, height), resample, (0, 0, *own), size=(width, height))
 
     def transpose(self, method: int) -> object:
-        if method not in _TRANSPOSES or self._mode not in MODES:
+        if method not in _TRANSPOSES or self._mode not in (*MODES, *SELECTED):
             return self.make_native().transpose(method)
         width, height = self._size
         return self._record_operation(
@@ -172,10 +175,7 @@ class LazyCore:
         return (self.make_native() if palette is None else palette).getpalette(*modes)
 
     def copy(self) -> object:
-        made: Any = self._record_operation()
-        if type(made) is LazyCore:
-            made._palette = self._palette
-        return made
+        return self._record_operation()
 
     def _record_operation(
         self, *operation: Any, mode: str | None = None, size: tuple[int, int] | None = None
@@ -186,7 +186,10 @@ class LazyCore:
             return getattr(self.native, name)(*arguments)
         maker, operations = recorded
         added = (*operations, operation) if operation else operations
-        return LazyCore(maker, mode or self._mode, size or self._size, added)
+        made = LazyCore(maker, mode or self._mode, size or self._size, added)
+        if made._mode == "P":
+            made._palette = self._palette
+        return made
 
     def effect(self, name: str, value: object, size: tuple[int, int] | None = None) -> LazyCore | None:
         """Records one of `effects`, which makes an image of another size if `size` is given; ImagingCore has no such
