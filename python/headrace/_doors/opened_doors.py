@@ -15,5 +15,7 @@ def add_doors() -> None:
     global _added
     if not _added:
         _added = Later.defers_bytes = True
-        for one in (torchvision_io.STEPS, KERNELS, image_to_tensor.STEPS, opencv.STEPS, hf_processors.STEPS):
-            open_patch.add_replacements(one)
+        open_patch.add_replacements(
+            openers=(torchvision_io.STEPS, opencv.STEPS),
+            followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS),
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any, Literal, Protocol
 
 from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
@@ -31,33 +31,42 @@ class Replaceable(Protocol):
 
 
 class _Steps:
-    """The functions of transforms that are replaced while images are opened deferred.
+    """The functions that are replaced while images are opened deferred.
+
+    Those that do something with deferred images follow once there has been one: most datasets of arrays never have any,
+    and in the main process functions are replaced once a batch.
 
     Attributes:
         modules: number of imported modules when functions were replaced.
         are_all: all modules with transforms have been imported, and their functions are replaced.
-        more: functions of other doors than Pillow's.
+        openers: functions of other doors than Pillow's that open images.
+        followers: functions that do something with deferred images.
+        follow: whether there has been a deferred image in this process.
     """
 
     def __init__(self) -> None:
         self.modules = 0
         self.are_all = False
-        self.more: list[Replaceable] = []
+        self.openers: list[Replaceable] = []
+        self.followers: list[Replaceable] = []
+        self.follow = False
 
     def replace(self) -> None:
         """Replaces those that have been imported."""
         self.modules = len(sys.modules)
-        found = [one.replace() for one in self.more]
-        if _has_transforms():
-            from headrace.pillow import effect_patches, to_tensor_patches  # these import torch
+        found = [one.replace() for one in self.openers]
+        if self.follow:
+            found += [one.replace() for one in self.followers]
+            if _has_transforms():
+                from headrace.pillow import effect_patches, to_tensor_patches  # these import torch
 
-            found += [effect_patches.STEPS.replace(), to_tensor_patches.STEPS.replace()]
-            self.are_all = all(found)
+                found += [effect_patches.STEPS.replace(), to_tensor_patches.STEPS.replace()]
+                self.are_all = all(found)
 
     def put_back(self) -> None:
-        for one in self.more:
+        for one in (*self.openers, *self.followers):
             one.put_back()
-        if _has_transforms():
+        if self.follow and _has_transforms():
             from headrace.pillow import effect_patches, to_tensor_patches
 
             to_tensor_patches.STEPS.put_back()
@@ -80,6 +89,7 @@ _steps = _Steps()
 _is_in_place = False
 _before: dict[str, Any] = {}  # format -> what Pillow opens it with
 _installed = False  # by `install`
+_pillows_jpeg: object = None  # what Pillow opens JPEGs with, once it has been looked at
 
 
 def jpeg_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
@@ -96,6 +106,7 @@ def _defer_opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:
     counts = in_force.here()
     if counts is None:
         return image
+    replace_following()
     replace_imported()
     return defer(image, counts)
 
@@ -111,10 +122,25 @@ def replace_imported() -> None:
                 _steps.replace()
 
 
-def add_replacements(more: Replaceable) -> None:
-    """Has more functions replaced while images are opened deferred."""
+def replace_following() -> None:
+    """Called before an image is deferred: replaces the functions that do something with such images."""
+    if not _steps.follow:
+        with _lock:
+            _steps.follow = True
+            if _is_in_place:
+                _steps.replace()
+
+
+def add_replacements(openers: Iterable[Replaceable], followers: Iterable[Replaceable]) -> None:
+    """Has more functions replaced while images are opened deferred.
+
+    Args:
+        openers: those that open images.
+        followers: those that do something with deferred images.
+    """
     with _lock:
-        _steps.more.append(more)
+        _steps.openers += openers
+        _steps.followers += followers
         if _is_in_place:
             _steps.replace()
 
@@ -180,27 +206,30 @@ def deferred() -> Iterator[None]:
             _remove_unused()
 
 
-@contextmanager
-def deferred_here(counts: ImageCounts) -> Iterator[None]:
+class deferred_here:  # noqa: N801 - a context manager, as `deferred`; a class, because it is entered for each batch
     """Inside ``with``, ``PIL.Image.open`` opens images deferred in this thread.
 
     Args:
         counts: counts the images.
     """
-    thread = threading.get_ident()
-    with _lock:
-        _install_patch()
-        before = in_force.threads.get(thread)
-        in_force.threads[thread] = counts
-    try:
-        yield
-    finally:
+
+    def __init__(self, counts: ImageCounts) -> None:
+        self._counts = counts
+
+    def __enter__(self) -> None:
+        self._thread = threading.get_ident()
         with _lock:
-            if before is None:
-                in_force.threads.pop(thread, None)
+            _install_patch()
+            self._before = in_force.threads.get(self._thread)
+            in_force.threads[self._thread] = self._counts
+
+    def __exit__(self, *_: object) -> None:
+        with _lock:
+            if self._before is None:
+                in_force.threads.pop(self._thread, None)
                 _remove_unused()
             else:
-                in_force.threads[thread] = before
+                in_force.threads[self._thread] = self._before
 
 
 def install_for(counts: ImageCounts) -> None:
@@ -231,9 +260,12 @@ def _install_patch() -> None:
 
 
 def _is_pillows(format: str, opens: object) -> bool:
+    global _pillows_jpeg
     if format == "PNG":
         return opens is PngImagePlugin.PngImageFile
-    return is_own(opens, JpegImagePlugin, "jpeg_factory") and callable(opens) and not isinstance(opens, type)
+    if opens is not _pillows_jpeg and is_own(opens, JpegImagePlugin, "jpeg_factory") and not isinstance(opens, type):
+        _pillows_jpeg = opens
+    return callable(opens) and opens is _pillows_jpeg
 
 
 def _remove_unused() -> None:

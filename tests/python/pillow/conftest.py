@@ -12,5 +12,6 @@ from headrace.pillow.to_tensor_patches import Later
 @pytest.fixture(autouse=True)
 def without_other_doors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opened_doors, "_added", True)
-    monkeypatch.setattr(open_patch._steps, "more", [])
+    monkeypatch.setattr(open_patch._steps, "openers", [])
+    monkeypatch.setattr(open_patch._steps, "followers", [])
     monkeypatch.setattr(Later, "defers_bytes", False)

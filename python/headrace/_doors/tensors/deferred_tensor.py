@@ -18,6 +18,7 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from headrace._doors.tensors.recording import Recording, plainly
+from headrace.pillow import open_patch
 
 _RECORDING = "_recording"
 _becoming = threading.RLock()
@@ -112,6 +113,9 @@ def kind_for(plain: type) -> type | None:
     return found
 
 
+_were_deferred = False  # whether there ever were deferred tensors in this process
+
+
 def defer(recording: Recording, plain: type = torch.Tensor) -> torch.Tensor:
     """Returns a deferred tensor.
 
@@ -119,6 +123,9 @@ def defer(recording: Recording, plain: type = torch.Tensor) -> torch.Tensor:
         recording: what it stands for.
         plain: the class that it will have.
     """
+    global _were_deferred
+    _were_deferred = True
+    open_patch.replace_following()
     state, kind = recording.state, kind_for(plain)
     wrapper: Any = torch.Tensor._make_wrapper_subclass
     tensor: torch.Tensor = wrapper(kind, state.shape, strides=recording.strides, dtype=state.dtype, device="cpu")
@@ -178,6 +185,8 @@ def _values_of(tensor: Any) -> torch.Tensor:
 def make_samples(samples: Any) -> bool:
     """Makes the deferred tensors in lists, tuples and mappings plain, where they are. Returns whether there were some,
     and all could become plain."""
+    if not _were_deferred:
+        return False
     found = [make(one) is one for one in _deferred_in(samples)]
     return bool(found) and all(found)
 

@@ -21,9 +21,9 @@ from headrace._base.types import Function
 Version: TypeAlias = Callable[[Function], Function]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Place:
-    """Where a function is.
+    """Where a function is. Two of them are never equal.
 
     Attributes:
         module: name of the module; it is never imported.
