@@ -84,7 +84,7 @@ class PythonLane:
         if self._limit > 0:
             self._limit = threads
 
-    def place(self, cores: Iterable[int]) -> None:
+    def bind_threads(self, cores: Iterable[int]) -> None:
         """Makes the threads, also those of later, run on these cores only."""
         with self._lock:
             self._cores = frozenset(cores)
