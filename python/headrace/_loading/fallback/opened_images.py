@@ -32,7 +32,7 @@ _STREAMS = "loader.explain() says which datasets headrace's threads would read i
 _ARRAYS = "headrace.ImageArray or headrace.Columns makes batches of arrays natively"
 
 
-class Door(NamedTuple):
+class ImageOpener(NamedTuple):
     """A function that opens images.
 
     Attributes:
@@ -118,7 +118,7 @@ class FirstImages:
         )
 
 
-def find_door(dataset: object) -> Door | None:
+def find_door(dataset: object) -> ImageOpener | None:
     """Returns the first such function that a dataset's code names; None if it names none."""
     doors = list(_loaded_doors())
     seen: set[FunctionType] = set()
@@ -137,12 +137,12 @@ def find_door(dataset: object) -> Door | None:
     return None
 
 
-def _loaded_doors() -> Iterator[tuple[object, Door]]:
+def _loaded_doors() -> Iterator[tuple[object, ImageOpener]]:
     for package, (functions, remedy) in _DOORS.items():
         module = sys.modules.get(package)
         for name in functions:
             if (opened := getattr(module, name, None)) is not None:
-                yield opened, Door(f"{package}.{name}", remedy)
+                yield opened, ImageOpener(f"{package}.{name}", remedy)
 
 
 def _functions_of(dataset: object) -> Iterator[FunctionType]:
