@@ -75,7 +75,7 @@ inline void added_up_row(const Warp& warp, double u, double v, Outputs made, con
   }
 }
 
-/// SourceColumns of an image without rotation and shear: the same for all rows. They rise or fall along the row, so
+/// Columns of an image without rotation and shear: the same for all rows. They rise or fall along the row, so
 /// those inside are adjacent.
 struct SourceColumns {
   static constexpr int kMost = 256;

@@ -210,7 +210,7 @@ class Reached:
 
 
 def _stands_for_import(value: object, module: str, name: str) -> bool:
-    """Whether a value is a module, or an object in the location of one."""
+    """Whether a value is a module, or an object in the place of one."""
     if isinstance(value, ModuleType):
         return True
     binding = None if isinstance(value, _DATA) or module not in sys.modules else find_binding(sys.modules[module], name)

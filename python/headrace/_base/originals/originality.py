@@ -136,7 +136,7 @@ def note_replaced_code(ours: CodeType, before: CodeType) -> None:
 
 
 def library_code(code: T) -> T:
-    """Returns the code in whose location headrace has put `code`; anything else as it is."""
+    """Returns the code in whose place headrace has put `code`; anything else as it is."""
     found = _replaced_codes.get(id(code))
     return code if found is None else found[1]  # type: ignore[return-value]
 
