@@ -61,7 +61,7 @@ if V is not None:
 took = {}
 for name, loader in loaders.items():
     torch.manual_seed(1)
-    for batch in loader:  # the files' pages, the slots of the ring
+    for batch in loader:  # the files' pages, the slots of the pool
         pass
     begin = time.process_time()
     for batch in itertools.chain.from_iterable(itertools.repeat(loader, 2)):

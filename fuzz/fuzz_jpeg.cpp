@@ -124,7 +124,7 @@ void check_entry_points(JpegDecoder& decoder, std::span<const uint8_t> data, con
   EntryPoints points(kEnough);
   Keep whole(header.size.width);
   try {
-    decoder.decode(data, header, {0, 0, header.size.width, header.size.height}, whole, &points);
+    decoder.decode(data, header, whole_image(header.size), whole, &points);
   } catch (const NeedsPillow&) {  // damage below the box
   }
   Keep kept(box.width);
@@ -217,7 +217,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   for (int y = 0; y < box.height; ++y) {
     for (int x = 0; x < box.width; ++x) {
       const uint8_t* pixel = &kept.pixels[static_cast<size_t>(y) * row_bytes + static_cast<size_t>(x) * kPixelBytes];
-      require(pixel_at(image, box.x + x, box.y + y) == packed(pixel[0], pixel[1], pixel[2]), "other planes");
+      require(pixel_at(image, box.x + x, box.y + y) == pack_rgbx(pixel[0], pixel[1], pixel[2]), "other planes");
     }
   }
   return 0;

@@ -38,7 +38,7 @@ def plans(files: list[bytes], size: int, seed: int = 0) -> list[Plan]:
         width, height = header["width"], header["height"]
         areas, ratios = random.uniform(0.08, 1, 10), np.exp(random.uniform(np.log(3 / 4), np.log(4 / 3), 10))
         tries = zip(areas.tolist(), ratios.tolist(), strict=True)
-        place = boxes.place_at(random.random())
+        place = boxes.position_from(random.random())
         top, left, h, w = boxes.random_resized_crop(height, width, (3 / 4, 4 / 3), tries, place, place)
         first = pillow_rule.vertical_first(h, w, size, size)
         made.append(Job(left, top, w, h, first, i % 2 == 0).plan(size, size, FILTERS["bilinear"]))

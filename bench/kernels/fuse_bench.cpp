@@ -45,8 +45,8 @@ struct Bench {
     for (int y = 0; y < kImageRows; ++y) {
       for (int i = 0; i < in.width * kPixelBytes; ++i) image.row(y)[i] = static_cast<uint8_t>(random());
     }
-    plan.stages.push_back({{{0, 0, in.width, in.height}}, out, Filter::kBilinear, false});
-    plan.last.box = {0, 0, out.width, out.height};
+    plan.stages.push_back({{whole_image(in)}, out, Filter::kBilinear, false});
+    plan.last.box = whole_image(out);
     entries.resize(kMaxLutBytes);
     for (auto& byte : entries) byte = static_cast<uint8_t>(random());
     batch = static_cast<uint8_t*>(std::aligned_alloc(4096, (sample_bytes(4) * kBatch + 4095) / 4096 * 4096));

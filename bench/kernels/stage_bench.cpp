@@ -57,7 +57,7 @@ Plan train_plan(Size image, std::mt19937& random) {
   const auto uniform = [&](double low, double high) {
     return std::uniform_real_distribution<double>(low, high)(random);
   };
-  Box box{0, 0, image.width, image.height};
+  Box box = whole_image(image);
   for (int i = 0; i < 10; ++i) {
     const double area = uniform(0.08, 1) * image.width * image.height;
     const double ratio = std::exp(uniform(std::log(3.0 / 4), std::log(4.0 / 3)));
@@ -80,7 +80,7 @@ Plan val_plan(Size image) {
   const Size made{wide ? kShorter * image.width / image.height : kShorter,
                   wide ? kShorter : kShorter * image.height / image.width};
   Plan plan;
-  plan.stages.push_back({{{0, 0, image.width, image.height}}, made, Filter::kBilinear, vertical_first(image, made)});
+  plan.stages.push_back({{whole_image(image)}, made, Filter::kBilinear, vertical_first(image, made)});
   plan.last.box = {(made.width - kEdge) / 2, (made.height - kEdge) / 2, kEdge, kEdge};
   return plan;
 }

@@ -43,7 +43,7 @@ double quantile(std::vector<double> v, double q) {
 int main(int argc, char** argv) {
   const auto arg = [&](int i, int otherwise) { return argc > i ? std::atoi(argv[i]) : otherwise; };
   const Size size{arg(1, 224), arg(2, 224)};
-  const Box all{0, 0, size.width, size.height};
+  const Box all = whole_image(size);
   const int rounds = arg(3, 51);
   const size_t bytes = static_cast<size_t>(size.width) * static_cast<size_t>(size.height) * kPixelBytes;
   std::mt19937 random(1);

@@ -115,7 +115,7 @@ void read_tensor_effect(StepFields& from, Step& step) {
   if (from.has("channels")) step.one_channel = py::cast<int>(from.attr("channels")) == 1;
   if (step.kind != Step::Kind::kTensorWarp) return;
   step.fused = py::cast<bool>(rounding.attr("samples"));
-  step.fused_places = py::cast<bool>(rounding.attr("places"));
+  step.fused_positions = py::cast<bool>(rounding.attr("positions"));
   step.matrix = py::cast<std::array<double, 6>>(from.attr("matrix"));
   step.filter = to_filter(from.attr("filter"));
   step.filled = !from.attr("fill").is_none();

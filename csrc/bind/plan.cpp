@@ -40,7 +40,7 @@ Take take_of(const py::dict& from) {
 Warp warp_of(const py::handle& from) {
   const auto [perspective, filter, a, fill, out] =
       from.cast<std::tuple<bool, int, std::array<double, 8>, std::array<uint8_t, 3>, std::array<int, 2>>>();
-  Warp warp{perspective, static_cast<Filter>(filter), {}, packed(fill[0], fill[1], fill[2]), {out[0], out[1]}};
+  Warp warp{perspective, static_cast<Filter>(filter), {}, pack_rgbx(fill[0], fill[1], fill[2]), {out[0], out[1]}};
   std::copy(a.begin(), a.end(), warp.a);
   return warp;
 }

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, Sampler
 
 from headrace._base.checks import Unasked, explained, whole_number
-from headrace._loading.autotune.worker_attributes import ChosenNumbers, initial_workers, tuner_of
+from headrace._loading.autotune.tuned_attributes import TunedAttributes, initial_workers, tuner_of
 from headrace._loading.integrations import accelerate_hook
 from headrace._loading.native.loader_attributes import OnError, OutTransform, OwnAttributes
 from headrace._reports.html.report_method import Reports
@@ -48,7 +48,7 @@ def _advise(error: Exception, given: dict[str, Any]) -> None:
     advise_on_arguments(error, given)
 
 
-class DataLoader(ChosenNumbers, OwnAttributes, Insight, Reports, Streamed, TorchDataLoader[_T_co]):
+class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, TorchDataLoader[_T_co]):
     """Drop-in replacement for ``torch.utils.data.DataLoader`` that makes image batches in native threads, bit for bit.
 
     If the native path does not support the dataset, its transform, the ``collate_fn`` or a ``worker_init_fn``, torch's

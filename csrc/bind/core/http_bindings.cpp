@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bind/convert.h"
-#include "bind/range_conversion.h"
+#include "bind/range_key_conversion.h"
 #include "bind/unlocked.h"
 #include "core/io/http/http_reader.h"
 #include "core/io/http/range_request.h"

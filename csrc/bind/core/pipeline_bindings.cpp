@@ -108,7 +108,7 @@ std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::bu
   return std::make_unique<PyPipeline>(std::move(options));
 }
 
-// `memory`: a tensor to write the batch into; None: a slot of the pipeline's ring.
+// `memory`: a tensor to write the batch into; None: a slot of the pipeline's pool.
 std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& table, const Int64s& rows,
                                   const Doubles& draws, const py::object& memory, uintptr_t stream) {
   auto& own = py::cast<PyPipeline&>(self);
@@ -160,7 +160,7 @@ bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
 }
 
 // A tensor (samples, C, H, W), or (samples, H, W, C) where the strides say so, over the batch's slot; only once per
-// batch. The slot returns to the ring when the last tensor on it is freed, even while a worker that has just made the
+// batch. The slot returns to the pool when the last tensor on it is freed, even while a worker that has just made the
 // last sample still holds the batch.
 py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int samples, uint8_t type_code) {
   Batch& batch = *held.batch;
@@ -378,7 +378,8 @@ void bind_pipeline(py::module_& module) {
       .def_property_readonly("threads", [](const PyPipeline& self) { return self.pipeline->threads(); })
       .def_property_readonly("asleep", [](const PyPipeline& self) { return self.pipeline->asleep(); })
       .def(
-          "place", [](PyPipeline& self, const std::vector<int>& cpus) { self.pipeline->place(cpus); }, py::arg("cpus"));
+          "bind_threads", [](PyPipeline& self, const std::vector<int>& cpus) { self.pipeline->bind_threads(cpus); },
+          py::arg("cpus"));
 }
 
 }  // namespace headrace

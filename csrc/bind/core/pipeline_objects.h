@@ -63,7 +63,7 @@ struct PyPipeline {
 /// after an interrupt between two calls, it cancels the batch first, so that no worker writes to freed memory.
 struct HeldBatch {
   std::shared_ptr<Batch> batch;
-  py::object memory;  // None: the batch has a slot of the pipeline's ring, which workers also own
+  py::object memory;  // None: the batch has a slot of the pipeline's pool, which workers also own
 
   /// Constructed before the batch is submitted: nothing may throw after that.
   HeldBatch(py::object brought, py::object pipeline) : memory(std::move(brought)) {

@@ -11,7 +11,7 @@
 
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
-#include "bind/range_conversion.h"
+#include "bind/range_key_conversion.h"
 #include "bind/shared_bytes.h"
 #include "bind/unlocked.h"
 #include "core/base/error.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "bind/dlpack.h"
-#include "core/pipeline/batch/slot_ring.h"
+#include "core/pipeline/batch/slot_pool.h"
 
 namespace headrace {
 

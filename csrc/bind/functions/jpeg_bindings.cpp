@@ -78,14 +78,14 @@ void decode_whole(const JpegFile& file, py::array_t<uint8_t> out) {
       !(out.flags() & py::array::c_style)) {
     throw py::value_error("out: contiguous, of shape (height, width, 4) as the file has them");
   }
-  copy_box(file.bytes(), file.header(), {0, 0, width, height}, out.mutable_data());
+  copy_box(file.bytes(), file.header(), whole_image(file.header().size), out.mutable_data());
 }
 
 // The rows of each component, without the padding to whole blocks.
 std::vector<py::array_t<uint8_t>> planes(const py::bytes& data) {
   const JpegFile file(data);
   const JpegHeader& header = file.header();
-  const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
+  const PlaneLayout whole = plane_layout(header, whole_image(header.size));
   std::vector<uint8_t> samples(whole.bytes);
   PlaneDecoder().decode(file.bytes(), header, whole, samples.data());
   std::vector<py::array_t<uint8_t>> made;

@@ -110,25 +110,27 @@ py::array_t<float> gaussian_blur(const py::array_t<uint8_t, py::array::c_style>&
 
 // For finding how torch rounds: floats are compared with torch's, because bytes rarely differ.
 py::tuple tensor_warp(const py::array_t<uint8_t, py::array::c_style>& image, const std::array<float, 6>& matrix,
-                      bool fused_places, bool fused) {
+                      bool fused_positions, bool fused) {
   if (image.ndim() != 3 || image.shape(2) != kPixelBytes) throw py::value_error("image: uint8 of shape (H, W, 4)");
   const Size size{static_cast<int>(image.shape(1)), static_cast<int>(image.shape(0))};
   const std::array<float, 6> m = tensor_matrix({matrix}, size);
   py::array_t<float> grid({image.shape(0), image.shape(1), py::ssize_t{2}});
   py::array_t<float> made({image.shape(0), image.shape(1), py::ssize_t{3}});
-  float *places = grid.mutable_data(), *to = made.mutable_data();
+  float *positions = grid.mutable_data(), *to = made.mutable_data();
   const uint8_t* pixels = image.data();
   {
     const Unlocked unlocked;
     for (int y = 0; y < size.height; ++y) {
-      for (int x = 0; x < size.width; ++x, places += 2, to += 3) {
+      for (int x = 0; x < size.width; ++x, positions += 2, to += 3) {
         const float u = from_centre(x, size.width), v = from_centre(y, size.height);
         for (size_t axis = 0; axis < 2; ++axis) {
           const float* half = m.data() + 3 * axis;
-          places[axis] = fused_places ? tensor_coordinate<true>(half, u, v) : tensor_coordinate<false>(half, u, v);
+          positions[axis] =
+              fused_positions ? tensor_coordinate<true>(half, u, v) : tensor_coordinate<false>(half, u, v);
         }
         const auto at = [&](size_t axis, int length) {
-          return fused ? tensor_place<true>(places[axis], length) : tensor_place<false>(places[axis], length);
+          return fused ? tensor_position<true>(positions[axis], length)
+                       : tensor_position<false>(positions[axis], length);
         };
         const float column = at(0, size.width), row = at(1, size.height);
         const std::array<float, 4> values =
@@ -199,7 +201,7 @@ void bind_ops(py::module_& m) {
       "clean.");
   m.def("blur", &gaussian_blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
         "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
-  m.def("tensor_warp", &tensor_warp, py::arg("image"), py::arg("matrix"), py::arg("fused_places"), py::arg("fused"),
+  m.def("tensor_warp", &tensor_warp, py::arg("image"), py::arg("matrix"), py::arg("fused_positions"), py::arg("fused"),
         "torchvision's affine map of an RGBX image by the bilinear filter, in floats: the grid (H, W, 2) of torch's\n"
         "grid_sample, and the values (H, W, 3) before they are rounded.");
   m.def("float_resize", &float_resize, py::arg("image"), py::arg("height"), py::arg("width"), py::arg("cubic"),

@@ -47,8 +47,7 @@ class PyTexture {
     std::unique_ptr<TextureScratch> scratch = take();
     {
       const Unlocked unlocked;
-      expand(*set, from, {0, 0, size.width, size.height}, scratch->pixels(),
-             static_cast<size_t>(size.width) * kPixelBytes);
+      expand(*set, from, whole_image(size), scratch->pixels(), static_cast<size_t>(size.width) * kPixelBytes);
       set->make_texture(texture_->view(), scratch->view(), to);
     }
     spare_.push_back(std::move(scratch));

@@ -26,6 +26,6 @@ DecodeLane::Decoders decoders_of(const std::string& kind, int index, const std::
 
 /// Each function adds its part to the module.
 void bind_device_ops(pybind11::module_& module);
-void bind_timing(pybind11::module_& module);
+void bind_benchmarks(pybind11::module_& module);
 
 }  // namespace headrace

@@ -148,5 +148,5 @@ PYBIND11_MODULE(_gpu, module) {
   module.def("route", &headrace::route, py::arg("data"),
              "None: a GPU's decoder may take this file. Else why the CPU decodes it.");
   headrace::bind_device_ops(module);
-  headrace::bind_timing(module);
+  headrace::bind_benchmarks(module);
 }

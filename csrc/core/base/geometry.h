@@ -25,6 +25,8 @@ struct Box {
   bool inside(Size image) const { return x >= 0 && y >= 0 && x + width <= image.width && y + height <= image.height; }
 };
 
+constexpr Box whole_image(Size image) { return {0, 0, image.width, image.height}; }
+
 /// The values of pixels outside an image. The names are those of torchvision's padding_mode.
 enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kSymmetric };
 

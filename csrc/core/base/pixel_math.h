@@ -63,7 +63,7 @@ HEADRACE_HD static inline uint8_t luma(int r, int g, int b) {
 }
 
 /// R, G, B and 0 as the bytes of a little-endian word.
-HEADRACE_HD static inline uint32_t packed(int r, int g, int b) {
+HEADRACE_HD static inline uint32_t pack_rgbx(int r, int g, int b) {
   return static_cast<uint32_t>(r) | static_cast<uint32_t>(g) << 8 | static_cast<uint32_t>(b) << 16;
 }
 

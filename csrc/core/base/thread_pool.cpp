@@ -15,7 +15,7 @@
 namespace headrace {
 namespace {
 
-void place_thread(std::thread& thread, std::span<const int> cpus) {
+void bind_to_cpus(std::thread& thread, std::span<const int> cpus) {
   const int error = restrict_thread(thread, cpus);
   if (error == ENOMEM) throw std::bad_alloc();
   if (error != 0) throw std::system_error(error, std::generic_category(), "the threads cannot run on these CPUs");
@@ -51,7 +51,7 @@ void ThreadPool::start(int count, const std::function<void(int)>& body) {
         const std::lock_guard lock(mutex_);
         ++running_;  // may be negative before this: the thread can end first
       }
-      if (!cpus_.empty()) place_thread(threads_.back(), cpus_);
+      if (!cpus_.empty()) bind_to_cpus(threads_.back(), cpus_);
     }
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -60,9 +60,9 @@ void ThreadPool::start(int count, const std::function<void(int)>& body) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void ThreadPool::place(std::span<const int> cpus) {
+void ThreadPool::bind_threads(std::span<const int> cpus) {
   if (!cpus.empty()) {
-    for (std::thread& thread : threads_) place_thread(thread, cpus);
+    for (std::thread& thread : threads_) bind_to_cpus(thread, cpus);
   }
   cpus_.assign(cpus.begin(), cpus.end());
 }

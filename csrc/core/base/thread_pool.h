@@ -19,12 +19,12 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Starts `count` more threads; the i-th of all runs body(i), which must not throw. One call at a time, with place()
-  /// and size(). Throws std::system_error if a thread cannot start; those that did start continue.
+  /// Starts `count` more threads; the i-th of all runs body(i), which must not throw. One call at a time, with
+  /// bind_threads() and size(). Throws std::system_error if a thread cannot start; those that did start continue.
   void start(int count, const std::function<void(int)>& body);
   /// Restricts the threads, and those that start later, to these CPUs, by the operating system's numbers; an empty
   /// list: threads that start later are not restricted any more. Throws std::system_error if no thread may run there.
-  void place(std::span<const int> cpus);
+  void bind_threads(std::span<const int> cpus);
   void join();
   /// Waits until every function has returned; false if `patience` runs out first. Any thread.
   bool wait(std::chrono::milliseconds patience);

@@ -57,7 +57,7 @@ Box needed_box(const Take& take, Size image) {
 }
 
 Box made_box(const PlanStage& stage, const Take& after) {
-  const Box all{0, 0, stage.resize.width, stage.resize.height};
+  const Box all = whole_image(stage.resize);
   return stage.effects.empty() ? needed_box(after, stage.resize) : all;
 }
 

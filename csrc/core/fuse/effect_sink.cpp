@@ -153,7 +153,7 @@ void EffectSink::retouch(std::span<const Effect> effects) {
 void EffectSink::warp(const Warp& warp) {
   warped_.resize(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes + kRowSlack);
   const bool alone = effects_.size() == 1 && effects_[0].kind == Effect::Kind::kWarp;
-  const Box made = alone ? want_ : Box{0, 0, warp.out.width, warp.out.height};
+  const Box made = alone ? want_ : whole_image(warp.out);
   run_warp_(warp_job(warp), image_.data(), size_, made, warped_.data());
   std::swap(image_, warped_);
   size_ = warp.out;

@@ -23,8 +23,6 @@ Span read_by_resize(int in, int out, Filter filter, int first, int count) {
                                  : source_span(in, out, filter, first, count);
 }
 
-Box all_of(Size image) { return {0, 0, image.width, image.height}; }
-
 // The parts of a stage's images that must be made if the next take needs only a part.
 struct StageParts {
   Box resized;
@@ -41,7 +39,7 @@ StageParts parts_of(const Plan& plan, size_t index) {
     return {warp_reach(warp_job(warp), stage.resize, changed), changed};
   }
   const Box resized = made_box(stage, after);
-  return {resized, stage.effects.empty() ? resized : all_of(stage.made_size())};
+  return {resized, stage.effects.empty() ? resized : whole_image(stage.made_size())};
 }
 
 // The part of an image that the first stage reads to make `want` of its resized image.
@@ -108,7 +106,7 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
 
     const Box& box = stage.take.box;
     const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
-                                                 : Box{0, 0, box.width, box.height};
+                                                 : whole_image(box.size());
     const auto [want, changed] = parts_of(plan, i);
     image = stage.made_size();
     have = changed;

@@ -220,10 +220,10 @@ int Pipeline::asleep() const {
   return std::max(0, state_->threads.size() - state_->wanted);
 }
 
-void Pipeline::place(std::span<const int> cpus) {
+void Pipeline::bind_threads(std::span<const int> cpus) {
   state_->check_process();
   const std::lock_guard lock(state_->crew);
-  state_->threads.place(cpus);
+  state_->threads.bind_threads(cpus);
 }
 
 size_t Pipeline::slots() const {

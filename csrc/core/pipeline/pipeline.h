@@ -57,7 +57,7 @@ class Pipeline {
   bool wait(const Batch& batch, std::chrono::milliseconds patience);
   /// Makes work that the caller puts on `stream`, of a device, after this call see the batch, which must be ready.
   void hand_over(Batch& batch, uintptr_t stream);
-  /// Stops a batch: workers begin no further sample of it. A slot of the ring lives until the last worker is done with
+  /// Stops a batch: workers begin no further sample of it. A slot of the pool lives until the last worker is done with
   /// it. If the caller passed the memory, this blocks until no thread writes to it (a few milliseconds).
   void cancel(Batch& batch);
 
@@ -105,7 +105,7 @@ class Pipeline {
   int threads() const;
   int asleep() const;
   /// Restricts all threads, including later ones, to these CPUs. Throws std::system_error if they cannot run there.
-  void place(std::span<const int> cpus);
+  void bind_threads(std::span<const int> cpus);
   /// See DeviceSide::trouble.
   std::string trouble() const;
   /// See Backend::slots.

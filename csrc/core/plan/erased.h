@@ -22,7 +22,7 @@ struct Erased {
 };
 
 /// Counter, for noise16, of the element of channel c at column u and row v of the sample.
-HEADRACE_HD inline int64_t noise_place(const Erased& erased, int c, int u, int v) {
+HEADRACE_HD inline int64_t noise_index(const Erased& erased, int c, int u, int v) {
   const Box& box = erased.box;
   const int x = erased.flip_horizontal ? box.x + box.width - 1 - u : u - box.x;
   const int y = erased.flip_vertical ? box.y + box.height - 1 - v : v - box.y;
@@ -31,7 +31,7 @@ HEADRACE_HD inline int64_t noise_place(const Erased& erased, int c, int u, int v
 
 /// Row of the recipe's values that an element of the box becomes.
 HEADRACE_HD inline int erased_row(const Erased& erased, int c, int u, int v) {
-  if (erased.noise == Noise::kElement) return erased.value + noise16(erased.state, noise_place(erased, c, u, v));
+  if (erased.noise == Noise::kElement) return erased.value + noise16(erased.state, noise_index(erased, c, u, v));
   return erased.noise == Noise::kChannel ? erased.value + erased.levels[c] : erased.value;
 }
 

@@ -48,7 +48,7 @@ class Resolver {
   void restart(Size image) {
     source_ = image;
     take_ = Take{};
-    take_.box = {0, 0, image.width, image.height};
+    take_.box = whole_image(image);
   }
 
   void apply(const std::vector<Step>& steps) {
@@ -237,7 +237,7 @@ class Resolver {
     for (const std::vector<Step>& branch : step.branches) {
       apply(branch);
       make_real_unflipped();
-      if (plan_.stages.size() != stages || !whole() || plan_.stages.back().made.width > 0) {
+      if (plan_.stages.size() != stages || !takes_whole_image() || plan_.stages.back().made.width > 0) {
         throw Error(Stage::kPlan, "a chain that is mixed may change colours and warp, but not mirror, crop or resize");
       }
       mix.chains.push_back({static_cast<float>(*weight++), std::exchange(plan_.stages.back().effects, {})});
@@ -260,7 +260,7 @@ class Resolver {
 
   // Flips stay pending: effects do not depend on them, and a take without flips needs no buffer for the whole image.
   void make_real_for_effects() {
-    if (whole() && !plan_.stages.empty()) {
+    if (takes_whole_image() && !plan_.stages.empty()) {
       if (take_.gray) plan_.stages.back().effects.push_back({Effect::Kind::kGray});
       take_.gray = false;
       return;
@@ -344,14 +344,14 @@ class Resolver {
     if (!box.inside(size())) {
       // Padding surrounds a window even where its source has pixels, and a gray image may get a coloured border.
       const bool gray_fill = fill[0] == fill[1] && fill[1] == fill[2];
-      if (!whole() || (take_.gray && !gray_fill)) make_real();
+      if (!takes_whole_image() || (take_.gray && !gray_fill)) make_real();
       take_.pad_mode = mode;
       take_.fill = fill;
     }
     crop(box);
   }
 
-  bool whole() const { return take_.box == Box{0, 0, source_.width, source_.height}; }
+  bool takes_whole_image() const { return take_.box == whole_image(source_); }
 
   void make_real() { push_stage(size(), Filter::kNearest); }
 

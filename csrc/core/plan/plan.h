@@ -121,7 +121,7 @@ struct Step {
   std::array<double, 2> center{};  // x, y
   bool first_version = false;      // RandomAffine, steps on tensors: the order of operations of torchvision v1
   bool fused = false;              // steps on tensors: torch rounds a sum with a product once
-  bool fused_places = false;       // TensorWarp: so does its matrix product
+  bool fused_positions = false;    // TensorWarp: so does its matrix product
   bool one_channel = false;        // TensorContrast: of a gray image
   bool filled = false;             // TensorWarp: `color` is mixed with the pixels at the border
   std::array<double, 3> color{};
@@ -188,11 +188,11 @@ struct Warp {
 struct TensorWarp {
   // Pixel (x, y) comes from (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]), in pixels from the centre of the image.
   std::array<float, 6> matrix{};
-  bool bilinear = false;       // otherwise nearest
-  bool filled = false;         // `fill` instead of 0 outside the image
-  bool first_version = false;  // the fill is mixed as torchvision v1 does
-  bool fused = false;          // torch rounds a sum with a product once
-  bool fused_places = false;   // so does its matrix product
+  bool bilinear = false;         // otherwise nearest
+  bool filled = false;           // `fill` instead of 0 outside the image
+  bool first_version = false;    // the fill is mixed as torchvision v1 does
+  bool fused = false;            // torch rounds a sum with a product once
+  bool fused_positions = false;  // so does its matrix product
   std::array<float, 3> fill{};
   bool operator==(const TensorWarp&) const = default;
 };

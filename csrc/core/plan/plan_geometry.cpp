@@ -163,10 +163,10 @@ Box random_padding(const Step& step, const double* draws, Size image) {
 
 // timm RandomCropOrPad.get_params: along each edge a position in the image, or of the image in the output.
 Box random_window(const Step& step, const double* draws, Size image) {
-  const auto place = [](double u, int more) {
+  const auto position = [](double u, int more) {
     return more < 0 ? -uniform_below(u, 1 - more) : uniform_below(u, more + 1);
   };
-  return {place(draws[1], image.width - step.width), place(draws[0], image.height - step.height), step.width,
+  return {position(draws[1], image.width - step.width), position(draws[0], image.height - step.height), step.width,
           step.height};
 }
 

@@ -30,7 +30,7 @@ Warp warp_of(const Step& step, const Matrix& matrix, Size out) {
   Warp warp;
   warp.filter = step.filter;
   std::copy(matrix.begin(), matrix.end(), warp.a);
-  warp.fill = packed(step.fill[0], step.fill[1], step.fill[2]);
+  warp.fill = pack_rgbx(step.fill[0], step.fill[1], step.fill[2]);
   warp.out = out;
   return warp;
 }
@@ -114,7 +114,7 @@ TensorWarp tensor_warp(const Step& step) {
   warp.filled = step.filled;
   warp.first_version = step.first_version;
   warp.fused = step.fused;
-  warp.fused_places = step.fused_places;
+  warp.fused_positions = step.fused_positions;
   return warp;
 }
 

@@ -30,11 +30,11 @@ void DeviceBackend::upload_tables() {
   format_.lut = tables_.get();
   format_.erased = tables_.get() + lut_bytes;  // aligned: the table before it has whole kilobytes
   StagingArea once(device_);
-  const StagedBytes place = once.take(table_bytes);
-  std::copy(options_.lut.begin(), options_.lut.end(), place.host);
-  std::copy(options_.erased.begin(), options_.erased.end(), place.host + lut_bytes);
+  const StagedBytes staged = once.take(table_bytes);
+  std::copy(options_.lut.begin(), options_.lut.end(), staged.host);
+  std::copy(options_.erased.begin(), options_.erased.end(), staged.host + lut_bytes);
   try {
-    device_->copy_to_device(tables_.get(), place.host, table_bytes, kernel_stream_.get());
+    device_->copy_to_device(tables_.get(), staged.host, table_bytes, kernel_stream_.get());
     device_->record(uploaded_.get(), kernel_stream_.get());
     device_->synchronize(uploaded_.get());
   } catch (...) {

@@ -57,7 +57,7 @@ void DeviceOps::decode(std::span<const uint8_t> bytes, uint8_t* output, Stream s
   if (header.not_plain != nullptr) throw NeedsPillow(Stage::kHeader, header.not_plain);
   const DeviceScope current(*device_);
   StagingRing::Lease area = ring_->acquire();
-  const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
+  const PlaneLayout whole = plane_layout(header, whole_image(header.size));
   const StagedBytes planes = area->take(whole.bytes);
   PlaneDecoder().decode(bytes, header, whole, planes.host);
   std::vector<SampleJob> jobs{JobBuilder().build(as_it_is(header.size), whole.at(planes.device), *area)};

@@ -78,7 +78,7 @@ void DeviceWorker::make_job(std::span<const uint8_t> bytes, const JpegHeader& he
 bool DeviceWorker::offload(std::span<const uint8_t> bytes, const JpegHeader& header, const Plan& plan,
                            const std::shared_ptr<Batch>& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(*batch);
-  const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
+  const PlaneLayout whole = plane_layout(header, whole_image(header.size));
   try {
     uint8_t* staged = mine.area->take_pinned(bytes.size());
     std::memcpy(staged, bytes.data(), bytes.size());

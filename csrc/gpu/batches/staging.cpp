@@ -23,12 +23,12 @@ uint8_t* StagingArea::take_device(size_t bytes) { return take_from(on_device_, b
 StagedBytes StagingArea::take_from(Blocks& blocks, size_t bytes, bool pinned, bool device) {
   bytes = aligned(std::max<size_t>(bytes, 1));
   const std::lock_guard lock(mutex_);
-  for (Block& block : blocks) {
+  for (StagingBlock& block : blocks) {
     if (block.bytes - block.used < bytes) continue;
     const size_t at = std::exchange(block.used, block.used + bytes);
     return {pinned ? block.host.get() + at : nullptr, device ? block.device.get() + at : nullptr};
   }
-  Block block;
+  StagingBlock block;
   const DeviceScope current(*device_);  // the calling thread may be one of Python's, with another device
   block.bytes = std::max(bytes, kBlockBytes);
   block.used = bytes;
@@ -41,7 +41,7 @@ StagedBytes StagingArea::take_from(Blocks& blocks, size_t bytes, bool pinned, bo
 
 void StagingArea::upload(Stream stream) {
   const std::lock_guard lock(mutex_);
-  for (const Block& block : both_) {
+  for (const StagingBlock& block : both_) {
     if (block.used > 0) device_->copy_to_device(block.device.get(), block.host.get(), block.used, stream);
   }
 }
@@ -49,7 +49,7 @@ void StagingArea::upload(Stream stream) {
 void StagingArea::reset() {
   const std::lock_guard lock(mutex_);
   for (Blocks* blocks : {&both_, &pinned_, &on_device_}) {
-    for (Block& block : *blocks) block.used = 0;
+    for (StagingBlock& block : *blocks) block.used = 0;
   }
 }
 
@@ -57,7 +57,7 @@ size_t StagingArea::held() const {
   const std::lock_guard lock(mutex_);
   size_t sum = 0;
   for (const Blocks* blocks : {&both_, &pinned_}) {
-    for (const Block& block : *blocks) sum += block.bytes;
+    for (const StagingBlock& block : *blocks) sum += block.bytes;
   }
   return sum;
 }

@@ -33,12 +33,12 @@ class StagingArea final : public Stager {
   size_t held() const;
 
  private:
-  struct Block {
+  struct StagingBlock {
     OwnedPinned host;    // empty in on_device_
     OwnedMemory device;  // empty in pinned_
     size_t bytes = 0, used = 0;
   };
-  using Blocks = std::vector<Block>;
+  using Blocks = std::vector<StagingBlock>;
   StagedBytes take_from(Blocks& blocks, size_t bytes, bool pinned, bool device);
 
   const std::shared_ptr<Device> device_;

@@ -7,7 +7,7 @@ std::string EmulatedDecoder::decode(std::span<const EncodedImage> images) {
   for (const EncodedImage& one : images) {
     const JpegHeader header = parse_jpeg_header(one.bytes);
     if (header.not_plain != nullptr) return header.not_plain;
-    const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
+    const PlaneLayout whole = plane_layout(header, whole_image(header.size));
     // All planes are in one piece of memory, which begins with the first.
     decoder_.decode(one.bytes, header, whole, const_cast<uint8_t*>(one.planes.plane[0].data));
   }

@@ -62,7 +62,7 @@ HEADRACE_HD inline void add_weighted(int32_t* sum, uint32_t pixel, int32_t weigh
 
 /// The packed pixel of three weighted sums.
 HEADRACE_HD inline uint32_t pixel_of_sums(const int32_t* sum) {
-  return packed(byte_of_sum(sum[0]), byte_of_sum(sum[1]), byte_of_sum(sum[2]));
+  return pack_rgbx(byte_of_sum(sum[0]), byte_of_sum(sum[1]), byte_of_sum(sum[2]));
 }
 
 /// Resets the sums of all outputs to one half, so that the final shift rounds.

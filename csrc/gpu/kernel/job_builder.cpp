@@ -16,23 +16,19 @@ TakeMap map_of(const Take& take, Size image) {
   map.y = {take.box.y, take.box.height, image.height, take.flip_vertical};
   map.gray = take.gray;
   map.pad = take.pad_mode;
-  map.fill = packed(take.fill[0], take.fill[1], take.fill[2]);
+  map.fill = pack_rgbx(take.fill[0], take.fill[1], take.fill[2]);
   return map;
 }
 
-Take whole(Size image) {
-  Take take;
-  take.box = {0, 0, image.width, image.height};
-  return take;
-}
+Take take_all(Size image) { return {.box = whole_image(image)}; }
 
 // Stages a copy of the records, and returns its address on the device.
 template <class Record>
 const Record* staged(const std::vector<Record>& records, Stager& stager) {
   if (records.empty()) return nullptr;
-  const StagedBytes place = stager.take(records.size() * sizeof(Record));
-  std::memcpy(place.host, records.data(), records.size() * sizeof(Record));
-  return reinterpret_cast<const Record*>(place.device);
+  const StagedBytes bytes = stager.take(records.size() * sizeof(Record));
+  std::memcpy(bytes.host, records.data(), records.size() * sizeof(Record));
+  return reinterpret_cast<const Record*>(bytes.device);
 }
 
 }  // namespace
@@ -80,7 +76,7 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
   job.image = image;
   Size size{image.width, image.height};
   if (plan.stages.empty()) {
-    job.first = map_of(whole(size), size);
+    job.first = map_of(take_all(size), size);
     job.last = map_of(plan.last, size);
   } else {
     const PlanStage &first = plan.stages.front(), &back = plan.stages.back();
@@ -91,7 +87,7 @@ SampleJob JobBuilder::build(const Plan& plan, const PlanarImage& image, Stager& 
     job.x = windows(in.width, out.width, first.filter, want.x, want.width, stager);
     job.y = windows(in.height, out.height, first.filter, want.y, want.height, stager);
     job.vertical_first = first.vertical_first && in.width != out.width && in.height != out.height;
-    job.last = map_of(first.effects.empty() ? after : whole(out), out);
+    job.last = map_of(first.effects.empty() ? after : take_all(out), out);
     if (!back.effects.empty()) {
       job.retouch.effects = staged(back.effects, stager);
       job.retouch.count = static_cast<int32_t>(back.effects.size());
@@ -117,12 +113,12 @@ AxisWindows JobBuilder::windows(int in, int out, Filter filter, int first, int c
   if (in == out) return axis;
   table_.build(in, out, filter, first, count);
   const size_t outputs = static_cast<size_t>(count), stride = static_cast<size_t>(table_.taps_stride);
-  const StagedBytes place = stager.take((2 + stride) * outputs * sizeof(int32_t));
-  auto* to = reinterpret_cast<int32_t*>(place.host);
+  const StagedBytes bytes = stager.take((2 + stride) * outputs * sizeof(int32_t));
+  auto* to = reinterpret_cast<int32_t*>(bytes.host);
   std::memcpy(to, table_.start.data(), outputs * sizeof(int32_t));
   std::memcpy(to + outputs, table_.taps.data(), outputs * sizeof(int32_t));
   std::memcpy(to + 2 * outputs, table_.weight.data(), outputs * stride * sizeof(int32_t));
-  const auto* there = reinterpret_cast<const int32_t*>(place.device);
+  const auto* there = reinterpret_cast<const int32_t*>(bytes.device);
   axis.start = there;
   axis.taps = there + outputs;
   axis.weight = there + 2 * outputs;

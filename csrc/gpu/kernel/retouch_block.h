@@ -29,7 +29,7 @@ HEADRACE_HD inline void add_one(int32_t* count) {
 
 /// A pixel after a map of bytes.
 HEADRACE_HD inline uint32_t looked_up(const uint8_t* table, uint32_t pixel) {
-  return packed(table[red(pixel)], table[256 + green(pixel)], table[512 + blue(pixel)]);
+  return pack_rgbx(table[red(pixel)], table[256 + green(pixel)], table[512 + blue(pixel)]);
 }
 
 /// A pixel after an effect that mixes or moves its channels; unchanged by any other effect.
@@ -108,7 +108,7 @@ HEADRACE_HD inline uint32_t blurred(const Effect& effect, const float* weights, 
       sum[2] = fused(weight, static_cast<float>(blue(pixel)), sum[2]);
     }
   }
-  return packed(blurred_byte(sum[0]), blurred_byte(sum[1]), blurred_byte(sum[2]));
+  return pack_rgbx(blurred_byte(sum[0]), blurred_byte(sum[1]), blurred_byte(sum[2]));
 }
 
 /// Writes row v of a picture after a warp, which keeps its size.
@@ -133,8 +133,8 @@ HEADRACE_HD inline uint32_t sharpened(float factor, const uint32_t* picture, int
       sum[2] += blue(pixel);
     }
   }
-  return packed(blended(smoothed(sum[0]), red(*at), factor), blended(smoothed(sum[1]), green(*at), factor),
-                blended(smoothed(sum[2]), blue(*at), factor));
+  return pack_rgbx(blended(smoothed(sum[0]), red(*at), factor), blended(smoothed(sum[1]), green(*at), factor),
+                   blended(smoothed(sum[2]), blue(*at), factor));
 }
 
 /// Runs block `number` of the launch: the effects of one sample, then its output.

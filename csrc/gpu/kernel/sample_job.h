@@ -42,7 +42,7 @@ struct TakeMap {
   HEADRACE_HD uint32_t gray_if_needed(uint32_t pixel) const {
     if (!gray) return pixel;
     const int l = luma(pixel & 255, pixel >> 8 & 255, pixel >> 16 & 255);
-    return packed(l, l, l);
+    return pack_rgbx(l, l, l);
   }
 };
 

@@ -1,41 +1,9 @@
-"""Calls of the operating system that only Linux has, and what is done elsewhere."""
+"""Calls for open files that only Linux has, and what is done elsewhere."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterable
 from pathlib import Path
-
-
-def allowed_cpus(process: int = 0) -> set[int]:
-    """Returns the CPUs that a process, or with 0 the calling thread, may run on; elsewhere all of the machine.
-
-    Raises:
-        OSError: there is no such process, or it may not be asked about.
-    """
-    if hasattr(os, "sched_getaffinity"):
-        return os.sched_getaffinity(process)
-    return set(range(os.cpu_count() or 1))
-
-
-def can_bind() -> bool:
-    """Whether threads can be bound to CPUs."""
-    return hasattr(os, "sched_setaffinity")
-
-
-def bind_thread(thread: int, cpus: Iterable[int]) -> None:
-    """Binds a thread to CPUs; does nothing if it has just ended, or where threads cannot be bound.
-
-    Args:
-        thread: as the operating system numbers it; 0: the calling one.
-
-    Raises:
-        OSError: it may run on none of the CPUs.
-    """
-    if can_bind():
-        with contextlib.suppress(ProcessLookupError):
-            os.sched_setaffinity(thread, cpus)
 
 
 def drop_page_cache(file: int, begin: int, length: int) -> None:

@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="headrace COMMAND --help prints the options of a command, and examples.",
     )
     top.add_argument("--version", action="version", version=f"headrace {__version__}")
-    shell_completion.add_option(top)
+    shell_completion.add_completion_option(top)
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for command in _COMMANDS:
         command.add(commands)

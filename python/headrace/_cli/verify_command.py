@@ -260,12 +260,12 @@ def _check_pack(args: argparse.Namespace) -> int:
     from headrace._cli.pack.array_verification import check_raw
     from headrace._cli.pack.conversion import RAW
     from headrace._cli.pack.manifest import require_manifest
-    from headrace._cli.pack.pack_command import samples_bar, source_of
+    from headrace._cli.pack.pack_command import packable_source, samples_bar
     from headrace._cli.pack.pack_verification import check_tar_pack
     from headrace._cli.pack.tar_contents import contents_of
 
     manifest = require_manifest(args.path)
-    known = source_of(args.source)
+    known = packable_source(args.source)
     processes, bar = inputs.workers_of(args), partial(samples_bar, "verify")
     if manifest.terms.conversion.kind == RAW:
         return check_raw(known, manifest, args.path, workers=processes, limit=args.limit, bar=bar)

@@ -102,7 +102,7 @@ class BucketedEngine(CompositeEngine):
             if self._workers is not None:
                 made.work_as(self._workers)
             if self._cores:
-                made.place(self._cores)
+                made.bind_threads(self._cores)
         return self._engines[variant]
 
     @staticmethod
@@ -139,9 +139,9 @@ class BucketedEngine(CompositeEngine):
         self._threads = threads
         super().resize(threads)
 
-    def place(self, cores: Sequence[int]) -> None:
+    def bind_threads(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores)
-        super().place(cores)
+        super().bind_threads(cores)
 
     def makes(self, product: object) -> bool:
         if self.closed or self.recipe is not product:

@@ -33,7 +33,7 @@ def parts_of(batch: core.Batch, row_bytes: Sequence[int]) -> list[torch.Tensor]:
 class ColumnsEngine(PipelineEngine):
     """Threads and slots for rows of one layout.
 
-    A batch is one piece of memory, one column after the other. Over a slot of the ring, each tensor is a storage
+    A batch is one piece of memory, one column after the other. Over a slot of the pool, each tensor is a storage
     of its own; the slot returns when the last one is freed. Pinned memory is one storage, because torch's allocator
     knows only the whole, and the tensors are views of it.
 

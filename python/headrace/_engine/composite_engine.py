@@ -49,9 +49,9 @@ class CompositeEngine(Engine):
         for engine in self.members():
             engine.resize(threads)
 
-    def place(self, cores: Sequence[int]) -> None:
+    def bind_threads(self, cores: Sequence[int]) -> None:
         for engine in self.members():
-            engine.place(cores)
+            engine.bind_threads(cores)
 
     @property
     def slots(self) -> int:

@@ -40,7 +40,7 @@ class Flight:
     """A batch in flight.
 
     Attributes:
-        batch: the native batch; holds the tensor that it is written into, unless that is a slot of the pipeline's ring.
+        batch: the native batch; holds the tensor that it is written into, unless that is a slot of the pipeline's pool.
         stream: handle of the stream that this tensor was allocated on; 0 without a device.
         engine: the engine that makes it, if there are several.
     """
@@ -117,7 +117,7 @@ class Engine(Ending, ABC):
         """
 
     @abstractmethod
-    def place(self, cores: Sequence[int]) -> None:
+    def bind_threads(self, cores: Sequence[int]) -> None:
         """Makes the native threads and the Python threads, also those of later, run on these cores only."""
 
     @property

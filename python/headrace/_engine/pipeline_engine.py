@@ -97,10 +97,10 @@ class PipelineEngine(Engine):
         for lane in self._lanes:
             lane.resize(threads)
 
-    def place(self, cores: Sequence[int]) -> None:
-        self._pipeline.place(list(cores))
+    def bind_threads(self, cores: Sequence[int]) -> None:
+        self._pipeline.bind_threads(list(cores))
         for lane in self._lanes:
-            lane.place(cores)
+            lane.bind_threads(cores)
 
     @property
     def slots(self) -> int:

@@ -1,6 +1,6 @@
 """Pool of torch storages for batches made in the caller's thread; a storage is reused once nothing else refers to it.
 
-Touching fresh memory costs as much as a quarter of the work. Slots of the pipeline's ring are reused as well, but a
+Touching fresh memory costs as much as a quarter of the work. Slots of the pipeline's pool are reused as well, but a
 tensor over a slot cannot be resized, while the tensors that torch makes in its main process can.
 """
 

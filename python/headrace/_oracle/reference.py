@@ -18,7 +18,7 @@ import headrace._oracle.tensor_effects
 import headrace._oracle.warp  # noqa: F401  # imported to register their steps
 from headrace._base.types import Array
 from headrace._oracle import tensor as reference_tensor
-from headrace._oracle.containers import apply_all
+from headrace._oracle.choice_steps import apply_all
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps.recipe import Recipe

@@ -25,7 +25,7 @@ def _apply_corner_crop(step: S.CornerCrop, image: Image.Image, draws: Sequence[f
 
 @apply_step.register
 def _apply_random_resize(step: S.RandomResize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    edge = step.low + boxes.place_at(draws[step.draw])(step.high - step.low)
+    edge = step.low + boxes.position_from(draws[step.draw])(step.high - step.low)
     return functional_pil.resize(image, *boxes.resize_by_edge(image.height, image.width, edge, None), step.filter)
 
 
@@ -48,14 +48,14 @@ def _apply_zoom_out(step: S.ZoomOut, image: Image.Image, draws: Sequence[float])
 
 @apply_step.register
 def _apply_random_pad(step: S.RandomPad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    left, top = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
+    left, top = (boxes.position_from(u) for u in draws[step.draw : step.draw + 2])
     target = step.height, step.width
     return _pad(image, drawn_boxes.random_padding(image.height, image.width, target, left, top), step.fill)
 
 
 @apply_step.register
 def _apply_random_crop_or_pad(step: S.RandomCropOrPad, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    top, left = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
+    top, left = (boxes.position_from(u) for u in draws[step.draw : step.draw + 2])
     padding, box = drawn_boxes.random_window(image.height, image.width, (step.height, step.width), top, left)
     return functional_pil.crop(_pad(image, padding, step.fill, step.padding_mode), box)
 

@@ -46,7 +46,7 @@ def _pad(image: Image.Image, padding: Sequence[int], color: Sequence[int], mode:
 def _apply_random_resized_crop(step: S.RandomResizedCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     position = step.draw + 2 * _TRIES
     tries = [(draws[i], draws[i + 1]) for i in range(step.draw, position, 2)]
-    top, left = (boxes.place_at(u) for u in draws[position : position + 2])
+    top, left = (boxes.position_from(u) for u in draws[position : position + 2])
     box = boxes.random_resized_crop(image.height, image.width, step.ratio, tries, top, left)
     return _resize(functional_pil.crop(image, box), step.height, step.width, step.filter)
 
@@ -77,7 +77,7 @@ def _apply_center_crop(step: S.CenterCrop, image: Image.Image, draws: Sequence[f
 
 @apply_step.register
 def _apply_random_crop(step: S.RandomCrop, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    top, left = (boxes.place_at(u) for u in draws[step.draw : step.draw + 2])
+    top, left = (boxes.position_from(u) for u in draws[step.draw : step.draw + 2])
     padding, box = boxes.random_crop(
         image.height, image.width, step.height, step.width, step.padding, step.pad_if_needed, top, left
     )

@@ -54,7 +54,7 @@ def _erase_box(tensor: torch.Tensor, step: S.Erase, draws: Sequence[float]) -> N
 
 def _erase_boxes(tensor: torch.Tensor, step: S.EraseBoxes, draws: Sequence[float]) -> None:
     channels = tensor.shape[0]
-    count = step.fewest + boxes.place_at(draws[step.draw + 1])(step.most - step.fewest + 1)
+    count = step.fewest + boxes.position_from(draws[step.draw + 1])(step.most - step.fewest + 1)
     each = 22 + {"": 0, "channel": channels, "element": 1}[step.noise]
     for number in range(count):
         first = step.draw + 2 + number * each
@@ -83,7 +83,7 @@ def noise_levels(seed: int, count: int) -> npt.NDArray[np.int64]:
 
 def _draw_erase_box(tensor: torch.Tensor, draws: Sequence[float], count: int) -> boxes.Box | None:
     """Returns the box of ten tries and a position."""
-    top, left = (boxes.place_at(u) for u in draws[20:22])
+    top, left = (boxes.position_from(u) for u in draws[20:22])
     tries = [(draws[i], draws[i + 1]) for i in range(0, 20, 2)]
     return boxes.random_erase(tensor.shape[-2], tensor.shape[-1], tries, top, left, count)
 

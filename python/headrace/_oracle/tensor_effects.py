@@ -9,9 +9,10 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._oracle.containers import apply_all
+from headrace._oracle.choice_steps import apply_all
 from headrace._oracle.steps import apply_step, resolve_number
-from headrace._recipe.arithmetic import tensor_augment, tensor_hue
+from headrace._recipe.arithmetic import byte_tensor_operations as operations
+from headrace._recipe.arithmetic import tensor_hue
 from headrace._recipe.images.pil_tensor import pil_to_tensor, to_pil_image
 
 
@@ -23,31 +24,31 @@ def _apply_hue(step: S.TensorHue, image: Image.Image, draws: Sequence[float]) ->
 @apply_step.register
 def _apply_saturation(step: S.TensorSaturation, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return to_pil_image(
-        tensor_augment.saturation(pil_to_tensor(image)[None], resolve_number(step.factor, draws), step.version)[0]
+        operations.saturation(pil_to_tensor(image)[None], resolve_number(step.factor, draws), step.version)[0]
     )
 
 
 @apply_step.register
 def _apply_contrast(step: S.TensorContrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return to_pil_image(
-        tensor_augment.contrast(pil_to_tensor(image)[None], resolve_number(step.factor, draws), step.version)[0]
+        operations.contrast(pil_to_tensor(image)[None], resolve_number(step.factor, draws), step.version)[0]
     )
 
 
 @apply_step.register
 def _apply_sharpness(step: S.TensorSharpness, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return to_pil_image(tensor_augment.sharpness(pil_to_tensor(image)[None], step.factor, step.version)[0])
+    return to_pil_image(operations.sharpness(pil_to_tensor(image)[None], step.factor, step.version)[0])
 
 
 @apply_step.register
 def _apply_autocontrast(step: S.TensorAutocontrast, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return to_pil_image(tensor_augment.autocontrast(pil_to_tensor(image)[None], step.version)[0])
+    return to_pil_image(operations.autocontrast(pil_to_tensor(image)[None], step.version)[0])
 
 
 @apply_step.register
 def _apply_warp(step: S.TensorWarp, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     values = pil_to_tensor(image)[None]
-    return to_pil_image(tensor_augment.affine(values, step.matrix, step.filter, step.fill, step.version)[0])
+    return to_pil_image(operations.affine(values, step.matrix, step.filter, step.fill, step.version)[0])
 
 
 @apply_step.register

@@ -56,8 +56,8 @@ def _apply_random_affine(step: S.RandomAffine, image: Image.Image, draws: Sequen
 def _apply_random_perspective(step: S.RandomPerspective, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     most = warps.perspective_moves(image.height, image.width, step.distortion)
     start = warps.corners(image.height, image.width)
-    x = [boxes.place_at(u)(most[0] + 1) for u in draws[step.draw : step.draw + 8 : 2]]
-    y = [boxes.place_at(u)(most[1] + 1) for u in draws[step.draw + 1 : step.draw + 8 : 2]]
+    x = [boxes.position_from(u)(most[0] + 1) for u in draws[step.draw : step.draw + 8 : 2]]
+    y = [boxes.position_from(u)(most[1] + 1) for u in draws[step.draw + 1 : step.draw + 8 : 2]]
     right, bottom = image.width - 1 - most[0], image.height - 1 - most[1]
     end = [[x[0], y[0]], [right + x[1], y[1]], [right + x[2], bottom + y[2]], [x[3], bottom + y[3]]]
     try:

@@ -132,7 +132,7 @@ PIL_ALONE = frozenset({Kind.PIL})
 BESIDE_IMAGES = frozenset({Kind.MASK, Kind.BOXES, Kind.KEYPOINTS})
 
 
-def torch_place(n: int) -> int:
+def torch_position(n: int) -> int:
     """Returns a random integer in [0, n) from torch's global generator."""
     return int(torch.randint(0, n, size=(1,)).item())
 

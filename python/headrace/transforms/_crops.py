@@ -20,7 +20,7 @@ from headrace.transforms._arguments import (
     filter_name,
     pair,
 )
-from headrace.transforms._base import PIL_ALONE, Params, Transform, channels_height_width, common_size, torch_place
+from headrace.transforms._base import PIL_ALONE, Params, Transform, channels_height_width, common_size, torch_position
 from headrace.transforms._geometry import warn_if_not_antialiased
 
 #: (bottom, right) of the corners, in torchvision's order.
@@ -137,8 +137,8 @@ class RandomCrop(Transform):
             )
         if (height, width) == (crop_height, crop_width):
             return 0, 0, height, width
-        top = torch_place(height - crop_height + 1)
-        return top, torch_place(width - crop_width + 1), crop_height, crop_width
+        top = torch_position(height - crop_height + 1)
+        return top, torch_position(width - crop_width + 1), crop_height, crop_width
 
     def make_params(self, flat_inputs: list[object]) -> Params:
         height, width = common_size(flat_inputs)
@@ -150,8 +150,8 @@ class RandomCrop(Transform):
             self.size[1],
             (left, top, right, bottom),
             self.pad_if_needed,
-            torch_place,
-            torch_place,
+            torch_position,
+            torch_position,
         )
         return {"padding": padding, "box": box}
 
@@ -220,7 +220,7 @@ class RandomResizedCrop(Transform):
 
 def _random_box(height: int, width: int, scale: Sequence[float], ratio: Sequence[float]) -> boxes.Box:
     low_high = (ratio[0], ratio[1])
-    return boxes.random_resized_crop(height, width, low_high, area_tries(scale, ratio), torch_place, torch_place)
+    return boxes.random_resized_crop(height, width, low_high, area_tries(scale, ratio), torch_position, torch_position)
 
 
 def area_tries(scale: Sequence[float], ratio: Sequence[float]) -> Iterator[tuple[float, float]]:

@@ -18,7 +18,7 @@ from headrace.transforms._base import (
     RandomTransform,
     channels_height_width,
     common_shape,
-    torch_place,
+    torch_position,
 )
 from headrace.transforms._crops import area_tries
 
@@ -126,5 +126,5 @@ def _box_and_values(
         values = torch.empty([channels, box.height, box.width], dtype=torch.float32).normal_()
     else:
         values = torch.tensor(value)[:, None, None]
-    top = torch_place(height - box.height + 1)
-    return box._replace(top=top, left=torch_place(width - box.width + 1)), values
+    top = torch_position(height - box.height + 1)
+    return box._replace(top=top, left=torch_position(width - box.width + 1)), values

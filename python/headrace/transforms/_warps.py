@@ -12,7 +12,7 @@ from PIL import Image
 from headrace._recipe.arithmetic import functional_pil, warps
 from headrace._recipe.steps.steps import FILTERS
 from headrace.transforms._arguments import Fills, Interpolation, fill_of, fills_by_class, filter_name
-from headrace.transforms._base import PIL_ALONE, Params, RandomTransform, Transform, common_size, torch_place
+from headrace.transforms._base import PIL_ALONE, Params, RandomTransform, Transform, common_size, torch_position
 
 
 def _check_length(given: object, name: str, lengths: Sequence[int]) -> None:
@@ -223,7 +223,7 @@ class RandomPerspective(RandomTransform):
         x, y = warps.perspective_moves(height, width, distortion_scale)
         start = warps.corners(height, width)
         lows = [(0, 0), (width - 1 - x, 0), (width - 1 - x, height - 1 - y), (0, height - 1 - y)]
-        return start, [[left + torch_place(x + 1), top + torch_place(y + 1)] for left, top in lows]
+        return start, [[left + torch_position(x + 1), top + torch_position(y + 1)] for left, top in lows]
 
     def make_params(self, flat_inputs: list[object]) -> Params:
         height, width = common_size(flat_inputs)

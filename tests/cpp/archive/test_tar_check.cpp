@@ -51,7 +51,7 @@ struct Archive {
     bytes += kEnd;
     index = tar_samples(Text(bytes));
   }
-  TarPlace place(size_t i) const {
+  IndexedMember indexed_member(size_t i) const {
     return {index.offset[i], index.length[i], index.keys.c_str() + index.key_offsets[index.sample[i]],
             index.extensions[index.extension[i]]};
   }
@@ -122,23 +122,24 @@ TEST_CASE("every member is where the index of its archive says, and no other one
   for (size_t i = 0; i < archive.index.sample.size(); ++i) {
     CAPTURE(i);
     int64_t number = 0;
-    CHECK(is_member_at(source, archive.place(i), &number));
+    CHECK(is_member_at(source, archive.indexed_member(i), &number));
     CHECK(number == archive.index.number[i]);
     for (size_t k = 0; k < archive.index.sample.size(); ++k) {
-      TarPlace other = archive.place(i);
-      other.offset = archive.place(k).offset;
+      IndexedMember other = archive.indexed_member(i);
+      other.offset = archive.indexed_member(k).offset;
       CHECK(is_member_at(source, other) == (i == k));
-      TarPlace renamed = archive.place(i);
-      renamed.key = archive.place(k).key;
+      IndexedMember renamed = archive.indexed_member(i);
+      renamed.key = archive.indexed_member(k).key;
       CHECK(is_member_at(source, renamed) == (archive.index.sample[i] == archive.index.sample[k]));
     }
-    for (const uint64_t wrong : {uint64_t{0}, uint64_t{1}, uint64_t{511}, archive.place(i).offset + 1,
-                                 archive.place(i).offset + 512, source.size(), source.size() + 512, UINT64_MAX}) {
-      TarPlace other = archive.place(i);
+    for (const uint64_t wrong :
+         {uint64_t{0}, uint64_t{1}, uint64_t{511}, archive.indexed_member(i).offset + 1,
+          archive.indexed_member(i).offset + 512, source.size(), source.size() + 512, UINT64_MAX}) {
+      IndexedMember other = archive.indexed_member(i);
       other.offset = wrong;
       CHECK_FALSE(is_member_at(source, other));
     }
-    TarPlace longer = archive.place(i);
+    IndexedMember longer = archive.indexed_member(i);
     ++longer.size;
     CHECK_FALSE(is_member_at(source, longer));
   }
@@ -147,14 +148,14 @@ TEST_CASE("every member is where the index of its archive says, and no other one
 TEST_CASE("marks are those of names that a header holds") {
   const Archive archive;
   for (size_t i = 0; i < archive.index.sample.size(); ++i) {
-    const TarPlace place = archive.place(i);
-    const uint64_t mark = name_mark(place.key, place.extension);
-    const std::string block = archive.bytes.substr(place.offset - 512, 512);
+    const IndexedMember indexed = archive.indexed_member(i);
+    const uint64_t mark = name_mark(indexed.key, indexed.extension);
+    const std::string block = archive.bytes.substr(indexed.offset - 512, 512);
     const std::span<const uint8_t> held(reinterpret_cast<const uint8_t*>(block.data()), block.size());
     if (mark != 0) CHECK(header_mark(held) == mark);
-    CHECK((mark == 0) == (place.key.size() > 96 || place.key[0] == '\xC3'));
-    if (mark != 0) CHECK(is_marked_at(Text(archive.bytes), place.offset, place.size, mark));
-    CHECK_FALSE(is_marked_at(Text(archive.bytes), place.offset, place.size, mark ^ 2));
+    CHECK((mark == 0) == (indexed.key.size() > 96 || indexed.key[0] == '\xC3'));
+    if (mark != 0) CHECK(is_marked_at(Text(archive.bytes), indexed.offset, indexed.size, mark));
+    CHECK_FALSE(is_marked_at(Text(archive.bytes), indexed.offset, indexed.size, mark ^ 2));
   }
   CHECK(name_mark("a", "b.c") == name_mark("a.b", "c"));  // one name
   CHECK(name_mark("a", "jpg") != name_mark("b", "jpg"));

@@ -133,7 +133,7 @@ void code_image(Random& random, int restart_interval, Coded* coded) {
     coded->ac[i] = random_spec(random, ac_symbols());
   }
   HuffmanScan& scan = coded->scan;
-  const HuffmanScan::Block kinds[kBlocks] = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {2, 1, 1}};
+  const HuffmanScan::McuBlock kinds[kBlocks] = {{0, 0, 0}, {0, 0, 0}, {1, 1, 1}, {2, 1, 1}};
   std::copy(std::begin(kinds), std::end(kinds), scan.block);
   Writer writer;
   int last_dc[3] = {};
@@ -142,7 +142,7 @@ void code_image(Random& random, int restart_interval, Coded* coded) {
       writer.restart();
       std::fill(std::begin(last_dc), std::end(last_dc), 0);
     }
-    for (const HuffmanScan::Block& kind : kinds) {
+    for (const HuffmanScan::McuBlock& kind : kinds) {
       const Block block = random_block(random);
       put_block(writer, coded->dc[kind.dc_table], coded->ac[kind.ac_table], block, last_dc[kind.component]);
       last_dc[kind.component] = block[0];

@@ -60,7 +60,7 @@ Box crop_of(const Step& step, Size image, std::vector<double> draws) {
   if (plan.stages.empty()) return plan.last.box;
   REQUIRE(plan.stages.size() == 1);
   CHECK(plan.stages[0].resize == output);
-  CHECK(plan.last == Take{.box = {0, 0, output.width, output.height}});
+  CHECK(plan.last == Take{.box = whole_image(output)});
   return plan.stages[0].take.box;
 }
 

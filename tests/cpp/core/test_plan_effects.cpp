@@ -175,7 +175,7 @@ TEST_CASE("steps on tensors become effects with torch's roundings of factors, an
                   .filter = Filter::kBilinear,
                   .matrix = {1, 0.1, 2, 0, 1, 3},
                   .first_version = true,
-                  .fused_places = true,
+                  .fused_positions = true,
                   .filled = true,
                   .color = {1, 2, 3.5}};
   Step contrast = constant(Does::kTensorContrast, 1.9);
@@ -249,7 +249,7 @@ TEST_CASE("an element keeps its value where it is flipped to") {
     for (int y = 0; y < 2; ++y) {
       for (int x = 0; x < 4; ++x) {
         CHECK(erased_row(plain, c, 3 + x, 5 + y) == erased_row(flipped, c, 6 - x, 6 - y));
-        CHECK(noise_place(plain, c, 3 + x, 5 + y) == (c * 2 + y) * 4 + x);
+        CHECK(noise_index(plain, c, 3 + x, 5 + y) == (c * 2 + y) * 4 + x);
       }
     }
   }

@@ -28,7 +28,7 @@ int differing(PlaneDecoder& decoder, const Bytes& jpeg, const JpegHeader& header
   for (int y = box.y; y < box.y + box.height; ++y) {
     for (int x = box.x; x < box.x + box.width; ++x) {
       const size_t at = (size_t(y) * size_t(header.size.width) + size_t(x)) * kPixelBytes;
-      const uint32_t want = packed(whole[at], whole[at + 1], whole[at + 2]);
+      const uint32_t want = pack_rgbx(whole[at], whole[at + 1], whole[at + 2]);
       if (pixel_at(image, x, y) != want) ++count;
     }
   }
@@ -63,7 +63,7 @@ TEST_CASE("pixels made from planes are those of a full decode, for every samplin
         CAPTURE(sampling.h[0]);
         CAPTURE(sampling.v[0]);
         CAPTURE(kind);
-        CHECK(differing(decoder, jpeg, header, whole, {0, 0, size.width, size.height}) == 0);
+        CHECK(differing(decoder, jpeg, header, whole, whole_image(size)) == 0);
         for (int i = 0; i < 12; ++i) {
           const int x = between(0, size.width - 1), y = between(0, size.height - 1);
           const Box box{x, y, between(1, size.width - x), between(1, size.height - y)};
@@ -99,8 +99,8 @@ TEST_CASE("damage goes to Pillow, and the decoder can go on with the next image"
   const JpegHeader header = parse_jpeg_header(jpeg);
   Bytes damaged = jpeg;
   for (size_t i = header.scan_begin + 8; i < header.scan_end; ++i) damaged[i] = 0x55;
-  const PlaneLayout layout = plane_layout(header, {0, 0, header.size.width, header.size.height});
+  const PlaneLayout layout = plane_layout(header, whole_image(header.size));
   Bytes samples(layout.bytes);
   CHECK_THROWS_AS(decoder.decode(damaged, header, layout, samples.data()), NeedsPillow);
-  CHECK(differing(decoder, jpeg, header, whole, {0, 0, header.size.width, header.size.height}) == 0);
+  CHECK(differing(decoder, jpeg, header, whole, whole_image(header.size)) == 0);
 }

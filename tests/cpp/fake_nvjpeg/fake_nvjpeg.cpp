@@ -147,7 +147,7 @@ int decode(State state, const unsigned char* data, size_t length, const Image& t
   if (header.components == 1 && state->format == nvjpeg::kYuv) {
     return complain(kInvalidParameter, "DecodeBatched with a gray image among those of three planes");
   }
-  planes.layout = plane_layout(header, {0, 0, header.size.width, header.size.height});
+  planes.layout = plane_layout(header, whole_image(header.size));
   planes.channels = state->format == nvjpeg::kY ? 1 : 3;
   for (int c = 0; c < planes.channels; ++c) {
     if (to.channel[c] == nullptr) return complain(kInvalidParameter, "DecodeBatched with no memory for a plane");

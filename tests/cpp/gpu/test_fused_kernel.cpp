@@ -151,7 +151,7 @@ TEST_CASE("an image that shrinks to a hundredth does not fit the shared memory, 
     const std::vector<uint8_t> pixels = maker.image(size);
     for (const bool vertical_first : {false, true}) {
       Plan plan;
-      plan.stages.push_back({{.box = {0, 0, size.width, size.height}}, {40, 33}, Filter::kLanczos, vertical_first});
+      plan.stages.push_back({{.box = whole_image(size)}, {40, 33}, Filter::kLanczos, vertical_first});
       plan.last.box = {0, 0, 40, 33};
       Sample want({40, 33}, 1, 3, true, entries.data()), got({40, 33}, 1, 3, true, entries.data());
       Fuser(kernels()).run(plan, pixels.data(), size_t(size.width) * kPixelBytes, size, want.output);

@@ -24,7 +24,7 @@ class Encoded {
     const DeviceScope current(device_);
     for (const Bytes& file : files_) {
       const JpegHeader header = parse_jpeg_header(file);
-      layouts_.push_back(plane_layout(header, {0, 0, header.size.width, header.size.height}));
+      layouts_.push_back(plane_layout(header, whole_image(header.size)));
       memory_.push_back(device_.allocate(layouts_.back().bytes));
       images_.push_back({file, layouts_.back().at(memory_.back())});
     }
@@ -46,7 +46,7 @@ class Encoded {
     for (int y = 0; y < planes.height; ++y) {
       for (int x = 0; x < planes.width; ++x) {
         const uint8_t* want = &whole[(size_t(y) * size_t(planes.width) + size_t(x)) * kPixelBytes];
-        count += pixel_at(planes, x, y) != packed(want[0], want[1], want[2]);
+        count += pixel_at(planes, x, y) != pack_rgbx(want[0], want[1], want[2]);
       }
     }
     return count;

@@ -47,7 +47,7 @@ bool is_general(const SampleJob& job, IntRange u, IntRange v) {
 TEST_CASE("luma and chroma taken as they are: the plain source has the general one's pixels") {
   for (const int factor : {1, 2}) {
     for (const Size size : {Size{40, 33}, Size{17, 16}, Size{5, 50}, Size{64, 7}}) {
-      for (const Box box : {Box{0, 0, size.width, size.height}, Box{1, 2, size.width - 1, size.height - 3},
+      for (const Box box : {whole_image(size), Box{1, 2, size.width - 1, size.height - 3},
                             Box{size.width - 2, size.height - 3, 2, 3}, Box{size.width / 2, 1, 1, 1}}) {
         CAPTURE(factor);
         CAPTURE(size.width);

@@ -126,7 +126,7 @@ TEST_CASE("all colours are converted as libjpeg does, and as on a GPU") {
         set->colour(luma.data(), u.data(), v.data(), 256, pixels.data());
         for (int y = 0; y < 256; ++y) {
           const uint8_t* pixel = &pixels[static_cast<size_t>(4 * y)];
-          if (packed(pixel[0], pixel[1], pixel[2]) != rgb_of_ycc(y, cb, cr) || pixel[3] != 255) ++different;
+          if (pack_rgbx(pixel[0], pixel[1], pixel[2]) != rgb_of_ycc(y, cb, cr) || pixel[3] != 255) ++different;
         }
       }
     CHECK(different == 0);

@@ -62,7 +62,7 @@ void run_slowly(const Plan& plan, std::vector<uint8_t> image, Size size, const O
     Plan one;
     one.stages.push_back(stage);
     one.stages[0].effects.clear();
-    one.last.box = {0, 0, stage.resize.width, stage.resize.height};
+    one.last.box = whole_image(stage.resize);
     image = pixels_of(one, image, size);
     size = stage.resize;
     Picture picture;

@@ -36,14 +36,14 @@ Warp affine(const std::array<double, 6>& matrix, Filter filter, Size out) {
 std::vector<uint32_t> colours(const std::vector<uint8_t>& pixels) {
   std::vector<uint32_t> made;
   for (size_t i = 0; i < pixels.size(); i += kPixelBytes) {
-    made.push_back(packed(pixels[i], pixels[i + 1], pixels[i + 2]));
+    made.push_back(pack_rgbx(pixels[i], pixels[i + 1], pixels[i + 2]));
   }
   return made;
 }
 
 std::vector<uint32_t> warped(const Warp& warp, const std::vector<uint8_t>& image, Size in) {
   std::vector<uint8_t> to(size_t(warp.out.width) * size_t(warp.out.height) * kPixelBytes);
-  kernels().run_warp(warp_job(warp), image.data(), in, {0, 0, warp.out.width, warp.out.height}, to.data());
+  kernels().run_warp(warp_job(warp), image.data(), in, whole_image(warp.out), to.data());
   return colours(to);
 }
 
@@ -72,7 +72,7 @@ bool sets_agree(const Warp& warp, const std::vector<uint8_t>& image, Size in) {
   const WarpJob job = warp_job(warp);
   const Size out = warp.out;
   const Box window = any_window(out);
-  kernels_named("scalar")->run_warp(job, image.data(), in, {0, 0, out.width, out.height}, expected.data() + kGap);
+  kernels_named("scalar")->run_warp(job, image.data(), in, whole_image(out), expected.data() + kGap);
   std::vector<uint8_t> part = untouched;
   for (int y = window.y; y < window.y + window.height; ++y) {
     const size_t at = kGap + (size_t(y) * size_t(out.width) + size_t(window.x)) * kPixelBytes;
@@ -83,7 +83,7 @@ bool sets_agree(const Warp& warp, const std::vector<uint8_t>& image, Size in) {
     const Kernels* set = kernels_named(name);
     if (!set) continue;
     std::vector<uint8_t> got = untouched;
-    set->run_warp(job, image.data(), in, {0, 0, out.width, out.height}, got.data() + kGap);
+    set->run_warp(job, image.data(), in, whole_image(out), got.data() + kGap);
     if (got != expected) return false;
     got = untouched;
     set->run_warp(job, read.data(), in, window, got.data() + kGap);
@@ -242,7 +242,7 @@ TEST_CASE("a warp in a plan, for any chunks of rows: take, resize, warp to anoth
     const std::vector<uint8_t> image = maker.image(in);
     Plan plan;
     PlanStage stage;
-    stage.take.box = {0, 0, in.width, in.height};
+    stage.take.box = whole_image(in);
     stage.resize = in;
     stage.made = out;
     stage.effects = {{Effect::Kind::kInvert}, {Effect::Kind::kWarp, 0, 0}, {Effect::Kind::kInvert}};
@@ -256,7 +256,7 @@ TEST_CASE("a warp in a plan, for any chunks of rows: take, resize, warp to anoth
     std::vector<uint8_t> inverted = image;
     for (uint8_t& byte : inverted) byte = static_cast<uint8_t>(255 - byte);
     std::vector<uint8_t> made(size_t(out.width) * size_t(out.height) * kPixelBytes);
-    kernels().run_warp(warp_job(plan.warps[0]), inverted.data(), in, {0, 0, out.width, out.height}, made.data());
+    kernels().run_warp(warp_job(plan.warps[0]), inverted.data(), in, whole_image(out), made.data());
     for (uint8_t& byte : made) byte = static_cast<uint8_t>(255 - byte);
     Plan rest;
     rest.last = plan.last;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bind/core/distinct.h"
-#include "core/pipeline/batch/lease_slot.h"
-#include "core/pipeline/batch/slot_ring.h"
+#include "core/pipeline/batch/lease_holder.h"
+#include "core/pipeline/batch/slot_pool.h"
 
 using namespace headrace;
 
@@ -39,12 +39,12 @@ struct SameAddress {
 }  // namespace
 
 TEST_CASE("of several threads that take a lease, one gets it, and the slot returns when that one drops it") {
-  const auto ring = SlotRing::make(4096, 2);
+  const auto pool = SlotPool::make(4096, 2);
   for (int round = 0; round < 200; ++round) {
-    LeaseSlot slot;
+    LeaseHolder slot;
     CHECK(slot.empty());
     CHECK(slot.share() == nullptr);
-    slot.put(ring->acquire());
+    slot.put(pool->acquire());
     CHECK(!slot.empty());
     std::array<Lease, kThreads> got;
     together([&](int number) {
@@ -59,17 +59,17 @@ TEST_CASE("of several threads that take a lease, one gets it, and the slot retur
     CHECK(count == 1);
     CHECK(slot.empty());
   }
-  CHECK(ring->slots() == 1);
+  CHECK(pool->slots() == 1);
 }
 
 TEST_CASE("a lease that replaces another one frees it") {
-  const auto ring = SlotRing::make(4096, 0);
-  LeaseSlot slot;
-  slot.put(ring->acquire());
-  slot.put(ring->acquire());
-  CHECK(ring->slots() == 1);
+  const auto pool = SlotPool::make(4096, 0);
+  LeaseHolder slot;
+  slot.put(pool->acquire());
+  slot.put(pool->acquire());
+  CHECK(pool->slots() == 1);
   slot.put(nullptr);
-  CHECK(ring->slots() == 0);
+  CHECK(pool->slots() == 0);
 }
 
 TEST_CASE("a list without repetitions has one copy of each object that several threads added") {

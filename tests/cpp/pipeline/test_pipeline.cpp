@@ -181,7 +181,7 @@ TEST_CASE("repair makes other samples in place, ahead of what is queued") {
   CHECK(repair->memory == batch->memory);
 }
 
-TEST_CASE("a larger batch starts a larger ring, a smaller one stays in it") {
+TEST_CASE("a larger batch starts a larger pool, a smaller one stays in it") {
   Pipeline pipeline(training(2));
   for (const int count : {4, 9, 2, 30, 1}) {
     const auto batch = submit(pipeline, Images::all().table, some_rows(count));

@@ -151,19 +151,19 @@ TEST_CASE("threads run on the CPUs that they are given, those that come later to
   const std::vector<int> allowed = allowed_cpus();
   const std::vector<int> last{allowed.back()};
   Pipeline pipeline(training(2));
-  pipeline.place(last);
+  pipeline.bind_threads(last);
   for (const auto& cpus : cpus_of(pipeline, 2)) CHECK(cpus == last);
   pipeline.resize(4);
   for (const auto& cpus : cpus_of(pipeline, 4)) CHECK(cpus == last);
   CHECK(allowed_cpus() == allowed);  // this thread's stay
-  CHECK_THROWS_AS(pipeline.place(std::vector<int>{5000}), std::system_error);
+  CHECK_THROWS_AS(pipeline.bind_threads(std::vector<int>{5000}), std::system_error);
   for (const auto& cpus : cpus_of(pipeline, 4)) CHECK(cpus == last);
   REQUIRE(pipeline.wait(*submit(pipeline, Images::all().table, some_rows(64)), kLong));
 }
 #else
 TEST_CASE("where threads cannot be bound to CPUs, this is said, and they go on") {
   Pipeline pipeline(training(2));
-  CHECK_THROWS_AS(pipeline.place(std::vector<int>{0}), std::system_error);
+  CHECK_THROWS_AS(pipeline.bind_threads(std::vector<int>{0}), std::system_error);
   REQUIRE(pipeline.wait(*submit(pipeline, Images::all().table, some_rows(64)), kLong));
 }
 #endif

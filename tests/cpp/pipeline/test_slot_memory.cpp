@@ -1,4 +1,4 @@
-// Slots that rings leave: kept while there is a keeper, within a bound, and given to rings of the same size.
+// Slots that pools leave: kept while there is a keeper, within a bound, and given to pools of the same size.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 #include "core/base/platform/platform.h"
 #include "core/pipeline/batch/slot_memory.h"
-#include "core/pipeline/batch/slot_ring.h"
+#include "core/pipeline/batch/slot_pool.h"
 #include "support/in_child.h"
 
 using namespace headrace;
@@ -77,31 +77,31 @@ TEST_CASE("what is kept is bounded in number and in bytes, and the oldest slots 
   CHECK(left_slot_bytes() == 1024 * kMiB);
 }
 
-TEST_CASE("a ring takes what the ring before it has left, also what users returned later") {
+TEST_CASE("a pool takes what the pool before it has left, also what users returned later") {
   const SlotKeeper keeper;
   Lease late;
   const uint8_t* early = nullptr;
   {
-    const auto ring = SlotRing::make(3 * kMiB, 2);
-    late = ring->acquire();
-    early = ring->acquire().get();
-    ring->retire();
+    const auto pool = SlotPool::make(3 * kMiB, 2);
+    late = pool->acquire();
+    early = pool->acquire().get();
+    pool->retire();
   }
   CHECK(left_slot_bytes() == 4 * kMiB);
   const uint8_t* const address = late.get();
   late.reset();
   CHECK(left_slot_bytes() == 8 * kMiB);
-  const auto next = SlotRing::make(3 * kMiB, 2);
+  const auto next = SlotPool::make(3 * kMiB, 2);
   const Lease one = next->acquire(), two = next->acquire();
   CHECK(one.get() == address);
   CHECK(two.get() == early);
   CHECK(left_slot_bytes() == 0);
 }
 
-TEST_CASE("an active ring returns to the system what it does not keep") {
+TEST_CASE("an active pool returns to the system what it does not keep") {
   const SlotKeeper keeper;
-  const auto ring = SlotRing::make(100, 1);
-  Lease first = ring->acquire(), second = ring->acquire();
+  const auto pool = SlotPool::make(100, 1);
+  Lease first = pool->acquire(), second = pool->acquire();
   first.reset();
   second.reset();
   CHECK(left_slot_bytes() == 0);

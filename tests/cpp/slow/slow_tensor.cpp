@@ -104,7 +104,7 @@ Pixel warped_pixel(const TensorWarp& warp, Size size, const Picture& picture, in
   for (size_t axis = 0; axis < 2; ++axis) {
     const float length = float(axis == 0 ? size.width : size.height), half = 0.5f * length;
     const float *m = warp.matrix.data() + 3 * axis, across = m[0] / half * u;
-    const float place = sum_of(across, m[1] / half, v, warp.fused_places) + m[2] / half;
+    const float place = sum_of(across, m[1] / half, v, warp.fused_positions) + m[2] / half;
     at[axis] = sum_of(-0.5f, place + 1.0f, half, warp.fused);
   }
   const auto pixel = [&](float column, float row, int& inside) -> Pixel {

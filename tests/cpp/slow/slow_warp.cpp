@@ -20,7 +20,7 @@ double added_up(double from, double step, int times) {
 }
 
 // The place of an affine map with the nearest filter: its whole part counts.
-Place nearest_place(const double (&a)[8], Size size, int u, int v) {
+Place nearest_position(const double (&a)[8], Size size, int u, int v) {
   double corner = 0;
   for (const int x : {0, size.width}) {
     for (const int y : {0, size.height}) {
@@ -38,7 +38,7 @@ Place nearest_place(const double (&a)[8], Size size, int u, int v) {
 
 Place place_of(const Warp& warp, Size size, int u, int v) {
   const auto& a = warp.a;
-  if (!warp.perspective && warp.filter == Filter::kNearest) return nearest_place(a, size, u, v);
+  if (!warp.perspective && warp.filter == Filter::kNearest) return nearest_position(a, size, u, v);
   const double x = u + 0.5, y = v + 0.5;
   const auto plane = [x, y](double by_x, double by_y, double rest) { return slow_sum(by_y * y, by_x, x) + rest; };
   const double depth = warp.perspective ? plane(a[6], a[7], 1) : 1;

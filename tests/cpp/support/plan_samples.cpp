@@ -71,7 +71,8 @@ TensorWarp PlanMaker::tensor_warp(Size size) {
   for (const size_t i : {1, 3}) made.matrix[i] = coin() ? 0 : float(between(-400, 400)) / 1000;
   for (const size_t i : {2, 5}) made.matrix[i] = float(between(-2, 2)) * float(coin() ? size.width : 1) / 4;
   for (float& value : made.fill) value = float(between(0, 510)) / 2;
-  for (bool* one : {&made.bilinear, &made.filled, &made.first_version, &made.fused, &made.fused_places}) *one = coin();
+  for (bool* one : {&made.bilinear, &made.filled, &made.first_version, &made.fused, &made.fused_positions})
+    *one = coin();
   return made;
 }
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from headrace import DataLoader, EncodedImages
-from headrace._base import system
+from headrace._base import cores, system
 from headrace._loading.native import cpu_affinity
 from support import assert_same, pictures, train
 
@@ -26,26 +26,26 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cpus_are_those_of_the_affinity() -> None:
-    assert system.allowed_cpus() == os.sched_getaffinity(0)
-    assert system.allowed_cpus(os.getppid()) == os.sched_getaffinity(os.getppid())
-    assert system.can_bind()
+    assert cores.allowed_cpus() == os.sched_getaffinity(0)
+    assert cores.allowed_cpus(os.getppid()) == os.sched_getaffinity(os.getppid())
+    assert cores.can_bind()
 
 
 def test_a_thread_is_bound_and_one_that_has_ended_is_ignored() -> None:
     before = os.sched_getaffinity(0)
     chosen = {max(before)}
     try:
-        system.bind_thread(0, chosen)
-        assert system.allowed_cpus() == chosen
+        cores.bind_thread(0, chosen)
+        assert cores.allowed_cpus() == chosen
     finally:
         os.sched_setaffinity(0, before)
     thread = threading.Thread(target=lambda: None)
     thread.start()
     thread.join()
     assert thread.native_id is not None
-    system.bind_thread(thread.native_id, chosen)
+    cores.bind_thread(thread.native_id, chosen)
     with pytest.raises(OSError, match="Invalid argument"):
-        system.bind_thread(0, {4000})
+        cores.bind_thread(0, {4000})
 
 
 def test_what_was_just_written_is_in_memory(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_a_file_without_a_name_is_opened_again() -> None:
 
 @pytest.mark.usefixtures("elsewhere")
 def test_elsewhere_all_cpus_are_allowed_and_nothing_is_bound(tmp_path: Path) -> None:
-    assert system.allowed_cpus() == set(range(os.cpu_count() or 1))
-    assert not system.can_bind()
-    system.bind_thread(0, {4000})
+    assert cores.allowed_cpus() == set(range(os.cpu_count() or 1))
+    assert not cores.can_bind()
+    cores.bind_thread(0, {4000})
     path = tmp_path / "some"
     path.write_bytes(b"some")
     with path.open("rb") as file:

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 
 from against_torchvision import MEAN, STD, assert_equal_on
 from headrace._lowering import LoweringError, lower
-from headrace._oracle.containers import permutation
+from headrace._oracle.choice_steps import decode_permutation
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.steps import steps as S
@@ -193,9 +193,10 @@ def test_containers_in_containers(T: ModuleType, feeder: Feeder, drawings: list[
 def test_permutations_are_those_of_itertools() -> None:
     for n in range(6):
         numbers = range(math.factorial(n))
-        made = [permutation(n, (number + 0.5) / math.factorial(n)) for number in numbers]
+        made = [decode_permutation(n, (number + 0.5) / math.factorial(n)) for number in numbers]
         assert made == [list(order) for order in itertools.permutations(range(n))]
-    assert permutation(18, 1 - 2**-53) == list(range(18))[::-1] and permutation(18, 0.0) == list(range(18))
+    assert decode_permutation(18, 1 - 2**-53) == list(range(18))[::-1]
+    assert decode_permutation(18, 0.0) == list(range(18))
 
 
 def floats(T: ModuleType) -> list:

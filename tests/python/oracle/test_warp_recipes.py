@@ -14,7 +14,7 @@ import headrace._recipe.steps.steps as S
 from headrace import DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
-from headrace._oracle.containers import apply_all
+from headrace._oracle.choice_steps import apply_all
 from headrace._recipe.draws.draws import Draws
 from support import TENSOR, assert_same, pictures, recipe_of
 

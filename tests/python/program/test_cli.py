@@ -12,7 +12,7 @@ import torch
 from PIL import features
 
 import headrace
-from headrace._base import cores
+from headrace._base import control_group
 from headrace._cli.main import main
 from headrace._recipe.arithmetic import pillow_rule
 from support import WATCHDOG_S
@@ -133,7 +133,7 @@ def test_doctor_says_what_to_do(capsys: pytest.CaptureFixture[str], monkeypatch:
     monkeypatch.setattr(
         pillow_rule, "probe_pass_order", lambda: pillow_rule.ProbeReport("99.0", "by_reduction", (), 8, 0.01)
     )
-    monkeypatch.setattr(cores, "cpu_quota", lambda: 0.5)
+    monkeypatch.setattr(control_group, "cpu_quota", lambda: 0.5)
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert "wrong libjpeg-turbo" in out

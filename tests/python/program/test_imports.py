@@ -37,7 +37,7 @@ FOR_THE_CLASS = {
     "headrace.datasets.tar_stream",
     "headrace.datasets.tar_stream.loader_hooks",
     "headrace._loading.autotune",
-    "headrace._loading.autotune.worker_attributes",
+    "headrace._loading.autotune.tuned_attributes",
 }
 
 #: Rooms that an epoch of JPEG files does not need.

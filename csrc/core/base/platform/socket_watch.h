@@ -68,11 +68,11 @@ class SocketWatch {
     return true;
   }
   bool set_writing(int descriptor, void*, bool writing) {
-    polled_[place(descriptor)].events = static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN);
+    polled_[index_of(descriptor)].events = static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN);
     return true;
   }
   void remove(int descriptor) {
-    const auto at = static_cast<std::ptrdiff_t>(place(descriptor));
+    const auto at = static_cast<std::ptrdiff_t>(index_of(descriptor));
     if (at == static_cast<std::ptrdiff_t>(polled_.size())) return;
     polled_.erase(polled_.begin() + at);
     owners_.erase(owners_.begin() + at);
@@ -87,7 +87,7 @@ class SocketWatch {
   }
 
  private:
-  size_t place(int descriptor) const {
+  size_t index_of(int descriptor) const {
     const auto has = [&](const pollfd& one) { return one.fd == descriptor; };
     return static_cast<size_t>(std::find_if(polled_.begin(), polled_.end(), has) - polled_.begin());
   }

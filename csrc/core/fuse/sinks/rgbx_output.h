@@ -17,7 +17,7 @@ Output rgbx_output(uint8_t* pixels, Size size);
 /// The plan that leaves an image unchanged.
 inline Plan as_it_is(Size size) {
   Plan plan;
-  plan.last.box = {0, 0, size.width, size.height};
+  plan.last.box = whole_image(size);
   return plan;
 }
 

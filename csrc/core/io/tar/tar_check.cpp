@@ -83,9 +83,9 @@ bool is_at(const ByteSource& source, uint64_t offset, uint64_t size, const Fits&
 
 }  // namespace
 
-bool is_member_at(const ByteSource& source, const TarPlace& place, int64_t* number) {
-  return is_at(source, place.offset, place.size, [&](const TarMember& member, const TarName& name) {
-    if (name.key != place.key || lower_case(name.extension) != place.extension) return false;
+bool is_member_at(const ByteSource& source, const IndexedMember& indexed, int64_t* number) {
+  return is_at(source, indexed.offset, indexed.size, [&](const TarMember& member, const TarName& name) {
+    if (name.key != indexed.key || lower_case(name.extension) != indexed.extension) return false;
     if (number != nullptr) *number = number_in(member);
     return true;
   });
@@ -132,7 +132,7 @@ TarCheck::TarCheck(std::span<const uint8_t> keys, std::span<const uint64_t> key_
   }
 }
 
-TarPlace TarCheck::place(const TarField& field, size_t row) const {
+IndexedMember TarCheck::indexed_member(const TarField& field, size_t row) const {
   const auto* key = reinterpret_cast<const char*>(keys_.data()) + key_offsets_[row];  // the last byte of keys_ is zero
   return {field.offsets[row], field.lengths[row], key, field.extensions[field.choice[row]]};
 }
@@ -155,7 +155,7 @@ void TarCheck::check(int64_t row, const OpenFile& file, std::span<const uint8_t>
   const auto at = static_cast<size_t>(row);
   const Held source(file, state_of(file).value_or(FileState{}).stamp.size, bytes, begin);
   for (const TarField& field : fields_) {
-    const TarPlace said = place(field, at);
+    const IndexedMember said = indexed_member(field, at);
     int64_t number = TarSamples::kNoNumber;
     const bool there = is_member_at(source, said, &number);
     if (there && (field.numbers.empty() || number == field.numbers[at])) continue;
@@ -171,7 +171,7 @@ uint64_t TarCheck::row_hash(int64_t row) const {
   const auto at = static_cast<size_t>(row);
   std::string said;
   for (const TarField& field : fields_) {
-    const TarPlace one = place(field, at);
+    const IndexedMember one = indexed_member(field, at);
     const int64_t number = field.numbers.empty() ? TarSamples::kNoNumber : field.numbers[at];
     said.append(one.key).append(1, '\0').append(one.extension).append(1, '\0');
     for (const uint64_t value : {static_cast<uint64_t>(number), field.numbers.empty() ? 0 : one.offset}) {

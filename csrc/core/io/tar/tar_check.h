@@ -16,8 +16,8 @@
 
 namespace headrace {
 
-/// Where an index says that a member is.
-struct TarPlace {
+/// A member as an index describes it.
+struct IndexedMember {
   uint64_t offset = 0, size = 0;    // of its bytes
   std::string_view key, extension;  // ASCII letters of the extension in lower case
 };
@@ -25,7 +25,7 @@ struct TarPlace {
 /// Whether the member is there: its headers, which contain its name and size, end where its bytes begin. `number`, if
 /// not null: the integer that its bytes spell, or TarSamples::kNoNumber. Throws Error(kRead) if the source cannot be
 /// read.
-bool is_member_at(const ByteSource& source, const TarPlace& place, int64_t* number = nullptr);
+bool is_member_at(const ByteSource& source, const IndexedMember& indexed, int64_t* number = nullptr);
 
 /// The same for a member that is known by its name_mark().
 bool is_marked_at(const ByteSource& source, uint64_t offset, uint64_t size, uint64_t mark);
@@ -59,7 +59,7 @@ class TarCheck final : public RowCheck {
   static constexpr uint64_t kNear = 4096;
 
  private:
-  TarPlace place(const TarField& field, size_t row) const;
+  IndexedMember indexed_member(const TarField& field, size_t row) const;
 
   const std::span<const uint8_t> keys_;
   const std::span<const uint64_t> key_offsets_;

@@ -75,7 +75,7 @@ HEADRACE_HD inline uint32_t rgb_of_ycc(int y, int cb, int cr) {
   const int r = y + ((91881 * cr + 32768) >> 16);
   const int g = y + ((-22554 * cb - 46802 * cr + 32768) >> 16);
   const int b = y + ((116130 * cb + 32768) >> 16);
-  return packed(clamp_to_byte(r), clamp_to_byte(g), clamp_to_byte(b));
+  return pack_rgbx(clamp_to_byte(r), clamp_to_byte(g), clamp_to_byte(b));
 }
 
 /// The pixel (x, y), packed. It must be inside the image, and its samples must be present.
@@ -85,14 +85,14 @@ HEADRACE_HD inline uint32_t pixel_at(const PlanarImage& image, int x, int y) {
     case Colour::kRgbx: {
       const uint8_t* at =
           plane->data + static_cast<ptrdiff_t>(y - plane->y0) * plane->stride + (x - plane->x0) * kPixelBytes;
-      return packed(at[0], at[1], at[2]);
+      return pack_rgbx(at[0], at[1], at[2]);
     }
     case Colour::kGray: {
       const int v = sample_at(plane[0], x, y);
-      return packed(v, v, v);
+      return pack_rgbx(v, v, v);
     }
     case Colour::kRgb:
-      return packed(upsampled(plane[0], x, y), upsampled(plane[1], x, y), upsampled(plane[2], x, y));
+      return pack_rgbx(upsampled(plane[0], x, y), upsampled(plane[1], x, y), upsampled(plane[2], x, y));
     case Colour::kYcc:
       break;
   }

@@ -47,10 +47,10 @@ bool read_scan(Bytes body, const JpegHeader& header, const Tables& tables, Progr
   if (scan->first == 0 ? scan->last != 0 : count != 1) return false;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     const uint8_t id = body[1 + 2 * i], table = body[2 + 2 * i];
-    uint8_t place = 0;
-    while (place < header.components && header.component[place].id != id) ++place;
-    if (place >= header.components || place >= 3) return false;
-    scan->component[i] = place;
+    uint8_t number = 0;
+    while (number < header.components && header.component[number].id != id) ++number;
+    if (number >= header.components || number >= 3) return false;
+    scan->component[i] = number;
     if (scan->first == 0 && scan->high == 0) scan->dc[i] = tables.dc[table >> 4 & 3];
     if (scan->first != 0) scan->ac = tables.ac[table & 3];
   }

@@ -31,7 +31,7 @@ struct HuffmanDecoder::State {
   Bits in;  // of the current segment
   int64_t last_dc[4] = {};
   int blocks = 0, mcus_per_row = 0, first_column = 0, last_column = 0;
-  HuffmanScan::Block block[kMaxBlocksInMcu];
+  HuffmanScan::McuBlock block[kMaxBlocksInMcu];
   std::array<DcTable, 4> dc;
   std::array<AcTable, 4> ac;
   int asked = 0, asked_column = 0;  // the MCU of the next call of next_mcu
@@ -144,7 +144,7 @@ template <bool kWanted, bool kFast>
 ALWAYS_INLINE bool HuffmanDecoder::State::decode(int16_t (*const* out)[64]) {
   Bits local{in.bits, in.next, in.count};  // a local copy stays in registers
   for (int i = 0; i < blocks; ++i) {
-    const HuffmanScan::Block& kind = block[i];
+    const HuffmanScan::McuBlock& kind = block[i];
     int difference;
     if (!read_dc(&local, dc[kind.dc_table], &difference)) return false;
     last_dc[kind.component] += difference;

@@ -30,10 +30,10 @@ inline constexpr int kMaxBlocksInMcu = 10;
 struct HuffmanScan {
   std::span<const uint8_t> data;  // entropy-coded, as in the file; restart markers in order, none missing
   int blocks = 0;                 // in an MCU
-  struct Block {
+  struct McuBlock {
     uint8_t component = 0, dc_table = 0, ac_table = 0;  // each 0 to 3; `component`: its index in the scan
   };
-  Block block[kMaxBlocksInMcu];
+  McuBlock block[kMaxBlocksInMcu];
   const HuffmanSpec* dc[4] = {};  // null where no block uses it
   const HuffmanSpec* ac[4] = {};
   int mcus_per_row = 0;

@@ -60,7 +60,7 @@ ALWAYS_INLINE int extend(uint64_t bits, unsigned complement) {
   return (magnitude ^ static_cast<int>(negative)) - static_cast<int>(negative);
 }
 
-struct Step {
+struct SymbolStep {
   enum Outcome : uint32_t { kWrong, kGoOn, kBlockDone };
   uint64_t bits;
   const uint8_t* next;
@@ -72,30 +72,30 @@ struct Step {
 /// Decodes one AC symbol that the tables do not cover: a long code, a long value, a block filled to its end, damage.
 /// Needs 31 valid bits. Takes and returns scalars: if the address of the caller's Bits were taken, they would live in
 /// memory, and every block would wait for a store to be reloaded.
-[[gnu::noinline]] Step single_step(uint64_t bits, const uint8_t* next, unsigned count, size_t k, const AcTable& table,
-                                   int16_t* block) {
+[[gnu::noinline]] SymbolStep single_step(uint64_t bits, const uint8_t* next, unsigned count, size_t k,
+                                         const AcTable& table, int16_t* block) {
   Bits in{bits, next, count};
-  const auto result = [&](Step::Outcome outcome) { return Step{in.bits, in.next, in.count, k, outcome}; };
+  const auto result = [&](SymbolStep::Outcome outcome) { return SymbolStep{in.bits, in.next, in.count, k, outcome}; };
   AcSymbol one = table.symbols[in.lookup()];
   if (one.length == 0) {
     int length = 0;
     const int symbol = table.long_codes.find(in.bits, &length);
-    if (symbol < 0) return result(Step::kWrong);
+    if (symbol < 0) return result(SymbolStep::kWrong);
     one = ac_symbol(static_cast<unsigned>(length), static_cast<unsigned>(symbol));
   }
   const int value = extend(in.bits << one.length, 63u - one.size);
   in.drop(one.total);
   in.refill();
-  if (one.advance == kEndOfBlock) return result(Step::kBlockDone);
+  if (one.advance == kEndOfBlock) return result(SymbolStep::kBlockDone);
   k += one.advance;
-  if (k > 64) return result(Step::kWrong);  // an error that libjpeg would tolerate
+  if (k > 64) return result(SymbolStep::kWrong);  // an error that libjpeg would tolerate
   if (block != nullptr) block[kNaturalOrder[k - 1]] = static_cast<int16_t>(value);
-  return result(k == 64 ? Step::kBlockDone : Step::kGoOn);
+  return result(k == 64 ? SymbolStep::kBlockDone : SymbolStep::kGoOn);
 }
 
 /// single_step() on the caller's state.
-ALWAYS_INLINE Step::Outcome step(Bits* in, size_t* k, const AcTable& table, int16_t* block) {
-  const Step after = single_step(in->bits, in->next, in->count, *k, table, block);
+ALWAYS_INLINE SymbolStep::Outcome step(Bits* in, size_t* k, const AcTable& table, int16_t* block) {
+  const SymbolStep after = single_step(in->bits, in->next, in->count, *k, table, block);
   in->bits = after.bits;
   in->next = after.next;
   in->count = after.count;
@@ -166,8 +166,8 @@ ALWAYS_INLINE bool read_ac(Bits* in, const AcTable& table, int16_t* block) {
       in->drop(table.symbols[in->lookup()].total);
       return true;
     }
-    const Step::Outcome outcome = step(in, &k, table, block);
-    if (outcome != Step::kGoOn) return outcome == Step::kBlockDone;
+    const SymbolStep::Outcome outcome = step(in, &k, table, block);
+    if (outcome != SymbolStep::kGoOn) return outcome == SymbolStep::kBlockDone;
     entry = entries + in->lookup();
   }
 }
@@ -211,8 +211,8 @@ ALWAYS_INLINE bool skip_ac(Bits* in, const AcTable& table) {
       in->drop(last);
       return true;
     }
-    const Step::Outcome outcome = step(in, &k, table, nullptr);
-    if (outcome != Step::kGoOn) return outcome == Step::kBlockDone;
+    const SymbolStep::Outcome outcome = step(in, &k, table, nullptr);
+    if (outcome != SymbolStep::kGoOn) return outcome == SymbolStep::kBlockDone;
     entry = table.skip[in->lookup()];
   }
 }

@@ -9,7 +9,7 @@ void look_up(uint8_t* pixels, size_t count, const uint8_t* tables) {
   for (size_t i = 0; i < count; ++i, pixels += kPixelBytes) {
     uint32_t pixel = 0;
     std::memcpy(&pixel, pixels, kPixelBytes);
-    pixel = packed(tables[red(pixel)], tables[256 + green(pixel)], tables[512 + blue(pixel)]);
+    pixel = pack_rgbx(tables[red(pixel)], tables[256 + green(pixel)], tables[512 + blue(pixel)]);
     std::memcpy(pixels, &pixel, kPixelBytes);
   }
 }

@@ -25,7 +25,7 @@ struct Table {
 
 // One table at a time fits the register file.
 void look_up(uint8_t* pixels, size_t count, const uint8_t* tables) {
-  Block block{};
+  PixelBlock block{};
   constexpr size_t kStep = 16, kGroups = kBlock / kStep;
   for (; count > 0;) {
     const size_t n = count < kBlock ? count : kBlock;

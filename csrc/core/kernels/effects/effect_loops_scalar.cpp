@@ -39,7 +39,7 @@ void permute(uint8_t* pixels, size_t count, int order) {
 
 void look_up(uint8_t* pixels, size_t count, const uint8_t* tables) {
   each_pixel(pixels, count, [tables](uint32_t pixel) {
-    return packed(tables[red(pixel)], tables[256 + green(pixel)], tables[512 + blue(pixel)]);
+    return pack_rgbx(tables[red(pixel)], tables[256 + green(pixel)], tables[512 + blue(pixel)]);
   });
 }
 

@@ -15,12 +15,12 @@ namespace {
 constexpr size_t kBlock = 64;  // pixels
 
 // A copy of pixels as words, so that the loops have a constant length and no alias of their data.
-struct Block {
+struct PixelBlock {
   alignas(64) uint32_t pixel[kBlock];
 };
 
 template <class Change>
-inline void change_block(uint8_t* pixels, size_t bytes, Block& block, Change change) {
+inline void change_block(uint8_t* pixels, size_t bytes, PixelBlock& block, Change change) {
   std::memcpy(block.pixel, pixels, bytes);
   for (size_t i = 0; i < kBlock; ++i) block.pixel[i] = change(block.pixel[i]);
   std::memcpy(pixels, block.pixel, bytes);
@@ -28,8 +28,9 @@ inline void change_block(uint8_t* pixels, size_t bytes, Block& block, Change cha
 
 template <class Change>
 inline void each_block(uint8_t* pixels, size_t count, Change change) {
-  Block block{};
-  for (; count >= kBlock; count -= kBlock, pixels += sizeof(Block)) change_block(pixels, sizeof(Block), block, change);
+  PixelBlock block{};
+  for (; count >= kBlock; count -= kBlock, pixels += sizeof(PixelBlock))
+    change_block(pixels, sizeof(PixelBlock), block, change);
   change_block(pixels, count * kPixelBytes, block, change);
 }
 
@@ -49,7 +50,7 @@ void permute(uint8_t* pixels, size_t count, int order) {
   each_block(pixels, count, [order](uint32_t pixel) { return permuted(pixel, order); });
 }
 
-inline int32_t luma_of_block(const Block& block) {
+inline int32_t luma_of_block(const PixelBlock& block) {
   int32_t sum = 0;
   for (size_t i = 0; i < kBlock; ++i) sum += luma_of(block.pixel[i]);
   return sum;
@@ -57,9 +58,9 @@ inline int32_t luma_of_block(const Block& block) {
 
 int64_t sum_of_luma(const uint8_t* pixels, size_t count) {
   int64_t sum = 0;
-  Block block{};
-  for (; count >= kBlock; count -= kBlock, pixels += sizeof(Block)) {
-    std::memcpy(block.pixel, pixels, sizeof(Block));
+  PixelBlock block{};
+  for (; count >= kBlock; count -= kBlock, pixels += sizeof(PixelBlock)) {
+    std::memcpy(block.pixel, pixels, sizeof(PixelBlock));
     sum += luma_of_block(block);
   }
   block = {};  // black pixels after the last add nothing
@@ -189,7 +190,7 @@ void tensor_turn_hue(uint8_t* pixels, size_t count, float turn, bool first) {
 int64_t tensor_gray_sum(const uint8_t* pixels, size_t count, bool once) {
   return rounding(once, [&](auto how) {
     int64_t sum = 0;
-    Block block{};
+    PixelBlock block{};
     for (size_t left = count; left > 0;) {
       const size_t some = left < kBlock ? left : kBlock;
       if (some < kBlock) block = {};

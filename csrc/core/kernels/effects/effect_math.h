@@ -37,12 +37,12 @@ HEADRACE_HD static inline int luma_of(uint32_t pixel) { return luma(red(pixel), 
 
 HEADRACE_HD static inline uint32_t grayed(uint32_t pixel) {
   const int l = luma_of(pixel);
-  return packed(l, l, l);
+  return pack_rgbx(l, l, l);
 }
 
 HEADRACE_HD static inline uint32_t saturated(uint32_t pixel, float factor) {
   const int l = luma_of(pixel);
-  return packed(blended(l, red(pixel), factor), blended(l, green(pixel), factor), blended(l, blue(pixel), factor));
+  return pack_rgbx(blended(l, red(pixel), factor), blended(l, green(pixel), factor), blended(l, blue(pixel), factor));
 }
 
 /// The pixel with `turn` added to its H, modulo 256.
@@ -66,14 +66,14 @@ HEADRACE_HD static inline uint32_t turned(uint32_t pixel, int turn) {
     const int product = depth * least(most(share, 0), 255);  // at most 255^3: exact as a float, even plus one half
     return max - static_cast<int>(static_cast<float>(product + 32512) * (1.0f / 65025.0f));
   };
-  return packed(channel(least(six - 255, 1275 - six)), channel(most(255 - six, six - 765)),
-                channel(most(765 - six, six - 1275)));
+  return pack_rgbx(channel(least(six - 255, 1275 - six)), channel(most(255 - six, six - 765)),
+                   channel(most(765 - six, six - 1275)));
 }
 
 /// The pixel with its channels in another order: channel_order() of effect.h.
 HEADRACE_HD static inline uint32_t permuted(uint32_t pixel, int order) {
   const auto channel = [pixel](int number) { return static_cast<int>(pixel >> 8 * number & 255); };
-  return packed(channel(order & 3), channel(order >> 2 & 3), channel(order >> 4 & 3));
+  return pack_rgbx(channel(order & 3), channel(order >> 2 & 3), channel(order >> 4 & 3));
 }
 
 /// Pillow's filter SMOOTH of a byte. `sum`: of the nine bytes around and at it, the middle one five times. Pillow adds

@@ -39,9 +39,9 @@ static inline int tensor_blended(int value, float other, float factor, float res
 template <bool kFused>
 static inline uint32_t tensor_saturated(uint32_t pixel, float factor, float rest) {
   const auto gray = static_cast<float>(tensor_gray<kFused>(pixel));
-  return packed(tensor_blended<kFused>(red(pixel), gray, factor, rest),
-                tensor_blended<kFused>(green(pixel), gray, factor, rest),
-                tensor_blended<kFused>(blue(pixel), gray, factor, rest));
+  return pack_rgbx(tensor_blended<kFused>(red(pixel), gray, factor, rest),
+                   tensor_blended<kFused>(green(pixel), gray, factor, rest),
+                   tensor_blended<kFused>(blue(pixel), gray, factor, rest));
 }
 
 /// The pixel with its hue turned by a share of a full turn. The first version of torchvision divides where the second
@@ -72,18 +72,18 @@ static inline uint32_t tensor_turned(uint32_t pixel, float turn) {
   };
   const int full = static_cast<int>(v * 255.999f), p = byte(rest * v), q = byte((1.0f - part) * v);
   const int t = byte((kFirst ? 1.0f - s * (1.0f - f) : part + rest) * v);
-  return packed(sector == 1                  ? q
-                : sector == 2 || sector == 3 ? p
-                : sector == 4                ? t
-                                             : full,
-                sector == 0 || sector == 6   ? t
-                : sector == 1 || sector == 2 ? full
-                : sector == 3                ? q
-                                             : p,
-                sector == 2                  ? t
-                : sector == 3 || sector == 4 ? full
-                : sector == 5                ? q
-                                             : p);
+  return pack_rgbx(sector == 1                  ? q
+                   : sector == 2 || sector == 3 ? p
+                   : sector == 4                ? t
+                                                : full,
+                   sector == 0 || sector == 6   ? t
+                   : sector == 1 || sector == 2 ? full
+                   : sector == 3                ? q
+                                                : p,
+                   sector == 2                  ? t
+                   : sector == 3 || sector == 4 ? full
+                   : sector == 5                ? q
+                                                : p);
 }
 
 /// A byte of Sharpness; `smooth`: of the smooth version. The first version of torchvision blends the pixels at the

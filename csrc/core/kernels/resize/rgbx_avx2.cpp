@@ -7,7 +7,7 @@
 
 namespace headrace {
 
-// No std:: and no other inline functions here: see kernels_avx512.cpp.
+// No std:: and no other inline functions here: see resize_loops_avx512.cpp.
 void rgb_to_rgbx_avx2(const uint8_t* rgb, int pixels, uint8_t* rgbx) {
   constexpr int kStep = 8, kRgbBytes = 3;
   // The load of the second four pixels begins four bytes before them, so that none passes the last pixel.

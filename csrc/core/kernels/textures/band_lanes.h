@@ -35,7 +35,7 @@ class Bands {
       Lanes* at = reinterpret_cast<Lanes*>(scratch.lanes) + ptrdiff_t{2 * i} * longer;
       blocks_[i] = {at, at + longer};
     }
-    large_ = reinterpret_cast<Lanes*>(scratch.butterfly);
+    butterfly_scratch_ = reinterpret_cast<Lanes*>(scratch.butterfly);
   }
 
   void make() const {
@@ -53,7 +53,7 @@ class Bands {
       block.real[y] = *reinterpret_cast<const LooseLanes*>(row);
       block.imaginary[y] = *reinterpret_cast<const LooseLanes*>(row + half_);
     }
-    const LaneArray made = transform(block, blocks_[1], texture_.along_y, large_);
+    const LaneArray made = fourier_transform(block, blocks_[1], texture_.along_y, butterfly_scratch_);
     for (int k = 0; k < kept_; ++k) {
       const int mirrored = k == 0 ? 0 : height_ - k;
       const Lanes a = made.real[k], b = made.imaginary[k];
@@ -79,7 +79,7 @@ class Bands {
       block.real[x] = *reinterpret_cast<const Lanes*>(real_ + ptrdiff_t{x} * spectra_stride_ + k);
       block.imaginary[x] = *reinterpret_cast<const Lanes*>(imaginary_ + ptrdiff_t{x} * spectra_stride_ + k);
     }
-    const LaneArray spectrum = transform(block, blocks_[1], texture_.along_x, large_);
+    const LaneArray spectrum = fourier_transform(block, blocks_[1], texture_.along_x, butterfly_scratch_);
     const LaneArray& spare = spectrum.real == block.real ? blocks_[1] : block;
     // The second band overwrites the spectrum that it is made of.
     const LaneArray first = back(spectrum, 0, k, blocks_[2], blocks_[3]);
@@ -98,7 +98,7 @@ class Bands {
       to.real[x] = spectrum.imaginary[x] * weight;
       to.imaginary[x] = spectrum.real[x] * weight;
     }
-    return transform(to, other, texture_.along_x, large_);
+    return fourier_transform(to, other, texture_.along_x, butterfly_scratch_);
   }
 
   // Combines both bands as the real and the imaginary part of one spectrum of column `x`, whose negative frequencies
@@ -125,7 +125,7 @@ class Bands {
       block.real[y] = *reinterpret_cast<const Lanes*>(combined_imaginary_ + at);
       block.imaginary[y] = *reinterpret_cast<const Lanes*>(combined_real_ + at);
     }
-    const LaneArray made = transform(block, blocks_[1], texture_.along_y, large_);
+    const LaneArray made = fourier_transform(block, blocks_[1], texture_.along_y, butterfly_scratch_);
     float* to = scratch_.bands + column;
     for (int y = 0; y < height_; ++y, to += combined_stride_) {
       *reinterpret_cast<LooseFloats*>(to) = __builtin_convertvector(made.imaginary[y], FloatLanes);
@@ -140,7 +140,7 @@ class Bands {
   double *const real_, *const imaginary_;
   double *const combined_real_, *const combined_imaginary_;
   LaneArray blocks_[4];
-  Lanes* large_;
+  Lanes* butterfly_scratch_;
 };
 
 }  // namespace

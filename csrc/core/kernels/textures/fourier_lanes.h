@@ -106,8 +106,9 @@ void pass_of(const LaneArray& from, const LaneArray& to, const FourierView& four
 }
 
 /// Transforms `values`. The result is in the returned array, which is `values` or `other`; both are changed.
-/// `large`: memory for the butterfly of a radix above 7, four arrays of its length.
-LaneArray transform(const LaneArray& values, const LaneArray& other, const FourierView& fourier, Lanes* large) {
+/// `butterfly_scratch`: memory for the butterfly of a radix above 7, four arrays of its length.
+LaneArray fourier_transform(const LaneArray& values, const LaneArray& other, const FourierView& fourier,
+                            Lanes* butterfly_scratch) {
   LaneArray from = values, to = other;
   int after = fourier.length, stride = 1;
   for (int i = 0; i < fourier.passes; ++i) {
@@ -130,7 +131,7 @@ LaneArray transform(const LaneArray& values, const LaneArray& other, const Fouri
         pass_of<7>(from, to, fourier, after, stride);
         break;
       default:
-        pass(radix, from, to, fourier, after, stride, large);
+        pass(radix, from, to, fourier, after, stride, butterfly_scratch);
     }
     stride *= radix;
     const LaneArray done = to;

@@ -35,7 +35,7 @@ Texture::Texture(Size size, TextureTables tables, const std::array<double, 4>& b
   }
   view_.size = size;
   fill_byte_tables();
-  fill_places();
+  fill_positions();
   fill_passes(bands);
   view_.along_x = fourier_view(size.width, radices_x_, tables_.turns_x);
   view_.along_y = fourier_view(size.height, radices_y_, tables_.turns_y);
@@ -43,7 +43,7 @@ Texture::Texture(Size size, TextureTables tables, const std::array<double, 4>& b
   view_.roots = tables_.roots.data();
   view_.luma = luma_.data();
   view_.unit = unit_.data();
-  view_.places = places_.data();
+  view_.positions = positions_.data();
   view_.passes = passes_.data();
 }
 
@@ -55,16 +55,16 @@ void Texture::fill_byte_tables() {
   }
 }
 
-void Texture::fill_places() {
+void Texture::fill_positions() {
   const auto [width, height] = view_.size;
-  const auto place = [](int at, int count) { return (at * 2.0 + 1) / count - 1; };
+  const auto position = [](int at, int count) { return (at * 2.0 + 1) / count - 1; };
   const size_t pixels = static_cast<size_t>(width) * static_cast<size_t>(height);
-  places_.resize(3 * pixels);
-  float* to = places_.data();
+  positions_.resize(3 * pixels);
+  float* to = positions_.data();
   for (int row = 0; row < height; ++row) {
-    const double y = place(row, height);
+    const double y = position(row, height);
     for (int column = 0; column < width; ++column, ++to) {
-      const double x = place(column, width);
+      const double x = position(column, width);
       to[0] = static_cast<float>(x);
       to[pixels] = static_cast<float>(y);
       to[2 * pixels] = static_cast<float>(std::sqrt((x * x + y * y) / 2));

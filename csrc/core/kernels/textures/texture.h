@@ -31,12 +31,12 @@ struct FourierView {
 struct TextureView {
   Size size;
   FourierView along_x, along_y;
-  const double* linear = nullptr;   // [256]: linear intensities of bytes
-  const double* roots = nullptr;    // [kRootStarts + 1]: cube roots, as start values
-  const double* luma = nullptr;     // [3][256]: what each byte of R, G and B adds to the luma
-  const float* unit = nullptr;      // [256]: byte / 255
-  const float* places = nullptr;    // [3][height][width]: x, y and eccentricity
-  const uint8_t* passes = nullptr;  // [2][width][texture_padded(height / 2 + 1)]: 1 where a band passes a frequency
+  const double* linear = nullptr;    // [256]: linear intensities of bytes
+  const double* roots = nullptr;     // [kRootStarts + 1]: cube roots, as start values
+  const double* luma = nullptr;      // [3][256]: what each byte of R, G and B adds to the luma
+  const float* unit = nullptr;       // [256]: byte / 255
+  const float* positions = nullptr;  // [3][height][width]: x, y and eccentricity
+  const uint8_t* passes = nullptr;   // [2][width][texture_padded(height / 2 + 1)]: 1 where a band passes a frequency
 };
 
 /// The layout of a sample's elements, float32: bytes between neighbours along each axis.
@@ -63,13 +63,13 @@ class Texture {
 
  private:
   void fill_byte_tables();
-  void fill_places();
+  void fill_positions();
   void fill_passes(const std::array<double, 4>& bands);
 
   TextureTables tables_;
   std::vector<int> radices_x_, radices_y_;
   std::vector<double> luma_;
-  std::vector<float> unit_, places_;
+  std::vector<float> unit_, positions_;
   std::vector<uint8_t> passes_;
   TextureView view_;
 };

@@ -123,7 +123,7 @@ void make_texture(const TextureView& texture, const TextureScratchView& scratch,
     }
     lab_row(texture, pixel, scratch.channels, row);
     sobel_row(texture, scratch, y, scratch.channels + 3 * row, row);
-    for (int c = 0; c < 3; ++c) rows[8 + c] = texture.places + c * pixels + ptrdiff_t{y} * width;
+    for (int c = 0; c < 3; ++c) rows[8 + c] = texture.positions + c * pixels + ptrdiff_t{y} * width;
     for (int c = 0; c < 2; ++c) rows[11 + c] = scratch.bands + (ptrdiff_t{c} * height + y) * row;
     store_rows(rows, width, target, target.base + y * target.row_stride);
   }

@@ -1,6 +1,6 @@
 // torchvision's affine map of a byte tensor, for single pixels: positions by a matrix product, pixels there by
 // grid_sample, both in torch's float32 with zeros around the image. torch rounds a sum with a product once or twice,
-// depending on its instruction set and its matrix library: `kFused` and TensorWarp::fused_places.
+// depending on its instruction set and its matrix library: `kFused` and TensorWarp::fused_positions.
 #pragma once
 
 #include <cmath>
@@ -44,7 +44,7 @@ static inline float tensor_coordinate(const float* m, float x, float y) {
 
 /// The same in pixels; 0: the centre of the first one. Clamped to positions outside the image that read nothing.
 template <bool kFused>
-static inline float tensor_place(float coordinate, int length) {
+static inline float tensor_position(float coordinate, int length) {
   const float half = 0.5f * static_cast<float>(length);
   const float at = kFused ? fused(coordinate + 1.0f, half, -0.5f) : (coordinate + 1.0f) * half - 0.5f;
   const float most = static_cast<float>(length) + 1.0f;

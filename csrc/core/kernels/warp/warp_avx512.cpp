@@ -1,6 +1,6 @@
 // Warps for AVX-512.
 #if defined(__x86_64__) || defined(_M_X64)
-#include "core/kernels/warp/tensor_blocks.h"
+#include "core/kernels/warp/tensor_warp_vector.h"
 #include "core/kernels/warp/warp_vector.h"
 
 namespace headrace {

@@ -15,7 +15,7 @@
 namespace headrace {
 
 /// A position in the source image, in pixels; the centre of the first pixel is (0.5, 0.5).
-struct WarpPlace {
+struct WarpPosition {
   double x, y;
 };
 
@@ -32,13 +32,13 @@ HEADRACE_HD static inline double plane_at(double a, double b, double c, double d
 }
 
 /// Where the warp's pixel at column x and row y of the output comes from.
-HEADRACE_HD static inline WarpPlace warp_place(const Warp& warp, int x, int y) {
+HEADRACE_HD static inline WarpPosition warp_position(const Warp& warp, int x, int y) {
   const double u = x + 0.5, v = y + 0.5;
   const double* a = warp.a;
-  const WarpPlace place{plane_at(a[0], u, a[1], v, a[2]), plane_at(a[3], u, a[4], v, a[5])};
-  if (!warp.perspective) return place;
+  const WarpPosition position{plane_at(a[0], u, a[1], v, a[2]), plane_at(a[3], u, a[4], v, a[5])};
+  if (!warp.perspective) return position;
   const double depth = plane_at(a[6], u, a[7], v, 1.0);
-  return {place.x / depth, place.y / depth};
+  return {position.x / depth, position.y / depth};
 }
 
 /// Whether a position is in [0, size). False for not a number.
@@ -46,7 +46,7 @@ HEADRACE_HD static inline bool within(double at, int size) { return at >= 0.0 &&
 
 /// The position that Pillow's nearest pixel takes for one that is not a number: 0 on 64-bit Arm, whose conversion to
 /// int gives that, and none on x86, where it gives the least int.
-HEADRACE_HD static inline double nearest_place(double at) { return kPillowFuses && at != at ? 0.0 : at; }
+HEADRACE_HD static inline double nearest_position(double at) { return kPillowFuses && at != at ? 0.0 : at; }
 
 /// Whether Pillow treats a position as outside [0, size). False for not a number.
 HEADRACE_HD static inline bool beyond(double at, int size) { return at < 0.0 || at >= size; }
@@ -77,8 +77,8 @@ HEADRACE_HD static inline int truncated_byte(double value) {
 
 /// The bilinear pixel at a position in the image. `pixel(x, y)`: its packed pixel at a column and row inside it.
 template <class Pixel>
-HEADRACE_HD static inline uint32_t bilinear_pixel(WarpPlace place, int width, int height, Pixel pixel) {
-  const WarpTap x = warp_tap(place.x), y = warp_tap(place.y);
+HEADRACE_HD static inline uint32_t bilinear_pixel(WarpPosition position, int width, int height, Pixel pixel) {
+  const WarpTap x = warp_tap(position.x), y = warp_tap(position.y);
   const int left = clamp_to_axis(x.first, width), right = clamp_to_axis(x.first + 1, width);
   const int top = clamp_to_axis(y.first, height), bottom = clamp_to_axis(y.first + 1, height);
   const uint32_t a = pixel(left, top), b = pixel(right, top), c = pixel(left, bottom), d = pixel(right, bottom);
@@ -86,13 +86,13 @@ HEADRACE_HD static inline uint32_t bilinear_pixel(WarpPlace place, int width, in
     const auto value = [shift](uint32_t of) { return static_cast<double>(of >> shift & 255); };
     return static_cast<int>(linear(linear(value(a), value(b), x.part), linear(value(c), value(d), x.part), y.part));
   };
-  return packed(mixed(0), mixed(8), mixed(16));
+  return pack_rgbx(mixed(0), mixed(8), mixed(16));
 }
 
 /// The bicubic pixel; otherwise as bilinear_pixel.
 template <class Pixel>
-HEADRACE_HD static inline uint32_t bicubic_pixel(WarpPlace place, int width, int height, Pixel pixel) {
-  const WarpTap x = warp_tap(place.x), y = warp_tap(place.y);
+HEADRACE_HD static inline uint32_t bicubic_pixel(WarpPosition position, int width, int height, Pixel pixel) {
+  const WarpTap x = warp_tap(position.x), y = warp_tap(position.y);
   double row[4][3];
   for (int i = 0; i < 4; ++i) {
     const int at = clamp_to_axis(y.first - 1 + i, height);
@@ -104,22 +104,22 @@ HEADRACE_HD static inline uint32_t bicubic_pixel(WarpPlace place, int width, int
     }
   }
   const auto mixed = [&](int c) { return truncated_byte(cubic(row[0][c], row[1][c], row[2][c], row[3][c], y.part)); };
-  return packed(mixed(0), mixed(1), mixed(2));
+  return pack_rgbx(mixed(0), mixed(1), mixed(2));
 }
 
 /// The warp's pixel at column x and row y of the output, on WarpPath::kEachPixel. `pixel`: as for bilinear_pixel.
 template <class Pixel>
 HEADRACE_HD static inline uint32_t warped_pixel(const Warp& warp, int x, int y, int width, int height, Pixel pixel) {
-  const WarpPlace place = warp_place(warp, x, y);
+  const WarpPosition position = warp_position(warp, x, y);
   if (warp.filter == Filter::kNearest) {
-    const double column = nearest_place(place.x), row = nearest_place(place.y);
+    const double column = nearest_position(position.x), row = nearest_position(position.y);
     if (!within(column, width) || !within(row, height)) return warp.fill;
     return pixel(static_cast<int>(column), static_cast<int>(row));
   }
-  if (beyond(place.x, width) || beyond(place.y, height)) return warp.fill;
-  if (place.x != place.x || place.y != place.y) return 0;  // the byte that not a number converts to
-  return warp.filter == Filter::kBilinear ? bilinear_pixel(place, width, height, pixel)
-                                          : bicubic_pixel(place, width, height, pixel);
+  if (beyond(position.x, width) || beyond(position.y, height)) return warp.fill;
+  if (position.x != position.x || position.y != position.y) return 0;  // the byte that not a number converts to
+  return warp.filter == Filter::kBilinear ? bilinear_pixel(position, width, height, pixel)
+                                          : bicubic_pixel(position, width, height, pixel);
 }
 
 /// An affine matrix in 16.16 fixed point. Sums wrap, as Pillow's do in a processor.
@@ -141,7 +141,9 @@ struct WarpJob {
 WarpJob warp_job(const Warp& warp);
 
 /// The column or row that contains a position; -1: outside [0, size).
-HEADRACE_HD static inline int whole(double at, int size) { return within(at, size) ? static_cast<int>(at) : -1; }
+HEADRACE_HD static inline int containing_pixel(double at, int size) {
+  return within(at, size) ? static_cast<int>(at) : -1;
+}
 
 /// Calls store(x, pixel) for outputs [begin, end) of row y, in order. `width`, `height`: those of the image; `pixel`:
 /// as for bilinear_pixel.
@@ -173,7 +175,7 @@ HEADRACE_HD static inline void warp_row(const WarpJob& job, int y, int begin, in
       v += a[4];
     }
     for (int x = 0; x < end; ++x) {
-      if (x >= begin) put(x, whole(u, width), whole(v, height));
+      if (x >= begin) put(x, containing_pixel(u, width), containing_pixel(v, height));
       u += a[0];
       v += a[3];
     }

@@ -1,8 +1,8 @@
-// The filters of warps, bilinear and bicubic, for a block of outputs; see warp_block.h. Taps are bytes, so their
+// The filters of warps, bilinear and bicubic, for a block of outputs; see warp_positions.h. Taps are bytes, so their
 // differences are computed as integers, which is exact, as it would be in doubles.
 #pragma once
 
-#include "core/kernels/warp/warp_block.h"
+#include "core/kernels/warp/warp_positions.h"
 
 namespace headrace {
 namespace {
@@ -13,7 +13,7 @@ struct Taps {
 };
 
 /// Finds the taps; block.x and block.y become the distances from them.
-inline void find_taps(Block& block, Taps& taps) {
+inline void find_taps(WarpBlock& block, Taps& taps) {
   for (int i = 0; i < kBlock; ++i) {
     const double x = block.x[i] - 0.5, y = block.y[i] - 0.5;
     taps.column[i] = static_cast<int>(x) - (x < 0.0 ? 1 : 0);
@@ -39,7 +39,7 @@ inline void load_taps(const Picture& picture, uint32_t begin, int column, uint32
 inline int channel(uint32_t pixel, int number) { return static_cast<int>(pixel >> 8 * number & 255); }
 
 /// Finds block.pixel.
-inline void mix_bilinear(Block& block, const Picture& picture, int count) {
+inline void mix_bilinear(WarpBlock& block, const Picture& picture, int count) {
   Taps taps;
   alignas(64) uint32_t begin[2][kBlock], above[2 * kBlock], below[2 * kBlock];
   find_taps(block, taps);
@@ -70,7 +70,7 @@ inline double cubic_of_bytes(int v1, int v2, int v3, int v4, double part) {
 }
 
 /// Finds block.pixel.
-inline void mix_bicubic(Block& block, const Picture& picture, int count) {
+inline void mix_bicubic(WarpBlock& block, const Picture& picture, int count) {
   Taps taps;
   alignas(64) uint32_t pixels[4][4 * kBlock];
   alignas(64) double mixed[3][4][kBlock];

@@ -1,7 +1,8 @@
-// Affine warps with the nearest filter: Pillow's fixed-point numbers, and its accumulated doubles. See warp_block.h.
+// Affine warps with the nearest filter: Pillow's fixed-point numbers, and its accumulated doubles. See
+// warp_positions.h.
 #pragma once
 
-#include "core/kernels/warp/warp_block.h"
+#include "core/kernels/warp/warp_positions.h"
 
 namespace headrace {
 namespace {
@@ -74,18 +75,18 @@ inline void added_up_row(const Warp& warp, double u, double v, Outputs made, con
   }
 }
 
-/// Columns of an image without rotation and shear: the same for all rows. They rise or fall along the row, so those
-/// inside are adjacent.
-struct Columns {
+/// Columns of an image without rotation and shear: the same for all rows. They rise or fall along the row, so
+/// those inside are adjacent.
+struct SourceColumns {
   static constexpr int kMost = 256;
   uint32_t columns[kMost];
   int begin = 0, end = 0;   // of those inside
   bool consecutive = true;  // whether these rise by one each
 
   /// u: the position of the first one; becomes the one after the last.
-  Columns(double& u, double step, int count, int width) {
+  SourceColumns(double& u, double step, int count, int width) {
     for (int i = 0; i < count; ++i, u += step) {
-      const int column = whole(u, width);
+      const int column = containing_pixel(u, width);
       if (column < 0) continue;
       if (end == 0) begin = i;
       end = i + 1;
@@ -113,13 +114,13 @@ inline void run_scaled(const Warp& warp, const Picture& picture, Box window, uin
   for (int x = 0; x < window.x; ++x) u += a[0];
   for (int y = 0; y < window.y; ++y) first_v += a[4];
   to += static_cast<size_t>(window.y) * row_bytes + static_cast<size_t>(window.x) * kPixelBytes;
-  for (int x = 0; x < window.width; x += Columns::kMost) {
-    const int count = std::min(Columns::kMost, window.width - x);
-    const Columns columns(u, a[0], count, picture.size.width);
+  for (int x = 0; x < window.width; x += SourceColumns::kMost) {
+    const int count = std::min(SourceColumns::kMost, window.width - x);
+    const SourceColumns columns(u, a[0], count, picture.size.width);
     double v = first_v;
     uint8_t* at = to + x * kPixelBytes;
     for (int y = 0; y < window.height; ++y, v += a[4], at += row_bytes) {
-      const int row = whole(v, picture.size.height);
+      const int row = containing_pixel(v, picture.size.height);
       if (row < 0) {
         fill(at, count, warp.fill);
         continue;

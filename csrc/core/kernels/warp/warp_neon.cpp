@@ -1,5 +1,5 @@
 // Warps for NEON: the compiler uses vectors of two doubles.
-#include "core/kernels/warp/tensor_blocks.h"
+#include "core/kernels/warp/tensor_warp_vector.h"
 #include "core/kernels/warp/warp_vector.h"
 
 namespace headrace {

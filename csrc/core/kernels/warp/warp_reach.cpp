@@ -20,7 +20,7 @@ constexpr double kMostQuotient = 1e6;
 struct Extremes {
   double left, right, top, bottom;
 
-  void add(WarpPlace at) {
+  void add(WarpPosition at) {
     left = std::min(left, at.x);
     right = std::max(right, at.x);
     top = std::min(top, at.y);
@@ -32,9 +32,9 @@ struct Extremes {
 template <class At>
 Extremes of_corners(Box window, At at) {
   const int right = window.x + window.width - 1, bottom = window.y + window.height - 1;
-  const WarpPlace first = at(window.x, window.y);
+  const WarpPosition first = at(window.x, window.y);
   Extremes all{first.x, first.x, first.y, first.y};
-  for (const WarpPlace corner : {at(right, window.y), at(window.x, bottom), at(right, bottom)}) {
+  for (const WarpPosition corner : {at(right, window.y), at(window.x, bottom), at(right, bottom)}) {
     // A comparison would not detect NaN.
     if (!std::isfinite(corner.x + corner.y)) return {NAN, NAN, NAN, NAN};
     all.add(corner);
@@ -42,7 +42,7 @@ Extremes of_corners(Box window, At at) {
   return all;
 }
 
-WarpPlace fixed_place(const FixedMatrix& fixed, int x, int y) {
+WarpPosition fixed_position(const FixedMatrix& fixed, int x, int y) {
   const auto sum = [x, y](uint32_t a, uint32_t b, uint32_t c) {
     const auto exact = [](uint32_t number) { return int64_t{static_cast<int32_t>(number)}; };
     const int64_t at = exact(a) * x + exact(b) * y + exact(c);
@@ -56,7 +56,7 @@ double added_up(double from, double step, int times) {
   return from;
 }
 
-WarpPlace added_up_place(const double* a, int x, int y) {
+WarpPosition added_up_position(const double* a, int x, int y) {
   return {added_up(added_up(a[2] + a[1] * 0.5 + a[0] * 0.5, a[1], y), a[0], x),
           added_up(added_up(a[5] + a[4] * 0.5 + a[3] * 0.5, a[4], y), a[3], x)};
 }
@@ -83,9 +83,9 @@ std::optional<Extremes> extremes_of(const WarpJob& job, Box window) {
   const Warp& warp = job.warp;
   if (warp.perspective && !keeps_its_sign(warp, window)) return std::nullopt;
   const Extremes found = of_corners(window, [&](int x, int y) {
-    if (job.path == WarpPath::kFixed) return fixed_place(job.fixed, x, y);
-    if (job.path == WarpPath::kAddedUp) return added_up_place(warp.a, x, y);
-    return warp_place(warp, x, y);
+    if (job.path == WarpPath::kFixed) return fixed_position(job.fixed, x, y);
+    if (job.path == WarpPath::kAddedUp) return added_up_position(warp.a, x, y);
+    return warp_position(warp, x, y);
   });
   return found.known() ? std::optional(found) : std::nullopt;
 }
@@ -108,10 +108,10 @@ Read read_along(double low, double high, int size, const Warp& warp) {
 }  // namespace
 
 Box warp_reach(const WarpJob& job, Size in, Box window) {
-  const std::optional<Extremes> places = extremes_of(job, window);
-  if (!places) return {0, 0, in.width, in.height};
-  const Read x = read_along(places->left, places->right, in.width, job.warp);
-  const Read y = read_along(places->top, places->bottom, in.height, job.warp);
+  const std::optional<Extremes> extremes = extremes_of(job, window);
+  if (!extremes) return whole_image(in);
+  const Read x = read_along(extremes->left, extremes->right, in.width, job.warp);
+  const Read y = read_along(extremes->top, extremes->bottom, in.height, job.warp);
   return {x.begin, y.begin, x.count, y.count};
 }
 

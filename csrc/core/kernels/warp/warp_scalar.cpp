@@ -39,7 +39,7 @@ uint32_t tensor_pixel(const TensorWarp& warp, const uint8_t* from, Size size, fl
       for (size_t c = 0; c < 3; ++c) made[c] = warp.fill[c];
     }
   }
-  return packed(rounded_to_byte(made[0]), rounded_to_byte(made[1]), rounded_to_byte(made[2]));
+  return pack_rgbx(rounded_to_byte(made[0]), rounded_to_byte(made[1]), rounded_to_byte(made[2]));
 }
 
 template <bool kFused>
@@ -49,10 +49,11 @@ void warp_tensor_pixels(const TensorWarp& warp, const uint8_t* from, Size size, 
     for (int x = 0; x < size.width; ++x, to += kPixelBytes) {
       const float u = from_centre(x, size.width), v = from_centre(y, size.height);
       const auto coordinate = [&](const float* half) {
-        return warp.fused_places ? tensor_coordinate<true>(half, u, v) : tensor_coordinate<false>(half, u, v);
+        return warp.fused_positions ? tensor_coordinate<true>(half, u, v) : tensor_coordinate<false>(half, u, v);
       };
-      const uint32_t pixel = tensor_pixel<kFused>(warp, from, size, tensor_place<kFused>(coordinate(&m[0]), size.width),
-                                                  tensor_place<kFused>(coordinate(&m[3]), size.height));
+      const uint32_t pixel =
+          tensor_pixel<kFused>(warp, from, size, tensor_position<kFused>(coordinate(&m[0]), size.width),
+                               tensor_position<kFused>(coordinate(&m[3]), size.height));
       std::memcpy(to, &pixel, kPixelBytes);
     }
   }

@@ -12,10 +12,10 @@ namespace headrace {
 namespace {
 
 template <bool kPerspective>
-void each_pixel_row(const Warp& warp, int y, Outputs made, const Picture& picture, Block& block, uint8_t* to) {
+void each_pixel_row(const Warp& warp, int y, Outputs made, const Picture& picture, WarpBlock& block, uint8_t* to) {
   for (int x = made.begin; x < made.end; x += kBlock) {
     const int count = std::min(kBlock, made.end - x);
-    if (find_places<kPerspective>(warp, x, y, picture.size, block)) {
+    if (map_to_source<kPerspective>(warp, x, y, picture.size, block)) {
       if (warp.filter == Filter::kNearest) {
         find_nearest(block, picture, count);
       } else if (warp.filter == Filter::kBilinear) {
@@ -38,7 +38,7 @@ inline void run_warp(const WarpJob& given, const uint8_t* from, Size in, Box win
   const Picture picture{from, in};
   const double* a = warp.a;
   if (job.path == WarpPath::kAddedUp && a[1] == 0 && a[3] == 0) return run_scaled(warp, picture, window, to);
-  Block block{};
+  WarpBlock block{};
   double u = a[2] + a[1] * 0.5 + a[0] * 0.5, v = a[5] + a[4] * 0.5 + a[3] * 0.5;
   const Outputs made{window.x, window.x + window.width};
   const size_t row_bytes = static_cast<size_t>(warp.out.width) * kPixelBytes;

@@ -15,7 +15,7 @@
 #include "core/base/geometry.h"
 #include "core/io/source/blob.h"
 #include "core/jpeg/scan/entry_points.h"
-#include "core/pipeline/batch/lease_slot.h"
+#include "core/pipeline/batch/lease_holder.h"
 
 namespace headrace {
 
@@ -32,7 +32,7 @@ inline constexpr const char* kNoMemory = "out of memory";
 
 /// A finished sample in memory of its own, where samples have different sizes.
 struct SizedSample {
-  LeaseSlot memory;  // empty: not made, or handed out
+  LeaseHolder memory;  // empty: not made, or handed out
   Size size;
 };
 
@@ -46,7 +46,7 @@ struct Batch {
   std::vector<int64_t> rows;                  // of the blob table, one per sample
   std::vector<double> draws;                  // [rows][recipe.draws]
   std::vector<Size> sizes;  // of the samples' images before any step, for images that were opened; else {0, 0}
-  LeaseSlot slot;           // owns `memory`; empty if the caller passed the memory, or it was handed out
+  LeaseHolder slot;         // owns `memory`; empty if the caller passed the memory, or it was handed out
   uint8_t* memory = nullptr;
   bool is_new_memory = false;                       // newly mapped: no page of it is in place
   std::shared_ptr<std::vector<SizedSample>> sized;  // instead of `memory`, where samples have different sizes

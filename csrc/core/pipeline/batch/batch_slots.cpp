@@ -1,4 +1,4 @@
-// Leases a slot for each batch, from a ring whose slots are as large as the largest batch so far.
+// Leases a slot for each batch, from a pool whose slots are as large as the largest batch so far.
 #include "core/pipeline/batch/batch_slots.h"
 
 #include <utility>
@@ -13,25 +13,25 @@ void BatchSlots::prepare(Batch& batch, BatchMemory memory, size_t bytes) {
   batch.slot.put(std::move(slot));
 }
 
-// Batches have one size, except for a smaller last one. A batch larger than all before starts a new ring.
+// Batches have one size, except for a smaller last one. A batch larger than all before starts a new pool.
 Lease BatchSlots::acquire(size_t bytes, bool* is_new) {
-  std::shared_ptr<SlotRing> current;
+  std::shared_ptr<SlotPool> current;
   {
     const std::lock_guard lock(mutex_);
-    if (ring_ == nullptr || ring_->slot_bytes() < bytes) ring_ = SlotRing::make(bytes, keep_);
-    current = ring_;
+    if (pool_ == nullptr || pool_->slot_bytes() < bytes) pool_ = SlotPool::make(bytes, keep_);
+    current = pool_;
   }
   return current->acquire(is_new);
 }
 
 void BatchSlots::retire() noexcept {
   const std::lock_guard lock(mutex_);
-  if (ring_ != nullptr) ring_->retire();
+  if (pool_ != nullptr) pool_->retire();
 }
 
 size_t BatchSlots::count() const {
   const std::lock_guard lock(mutex_);
-  return ring_ == nullptr ? 0 : ring_->slots();
+  return pool_ == nullptr ? 0 : pool_->slots();
 }
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Memory of batches on this machine: slots of a ring, or memory that the caller passes.
+// Memory of batches on this machine: slots of a pool, or memory that the caller passes.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class BatchSlots {
   /// Sets `batch.memory` to the caller's memory, or if that is null to a slot of at least `bytes`. Throws
   /// std::bad_alloc.
   void prepare(Batch& batch, BatchMemory memory, size_t bytes);
-  /// See SlotRing::retire.
+  /// See SlotPool::retire.
   void retire() noexcept;
   /// See Backend::slots.
   size_t count() const;
@@ -28,7 +28,7 @@ class BatchSlots {
 
   const size_t keep_;
   mutable std::mutex mutex_;
-  std::shared_ptr<SlotRing> ring_;  // guarded by mutex_; its slots hold the largest batch so far
+  std::shared_ptr<SlotPool> pool_;  // guarded by mutex_; its slots hold the largest batch so far
 };
 
 }  // namespace headrace

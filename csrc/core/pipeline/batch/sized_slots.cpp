@@ -1,4 +1,4 @@
-// Keeps a ring of slots for each class of sizes: two classes between a power of two and the next one.
+// Keeps a pool of slots for each class of sizes: two classes between a power of two and the next one.
 #include "core/pipeline/batch/sized_slots.h"
 
 #include <algorithm>
@@ -22,29 +22,29 @@ size_t class_of(size_t bytes) {
 
 Lease SizedSlots::acquire(size_t bytes) {
   const size_t slot_bytes = class_of(bytes);
-  std::shared_ptr<SlotRing> ring;
+  std::shared_ptr<SlotPool> pool;
   {
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<SlotRing>& known = rings_[slot_bytes];
+    std::shared_ptr<SlotPool>& known = pools_[slot_bytes];
     if (known == nullptr) {
       const size_t keep = retired_ ? 0 : std::clamp(kKeptBytes / slot_bytes, size_t{1}, kMostKept);
-      known = SlotRing::make(slot_bytes, keep);
+      known = SlotPool::make(slot_bytes, keep);
     }
-    ring = known;
+    pool = known;
   }
-  return ring->acquire();
+  return pool->acquire();
 }
 
 void SizedSlots::retire() noexcept {
   const std::lock_guard lock(mutex_);
   retired_ = true;
-  for (const auto& [bytes, ring] : rings_) ring->retire();
+  for (const auto& [bytes, pool] : pools_) pool->retire();
 }
 
 size_t SizedSlots::count() const {
   const std::lock_guard lock(mutex_);
   size_t slots = 0;
-  for (const auto& [bytes, ring] : rings_) slots += ring->slots();
+  for (const auto& [bytes, pool] : pools_) slots += pool->slots();
   return slots;
 }
 

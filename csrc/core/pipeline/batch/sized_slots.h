@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "core/pipeline/batch/slot_ring.h"
+#include "core/pipeline/batch/slot_pool.h"
 
 namespace headrace {
 
@@ -15,14 +15,14 @@ class SizedSlots {
  public:
   /// Memory of at least `bytes`, 4096-byte aligned, with unspecified contents. Throws std::bad_alloc.
   Lease acquire(size_t bytes);
-  /// See SlotRing::retire.
+  /// See SlotPool::retire.
   void retire() noexcept;
   /// See Backend::slots.
   size_t count() const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<size_t, std::shared_ptr<SlotRing>> rings_;  // by the size of their slots; guarded by mutex_, as is retired_
+  std::map<size_t, std::shared_ptr<SlotPool>> pools_;  // by the size of their slots; guarded by mutex_, as is retired_
   bool retired_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Maps slots with mmap, and keeps those that rings leave in a list of fixed size, so that leaving one cannot fail.
+// Maps slots with mmap, and keeps those that pools leave in a list of fixed size, so that leaving one cannot fail.
 #include "core/pipeline/batch/slot_memory.h"
 
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ struct Mapping {
   size_t bytes;
 };
 
-/// The slots that rings have left in this process, oldest first.
+/// The slots that pools have left in this process, oldest first.
 struct Left {
   const ForkGuard fork;
   std::mutex mutex;

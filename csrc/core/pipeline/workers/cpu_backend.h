@@ -1,4 +1,4 @@
-// The backend for batches in this machine's memory: slots of a ring, or memory that the caller passes.
+// The backend for batches in this machine's memory: slots of a pool, or memory that the caller passes.
 #pragma once
 
 #include "core/base/aligned_array.h"

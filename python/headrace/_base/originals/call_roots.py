@@ -24,7 +24,7 @@ _MOST = 10_000  # objects that are looked at
 _MOST_ITEMS = 1000  # of one container
 
 
-class Held(NamedTuple):
+class HeldFunction(NamedTuple):
     """A function that an object or a table holds, and where the library's file makes it."""
 
     function: object
@@ -50,7 +50,7 @@ class Roots:
         self.collates = collates
         self.datasets: list[object] = []
         self.classes: dict[type, None] = {}
-        self.held: list[Held] = []
+        self.held: list[HeldFunction] = []
         self._seen: dict[int, object] = {}
         self._collect_roots(start)
         if images:
@@ -86,7 +86,7 @@ class Roots:
             loader = attributes.get("loader")
             if loader is not None and any(is_followed(one.__module__) for one in cls.__mro__):
                 path = str(getattr(loader, "__qualname__", ""))
-                self.held.append(Held(loader, "torchvision.datasets.folder", path))
+                self.held.append(HeldFunction(loader, "torchvision.datasets.folder", path))
         elif is_followed(cls.__module__) or cls.__module__.startswith("torch.nn."):
             self.classes[cls] = None
             for name in _HELD.get(cls.__name__, ()):
@@ -94,7 +94,7 @@ class Roots:
                 if isinstance(function, partial):
                     function = function.func
                 if function is not None:
-                    self.held.append(Held(function, cls.__module__, str(getattr(function, "__qualname__", ""))))
+                    self.held.append(HeldFunction(function, cls.__module__, str(getattr(function, "__qualname__", ""))))
             self._collect_roots(attributes)
         else:
             self._collect_roots(attributes.get("transforms"))  # a preset
@@ -116,7 +116,7 @@ class Roots:
         held += [
             (one, f"PngStream.{name}") for name, one in vars(plugin.PngStream).items() if name.startswith("chunk_")
         ]
-        self.held += [Held(one, plugin.__name__, path) for one, path in held]
+        self.held += [HeldFunction(one, plugin.__name__, path) for one, path in held]
 
     def _add_jpeg(self) -> None:
         plugin = sys.modules.get("PIL.JpegImagePlugin")
@@ -129,7 +129,8 @@ class Roots:
             (name, vars(plugin)[name] if is_ours(one) else one) for name, one in zip(names, opener, strict=False)
         ]
         self.held += [
-            Held(function, plugin.__name__, name) for name, function in (*registered, *_list_jpeg_markers(plugin))
+            HeldFunction(function, plugin.__name__, name)
+            for name, function in (*registered, *_list_jpeg_markers(plugin))
         ]
 
 

@@ -42,7 +42,7 @@ _IMAGES = ("Image", "Tensor")  # names of the classes of images
 _KERNELS = "torchvision.transforms.v2.functional._utils"
 
 
-class Place(NamedTuple):
+class FunctionLocation(NamedTuple):
     """Where a function or class is: an attribute of a module or class, or a value of a dict.
 
     Attributes:
@@ -66,18 +66,18 @@ class Place(NamedTuple):
 
 
 class Reached:
-    """The places of the functions that calls reach.
+    """The locations of the functions that calls reach.
 
     Attributes:
-        places: with the values that are there.
+        locations: with the values that are there.
         functions: that are followed.
         absent: by holder, names that hide another function if they come into a module or class.
-        replaced: the places among them whose value is not the library's own; these values are not followed.
+        replaced: the locations among them whose value is not the library's own; these values are not followed.
     """
 
     def __init__(self) -> None:
-        self.places: dict[tuple[int, object], tuple[Place, object]] = {}
-        self.replaced: list[Place] = []
+        self.locations: dict[tuple[int, object], tuple[FunctionLocation, object]] = {}
+        self.replaced: list[FunctionLocation] = []
         self.absent: dict[int, tuple[Mapping[str, object], set[str]]] = {}
         self._bases: dict[type, list[type]] = {}  # of the classes that have been reached: those that are followed
         self._names: dict[str, None] = {}
@@ -85,17 +85,21 @@ class Reached:
         self._left: list[FunctionType] = []
 
     def follow(
-        self, classes: Iterable[type], names: Iterable[str], functions: Iterable[object], places: Iterable[Place]
+        self,
+        classes: Iterable[type],
+        names: Iterable[str],
+        functions: Iterable[object],
+        locations: Iterable[FunctionLocation],
     ) -> None:
-        """Follows the methods of these names of the classes, the functions, and what is at the places."""
+        """Follows the methods of these names of the classes, the functions, and what is at the locations."""
         for one in classes:
             self._follow_class(one)
         for name in names:
             self._follow_name(name)
         for function in functions:
             self._follow_value(function)
-        for place in places:
-            self._follow_place(place)
+        for location in locations:
+            self._follow_location(location)
         while self._left:
             self._follow_code(self._left.pop())
 
@@ -133,7 +137,7 @@ class Reached:
         for kind, kernel in kernels.items():
             known = getattr(kind, "__name__", "") in _IMAGES and kernel.__module__ in sys.modules
             if known and hasattr(kernel, "__qualname__"):
-                self._follow_place(Place(kernels, kind, kernel.__module__, kernel.__qualname__))
+                self._follow_location(FunctionLocation(kernels, kind, kernel.__module__, kernel.__qualname__))
 
     def _follow_class(self, cls: type) -> None:
         if cls in self._bases or issubclass(cls, _PLAIN):
@@ -152,27 +156,31 @@ class Reached:
         for one in self._bases[cls]:
             value = vars(one).get(name, ABSENT)
             if value is not ABSENT and not isinstance(value, type) and callable(function_in(value)):
-                self._follow_place(Place(vars(one), name, one.__module__, f"{one.__qualname__}.{name}"), id(one))
+                self._follow_location(
+                    FunctionLocation(vars(one), name, one.__module__, f"{one.__qualname__}.{name}"), id(one)
+                )
 
-    def _follow_place(self, place: Place, holder: int = 0) -> None:
-        """Notes what is at a place, and follows it if it is the library's own."""
-        key, value = (holder or id(place.names), place.name), place.value
-        if key in self.places:
+    def _follow_location(self, location: FunctionLocation, holder: int = 0) -> None:
+        """Notes what is at a location, and follows it if it is the library's own."""
+        key, value = (holder or id(location.names), location.name), location.value
+        if key in self.locations:
             return
-        if not holder and place.module.startswith("headrace."):  # functions of ours that no other code names
+        if not holder and location.module.startswith("headrace."):  # functions of ours that no other code names
             self._follow_value(value)
             return
-        self.places[key] = place, value
-        if is_own(value, sys.modules[place.module], place.path):
+        self.locations[key] = location, value
+        if is_own(value, sys.modules[location.module], location.path):
             self._follow_value(value)
         else:
-            self.replaced.append(place)
+            self.replaced.append(location)
 
     def _follow_tensor_method(self, name: str) -> None:
         """Looks up a method of tensors; notes where ``torch.Tensor`` itself has none that hides an inherited one."""
         own = vars(torch.Tensor)
         if name in own:
-            self._follow_place(Place(own, name, torch._tensor.__name__, f"Tensor.{name}"), id(torch.Tensor))
+            self._follow_location(
+                FunctionLocation(own, name, torch._tensor.__name__, f"Tensor.{name}"), id(torch.Tensor)
+            )
         else:
             self.absent.setdefault(id(torch.Tensor), (own, set()))[1].add(name)
 
@@ -186,10 +194,10 @@ class Reached:
             if isinstance(value, ModuleType):
                 within.append(value)
             if value is ABSENT and name == "open":
-                self._follow_place(Place(vars(builtins), name, "builtins", name))
+                self._follow_location(FunctionLocation(vars(builtins), name, "builtins", name))
                 self.absent.setdefault(id(scope), (scope, set()))[1].add(name)
             if value is not ABSENT and (callable(value) or _stands_for_import(value, home, name)):
-                self._follow_place(Place(scope, name, home, name))
+                self._follow_location(FunctionLocation(scope, name, home, name))
             if name not in self._names and callable(getattr(torch.Tensor, name, None)):
                 self._follow_tensor_method(name)
             self._follow_name(name)
@@ -198,7 +206,7 @@ class Reached:
                 continue
             for name in names:
                 if callable(vars(module).get(name)):
-                    self._follow_place(Place(vars(module), name, module.__name__, name))
+                    self._follow_location(FunctionLocation(vars(module), name, module.__name__, name))
 
 
 def _stands_for_import(value: object, module: str, name: str) -> bool:

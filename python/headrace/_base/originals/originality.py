@@ -175,8 +175,8 @@ def _is_instrumented(value: object, binding: Binding, module: ModuleType) -> boo
     if not isinstance(value, FunctionType) or not is_compiled_otherwise(module):
         return False
     code = value.__code__
-    places = {(one.co_name, one.co_firstlineno) for one in binding.codes}
-    return code.co_filename == module.__file__ and (code.co_name, code.co_firstlineno) in places
+    locations = {(one.co_name, one.co_firstlineno) for one in binding.codes}
+    return code.co_filename == module.__file__ and (code.co_name, code.co_firstlineno) in locations
 
 
 def _is_decorated(value: object, binding: Binding, module: ModuleType) -> bool:

@@ -15,8 +15,8 @@ from torch import nn
 from torch.utils.data import _utils
 
 from headrace._base.errors import HeadraceError
-from headrace._base.originals.call_roots import Held, Roots
-from headrace._base.originals.called_functions import SPECIAL, Place, Reached
+from headrace._base.originals.call_roots import HeldFunction, Roots
+from headrace._base.originals.called_functions import SPECIAL, FunctionLocation, Reached
 from headrace._base.originals.originality import ABSENT, function_in, is_own, library_code
 
 #: Formats that native threads decode -> (Pillow's plugin, what opens them there, how a file begins).
@@ -84,7 +84,7 @@ class Relied:
     ) -> None:
         roots = Roots(datasets, images=images, collates=collates)
         if collate_fn is not None:
-            roots.held.append(Held(collate_fn, _utils.collate.__name__, collate_fn.__name__))
+            roots.held.append(HeldFunction(collate_fn, _utils.collate.__name__, collate_fn.__name__))
         self._roots, self._images = roots, images
         self._functions = _functions_of(roots)
         methods = (
@@ -124,7 +124,7 @@ def _return_none() -> None:
 
 
 class _Functions:
-    """What is at the places that calls from some roots reach.
+    """What is at the locations that calls from some roots reach.
 
     Attributes:
         replaced: what is not the library's own, as a sentence.
@@ -133,25 +133,29 @@ class _Functions:
     def __init__(self, roots: Roots) -> None:
         self._reached = reached = Reached()
         names = _COLLATING if roots.collates else ()
-        places = [Place(vars(_utils.collate), name, _utils.collate.__name__, name) for name in names]
+        locations = [FunctionLocation(vars(_utils.collate), name, _utils.collate.__name__, name) for name in names]
         fetchers = (_utils.fetch._MapDatasetFetcher, _utils.fetch._IterableDatasetFetcher)
-        places += [Place(vars(one), "fetch", _utils.fetch.__name__, f"{one.__name__}.fetch") for one in fetchers]
+        locations += [
+            FunctionLocation(vars(one), "fetch", _utils.fetch.__name__, f"{one.__name__}.fetch") for one in fetchers
+        ]
         if roots.are_modules:
-            places += [Place(vars(nn.Module), name, nn.Module.__module__, f"Module.{name}") for name in _OF_MODULES]
+            locations += [
+                FunctionLocation(vars(nn.Module), name, nn.Module.__module__, f"Module.{name}") for name in _OF_MODULES
+            ]
         held = [one for one in roots.held if is_own(one.function, sys.modules[one.module], one.path)]
-        reached.follow(roots.classes, _CALLED, [one.function for one in held], places)
+        reached.follow(roots.classes, _CALLED, [one.function for one in held], locations)
         self.replaced: str | None = None
         strangers = [(f"{one.module}.{one.path}", one.function) for one in roots.held if one not in held]
-        strangers += [(str(place), place.value) for place in reached.replaced]
+        strangers += [(str(location), location.value) for location in reached.replaced]
         if strangers:
             self.replaced = _describe_replacement(*strangers[0])
         holders: dict[int, tuple[Mapping[Any, object], dict[object, object]]] = {}
-        for (holder, name), (place, value) in reached.places.items():
-            holders.setdefault(holder, (place.names, {}))[1][name] = value
+        for (holder, name), (location, value) in reached.locations.items():
+            holders.setdefault(holder, (location.names, {}))[1][name] = value
         self._values = [_Values(names, values) for names, values in holders.values()]
         self._absent = [(names, frozenset(absent)) for names, absent in reached.absent.values()]
         self._scopes = [(names, len(names)) for names in reached.holders]
-        found = (function_in(value) for _, value in reached.places.values())
+        found = (function_in(value) for _, value in reached.locations.values())
         candidates = [*reached.functions, *found, *(one.function for one in roots.held)]
         functions = list(dict.fromkeys(one for one in candidates if isinstance(one, FunctionType)))
         for function in functions:
@@ -177,7 +181,7 @@ class _Functions:
 
 
 class _Values:
-    """The values at the places of one module, class or dict, compared by identity in one step.
+    """The values at the locations of one module, class or dict, compared by identity in one step.
 
     Args:
         names: what they are in.

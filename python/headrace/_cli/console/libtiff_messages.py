@@ -26,7 +26,7 @@ _NUMBER = re.compile(rb"\d+")
 
 
 @dataclass
-class Counted:
+class KeptMessages:
     """What was kept back.
 
     Attributes:
@@ -40,14 +40,14 @@ class Counted:
 
 
 @contextmanager
-def count_libtiff_messages() -> Iterator[Counted]:
+def count_libtiff_messages() -> Iterator[KeptMessages]:
     """Lets file descriptor 2 write to a temporary file, counts libtiff's lines, and prints the others at the end.
 
     All threads of the process write to that file, and the processes that it starts. Python's own ``sys.stderr``, such
     as a progress bar, stays on the screen. Nothing is redirected where there is no standard error or no temporary
     folder, nor with `faulthandler` enabled: what it writes when the process crashes would be lost with the file.
     """
-    counted = Counted()
+    counted = KeptMessages()
     if (places := _open_redirection()) is None:
         yield counted
         return

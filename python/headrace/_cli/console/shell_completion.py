@@ -17,7 +17,7 @@ _MISSING = "--print-completion needs shtab, which is not installed: "
 _PATHS = {"DATASET", "SRC", "DST", "PATH", "FILE", "DIR", "JSON"}
 
 
-def add_option(parser: argparse.ArgumentParser) -> None:
+def add_completion_option(parser: argparse.ArgumentParser) -> None:
     """Adds the option."""
     what = "print what makes this shell complete commands and options, and exit (needs shtab)"
     parser.add_argument("--print-completion", choices=SHELLS, action=_PrintCompletion, help=what)

@@ -13,9 +13,8 @@ import PIL
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace._base.cores import usable_cores
+from headrace._base.cores import allowed_cpus, bind_thread, can_bind, usable_cores
 from headrace._base.errors import HeadraceError
-from headrace._base.system import allowed_cpus, bind_thread, can_bind
 from headrace._cli import recipes
 from headrace._cli.demo.equality_proof import count_same_batches
 from headrace._reports.loader import machine

@@ -31,7 +31,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True)
-class Layout:
+class PhotoFolders:
     """Location of the files.
 
     Attributes:
@@ -44,7 +44,7 @@ class Layout:
     files: int
 
 
-def make_photo_folder(root: str | Path, files: int = 320) -> Layout:
+def make_photo_folder(root: str | Path, files: int = 320) -> PhotoFolders:
     """Makes ``root/train/class/*`` and ``root/val/class/*``; does nothing if they are complete.
 
     Several processes may call it at once, and a folder left incomplete by a killed process is made again.
@@ -62,7 +62,7 @@ def make_photo_folder(root: str | Path, files: int = 320) -> Layout:
     root = Path(root)
     if files % len(GROUPS) or files < 10 * len(GROUPS):
         raise ValueError(f"files must be a multiple of {len(GROUPS)} from {10 * len(GROUPS)} up, not {files}")
-    layout = Layout(root / "train", root / "val", files)
+    folders = PhotoFolders(root / "train", root / "val", files)
     content = json.dumps({"version": _VERSION, "files": files})
     root.mkdir(parents=True, exist_ok=True)
     there = [path.name for path in root.iterdir()]
@@ -76,19 +76,19 @@ def make_photo_folder(root: str | Path, files: int = 320) -> Layout:
         marker.seek(0)
         if marker.read() != content:
             marker.truncate(0)
-            _write_class_folders(layout, files // len(GROUPS))
+            _write_class_folders(folders, files // len(GROUPS))
             marker.write(content)
-    return layout
+    return folders
 
 
-def _write_class_folders(layout: Layout, each: int) -> None:
+def _write_class_folders(folders: PhotoFolders, each: int) -> None:
     """Makes `each` files per class, and deletes existing ones first."""
-    for folder in (layout.train, layout.validation):
+    for folder in (folders.train, folders.validation):
         shutil.rmtree(folder, ignore_errors=True)
     for group, names in GROUPS.items():
         for number in range(each):
             name, variant = names[number % len(names)], number // len(names)
-            folder = (layout.train if number < 0.8 * each else layout.validation) / group
+            folder = (folders.train if number < 0.8 * each else folders.validation) / group
             folder.mkdir(parents=True, exist_ok=True)
             data, ending = _make_photo_variant(name, variant)
             (folder / f"{name}-{variant:02d}.{ending}").write_bytes(data)

@@ -27,7 +27,7 @@ _SIGNATURES = (
 )
 
 
-class Sample(NamedTuple):
+class PackSample(NamedTuple):
     """One sample of a shard."""
 
     key: str
@@ -54,7 +54,7 @@ class Contents:
     def __len__(self) -> int:
         return len(self.source)
 
-    def sample(self, index: int) -> Sample:
+    def sample(self, index: int) -> PackSample:
         """Returns a sample.
 
         Raises:
@@ -77,7 +77,7 @@ class Contents:
                     f"the label of sample {index}, {where}, cannot be written: {message_of(error)}"
                 ) from error
             members[extension] = label
-        return Sample(self.keys[index], members, image)
+        return PackSample(self.keys[index], members, image)
 
 
 def extension_of(data: bytes) -> str:

@@ -84,7 +84,7 @@ def _run_pack(args: argparse.Namespace) -> dict[str, object] | None:
     from headrace._cli.pack.array_pack import pack_raw
     from headrace._cli.pack.conversion import COPY, LOSSLESS, RAW, SMALLER, Conversion
     from headrace._cli.pack.job_processes import run_in_processes as run_jobs
-    from headrace._cli.pack.packer import Share, pack
+    from headrace._cli.pack.packer import MachineShare, pack
     from headrace._cli.pack.ray_tasks import run_with_ray
     from headrace._cli.pack.tar_contents import contents_of
 
@@ -95,7 +95,7 @@ def _run_pack(args: argparse.Namespace) -> dict[str, object] | None:
     try:
         if Path(source).is_dir() and folder.resolve().is_relative_to(Path(source).resolve()):
             raise ValueError(f"{folder} is in {source} and would be a part of the dataset; give a folder elsewhere")
-        known = source_of(source)
+        known = packable_source(source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files
             if conversion.kind == RAW:
@@ -110,7 +110,7 @@ def _run_pack(args: argparse.Namespace) -> dict[str, object] | None:
                 folder,
                 conversion,
                 shard_size=args.shard_size or _SHARD_SIZE,
-                share=Share(*(args.shard or (1, 1))),
+                share=MachineShare(*(args.shard or (1, 1))),
                 engine=run_with_ray if args.engine == "ray" else partial(run_jobs, workers=processes),
                 overwrite=args.overwrite,
                 bar=partial(samples_bar, "pack"),
@@ -124,7 +124,7 @@ def _run_pack(args: argparse.Namespace) -> dict[str, object] | None:
     return _json_document(packed, folder)
 
 
-def source_of(text: str) -> BlobDataset:
+def packable_source(text: str) -> BlobDataset:
     """Returns the source that a command line names. Its paths are absolute, so that it is the same from every folder.
 
     Unlike `inputs.source_of`, it does not check that there are encoded images, and leaves errors as they are.

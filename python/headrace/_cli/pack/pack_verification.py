@@ -18,7 +18,7 @@ from headrace._cli.pack.completion import find_finished
 from headrace._cli.pack.conversion import LOSSLESS
 from headrace._cli.pack.job_processes import run_in_processes
 from headrace._cli.pack.manifest import Manifest, Terms
-from headrace._cli.pack.members import Contents, Sample
+from headrace._cli.pack.members import Contents, PackSample
 from headrace._cli.pack.packer import Bar
 from headrace._cli.pack.shard_file import convert_sample
 from headrace.datasets.sources.dataset import BlobDataset
@@ -115,7 +115,9 @@ def samples_of(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
         yield key, members
 
 
-def _describe_sample_difference(source: Sample, key: str, members: dict[str, bytes], manifest: Manifest) -> str | None:
+def _describe_sample_difference(
+    source: PackSample, key: str, members: dict[str, bytes], manifest: Manifest
+) -> str | None:
     """Returns how a sample of a shard differs from its source; None: it does not."""
     how = manifest.terms.conversion
     wanted = source if how.kind == LOSSLESS else convert_sample(source, how)

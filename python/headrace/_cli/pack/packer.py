@@ -29,7 +29,7 @@ Engine = Callable[[Work, Sequence[int], Callable[[int], None]], None]
 
 
 @dataclass(frozen=True)
-class Share:
+class MachineShare:
     """The shards that this machine writes: those with the number `number` - 1, modulo `of`."""
 
     number: int = 1
@@ -62,7 +62,7 @@ def pack(
     conversion: Conversion,
     *,
     shard_size: int,
-    share: Share,
+    share: MachineShare,
     engine: Engine,
     overwrite: bool,
     bar: Bar,

@@ -12,7 +12,7 @@ from pathlib import Path
 from headrace._base.private_files import create_file
 from headrace._cli.pack.conversion import Conversion, convert_image
 from headrace._cli.pack.manifest import Record, Terms, name_unfinished, record_path, rename_finished, store_record
-from headrace._cli.pack.members import Contents, Sample
+from headrace._cli.pack.members import Contents, PackSample
 from headrace.datasets.sources.byte_ranges import stamp_of
 from headrace.datasets.tar_shards.tar_index import index_of
 
@@ -63,7 +63,7 @@ def write_shard(contents: Contents, terms: Terms, folder: Path, number: int, tic
     store_record(target, record)
 
 
-def convert_sample(sample: Sample, how: Conversion, record: Record | None = None) -> Sample:
+def convert_sample(sample: PackSample, how: Conversion, record: Record | None = None) -> PackSample:
     """Returns a sample as it is stored, and counts what became of its image."""
     before = sample.members[sample.image]
     made = convert_image(before, how)
@@ -80,10 +80,10 @@ def convert_sample(sample: Sample, how: Conversion, record: Record | None = None
         extension if name == sample.image else name: data if name == sample.image else value
         for name, value in sample.members.items()
     }
-    return Sample(sample.key, members, extension)
+    return PackSample(sample.key, members, extension)
 
 
-def _tar_members(sample: Sample) -> Iterator[bytes]:
+def _tar_members(sample: PackSample) -> Iterator[bytes]:
     """Yields the parts of the archive that hold a sample."""
     for extension, data in sample.members.items():
         info = tarfile.TarInfo(f"{sample.key}.{extension}")  # no time and no owner: equal runs write equal bytes

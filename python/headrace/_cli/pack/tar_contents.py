@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace._cli.pack.members import Contents, Sample
+from headrace._cli.pack.members import Contents, PackSample
 from headrace.datasets.sources.byte_ranges import read_range
 from headrace.datasets.tar_shards.tar_dataset import TarShards
 from headrace.datasets.tar_shards.tar_index import TarIndex, index_of
@@ -19,7 +19,7 @@ class TarContents(Contents):
         self._indexes: dict[int, TarIndex] = {}
         self._names: dict[int, list[str]] = {}
 
-    def sample(self, index: int) -> Sample:
+    def sample(self, index: int) -> PackSample:
         number, offset = int(self._shards.file_of[index]), int(self._shards.offsets[index])
         path, stamp = self._shards.paths[number], tuple(self._shards.stamps[number].tolist())
         members, names = self._index(number)
@@ -34,7 +34,7 @@ class TarContents(Contents):
                 raise ValueError(f"sample {index} cannot be read: {error}") from error
             if int(members.offset[place]) == offset:
                 image = name
-        return Sample(self.keys[index], found, image)
+        return PackSample(self.keys[index], found, image)
 
     def _index(self, number: int) -> tuple[TarIndex, list[str]]:
         if number not in self._indexes:

@@ -9,13 +9,13 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from headrace._base.cores import bind_thread
 from headrace._base.exceptions import format_error, is_instance, set_traceback, traceback_of
 from headrace._base.lifetimes.thread_settings import ThreadSettings
 from headrace._base.lifetimes.threads import Serving
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.messages import printable
 from headrace._base.native import core
-from headrace._base.system import bind_thread
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
 _live: Living[PythonLane] = Living()
@@ -84,7 +84,7 @@ class PythonLane:
         if self._limit > 0:
             self._limit = threads
 
-    def place(self, cores: Iterable[int]) -> None:
+    def bind_threads(self, cores: Iterable[int]) -> None:
         """Makes the threads, also those of later, run on these cores only."""
         with self._lock:
             self._cores = frozenset(cores)

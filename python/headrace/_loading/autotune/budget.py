@@ -13,8 +13,7 @@ import torch
 import torch.distributed as dist
 
 from headrace._base import control_group
-from headrace._base.cores import cpu_quota
-from headrace._base.system import allowed_cpus
+from headrace._base.cores import allowed_cpus
 
 _ROOT = Path("/")
 _PER_NODE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")  # of torchrun, of Open MPI
@@ -110,7 +109,7 @@ def budget_of(auto: AutoWorkers, cpus: Collection[int] = (), root: Path = _ROOT)
     cores, why = len(bound) / shared, f"{len(bound)} cores"
     if shared > 1:
         why += f", shared by {shared} ranks"
-    quota = cpu_quota(root)
+    quota = control_group.cpu_quota(root)
     if quota is not None and quota / ranks < cores:
         cores, why = quota / ranks, f"a quota of {quota:g} cores" + (f" for {ranks} ranks" if ranks > 1 else "")
     if auto.cores is not None:

@@ -37,7 +37,7 @@ class Threads(Protocol):
 
 
 class Ahead(Protocol):
-    """The part of a line that is used."""
+    """The part of a queue that is used."""
 
     ahead: int
 
@@ -50,7 +50,7 @@ class Tuning:
 
     Args:
         tuner: of the loader.
-        pace, engine, line: of the epoch.
+        pace, engine, queue: of the epoch.
         collating: number of threads that call the collate_fn.
         clock: nanoseconds.
     """
@@ -60,11 +60,11 @@ class Tuning:
         tuner: Tuner,
         pace: Pace,
         engine: Threads,
-        line: Ahead,
+        queue: Ahead,
         collating: int = 0,
         clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        self._tuner, self._pace, self._engine, self._line = tuner, pace, engine, line
+        self._tuner, self._pace, self._engine, self._queue = tuner, pace, engine, queue
         self._collating, self._clock = collating, clock
         self._batches = self._largest = 0
         self._waited_ns = 0
@@ -104,7 +104,7 @@ class Tuning:
                 self._largest = size
                 self._tuner.limit_depth_by_memory(size)
                 self._apply_choice()
-        if self._line.ended:
+        if self._queue.ended:
             self._begin = None  # the threads run dry
         else:
             self._observe_window(now_ns, at_a_batch=True)
@@ -159,7 +159,7 @@ class Tuning:
                 raise
             self._tuner.refuse_more(self._in_force.threads)
             choice = self._tuner.choice
-        self._line.ahead = choice.depth
+        self._queue.ahead = choice.depth
         self._in_force, self._begin = choice, None
         self._changed_ns, self._changed_batches = self._clock(), self._batches
 

@@ -54,7 +54,7 @@ def advise_on_dataset(error: Exception, dataset: object) -> None:
 def find_means_of_bytes(dataset: object) -> str | None:
     """Returns what is wrong with a dataset's Normalize: means of bytes, after a step that makes values up to 1."""
     before = ""
-    for step in steps_of(getattr(dataset, "transform", None)):
+    for step in flatten_steps(getattr(dataset, "transform", None)):
         mean = getattr(step, "mean", None)
         if type(step).__name__ == "Normalize" and before == "ToTensor" and isinstance(mean, Sequence):
             numbers = [one for one in mean if isinstance(one, (int, float))]
@@ -64,14 +64,14 @@ def find_means_of_bytes(dataset: object) -> str | None:
     return None
 
 
-def steps_of(transform: Any) -> Iterator[Any]:
+def flatten_steps(transform: Any) -> Iterator[Any]:
     """Yields the steps of a transform, those of a Compose one by one."""
     steps = getattr(transform, "transforms", None)
     if not isinstance(steps, (list, tuple)):
         yield transform
         return
     for step in steps:
-        yield from steps_of(step)
+        yield from flatten_steps(step)
 
 
 def advise_on_collate_fn(error: Exception, collate_fn: object) -> None:
@@ -99,7 +99,7 @@ def advise_on_batch(error: Exception, dataset: Any) -> None:
 
 def _of_transform(said: str, name: str, transform: Any) -> str:
     """Returns what is wrong with a transform, by what an error says; "": nothing that is known."""
-    steps = list(steps_of(transform))
+    steps = list(flatten_steps(transform))
     for number, step in enumerate(steps):
         where = f"{name}={transform!r:.80}" if len(steps) == 1 else f"step {number + 1} of {name}, {step!r:.80},"
         kind = getattr(step, "__name__", type(step).__name__)

@@ -16,7 +16,7 @@ from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._loading.epoch.delivery_tracker import Delivery, settle
 from headrace._loading.epoch.order import Cut
-from headrace._loading.epoch.sampler_setup import Order
+from headrace._loading.epoch.sampler_setup import GlobalOrder
 from headrace._loading.epoch.sampler_state import SamplerState
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.draws.generator_states import RandomState
@@ -48,7 +48,13 @@ class Identity:
 
     @classmethod
     def of(
-        cls, seed: int | None, samples: int, dataset: str, order: Order, recipe: Fingerprinted | None, generators: int
+        cls,
+        seed: int | None,
+        samples: int,
+        dataset: str,
+        order: GlobalOrder,
+        recipe: Fingerprinted | None,
+        generators: int,
     ) -> Identity:
         """Returns the identity of a loader; `recipe` is None where samples are delivered as they are."""
         return cls(

@@ -17,7 +17,7 @@ from headrace._loading.epoch.order import Cut, EpochOrder, OrderedBatch
 from headrace._loading.epoch.sampler_items import Naming
 from headrace._loading.epoch.sampler_kinds import follows_from_its_epoch
 from headrace._loading.epoch.sampler_setup import (
-    Order,
+    GlobalOrder,
     foreign_epoch,
     headrace_samplers,
     late_epoch,
@@ -231,7 +231,7 @@ class Epochs:
         kept = [*self._generators, *(vars(one).get(name) for one in sampler_chain(sampler) for name in _DATASETS)]
         return copy.deepcopy(sampler, {id(one): one for one in kept if one is not None})
 
-    def order(self) -> Order:
+    def order(self) -> GlobalOrder:
         """Returns the order of all ranks together."""
         return order_of(self._sampler, self._batch_sampler, self._length, self._seed)
 

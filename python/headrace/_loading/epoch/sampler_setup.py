@@ -91,7 +91,7 @@ def _shard_sampler(sampler: Iterable[object], world: World, drop_last: bool) -> 
     return ShardedSampler(sampler, world.size, world.rank, drop_last)
 
 
-class Order(NamedTuple):
+class GlobalOrder(NamedTuple):
     """The order of all ranks together.
 
     Attributes:
@@ -112,7 +112,9 @@ class Order(NamedTuple):
         return self.sampler.whole if _is_sharded(self.sampler) else self.sampler
 
 
-def order_of(sampler: Iterable[object], batch_sampler: Iterable[object] | None, length: int, seed: int | None) -> Order:
+def order_of(
+    sampler: Iterable[object], batch_sampler: Iterable[object] | None, length: int, seed: int | None
+) -> GlobalOrder:
     """Returns the order of a loader's samplers.
 
     Args:
@@ -128,7 +130,7 @@ def order_of(sampler: Iterable[object], batch_sampler: Iterable[object] | None, 
         batch_size, drop_last, by, outer = outer.batch_size, outer.drop_last, outer, outer.sampler
     of_rank = outer.of_rank if is_headrace_sampler(outer) else (0, 1)
     cut = Cut(batch_size, drop_last, outer.share if _is_sharded(outer) else Share(), of_rank, by)
-    return Order(outer, names_each_once(outer, length), cut, _describe_order(outer, seed))
+    return GlobalOrder(outer, names_each_once(outer, length), cut, _describe_order(outer, seed))
 
 
 def _is_sharded(sampler: object) -> TypeGuard[RankSampler[object]]:

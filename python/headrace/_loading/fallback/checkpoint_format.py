@@ -8,7 +8,7 @@ from headrace._base.errors import HeadraceError
 from headrace._base.types import State
 from headrace._loading.fallback.index_batches import IndexPosition
 from headrace._loading.fallback.randomness import Randomness
-from headrace._loading.fallback.worker_wrappers import WorkerPlace
+from headrace._loading.fallback.worker_wrappers import WorkerPosition
 
 OURS = "headrace"
 VERSION = 1
@@ -68,11 +68,11 @@ class Saved:
 
     start: TorchStart
     finished: bool
-    place: IndexPosition
+    position: IndexPosition
     step: int
     since: int
     num_workers: int
-    workers: dict[int, WorkerPlace] = field(default_factory=dict)
+    workers: dict[int, WorkerPosition] = field(default_factory=dict)
     last_worker: int = 0
     fits: Fits = field(default_factory=dict)
     more: State = field(default_factory=dict)  # further values for torchdata's keys
@@ -104,7 +104,7 @@ class Saved:
 
 def format_state(saved: Saved) -> State:
     """Returns a state as dicts, lists, numbers, strings, and the states of the user's own objects."""
-    place, start = saved.place, saved.start
+    position, start = saved.position, saved.start
     ours = {
         "version": VERSION,
         "epoch": start.epoch,
@@ -115,20 +115,20 @@ def format_state(saved: Saved) -> State:
         "drew_indices": start.drawn,
         "generators_late": None if start.late is None else start.late.pack(),
         "base_seed": start.base_seed,
-        "drawn": place.upto,
-        "missing": list(place.missing),
-        "occurrences": place.occurrences,
+        "drawn": position.upto,
+        "missing": list(position.missing),
+        "occurrences": position.occurrences,
         "fits": dict(saved.fits),
     }
     of_samplers = {
-        "_sampler_iter_state": place.iterator,
-        "_index_sampler_state": place.sampler,
-        "_sampler_iter_yielded": place.at if place.has_states else place.upto,
+        "_sampler_iter_state": position.iterator,
+        "_index_sampler_state": position.sampler,
+        "_sampler_iter_yielded": position.at if position.has_states else position.upto,
         "_IterableDataset_len_called": saved.more.get("len_called"),
         "_shared_seed": saved.more.get("shared_seed"),
     }
     if saved.num_workers == 0:
-        one = saved.workers.get(0, WorkerPlace())
+        one = saved.workers.get(0, WorkerPosition())
         fetcher = None
         if saved.more.get("iterable"):
             fetcher = {"dataset_iter_state": one.iterator, "fetcher_ended": one.ended}
@@ -186,7 +186,7 @@ def _parse_torch_state(state: State) -> Saved:
     snapshot = state["_snapshot"] if several else {}
     main = snapshot["_main_snapshot"] if several else state
     num_workers = main["_num_workers"] if several else 0
-    workers: dict[int, WorkerPlace] = {}
+    workers: dict[int, WorkerPosition] = {}
     if several:
         for number in range(num_workers):
             workers[number] = _parse_worker(snapshot["_worker_snapshots"][f"worker_{number}"])
@@ -194,21 +194,23 @@ def _parse_torch_state(state: State) -> Saved:
     else:
         fetcher = state["fetcher_state"] or {"dataset_iter_state": None, "fetcher_ended": False}
         ended = fetcher["fetcher_ended"]
-        workers[0] = WorkerPlace(state["dataset_state"], fetcher["dataset_iter_state"], ended)
+        workers[0] = WorkerPosition(state["dataset_state"], fetcher["dataset_iter_state"], ended)
         step, since = state["_num_yielded"], 0
     finished = bool(state["_iterator_finished"])
     ours = state.get(OURS)
     if ours is not None and ours["version"] != VERSION:
         raise ValueError(f"the state is of version {ours['version']}; this headrace reads version {VERSION}")
     yielded = _checked_count(main, "_sampler_iter_yielded")
-    place = IndexPosition(0, yielded, (), main["_index_sampler_state"], _state_of_iterator(main["_sampler_iter_state"]))
-    if place.has_states:
-        place = IndexPosition(yielded, yielded, (), place.sampler, place.iterator)
+    position = IndexPosition(
+        0, yielded, (), main["_index_sampler_state"], _state_of_iterator(main["_sampler_iter_state"])
+    )
+    if position.has_states:
+        position = IndexPosition(yielded, yielded, (), position.sampler, position.iterator)
     start = TorchStart(None, True, base_seed=main.get("_base_seed"))
     fits: Fits = {}
     if ours is not None:
         upto, missing, counts = _checked_count(ours, "drawn"), tuple(ours["missing"]), ours.get("occurrences")
-        place = IndexPosition(place.at, upto, missing, place.sampler, place.iterator, counts)
+        position = IndexPosition(position.at, upto, missing, position.sampler, position.iterator, counts)
         random, late = ours["generators"], ours["generators_late"]
         start = TorchStart(
             int(ours["epoch"]),
@@ -226,11 +228,11 @@ def _parse_torch_state(state: State) -> Saved:
                 raise ValueError(f"the state is damaged: its {name} is {value!r:.80}, not an integer")
     last = int(snapshot.get("_last_yielded_worker_id", 0))
     step, since = int(step), int(since)
-    saved = Saved(start, finished, place, step, since, int(num_workers), workers, last, fits)
+    saved = Saved(start, finished, position, step, since, int(num_workers), workers, last, fits)
     if saved.has_states or not since:
         return saved
     # Without states no batch has to be made again: indices are drawn and skipped.
-    return replace(saved, place=replace(place, upto=place.upto + since), step=step + since, since=0)
+    return replace(saved, position=replace(position, upto=position.upto + since), step=step + since, since=0)
 
 
 def _checked_count(held: State, name: str) -> int:
@@ -241,10 +243,10 @@ def _checked_count(held: State, name: str) -> int:
     return value
 
 
-def _parse_worker(snapshot: State | None) -> WorkerPlace:
+def _parse_worker(snapshot: State | None) -> WorkerPosition:
     snapshot = snapshot or {"dataset_state": None, "fetcher_state": None}
     fetcher = snapshot["fetcher_state"] or {"dataset_iter_state": None, "fetcher_ended": False}
-    return WorkerPlace(
+    return WorkerPosition(
         snapshot["dataset_state"],
         fetcher["dataset_iter_state"],
         bool(fetcher["fetcher_ended"]),

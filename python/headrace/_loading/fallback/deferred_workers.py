@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedBatch:
     """A batch of a worker process, with the counts of the images since its last batch.
 
     Attributes:
@@ -45,7 +45,7 @@ class Counted:
     sent: list[tuple[int, int]]
     used: list[Received] | None = None
 
-    def pin_memory(self) -> Counted:
+    def pin_memory(self) -> CountedBatch:
         """Pins the batch as torch does; called by torch."""
         from torch.utils.data._utils.pin_memory import pin_memory
 
@@ -62,7 +62,7 @@ class InWorkers:
 
     Attributes:
         start: replaces worker_init_fn.
-        collate: replaces collate_fn; returns a `Counted`, or the batch itself if there is nothing to say of it.
+        collate: replaces collate_fn; returns a `CountedBatch`, or the batch itself if there is nothing to say of it.
             Tracebacks of errors in the user's functions are torch's.
     """
 
@@ -136,7 +136,7 @@ class InWorkers:
         sent = [] if self._blocks is None else self._blocks.finish(found)
         if not sent and not self._counts.any:
             return batch
-        return Counted(batch, self._counts.take(), self._worker, sent)
+        return CountedBatch(batch, self._counts.take(), self._worker, sent)
 
     def _make_leaves(self, batch: object) -> list[Leaf]:
         """Makes the pixels of a batch's images, and returns its leaves."""

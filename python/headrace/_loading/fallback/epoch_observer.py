@@ -22,7 +22,7 @@ from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.randomness import Randomness
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates
-from headrace._loading.fallback.worker_wrappers import Task, WorkerPlace
+from headrace._loading.fallback.worker_wrappers import Task, WorkerPosition
 from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class TorchProgress:
         self._in_order = loader.in_order
         self._iterable = isinstance(loader.dataset, IterableDataset)
         self._keep = (loader.snapshot_every_n_steps or 0) if self._number else 0
-        self._place = IndexPosition() if saved is None or self._iterable else saved.place
+        self._position = IndexPosition() if saved is None or self._iterable else saved.position
         self._ends = saved is not None and saved.finished and not saved.since and not self._iterable
         self._late = None if saved is None else saved.start.late
         self._settled: Randomness | None = None  # generators' states right after the iterator was made
@@ -103,7 +103,7 @@ class TorchProgress:
             return iter(())
         keep = self._keep if self._in_order else 1
         me = weakref.ref(self)  # what it draws must not hold the observer, which holds it
-        self._draws = IndexBatches(sampler, self._place, keep, lambda: _prepare_draw(me), self._seeds)
+        self._draws = IndexBatches(sampler, self._position, keep, lambda: _prepare_draw(me), self._seeds)
         if self.workers is None or self._iterable:
             return self._draws
         return _Tasks(self._draws, self.workers)
@@ -113,7 +113,7 @@ class TorchProgress:
         if self._iterable:
             handed_out = self._last + 1
         else:
-            handed_out = self._place.upto if self._in_order else 0
+            handed_out = self._position.upto if self._in_order else 0
         return int(handed_out % self._number)
 
     def began(self, iterator: Any) -> None:
@@ -197,7 +197,7 @@ class TorchProgress:
 
     def _handed_out(self) -> int:
         if self._draws is None and not self._iterable:
-            return self._place.handed_out
+            return self._position.handed_out
         return self._count if self._draws is None or self._iterable else self._draws.handed_out
 
     # ---- state -------------------------------------------------------------------------------------------------------
@@ -227,9 +227,9 @@ class TorchProgress:
             raise RuntimeError(f"this loader has no state_dict: {self._blind}")
         ended, handed_out = self.is_finished, self._handed_out()
         lives_on = loader.persistent_workers or not ended
-        place, step, since = IndexPosition(), handed_out, 0
+        position, step, since = IndexPosition(), handed_out, 0
         more: State = {**self._more, "iterable": self._iterable}
-        workers: dict[int, WorkerPlace] = {}
+        workers: dict[int, WorkerPosition] = {}
         if self.workers is not None:
             of_workers, more["worker_snapshots"] = self.workers.snapshot()
             if not self._iterable and lives_on:
@@ -240,9 +240,9 @@ class TorchProgress:
         else:
             workers[0] = self._states_in_this_process(loader.dataset)
         if not self._iterable and self._draws is not None:
-            place = self._draws.place(ended=ended and not since, step=step if since else None)
+            position = self._draws.position(ended=ended and not since, step=step if since else None)
         elif not self._iterable:
-            place = self._place if self._ends else position_before_epoch(loader._index_sampler)
+            position = self._position if self._ends else position_before_epoch(loader._index_sampler)
         start = self.start
         if ended:
             start = replace(upcoming, base_seed=start.base_seed, drew_seed=not lives_on)
@@ -250,12 +250,12 @@ class TorchProgress:
             now = Randomness.now(self._generators, self._settled.default is not None)
             start = replace(start, late=now, drawn=False)
         last = self.workers.last if self.workers is not None and self._iterable else (step - 1) % max(1, self._number)
-        return Saved(start, ended, place, step, since, self._number, workers, last, self._fits, more)
+        return Saved(start, ended, position, step, since, self._number, workers, last, self._fits, more)
 
-    def _states_in_this_process(self, dataset: object) -> WorkerPlace:
+    def _states_in_this_process(self, dataset: object) -> WorkerPosition:
         """Returns the states of the dataset in this process and of its iterator."""
         iterator = None if self._source is None else self._source.dataset_iter
-        return WorkerPlace(
+        return WorkerPosition(
             None if iterator is dataset else state_of(dataset),
             state_of(iterator),
             self._source is not None and bool(self._source.ended),

@@ -57,7 +57,7 @@ class IndexBatches:
 
     Args:
         sampler: the loader's batch sampler; its sampler if samples are not batched.
-        place: position at which to begin.
+        position: position at which to begin.
         keep: number of batches between two kept states of the samplers; 0: only the first and the newest are kept.
         before: called before the first batch is drawn.
         seeds: prepares each batch, so that samples are seeded; None: the sampler's items are returned.
@@ -66,26 +66,26 @@ class IndexBatches:
     def __init__(
         self,
         sampler: Any,
-        place: IndexPosition,
+        position: IndexPosition,
         keep: int,
         before: Callable[[], None],
         seeds: SampleSeeds | None = None,
     ) -> None:
         self._sampler, self._keep, self._seeds = sampler, keep, seeds
         iterate = iter if seeds is None else seeds.iterate
-        self._unbegun: tuple[IndexPosition, Callable[[], None]] | None = place, before
-        self._drawn = place.at
+        self._unbegun: tuple[IndexPosition, Callable[[], None]] | None = position, before
+        self._drawn = position.at
         self._samples = 0  # in the batches drawn by torch's BatchSampler
         self._ahead: deque[tuple[int, object]] = deque()  # drawn, not requested yet
         self._asked: dict[int, int] = {}  # batches that are not back: position in the order of requests -> number
         self._count = 0  # number of requests
         self._may: bool | None = None  # see `_may_have_states`
         self._ended = False
-        restore_state(sampler, place.sampler, "sampler")
+        restore_state(sampler, position.sampler, "sampler")
         self._inner: _Inner | None = None
         self._within: Any = None  # a copy of the batch sampler around `_inner`
         if type(sampler) is BatchSampler:
-            state = {} if place.iterator is None else place.iterator
+            state = {} if position.iterator is None else position.iterator
             self._samples = state.get("samples_yielded", 0) if isinstance(state, dict) else -1
             if not isinstance(self._samples, int) or self._samples < 0:
                 raise ValueError(f"the state is damaged: the state of its batch sampler is {state!r:.80}")
@@ -94,11 +94,11 @@ class IndexBatches:
             self._within.sampler = self._inner
             self._items: Iterator[Any] = iter(self._within)
         else:
-            self._items = _resume_sampler(sampler, place.iterator, iterate)
+            self._items = _resume_sampler(sampler, position.iterator, iterate)
         if seeds is not None:
-            seeds.restore(place.occurrences)
+            seeds.restore(position.occurrences)
         self._marks = deque(
-            [replace(place, upto=place.at, missing=()) if place.has_states else self._position_with_states()]
+            [replace(position, upto=position.at, missing=()) if position.has_states else self._position_with_states()]
         )
 
     def __iter__(self) -> IndexBatches:
@@ -140,7 +140,7 @@ class IndexBatches:
         """Number of the batch requested last."""
         return self._asked[self._count - 1]
 
-    def place(self, *, ended: bool = False, step: int | None = None) -> IndexPosition:
+    def position(self, *, ended: bool = False, step: int | None = None) -> IndexPosition:
         """Returns the position from which a resumed epoch draws the batches that have not come back.
 
         Args:
@@ -173,19 +173,19 @@ class IndexBatches:
             self._skip_to_position(*unbegun)
         return self._ahead.popleft() if self._ahead else self._draw()
 
-    def _skip_to_position(self, place: IndexPosition, before: Callable[[], None]) -> None:
+    def _skip_to_position(self, position: IndexPosition, before: Callable[[], None]) -> None:
         before()
-        wanted, missing = place.upto - self._drawn, set(place.missing)
-        if wanted > 0 and not place.has_states:
+        wanted, missing = position.upto - self._drawn, set(position.missing)
+        if wanted > 0 and not position.has_states:
             self._refuse_hidden_states()
-        if wanted > 0 and not missing and self._skip_without_drawing(place.upto):
+        if wanted > 0 and not missing and self._skip_without_drawing(position.upto):
             return
         for number, item in itertools.islice(iter(self._draw_or_none, None), wanted):
             if number in missing:
                 self._ahead.append((number, item))
-        if self._drawn < place.upto:
+        if self._drawn < position.upto:
             raise ValueError(
-                f"the state says {place.upto} batches were drawn, but the samplers have only {self._drawn}"
+                f"the state says {position.upto} batches were drawn, but the samplers have only {self._drawn}"
             )
 
     def _refuse_hidden_states(self) -> None:
@@ -319,7 +319,7 @@ def position_before_epoch(sampler: object) -> IndexPosition:
     return IndexPosition(iterator=None if state is None else {"samples_yielded": 0, "sampler_state": state})
 
 
-def restore_ended(sampler: object, place: IndexPosition) -> None:
+def restore_ended(sampler: object, position: IndexPosition) -> None:
     """Restores samplers with states to where they were when an epoch had ended."""
-    if place.has_states:
-        IndexBatches(sampler, replace(place, upto=place.at, missing=()), 0, lambda: None).begin()
+    if position.has_states:
+        IndexBatches(sampler, replace(position, upto=position.at, missing=()), 0, lambda: None).begin()

@@ -189,7 +189,7 @@ class Making:
                 raise ValueError("the state says that its epoch had ended, but there are more batches in it")
             if saved.since:
                 return
-        restore_ended(loader._index_sampler, saved.place)
+        restore_ended(loader._index_sampler, saved.position)
 
 
 class _Apart:

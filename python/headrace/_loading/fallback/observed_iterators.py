@@ -21,7 +21,7 @@ from torch.utils.data.dataloader import _DatasetKind
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.torch_loader import TorchLoader
-from headrace._loading.fallback.deferred_workers import Counted, InWorkers, call_deferring
+from headrace._loading.fallback.deferred_workers import CountedBatch, InWorkers, call_deferring
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
@@ -70,7 +70,7 @@ class Watch(Protocol):
         """Called at the end of the epoch."""
 
 
-class Held:
+class ObserverHolder:
     """Holds an iterator's observer, which is replaced in each epoch."""
 
     def __init__(self, watch: Watch) -> None:
@@ -80,7 +80,7 @@ class Held:
 class _Sampler:
     """The loader's index sampler as its iterator sees it: iteration goes through the observer."""
 
-    def __init__(self, sampler: Any, held: Held) -> None:
+    def __init__(self, sampler: Any, held: ObserverHolder) -> None:
         self._sampler, self._held = sampler, held
 
     def __iter__(self) -> Iterator[object]:
@@ -105,7 +105,7 @@ class _View:
 class _Watched:
     """Mix-in that reports each batch to the observer."""
 
-    held: Held
+    held: ObserverHolder
     _collate_fn: Any
     _dataset_kind: int  # set by torch
     _dataset: Any
@@ -138,7 +138,7 @@ class _Watched:
             advise_on_collate_fn(error, self._collate_fn)
             raise
         self.held.watch.note_return(self)
-        if isinstance(data, Counted):
+        if isinstance(data, CountedBatch):
             self.held.watch.images.add(data.counts)
             if self._returned is not None:
                 used = data.used
@@ -174,7 +174,7 @@ def begin_observed_iterator(
         view: Any = _View(loader, others)
         several = dataloader._MultiProcessingDataLoaderIter
         return several(view) if loader.num_workers else dataloader._SingleProcessDataLoaderIter(view)
-    held = Held(watch)
+    held = ObserverHolder(watch)
     others["_index_sampler"] = _Sampler(loader._index_sampler, held)
     if loader.num_workers == 0:
         return _single_process_class()(_View(loader, others), held, loader._defers)
@@ -195,9 +195,9 @@ _to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [col
 
 # The subclasses keep the names of their base classes, because torch's profiler labels events with the class name.
 @functools.cache
-def _single_process_class() -> Callable[[_View, Held, bool], _BaseDataLoaderIter]:
+def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseDataLoaderIter]:
     class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
-        def __init__(self, loader: _View, held: Held, defers: bool) -> None:
+        def __init__(self, loader: _View, held: ObserverHolder, defers: bool) -> None:
             self.held, self._defers = held, defers
             super().__init__(loader)
 
@@ -217,13 +217,13 @@ def _single_process_class() -> Callable[[_View, Held, bool], _BaseDataLoaderIter
 
 
 @functools.cache
-def _multiprocessing_class() -> Callable[[_View, Held, BlocksInUse | None], _BaseDataLoaderIter]:
+def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | None], _BaseDataLoaderIter]:
     class _MultiProcessingDataLoaderIter(_Watched, dataloader._MultiProcessingDataLoaderIter):  # type: ignore[misc]
         _passed_by = (
             0  # workers that get no index first, so that the first batch is made by the worker whose turn it is
         )
 
-        def __init__(self, loader: _View, held: Held, returned: BlocksInUse | None) -> None:
+        def __init__(self, loader: _View, held: ObserverHolder, returned: BlocksInUse | None) -> None:
             self.held, self._returned = held, returned
             super().__init__(loader)
             self._number = id(self)

@@ -32,7 +32,7 @@ _STREAMS = "loader.explain() says which datasets headrace's threads would read i
 _ARRAYS = "headrace.ImageArray or headrace.Columns makes batches of arrays natively"
 
 
-class Door(NamedTuple):
+class ImageOpener(NamedTuple):
     """A function that opens images.
 
     Attributes:
@@ -45,7 +45,7 @@ class Door(NamedTuple):
 
 
 # By package: names of functions, and the remedy.
-_DOORS: dict[str, tuple[frozenset[str], str]] = {
+_OPENERS: dict[str, tuple[frozenset[str], str]] = {
     "cv2": (
         frozenset({"imread", "imdecode"}),
         "write cv2.imread and cv2.imdecode in full, not names imported from cv2, which keep OpenCV's functions",
@@ -110,17 +110,17 @@ class FirstImages:
         if total:
             _warn_of_few_native(f"few images of {first} got native pixels: {images}; native decoding is for JPEG files")
             return
-        door = None if loader is None else find_door(loader.dataset)
-        how = "" if door is None else f": the dataset's code names {door.name}; {door.remedy}"
+        opener = None if loader is None else find_opener(loader.dataset)
+        how = "" if opener is None else f": the dataset's code names {opener.name}; {opener.remedy}"
         _warn_of_few_native(
             f"{first} opened no image with a function that headrace knows ({_KNOWN}), so headrace makes nothing "
             f"of this loader faster{how}"
         )
 
 
-def find_door(dataset: object) -> Door | None:
+def find_opener(dataset: object) -> ImageOpener | None:
     """Returns the first such function that a dataset's code names; None if it names none."""
-    doors = list(_loaded_doors())
+    openers = list(_loaded_openers())
     seen: set[FunctionType] = set()
     waiting = list(_functions_of(dataset))
     while waiting and len(seen) < _MOST:
@@ -129,20 +129,20 @@ def find_door(dataset: object) -> Door | None:
             continue
         seen.add(function)
         for named in _objects_named_in(function):
-            for opened, door in doors:
+            for opened, opener in openers:
                 if named is opened:
-                    return door
+                    return opener
             if isinstance(named, FunctionType) and (named.__module__ or "").split(".")[0] not in _LIBRARIES:
                 waiting.append(named)
     return None
 
 
-def _loaded_doors() -> Iterator[tuple[object, Door]]:
-    for package, (functions, remedy) in _DOORS.items():
+def _loaded_openers() -> Iterator[tuple[object, ImageOpener]]:
+    for package, (functions, remedy) in _OPENERS.items():
         module = sys.modules.get(package)
         for name in functions:
             if (opened := getattr(module, name, None)) is not None:
-                yield opened, Door(f"{package}.{name}", remedy)
+                yield opened, ImageOpener(f"{package}.{name}", remedy)
 
 
 def _functions_of(dataset: object) -> Iterator[FunctionType]:

@@ -30,15 +30,17 @@ class SeededSamples:
 
     Args:
         indices: what the sampler yielded.
-        place: seed, epoch, and number of the batch in the epoch.
+        position: seed, epoch, and number of the batch in the epoch.
         occurrences: how often the epoch named each index before; None: never.
     """
 
-    def __init__(self, indices: Iterable[object], place: tuple[int, int, int], occurrences: list[int] | None) -> None:
-        self._indices, self._place, self._occurrences = indices, place, occurrences
+    def __init__(
+        self, indices: Iterable[object], position: tuple[int, int, int], occurrences: list[int] | None
+    ) -> None:
+        self._indices, self._position, self._occurrences = indices, position, occurrences
 
     def __iter__(self) -> Iterator[object]:
-        seed, epoch, batch = self._place
+        seed, epoch, batch = self._position
         occurrences = itertools.repeat(0) if self._occurrences is None else self._occurrences
         for index, occurrence in zip(self._indices, occurrences, strict=False):
             seed_for_sample(seed, epoch, index_key(index), occurrence)

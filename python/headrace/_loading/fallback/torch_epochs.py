@@ -100,7 +100,7 @@ class TorchEpochs:
         return None if self._newest is None else self._newest[1]
 
     @property
-    def place(self) -> tuple[int, int, bool]:
+    def newest_position(self) -> tuple[int, int, bool]:
         """Number of the newest epoch, batches handed out, and whether it has ended; zeros before the first."""
         if self._progress is not None:
             return self._progress.epoch, self._progress.position, self._progress.is_finished

@@ -26,7 +26,7 @@ from headrace._loading.fallback.worker_wrappers import (
     Mail,
     Stream,
     Users,
-    WorkerPlace,
+    WorkerPosition,
 )
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ class WorkerStates:
 
     Args:
         loader: the loader.
-        places: the state that each worker resumes from.
-        step: number of batches before the states in `places`.
+        positions: the state that each worker resumes from.
+        step: number of batches before the states in `positions`.
     """
 
-    def __init__(self, loader: TorchLoader, places: dict[int, WorkerPlace], step: int) -> None:
+    def __init__(self, loader: TorchLoader, positions: dict[int, WorkerPosition], step: int) -> None:
         self._number, self._persistent = loader.num_workers, loader.persistent_workers
         self._every = loader.snapshot_every_n_steps or 0
         self._in_order = loader.in_order
@@ -86,26 +86,26 @@ class WorkerStates:
         )
         self._mail = [Mail() for _ in range(self._number)]
         kind = Stream if self.iterable else Indexed
-        self.carrier: Carrier = kind(users, -(-self._every // self._number), self._mail, places)
+        self.carrier: Carrier = kind(users, -(-self._every // self._number), self._mail, positions)
         self._processes: Sequence[BaseProcess] = []
         self._epoch, self.last = 1, self._number - 1
         self._large = False  # whether a worker's state is too large to be sent with each batch
         self._messages: dict[tuple[int, bool], bytes | None] = {}
         self._assigned: set[int] = set()
         self._left: list[bytes | None] = []
-        self._known = [self._resume_worker(number, places.get(number)) for number in range(self._number)]
+        self._known = [self._resume_worker(number, positions.get(number)) for number in range(self._number)]
         self._snapshot = step, [one.state for one in self._known]
 
-    def _resume_worker(self, worker: int, place: WorkerPlace | None) -> _Known:
-        if place is None:
+    def _resume_worker(self, worker: int, position: WorkerPosition | None) -> _Known:
+        if position is None:
             return _Known()
-        has_state = place.dataset is not None or place.iterator is not None
+        has_state = position.dataset is not None or position.iterator is not None
         if not self.iterable and not has_state:
             return _Known()
-        fetcher = {"dataset_iter_state": place.iterator, "fetcher_ended": place.ended} if self.iterable else None
-        state = pickle.dumps({"worker_id": worker, "dataset_state": place.dataset, "fetcher_state": fetcher})
-        at = place.count - place.skip if has_state else 0
-        return _Known(place.count, state, at, place.ended, final=place.ended)
+        fetcher = {"dataset_iter_state": position.iterator, "fetcher_ended": position.ended} if self.iterable else None
+        state = pickle.dumps({"worker_id": worker, "dataset_state": position.dataset, "fetcher_state": fetcher})
+        at = position.count - position.skip if has_state else 0
+        return _Known(position.count, state, at, position.ended, final=position.ended)
 
     def renew(self) -> None:
         """Called when the next epoch begins in all workers."""

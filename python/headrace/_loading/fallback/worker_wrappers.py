@@ -80,7 +80,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class WorkerPlace:
+class WorkerPosition:
     """The position from which a worker resumes.
 
     Attributes:
@@ -124,11 +124,11 @@ class Carrier:
     Args:
         every: see `Stream`.
         mail: of each worker.
-        places: positions of the workers that resume, by number.
+        positions: positions of the workers that resume, by number.
     """
 
-    def __init__(self, users: Users, every: int, mail: Sequence[Mail], places: dict[int, WorkerPlace]) -> None:
-        self.users, self._every, self._mail, self._places = users, every, mail, places
+    def __init__(self, users: Users, every: int, mail: Sequence[Mail], positions: dict[int, WorkerPosition]) -> None:
+        self.users, self._every, self._mail, self._positions = users, every, mail, positions
         self._worker = self._epoch = self._count = 0
         self._ended = False
         self._sent: bytes | None = None
@@ -142,7 +142,7 @@ class Carrier:
         try:
             if self.users.init_fn is not None:
                 self.users.init_fn(worker)
-            self._start_worker(self._places.get(worker))
+            self._start_worker(self._positions.get(worker))
         except BaseException:
             self._send_failure()
             raise
@@ -151,7 +151,7 @@ class Carrier:
         """Called by torch as collate_fn."""
         raise NotImplementedError
 
-    def _start_worker(self, place: WorkerPlace | None) -> None:
+    def _start_worker(self, position: WorkerPosition | None) -> None:
         raise NotImplementedError
 
     def _state(self) -> State:
@@ -226,11 +226,11 @@ class Indexed(Carrier):
 
     _keep = False
 
-    def _start_worker(self, place: WorkerPlace | None) -> None:
+    def _start_worker(self, position: WorkerPosition | None) -> None:
         self._epoch = 1
-        if place is not None:
-            restore_state(self.users.dataset, place.dataset, "dataset")
-        self._send_state(of_main=place is None and self.users.init_fn is None)
+        if position is not None:
+            restore_state(self.users.dataset, position.dataset, "dataset")
+        self._send_state(of_main=position is None and self.users.init_fn is None)
 
     def __getitem__(self, task: Task) -> object:
         self._note_task(task)
@@ -268,33 +268,33 @@ class Stream(Carrier):
     _stateful = False
     _iterator: Iterator[object] = iter(())
 
-    def _start_worker(self, place: WorkerPlace | None) -> None:
+    def _start_worker(self, position: WorkerPosition | None) -> None:
         pass  # torch calls __iter__ next, which sends the state
 
     def __iter__(self) -> Stream:
         self._epoch += 1
         self._count, self._ended = 0, False
-        place = self._places.pop(self._worker, None)
+        position = self._positions.pop(self._worker, None)
         try:
-            self._iterator = iter(self.users.dataset) if place is None else self._resume_iterator(place)
+            self._iterator = iter(self.users.dataset) if position is None else self._resume_iterator(position)
         except BaseException:
             self._send_failure()
             raise
         self._stateful = is_stateful(self.users.dataset) or is_stateful(self._iterator)
-        if place is None:
+        if position is None:
             self._send_state()
         return self
 
-    def _resume_iterator(self, place: WorkerPlace) -> Iterator[object]:
+    def _resume_iterator(self, position: WorkerPosition) -> Iterator[object]:
         dataset = self.users.dataset
-        restore_state(dataset, place.dataset, "dataset")
-        self._skip, self._ended = 0 if place.ended else place.skip, place.ended
-        self._count = place.count - self._skip
-        if place.ended and place.iterator is None:
+        restore_state(dataset, position.dataset, "dataset")
+        self._skip, self._ended = 0 if position.ended else position.skip, position.ended
+        self._count = position.count - self._skip
+        if position.ended and position.iterator is None:
             return iter(())  # iter() would start an exhausted dataset again
         iterator = iter(dataset)
-        restore_state(iterator, place.iterator, "dataset's iterator")
-        return iter(()) if place.ended else iterator
+        restore_state(iterator, position.iterator, "dataset's iterator")
+        return iter(()) if position.ended else iterator
 
     def __next__(self) -> object:
         while self._skip:

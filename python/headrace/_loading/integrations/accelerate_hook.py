@@ -69,8 +69,8 @@ def _replace_prepare_data_loader(module: ModuleType, ours: type[OwnLoader]) -> N
     def prepare_data_loader(dataloader: object, *args: object, **options: object) -> object:
         if not isinstance(dataloader, ours):
             return stock(dataloader, *args, **options)
-        from headrace._loading.integrations import accelerate
+        from headrace._loading.integrations import accelerate_prepare
 
-        return accelerate.prepare_for_accelerate(stock, ours, dataloader, *args, **options)
+        return accelerate_prepare.prepare_for_accelerate(stock, ours, dataloader, *args, **options)
 
     module.prepare_data_loader = prepare_data_loader  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from torch.utils.data import default_collate
 
 from headrace._base.types import Function
-from headrace._loading.mixup import timm_in_place, torchvision_in_place
+from headrace._loading.mixup import timm_twins, torchvision_in_place
 from headrace._lowering.transform_library import value_of_name
 
 _PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "MAKE_CELL"))
@@ -28,7 +28,7 @@ def mixing_of_samples(function: Function) -> Function | None:
         A function of the samples, a seed, that of numpy's random numbers, and maybe a function that is called when the
         samples have been collated and are not used any more.
     """
-    collating = timm_in_place.collating_twin(function)
+    collating = timm_twins.collating_twin(function)
     if collating is not None:
         return lambda samples, seed, collated=_return_none: _numpy_drawn(collating, seed, samples)
     mixing = mixing_of_stacked(function)
@@ -48,7 +48,7 @@ def mixing_of_stacked(function: Function) -> Function | None:
     ``return mix(*default_collate(samples))``, as in `mixing_of_samples`; None for others."""
     mix = find_mix_in_collate(function)
     torchs = torchvision_in_place.make_torchvision_twin(mix)
-    made = timm_in_place.make_timm_twin(mix) if torchs is None else torchs
+    made = timm_twins.make_timm_twin(mix) if torchs is None else torchs
     if made is None:
         return None
     return lambda batch, seed: _numpy_drawn(made, seed, *batch) if torchs is None else made(*batch)
@@ -68,7 +68,7 @@ def _return_none() -> None:
 
 
 def _numpy_drawn(function: Function, seed: int, *arguments: object) -> object:
-    with timm_in_place.twins_seeded(seed):
+    with timm_twins.twins_seeded(seed):
         return function(*arguments)
 
 
@@ -90,16 +90,16 @@ def mixing_of_batch(function: Function) -> Function | None:
 
 def draws_from_numpy(function: Function) -> bool:
     """Whether a collate_fn mixes by timm's code, which draws from numpy.random."""
-    if timm_in_place.collating_twin(function) is not None:
+    if timm_twins.collating_twin(function) is not None:
         return True
     names = _names_in(function)
     found = names is not None and len(names) == 2 and mixing_of_samples(function) is not None
-    return found and names is not None and timm_in_place.make_timm_twin(value_of_name(function, names[0])) is not None
+    return found and names is not None and timm_twins.make_timm_twin(value_of_name(function, names[0])) is not None
 
 
 def _find_in_place_twin(mix: object) -> Function | None:
     made = torchvision_in_place.make_torchvision_twin(mix)
-    return timm_in_place.make_timm_twin(mix) if made is None else made
+    return timm_twins.make_timm_twin(mix) if made is None else made
 
 
 def _names_in(function: object) -> tuple[str, ...] | None:

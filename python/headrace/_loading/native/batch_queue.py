@@ -26,7 +26,7 @@ from headrace.datasets.tar_stream.stream_source import StreamTable
 MAY_PASS = (MemoryError, torch.OutOfMemoryError)
 
 
-class Order(Protocol):
+class BatchOrder(Protocol):
     """The batches of an epoch; see EpochOrder."""
 
     @property
@@ -52,7 +52,7 @@ class Order(Protocol):
     def __next__(self) -> OrderedBatch: ...
 
 
-class Line:
+class BatchQueue:
     """Begins batches in order and assigns each to one taker at a time.
 
     All methods except `leave` and `cancel` must be called under the iterator's lock.
@@ -68,7 +68,7 @@ class Line:
         self,
         table: object,
         engine: Engine,
-        order: Order,
+        order: BatchOrder,
         draws: Draws,
         progress: Progress,
         ahead: int,
@@ -81,12 +81,12 @@ class Line:
         # Most batches that `fill` begins beyond the one that is due; None: `ahead`. The sampler of a stream waits for
         # the bytes of each batch that it names, and the first batch must not wait for later ones.
         self._reach = 0 if isinstance(table, StreamTable) else None
-        self._line: tuple[Begun, ...] = ()
+        self._batches: tuple[Begun, ...] = ()
         self._begin(order, draws)
 
-    def _begin(self, order: Order, draws: Draws) -> None:
+    def _begin(self, order: BatchOrder, draws: Draws) -> None:
         self._order, self._draws = order, draws
-        self._named: OrderedBatch | None = None  # yielded by the order, not yet in the line
+        self._named: OrderedBatch | None = None  # yielded by the order, not yet in the queue
         self._number = self._progress.position  # number of the next batch that the order yields
         self._out = -self._number  # added to a batch's number: batches that are out when it is, of this order
         self._error: Exception | None = None  # raised by the sampler; raised again once the batches before it are out
@@ -96,20 +96,20 @@ class Line:
         # order. None: it has not raised.
         self._torn: int | None = None
 
-    def restart(self, order: Order) -> None:
+    def restart(self, order: BatchOrder) -> None:
         """Cancels all batches and starts over with another order and the seed in `progress`."""
         self.cancel()
         self._begin(order, self._draws.with_seed(self._progress.seed))
 
     def fill(self) -> None:
-        """Begins batches until the one that is due and `ahead` more are in the line; of a stream, two at a time."""
+        """Begins batches until the one that is due and `ahead` more are in the queue; of a stream, two at a time."""
         progress = self._progress
         progress.settled, progress.deliveries = settle(progress.settled, progress.deliveries)
-        self._line = tuple([one for one in self._line if not one.delivery.settled])
+        self._batches = tuple([one for one in self._batches if not one.delivery.settled])
         self._read()
         with span("submit"):
             ahead = self.ahead if self._reach is None else min(self._reach, self.ahead)
-            while self._order.ready and sum(one.taker is None for one in self._line) <= ahead:
+            while self._order.ready and sum(one.taker is None for one in self._batches) <= ahead:
                 begun = self._next_begun()
                 if begun is None:
                     return
@@ -117,11 +117,11 @@ class Line:
 
     def _read(self) -> None:
         """Reads the sampler as far as torch does when it hands out the batch that is due; after an error that left none
-        in the line, as far as it has by now.
+        in the queue, as far as it has by now.
 
         If the sampler raises, its error takes the place of that batch, as in torch.
         """
-        due = next((one for one in self._line if one.taker is None), None)
+        due = next((one for one in self._batches if one.taker is None), None)
         delivered = self._number + self._out if due is None else due.delivery.number + self._out + 1
         if self._error is not None or not self._order.is_behind(delivered):
             return
@@ -138,7 +138,7 @@ class Line:
         self.asking = False
 
     def _next_begun(self) -> Begun | None:
-        """Appends the order's next batch to the line and returns it; None if there is none."""
+        """Appends the order's next batch to the queue and returns it; None if there is none."""
         if self._named is None:
             if self._ended or self._error is not None:
                 return None
@@ -156,10 +156,15 @@ class Line:
             if self._named is None:
                 return None
         begun = Begun(self._named, Delivery(self._number))
-        line, deliveries = (*self._line, begun), self._progress.deliveries
+        queued, deliveries = (*self._batches, begun), self._progress.deliveries
         if self._torn is None or self._number < self._torn:
             deliveries = (*deliveries, begun.delivery)
-        self._line, self._progress.deliveries, self._number, self._named = line, deliveries, self._number + 1, None
+        self._batches, self._progress.deliveries, self._number, self._named = (
+            queued,
+            deliveries,
+            self._number + 1,
+            None,
+        )
         return begun
 
     def _try_to_submit(self, begun: Begun) -> None:
@@ -197,7 +202,7 @@ class Line:
         Raises:
             Exception: the sampler raised it. It is raised once; then the sampler's iterator is asked again.
         """
-        begun = next((one for one in self._line if one.taker is None), None)
+        begun = next((one for one in self._batches if one.taker is None), None)
         if begun is not None:
             begun.taker = taker
             self._reach = None if self._reach is None or self._reach >= self.ahead else self._reach + 1
@@ -218,7 +223,7 @@ class Line:
     @property
     def busy(self) -> bool:
         """Whether a batch is not settled yet."""
-        return any(not one.delivery.settled for one in self._line)
+        return any(not one.delivery.settled for one in self._batches)
 
     def leave(self, taker: object, error: BaseException) -> None:
         """Called when the taker's ``next()`` raises. Its batch is passed over if the error belongs to that batch, as in
@@ -226,7 +231,7 @@ class Line:
         if error is self._error:
             self._error, self._out = None, self._out + 1
         of_a_batch = is_instance(error, Exception) and not is_instance(error, MAY_PASS)
-        for begun in self._line:
+        for begun in self._batches:
             if begun.taker is not taker or begun.delivery.settled:
                 continue
             if error is begun.error or (of_a_batch and begun.complete):
@@ -241,8 +246,8 @@ class Line:
             begun.complete, begun.taker = False, None
 
     def cancel(self) -> None:
-        """Cancels all batches in the line. May be called in any thread."""
-        line, self._line = self._line, ()
-        for begun in line:
+        """Cancels all batches in the queue. May be called in any thread."""
+        batches, self._batches = self._batches, ()
+        for begun in batches:
             if begun.results is not None:
                 self._engine.cancel(begun.results.flight)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from headrace._base.checks import whole_number
-from headrace._base.system import allowed_cpus, can_bind
+from headrace._base.cores import allowed_cpus, can_bind
 
 GPU = "gpu"
 _ROOT = Path("/")

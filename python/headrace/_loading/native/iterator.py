@@ -24,7 +24,7 @@ from headrace._loading.collate.collate_threads import CollateThreads
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native import sample_errors
 from headrace._loading.native.arguments import can_pin
-from headrace._loading.native.batch_queue import Line, Order
+from headrace._loading.native.batch_queue import BatchOrder, BatchQueue
 from headrace._loading.native.pending_batch import Begun, Collated, Results
 from headrace._loading.native.settings import Settings
 from headrace._loading.native.single_torch_batches import Holds, made_as_torch
@@ -53,7 +53,7 @@ class NativeIterator(Ending):
         collation: calls the user's collate_fn; None without one.
         collate_threads: number of threads that call it ahead; 0: the caller's thread does.
         out: called with each batch and its number in the epoch.
-        holds: tells whether the dataset still has the samples of a batch; see `Line`.
+        holds: tells whether the dataset still has the samples of a batch; see `BatchQueue`.
         for_comparison: the batches are compared with the oracle's: no timeout, no warnings, no other ranks.
 
     A failed sample or `out_transform` raises when its batch is due; iteration can continue with the next batch, as in
@@ -75,13 +75,13 @@ class NativeIterator(Ending):
         source: sample_errors.Source,
         table: Any,
         engine: Engine,
-        order: Order,
+        order: BatchOrder,
         draws: Draws,
         progress: Progress,
         settings: Settings,
         *,
         owns_engine: bool,
-        renew: Callable[[Progress], Order | None] | None = None,
+        renew: Callable[[Progress], BatchOrder | None] | None = None,
         collation: Collation | None = None,
         collate_threads: int = 0,
         out: Callable[[Any, int], Any] | None = None,
@@ -97,8 +97,8 @@ class NativeIterator(Ending):
         engine.set_metadata_reader(source.metadata)
         self._collation = collation
         self._collating = CollateThreads(self._collate_in_thread, collate_threads)
-        self._line = Line(table, engine, order, draws, progress, settings.depth, self._collating.expect, holds)
-        # Without `owns_engine` the loader cancels the line's batches when it begins another epoch.
+        self._queue = BatchQueue(table, engine, order, draws, progress, settings.depth, self._collating.expect, holds)
+        # Without `owns_engine` the loader cancels the queue's batches when it begins another epoch.
         self.at_end = call_all(self._collating.endings, engine.endings if owns_engine else ())
         sample_errors.warn_of_dropped()
         owner = None if for_comparison else self
@@ -111,7 +111,7 @@ class NativeIterator(Ending):
         self._tuning = None if for_comparison else self._tuning_of_epoch(collate_threads)
         _live.add(self)
         if settings.depth > 0:
-            self._line.fill()
+            self._queue.fill()
 
     def _tuning_of_epoch(self, collate_threads: int) -> Tuning | None:
         """What changes threads and prefetch during this epoch; None if their numbers are given."""
@@ -120,7 +120,7 @@ class NativeIterator(Ending):
             return None
         from headrace._loading.autotune.thread_tuner import Tuning
 
-        return Tuning(tuner, self._pace, self._engine, self._line, collate_threads)
+        return Tuning(tuner, self._pace, self._engine, self._queue, collate_threads)
 
     def __iter__(self) -> NativeIterator:
         return self
@@ -138,8 +138,8 @@ class NativeIterator(Ending):
             begun.delivery.returned = True  # no call follows, so no interrupt can come before the batch is returned
             return batch
         except BaseException as error:
-            self._line.leave(taker, error)
-            if not isinstance(error, Exception) and self._line.asking:  # the batch that the sampler yielded is lost
+            self._queue.leave(taker, error)
+            if not isinstance(error, Exception) and self._queue.asking:  # the batch that the sampler yielded is lost
                 self.close()
             raise
 
@@ -160,7 +160,7 @@ class NativeIterator(Ending):
                 batch = self._out(batch, self._progress.number(begun.delivery.number))
         end = time.perf_counter_ns()
         core.add_span("__next__", begin, end)
-        self._pace.handed_out(begin, end, self._blocked_ns, steady=not self._line.ended, samples=count)
+        self._pace.handed_out(begin, end, self._blocked_ns, steady=not self._queue.ended, samples=count)
         if self._tuning is not None:
             self._tuning.handed_out(batch, end)
         return begun, batch
@@ -173,7 +173,7 @@ class NativeIterator(Ending):
         try:
             order = renew(self._progress)
             if order is not None:
-                self._line.restart(order)
+                self._queue.restart(order)
         except BaseException:
             self.close()  # it is unknown which of the two epochs the order belongs to
             raise
@@ -191,10 +191,10 @@ class NativeIterator(Ending):
             raise RuntimeError(_CLOSED)
         if not self._exhausted:
             with Spending(self._pace, "submit"):
-                self._line.fill()
-        begun = self._line.take(taker)
+                self._queue.fill()
+        begun = self._queue.take(taker)
         if begun is None:
-            if not self._line.busy:  # otherwise a Python step called next() while the last batch is being made
+            if not self._queue.busy:  # otherwise a Python step called next() while the last batch is being made
                 self._end_epoch()
             raise StopIteration
         if begun.error is not None:
@@ -202,7 +202,7 @@ class NativeIterator(Ending):
         if begun.as_torch:
             begun.complete = True
             return begun, None
-        results = begun.results or self._line.submit(begun)
+        results = begun.results or self._queue.submit(begun)
         before = time.perf_counter_ns()
         if self._settings.num_workers == 0 and self._source.ahead_bytes:
             self._source.expect(results.indices, wait=True)  # Ctrl-C cannot interrupt native reads in this thread
@@ -354,7 +354,7 @@ class NativeIterator(Ending):
 
     def _end_epoch(self) -> None:
         self._exhausted = True
-        if not self._line.torn:
+        if not self._queue.torn:
             self._progress.finish()
         self.close()
 
@@ -364,9 +364,9 @@ class NativeIterator(Ending):
         return self._progress.batches
 
     @property
-    def line(self) -> Line:
+    def queue(self) -> BatchQueue:
         """The batches that are begun. It does not refer to the iterator."""
-        return self._line
+        return self._queue
 
     def close(self) -> None:
         """Discards the batches in flight; a later ``next()`` raises RuntimeError. Idempotent."""
@@ -376,12 +376,12 @@ class NativeIterator(Ending):
         self._pace.end()
         self._collating.close()
         try:
-            self._line.cancel()  # wakes a thread that holds the lock and waits for a batch
+            self._queue.cancel()  # wakes a thread that holds the lock and waits for a batch
             if self._owns_engine:
                 self._engine.close()
         finally:
             with self._turn:
-                self._line.cancel()  # batches that this thread has begun since
+                self._queue.cancel()  # batches that this thread has begun since
         if not self._for_comparison:
             self._faults.warn()
 

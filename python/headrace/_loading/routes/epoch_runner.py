@@ -18,7 +18,7 @@ from headrace._loading.collate import collate_call
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.epoch.epochs import Epochs
 from headrace._loading.native.arguments import can_pin, check_iterable
-from headrace._loading.native.batch_queue import Line, Order
+from headrace._loading.native.batch_queue import BatchOrder, BatchQueue
 from headrace._loading.native.iterator import NativeIterator
 from headrace._loading.native.out_transform import seed_batches
 from headrace._loading.native.sample_errors import warn_of_dropped
@@ -32,7 +32,7 @@ from headrace._storage.remote.announcements import Announced
 from headrace.datasets.fields.fields_source import Tables
 from headrace.datasets.sources import BlobDataset, checked_table
 
-Renew = Callable[[Progress], Order | None]
+Renew = Callable[[Progress], BatchOrder | None]
 
 
 class PersistentIterator:
@@ -81,7 +81,7 @@ class Runner:
         self.engine: Engine | None = None
         self.progress: Progress | None = None
         self._iterators: Living[NativeIterator] = Living()
-        self._line: tuple[weakref.ref[NativeIterator], Line] | None = None  # of the newest, if the engine outlives it
+        self._queue: tuple[weakref.ref[NativeIterator], BatchQueue] | None = None  # of the newest, if engines last
         self._persistent: weakref.ref[PersistentIterator] | None = None
         self._table: tuple[object, core.BlobTable | Tables] | None = None
         self._frozen: AnySource | None = None  # with the newest epoch's labels, as torch's workers have them
@@ -130,8 +130,8 @@ class Runner:
         if engine is None or not (settings.persists or engine.has_current_limit()):  # persistent workers keep theirs
             # `depth` batches in flight, the one just returned, and the one before it, which the caller drops next.
             engine = route.new_engine(settings, slots_kept=settings.most_depth + 2, pin=pin)
-        elif self._line is not None and self._line[0]() is None:
-            self._line[1].cancel()  # the batches of an iterator that was dropped
+        elif self._queue is not None and self._queue[0]() is None:
+            self._queue[1].cancel()  # the batches of an iterator that was dropped
         try:
             return self._begin_with(engine, settings, route, epochs, workers, read_ahead, keeps_engine=keeps_engine)
         except BaseException:  # of a sampler, for example: the traceback may keep the engine
@@ -160,9 +160,9 @@ class Runner:
         source = route.source
         far = source.ahead_bytes > 0  # its table has connections of this process, which may be a forked one
         self._entry_points, self._entries = _entry_points_of(source, settings), None
-        places = self._table[0] if self._table is not None and self.keeps_datasets else source.places
-        if self._table is None or self._table[0] != places or far:
-            self._table = places, _table_of(source, self._entry_points)
+        identity = self._table[0] if self._table is not None and self.keeps_datasets else source.storage_identity
+        if self._table is None or self._table[0] != identity or far:
+            self._table = identity, _table_of(source, self._entry_points)
         epochs.naming = naming = naming_of(settings)
         if settings.num_workers > 0 and not self.keeps_datasets:
             self._frozen = source.frozen(self._frozen)
@@ -172,10 +172,10 @@ class Runner:
         if self._entry_points is not None:
             self._entry_points.save()  # what the epoch before has learned
         progress, own_order = epochs.begin(read_ahead)
-        order: Order = Announced(own_order, source) if far else own_order
+        order: BatchOrder = Announced(own_order, source) if far else own_order
         progress.before = engine.counters()
         if settings.cores:
-            engine.place(settings.cores)
+            engine.bind_threads(settings.cores)
         if workers > 0:
             engine.work_as(WorkerValues(workers, progress.seed, settings.dataset))
         made = self._collation(settings, route, labels_of, progress)
@@ -199,7 +199,7 @@ class Runner:
             progress.pace.follow(self.progress.pace)
         self.progress, self.engine = progress, engine
         self._iterators.add(iterator)
-        self._line = (weakref.ref(iterator), iterator.line) if keeps_engine else None
+        self._queue = (weakref.ref(iterator), iterator.queue) if keeps_engine else None
         return iterator
 
     @staticmethod
@@ -228,7 +228,7 @@ class Runner:
             iterator.close()
         if self.engine is not None:
             self.engine.close()
-        self._memory = self._line = None
+        self._memory = self._queue = None
         warn_of_dropped()
         if self._entry_points is not None:
             self._entry_points.save()
@@ -270,7 +270,7 @@ def _table_of(source: AnySource, points: EntryPoints | None) -> core.BlobTable |
 def _announcing(renew: Renew, source: AnySource) -> Renew:
     """Returns `renew`, with the orders that it returns announced to the source."""
 
-    def renew_announced(progress: Progress) -> Order | None:
+    def renew_announced(progress: Progress) -> BatchOrder | None:
         order = renew(progress)
         return None if order is None else Announced(order, source)
 

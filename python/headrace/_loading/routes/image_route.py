@@ -143,10 +143,10 @@ class ImageRoute(NativeRoute):
 
     def _choose_output_sizes(self, settings: Settings) -> Any:
         """Returns the output size of each sample; found out once, as it may read the files' headers."""
-        places, known = self.source.places, vars(self).get("_sizes")
-        if known is None or known[0] != places:
+        identity, known = self.source.storage_identity, vars(self).get("_sizes")
+        if known is None or known[0] != identity:
             sizes = sizes_known_to(settings.sampler, settings.batch_sampler, self.source)
-            known = vars(self)["_sizes"] = places, nearest_of(self.recipe.sizes, sizes)
+            known = vars(self)["_sizes"] = identity, nearest_of(self.recipe.sizes, sizes)
         return known[1]
 
 

@@ -19,7 +19,7 @@ from headrace.transforms import filter_name
 _MOST_BOXES = 100  # of RandomErasing: each has a column for every number that it may draw
 
 
-def random_resized_crop(builder: Builder, transform: object, library: str) -> str:
+def random_resized_crop_and_interpolation(builder: Builder, transform: object, library: str) -> str:
     """Lowers to torchvision's crop; they differ only for images of a few pixels, where timm's box may be empty."""
     # The choice of the filter does not affect the box: the crops share its columns.
     return add_one_of(builder, resized_crops(builder, transform, _filters(transform)))
@@ -101,7 +101,7 @@ def _make_refusal(reason: str) -> Lower:
 
 LOWERS: dict[str, Lower] = {
     **timm_policies.LOWERS,
-    "RandomResizedCropAndInterpolation": refuse_tensors(random_resized_crop),
+    "RandomResizedCropAndInterpolation": refuse_tensors(random_resized_crop_and_interpolation),
     "CenterCropOrPad": refuse_tensors(center_crop_or_pad),
     "ResizeKeepRatio": refuse_tensors(resize_keep_ratio),
     "RandomCropOrPad": refuse_tensors(random_crop_or_pad),

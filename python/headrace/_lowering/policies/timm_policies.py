@@ -27,8 +27,8 @@ def rand_augment(builder: Builder, transform: Any, library: str) -> str:
         return "nothing"
     names = ", ".join(one.name for one in transform.ops)
     if transform.choice_weights is not None:
-        places = [_draw_place(builder) for _ in range(layers)]
-        builder.add(_without_repetition(builder, transform, places, ()))
+        choices = [_draw_choice(builder) for _ in range(layers)]
+        builder.add(_without_repetition(builder, transform, choices, ()))
         return f"native {layers} different ones of {len(transform.ops)} operations ({names}), by weight"
     for _ in range(layers):
         builder.add(_any_operation(builder, transform.ops))
@@ -37,45 +37,47 @@ def rand_augment(builder: Builder, transform: Any, library: str) -> str:
 
 def _any_operation(builder: Builder, operations: Sequence[Operation]) -> S.OneOf:
     """Returns a choice among operations with equal shares."""
-    place, count = _draw_place(builder), len(operations)
+    choice, count = _draw_choice(builder), len(operations)
     branches = [
-        (place.make_step(builder, one, number / count, (number + 1) / count),) for number, one in enumerate(operations)
+        (choice.make_step(builder, one, number / count, (number + 1) / count),) for number, one in enumerate(operations)
     ]
-    return choose_any_branch(branches, place.chosen)
+    return choose_any_branch(branches, choice.chosen)
 
 
-def _without_repetition(builder: Builder, transform: Any, places: Sequence[_Place], before: tuple[int, ...]) -> S.OneOf:
+def _without_repetition(
+    builder: Builder, transform: Any, choices: Sequence[_Choice], before: tuple[int, ...]
+) -> S.OneOf:
     """Returns a choice by weight among the operations that were not done `before`, then in the same way the others.
 
     numpy redraws what it has drawn before, which gives each operation its share of the weight that is left.
     """
     weights = [float(one) for one in transform.choice_weights]
     left = [number for number, weight in enumerate(weights) if number not in before and weight > 0]
-    if len(left) < len(places) or len(transform.ops) ** len(places) > _MOST_BRANCHES:
-        builder.refuse(f"chooses {len(places)} different ones of {len(left)} operations, which has no native twin")
+    if len(left) < len(choices) or len(transform.ops) ** len(choices) > _MOST_BRANCHES:
+        builder.refuse(f"chooses {len(choices)} different ones of {len(left)} operations, which has no native twin")
     total, below, bounds, branches = sum(weights[number] for number in left), 0.0, [], []
     for number in left:
         low, below = below, below + weights[number] / total
         high = 1.0 if number == left[-1] else below
-        # After the first place the bounds depend on the operations before, but the argument's column does not.
+        # After the first choice the bounds depend on the operations before, but the argument's column does not.
         shares = (0.0, 1.0) if before else (low, high)
-        steps: Steps = (places[0].make_step(builder, transform.ops[number], *shares),)
-        if len(places) > 1:
-            steps += (_without_repetition(builder, transform, places[1:], (*before, number)),)
+        steps: Steps = (choices[0].make_step(builder, transform.ops[number], *shares),)
+        if len(choices) > 1:
+            steps += (_without_repetition(builder, transform, choices[1:], (*before, number)),)
         branches.append(steps)
         bounds.append(high)
-    return S.OneOf(tuple(branches), tuple(bounds), places[0].chosen)
+    return S.OneOf(tuple(branches), tuple(bounds), choices[0].chosen)
 
 
 def auto_augment(builder: Builder, transform: Any, library: str) -> str:
     chosen = builder.draw(Column())
     count, longest = len(transform.policy), max(len(some) for some in transform.policy)
     draws = [(builder.draw(Column()), builder.draw(Column())) for _ in range(longest)]
-    places = [_Place(chosen, done, way, Arguments(builder, way)) for done, way in draws]
+    choices = [_Choice(chosen, done, way, Arguments(builder, way)) for done, way in draws]
     branches = [
         tuple(
-            place.make_step(builder, one, number / count, (number + 1) / count)
-            for one, place in zip(some, places, strict=False)
+            choice.make_step(builder, one, number / count, (number + 1) / count)
+            for one, choice in zip(some, choices, strict=False)
         )
         for number, some in enumerate(transform.policy)
     ]
@@ -113,7 +115,7 @@ def _make_chain(builder: Builder, operations: Sequence[Operation], depth: int) -
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Choice:
     """The columns of one operation among several: which, whether it is done, its way, and those of its argument."""
 
     chosen: int
@@ -133,9 +135,9 @@ class _Place:
         )
 
 
-def _draw_place(builder: Builder) -> _Place:
+def _draw_choice(builder: Builder) -> _Choice:
     chosen, happens, way = (builder.draw(Column()) for _ in range(3))
-    return _Place(chosen, happens, way, Arguments(builder, way))
+    return _Choice(chosen, happens, way, Arguments(builder, way))
 
 
 LOWERS: dict[str, Lower] = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import CodeType
 
 from headrace._lowering.python_steps.opcodes import Opcodes
-from headrace._lowering.python_steps.value_sets import FREE, VERSION, Frame, State, Unclear, Value, pop
+from headrace._lowering.python_steps.value_sets import FREE, VERSION, Frame, FrameState, Unclear, Value, pop
 
 #: Goes on at the offset of an instruction, with a stack.
 Jump = Callable[[int, list[Value | None]], None]
@@ -41,7 +41,7 @@ class Frames(Opcodes):
         targets = {numbers[one.argval] for one in found if one.opcode in _JUMPS}
         while True:
             frame.changed = False
-            states = {0: State([], dict(frame.local))}
+            states = {0: FrameState([], dict(frame.local))}
             waiting = [0]
             while waiting:
                 number = waiting.pop()
@@ -56,15 +56,15 @@ class Frames(Opcodes):
         numbers: dict[int, int],
         handlers: list[tuple[int, int, int, int, bool]],
         targets: set[int],
-        states: dict[int, State],
+        states: dict[int, FrameState],
         number: int,
         waiting: list[int],
     ) -> None:
         """Runs from an instruction to a jump target, a return or an error."""
-        state = State(list(states[number].stack), dict(states[number].local))
+        state = FrameState(list(states[number].stack), dict(states[number].local))
 
         def reach(offset: int, stack: list[Value | None]) -> None:
-            place, new = numbers[offset], State(list(stack), dict(state.local))
+            place, new = numbers[offset], FrameState(list(stack), dict(state.local))
             if place not in states:
                 states[place] = new
                 waiting.append(place)
@@ -95,7 +95,7 @@ class Frames(Opcodes):
                 return
 
     def _execute_instruction(
-        self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump
+        self, one: dis.Instruction, state: FrameState, frame: Frame, names: tuple[str, ...], reach: Jump
     ) -> bool:
         """Does an instruction; returns whether the next one does not follow."""
         op, stack = one.opname, state.stack
@@ -129,7 +129,7 @@ class Frames(Opcodes):
         raise Unclear(op)
 
     def _execute_jump(
-        self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump
+        self, one: dis.Instruction, state: FrameState, frame: Frame, names: tuple[str, ...], reach: Jump
     ) -> bool | None:
         op, stack, target = one.opname, state.stack, one.argval
         if op in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE"):
@@ -155,7 +155,7 @@ class Frames(Opcodes):
         return False
 
     def _execute_operation(
-        self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object
+        self, one: dis.Instruction, state: FrameState, frame: Frame, names: object, reach: object
     ) -> bool | None:
         op, stack = one.opname, state.stack
         if op in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -196,7 +196,7 @@ class Frames(Opcodes):
         return False
 
     def _execute_call(
-        self, one: dis.Instruction, state: State, frame: Frame, names: tuple[str, ...], reach: Jump
+        self, one: dis.Instruction, state: FrameState, frame: Frame, names: tuple[str, ...], reach: Jump
     ) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
         if op in ("CALL_FUNCTION", "CALL_METHOD", "CALL"):

@@ -7,7 +7,7 @@ import dis
 import sys
 from types import CodeType
 
-from headrace._lowering.python_steps.value_sets import FREE, VERSION, Frame, Inner, State, Unclear, Value, pop
+from headrace._lowering.python_steps.value_sets import FREE, VERSION, Frame, FrameState, Inner, Unclear, Value, pop
 
 
 class Opcodes:
@@ -60,7 +60,7 @@ class Opcodes:
     # ---- opcodes: None if it is another one ----------------------------------------------------------------------
 
     def _execute_variable(
-        self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object
+        self, one: dis.Instruction, state: FrameState, frame: Frame, names: object, reach: object
     ) -> bool | None:
         op, stack, name = one.opname, state.stack, one.argval
         if op in ("LOAD_CONST", "LOAD_COMMON_CONSTANT"):
@@ -108,12 +108,12 @@ class Opcodes:
         return self.origin(found) if callable(found) and found is not AssertionError else FREE
 
     @staticmethod
-    def _local(name: str, state: State, frame: Frame) -> Value:
+    def _local(name: str, state: FrameState, frame: Frame) -> Value:
         shared = frame.cell(name)
         return state.local.get(name, FREE) if shared is None else shared
 
     @staticmethod
-    def _store(name: str, value: Value, state: State, frame: Frame) -> None:
+    def _store(name: str, value: Value, state: FrameState, frame: Frame) -> None:
         if frame.cell(name) is not None:
             frame.fill(name, value)
         else:
@@ -128,7 +128,7 @@ class Opcodes:
         return FREE if value is missing else self.origin(value)
 
     def _execute_shuffle(
-        self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object
+        self, one: dis.Instruction, state: FrameState, frame: Frame, names: object, reach: object
     ) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
         if op == "PUSH_NULL":
@@ -149,7 +149,7 @@ class Opcodes:
         return False
 
     def _execute_build(
-        self, one: dis.Instruction, state: State, frame: Frame, names: object, reach: object
+        self, one: dis.Instruction, state: FrameState, frame: Frame, names: object, reach: object
     ) -> bool | None:
         op, stack, count = one.opname, state.stack, one.arg or 0
         if op in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"):

@@ -69,13 +69,13 @@ class Frame:
 
 
 @dataclass
-class State:
+class FrameState:
     """What is on the stack, and in the local variables, before an instruction."""
 
     stack: list[Value | None]  # None: the NULL of a call
     local: dict[str, Value]
 
-    def join(self, other: State) -> bool:
+    def join(self, other: FrameState) -> bool:
         """Adds what the other may be; returns whether anything was added."""
         if len(self.stack) != len(other.stack):
             raise Unclear("paths with stacks of different depths")

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-#: Picks one of n positions: ``0 <= place(n) < n``.
-Place = Callable[[int], int]
+#: Picks one of n positions: ``0 <= draw(n) < n``.
+PositionDraw = Callable[[int], int]
 
 
 class Box(NamedTuple):
@@ -33,8 +33,8 @@ class Padding(NamedTuple):
     bottom: int
 
 
-def place_at(uniform: float) -> Place:
-    """Returns the Place that maps n to ``floor(u n)`` for a uniform u in [0, 1); below n for every 53-bit u."""
+def position_from(uniform: float) -> PositionDraw:
+    """Returns the PositionDraw that maps n to ``floor(u n)`` for a uniform u in [0, 1); below n for every 53-bit u."""
     return lambda n: int(uniform * n)
 
 
@@ -43,8 +43,8 @@ def random_resized_crop(
     width: int,
     ratio: tuple[float, float],
     tries: Iterable[tuple[float, float]],
-    place_top: Place,
-    place_left: Place,
+    position_top: PositionDraw,
+    position_left: PositionDraw,
 ) -> Box:
     """Returns the box of RandomResizedCrop.
 
@@ -52,7 +52,7 @@ def random_resized_crop(
         height, width: size of the image in pixels.
         ratio: (smallest, largest) width / height, for the fall-back.
         tries: pairs (fraction of the area, width / height), taken until a box fits; ten in torchvision.
-        place_top, place_left: called once each, for the try that fits.
+        position_top, position_left: called once each, for the try that fits.
     """
     area = height * width
     for fraction, aspect in tries:
@@ -60,8 +60,8 @@ def random_resized_crop(
         w = round(math.sqrt(target_area * aspect))
         h = round(math.sqrt(target_area / aspect))
         if 0 < w <= width and 0 < h <= height:
-            top = place_top(height - h + 1)
-            return Box(top, place_left(width - w + 1), h, w)
+            top = position_top(height - h + 1)
+            return Box(top, position_left(width - w + 1), h, w)
     in_ratio = width / height
     w, h = width, height
     if in_ratio < min(ratio):
@@ -75,8 +75,8 @@ def random_erase(
     height: int,
     width: int,
     tries: Iterable[tuple[float, float]],
-    place_top: Place,
-    place_left: Place,
+    position_top: PositionDraw,
+    position_left: PositionDraw,
     count: int = 1,
 ) -> Box | None:
     """Returns the box that RandomErasing erases, which may be empty; None if no try fits.
@@ -85,7 +85,7 @@ def random_erase(
         height, width: size of the tensor in pixels.
         tries: pairs (fraction of the area, height / width), taken until a box is smaller than the tensor along both
             edges.
-        place_top, place_left: called once each, for the try that fits.
+        position_top, position_left: called once each, for the try that fits.
         count: number of boxes that share the area.
     """
     area = height * width
@@ -94,8 +94,8 @@ def random_erase(
         h = round(math.sqrt(erased_area * aspect))
         w = round(math.sqrt(erased_area / aspect))
         if h < height and w < width:
-            top = place_top(height - h + 1)
-            return Box(top, place_left(width - w + 1), h, w)
+            top = position_top(height - h + 1)
+            return Box(top, position_left(width - w + 1), h, w)
     return None
 
 
@@ -181,8 +181,8 @@ def random_crop(
     crop_width: int,
     padding: tuple[int, int, int, int],
     pad_if_needed: bool,
-    place_top: Place,
-    place_left: Place,
+    position_top: PositionDraw,
+    position_left: PositionDraw,
 ) -> tuple[Padding, Box]:
     """Returns the total padding of RandomCrop, and its box in the padded image.
 
@@ -191,7 +191,8 @@ def random_crop(
         crop_height, crop_width: size of the crop.
         padding: (left, top, right, bottom), negative to crop.
         pad_if_needed: whether to pad an image that is still too small.
-        place_top, place_left: called only if there is more than one position along that edge, as in torchvision v2.
+        position_top, position_left: called only if there is more than one position along that edge, as in torchvision
+            v2.
 
     Raises:
         ValueError: the padded image is smaller than the crop.
@@ -207,6 +208,6 @@ def random_crop(
             f"Required crop size {(crop_height, crop_width)} is larger than "
             f"{'padded ' if any(padding) else ''}input image size {(padded_height, padded_width)}."
         )
-    crop_top = place_top(padded_height - crop_height + 1) if padded_height > crop_height else 0
-    crop_left = place_left(padded_width - crop_width + 1) if padded_width > crop_width else 0
+    crop_top = position_top(padded_height - crop_height + 1) if padded_height > crop_height else 0
+    crop_left = position_left(padded_width - crop_width + 1) if padded_width > crop_width else 0
     return Padding(left, top, right, bottom), Box(crop_top, crop_left, crop_height, crop_width)

@@ -11,7 +11,7 @@ import math
 
 import torch
 
-from headrace._recipe.arithmetic.boxes import Box, Padding, Place
+from headrace._recipe.arithmetic.boxes import Box, Padding, PositionDraw
 
 #: (height, width) in pixels.
 Size = tuple[int, int]
@@ -46,24 +46,28 @@ def zoomed_out(height: int, width: int, factor: Factor, left: Factor, top: Facto
     return Padding(at_left, at_top, more_columns - at_left, more_rows - at_top)
 
 
-def random_padding(height: int, width: int, target: Size, place_left: Place, place_top: Place) -> Padding:
+def random_padding(
+    height: int, width: int, target: Size, position_left: PositionDraw, position_top: PositionDraw
+) -> Padding:
     """Returns the padding to at least `target`, (height, width), that leaves the image at a random place."""
     more_rows, more_columns = max(target[0] - height, 0), max(target[1] - width, 0)
-    left = place_left(more_columns + 1)
-    top = place_top(more_rows + 1)
+    left = position_left(more_columns + 1)
+    top = position_top(more_rows + 1)
     return Padding(left, top, more_columns - left, more_rows - top)
 
 
-def random_window(height: int, width: int, target: Size, place_top: Place, place_left: Place) -> tuple[Padding, Box]:
+def random_window(
+    height: int, width: int, target: Size, position_top: PositionDraw, position_left: PositionDraw
+) -> tuple[Padding, Box]:
     """Returns the padding that an image gets first, and a random box of size `target` of the padded image."""
-    top, box_top, bottom = _fit_edge(height, target[0], place_top)
-    left, box_left, right = _fit_edge(width, target[1], place_left)
+    top, box_top, bottom = _fit_edge(height, target[0], position_top)
+    left, box_left, right = _fit_edge(width, target[1], position_left)
     return Padding(left, top, right, bottom), Box(box_top, box_left, *target)
 
 
-def _fit_edge(edge: int, wanted: int, place: Place) -> tuple[int, int, int]:
+def _fit_edge(edge: int, wanted: int, draw: PositionDraw) -> tuple[int, int, int]:
     """Returns the padding before an edge, the first pixel of the box, and the padding after the edge."""
-    at = place(abs(edge - wanted) + 1)
+    at = draw(abs(edge - wanted) + 1)
     return (0, at, 0) if edge >= wanted else (at, 0, wanted - edge - at)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch.nn.functional import interpolate
 
 from headrace._base.native import core
-from headrace._recipe.arithmetic import tensor_augment
+from headrace._recipe.arithmetic import byte_tensor_operations as operations
 from headrace._recipe.steps.byte_tensor_steps import Rounding
 
 #: Matrices of a shear, a shift and rotations: none has all the same roundings in both ways.
@@ -35,12 +35,12 @@ _PARALLEL = 32768  # elements from which torch divides an operation among its th
 @functools.cache
 def find_rounding(height: int, width: int) -> Rounding | None:
     """Returns how torch rounds for images of this size; None if it has another arithmetic than the native code."""
-    sums, samples, places = (
+    sums, samples, positions = (
         are_sums_rounded_once(),
         _are_samples_rounded_once(),
-        _are_places_rounded_once(height, width),
+        _are_positions_rounded_once(height, width),
     )
-    return None if sums is None or samples is None or places is None else Rounding(sums, samples, places)
+    return None if sums is None or samples is None or positions is None else Rounding(sums, samples, positions)
 
 
 @functools.cache
@@ -115,29 +115,29 @@ def are_sums_rounded_once() -> bool | None:
 def _are_samples_rounded_once() -> bool | None:
     pixels = np.random.default_rng(1).integers(0, 256, (41, 57, 4), dtype=np.uint8)
     values = torch.from_numpy(pixels[..., :3].copy()).permute(2, 0, 1)[None].to(torch.float32)
-    places = [_are_places_rounded_once(41, 57)]
+    positions = [_are_positions_rounded_once(41, 57)]
     for once in (False, True):
-        if places[0] is not None and all(
-            _equals_native_warp(once, pixels, values, one, places[0]) for one in _MATRICES
+        if positions[0] is not None and all(
+            _equals_native_warp(once, pixels, values, one, positions[0]) for one in _MATRICES
         ):
             return once
     return None
 
 
 def _equals_native_warp(
-    once: bool, pixels: np.ndarray, values: torch.Tensor, matrix: tuple[float, ...], places: bool
+    once: bool, pixels: np.ndarray, values: torch.Tensor, matrix: tuple[float, ...], positions: bool
 ) -> bool:
-    made = core.tensor_warp(pixels, matrix, places, once)[1]
-    expected = tensor_augment.sample_grid(values, tensor_augment.affine_grid(matrix, *pixels.shape[:2]), "bilinear")
+    made = core.tensor_warp(pixels, matrix, positions, once)[1]
+    expected = operations.sample_grid(values, operations.affine_grid(matrix, *pixels.shape[:2]), "bilinear")
     return np.array_equal(made, expected[0].permute(1, 2, 0).numpy())
 
 
 @functools.cache
-def _are_places_rounded_once(height: int, width: int) -> bool | None:
+def _are_positions_rounded_once(height: int, width: int) -> bool | None:
     pixels = np.zeros((height, width, 4), np.uint8)
     for once in (False, True):
         made = (core.tensor_warp(pixels, matrix, once, once)[0] for matrix in _MATRICES)
-        expected = (tensor_augment.affine_grid(matrix, height, width)[0].numpy() for matrix in _MATRICES)
+        expected = (operations.affine_grid(matrix, height, width)[0].numpy() for matrix in _MATRICES)
         if all(itertools.starmap(np.array_equal, zip(made, expected, strict=True))):
             return once
     return None

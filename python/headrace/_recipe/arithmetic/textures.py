@@ -1,4 +1,4 @@
-"""Arithmetic of texture channels: CIE LAB, gradients, places and frequency bands of an image's bytes.
+"""Arithmetic of texture channels: CIE LAB, gradients, positions and frequency bands of an image's bytes.
 
 Only tables and + - * / and square roots are used, whose results are exactly rounded: they depend neither on the number
 of torch's threads nor on its instruction set. Each step is one torch operation, so nothing is contracted into a fused
@@ -94,7 +94,7 @@ def sobel(gray: torch.Tensor) -> torch.Tensor:
 
 
 @functools.lru_cache(maxsize=16)
-def pixel_places(height: int, width: int) -> torch.Tensor:
+def pixel_positions(height: int, width: int) -> torch.Tensor:
     """Returns x, y and eccentricity of each pixel's centre, float64 (3, H, W); do not change it.
 
     x and y are in (-1, 1), 0 in the middle of the image. The eccentricity is the distance from there, 1 in a corner.
@@ -162,7 +162,7 @@ def channels(image: torch.Tensor, bands: Bands) -> torch.Tensor:
     """
     image = image.expand(3, -1, -1)
     gray = luma_plane(image)
-    parts = [image.double() / 255, lab(image), sobel(gray), pixel_places(*gray.shape), bands_of(gray, bands)]
+    parts = [image.double() / 255, lab(image), sobel(gray), pixel_positions(*gray.shape), bands_of(gray, bands)]
     return torch.cat(parts).float()
 
 

@@ -25,12 +25,12 @@ class Rounding:
     Attributes:
         sums: in ``tensor.add_(other, alpha=number)``.
         samples: in ``grid_sample``.
-        places: in ``bmm`` with a matrix of 3 x 2.
+        positions: in ``bmm`` with a matrix of 3 x 2.
     """
 
     sums: bool
     samples: bool
-    places: bool
+    positions: bool
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def record_batches(loader: Any, facts: Facts, batches: int, step: Step | None) -
         try:
             for batch in _repeat_epochs(twin, facts, batches):
                 times.append(time.perf_counter() - begin)
-                counts.append(size_of(batch) if loader._auto_collation else 1)
+                counts.append(count_samples(batch) if loader._auto_collation else 1)
                 first = batch if first is None else first
                 if step is not None:
                     step(batch)
@@ -73,12 +73,12 @@ def record_batches(loader: Any, facts: Facts, batches: int, step: Step | None) -
     return first
 
 
-def size_of(batch: object) -> int:
+def count_samples(batch: object) -> int:
     """Returns the number of samples of a batch: the length of its first tensor, or 1."""
     if isinstance(batch, torch.Tensor):
         return len(batch) if batch.ndim else 1
     parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
-    return next((size_of(part) for part in parts), 1)
+    return next((count_samples(part) for part in parts), 1)
 
 
 def _repeat_epochs(twin: Any, facts: Facts, batches: int) -> Iterator[object]:

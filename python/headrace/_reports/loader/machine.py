@@ -9,7 +9,7 @@ from pathlib import Path
 import PIL
 import torch
 
-from headrace._base import cores
+from headrace._base import control_group, cores
 from headrace._base.native import core
 from headrace._base.version import __version__
 
@@ -21,7 +21,7 @@ def describe_machine() -> dict[str, object]:
         "cpu": cpu_name(),
         "cores": os.cpu_count() or 1,
         "usable_cores": cores.usable_cores(),
-        "quota": cores.cpu_quota(),
+        "quota": control_group.cpu_quota(),
         "kernels": core.instruction_set(),
         "memory_gib": round(memory / 2**30, 1),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from headrace._base.cores import allowed_cores, cpu_quota
+from headrace._base.control_group import cpu_quota
+from headrace._base.cores import allowed_cores
 from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.epoch_timing import Pace
 from headrace._engine.counters.percentiles import Durations, percentile

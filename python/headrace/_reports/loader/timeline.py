@@ -81,7 +81,7 @@ class StageTime:
     share: float
 
 
-def kind_of(thread: str) -> str:
+def kind_of_thread(thread: str) -> str:
     """Returns the thread's name without its number."""
     return re.sub(r"[ -]\d+$", "", thread)
 
@@ -93,7 +93,7 @@ def sum_stage_times(threads: Sequence[ThreadTimeline], recorded_s: float, *, per
     )
     for one in threads:
         own, total = one.own_ns(), one.end_ns - one.begin_ns
-        who = (one.thread, one.tid) if per_thread else (kind_of(one.thread), None)
+        who = (one.thread, one.tid) if per_thread else (kind_of_thread(one.thread), None)
         for number, stage in enumerate(one.stages):
             chosen = one.stage == number
             sums[who][stage] += np.array(

@@ -65,11 +65,15 @@ def _look_at(loader: Any, name: str, length: int, judged: bool) -> Look:
         return Look(*about)
     if native:
         progress = loader._runner.progress
-        place, counted = (progress.epoch, progress.position, progress.finished), stats.samples
+        position, counted = (progress.epoch, progress.position, progress.finished), stats.samples
         failed, length = len(loader.errors), progress.batches
     else:
-        place, counted, failed = loader._torch_epochs.place, stats.waits.batches * (loader.batch_size or 0), 0
-    epoch, batch, ended = place
+        position, counted, failed = (
+            loader._torch_epochs.newest_position,
+            stats.waits.batches * (loader.batch_size or 0),
+            0,
+        )
+    epoch, batch, ended = position
     return Look(
         *about,
         epoch,

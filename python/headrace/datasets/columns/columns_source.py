@@ -44,7 +44,7 @@ class ColumnSource:
         self.rows = rows
         self._ends = np.cumsum([len(part) for part in parts])
         self._follows = _follow_dataset(dataset)
-        self._order = object()  # stands for parts and rows in `places`
+        self._order = object()  # stands for parts and rows in `storage_identity`
 
     @property
     def layout(self) -> RowLayout:
@@ -65,7 +65,7 @@ class ColumnSource:
         return named and all(one.is_current() for one in inner)
 
     @property
-    def places(self) -> object:
+    def storage_identity(self) -> object:
         """What compares equal for two sources if their rows are stored at the same places."""
         return self._order
 

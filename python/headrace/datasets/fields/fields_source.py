@@ -108,7 +108,7 @@ class StackedSource:
         return named and all(one.is_current() for one in inner) and all(one.holds(rows) for one in self.fields)
 
     @property
-    def places(self) -> object:
+    def storage_identity(self) -> object:
         """What compares equal for two sources if the bytes of each sample are stored at the same place."""
         return self._order
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 from headrace._lowering.transform_library import class_origin, has_hooks
 from headrace.datasets.sources import BlobDataset, Variant
-from headrace.datasets.sources.combined import Joined
+from headrace.datasets.sources.combined import ConcatSource
 from headrace.transforms import Compose
 
 _ALLOWED = {
@@ -68,7 +68,7 @@ class Geometry:
         return made
 
 
-class Shaped(Joined):
+class Shaped(ConcatSource):
     """A source of images whose transforms come after a geometry.
 
     Args:

@@ -13,12 +13,12 @@ import numpy as np
 from headrace._storage.local_cache.local_caches import checked_local
 from headrace._storage.remote.cache import Cache
 from headrace.datasets.lmdb.btree_pages import Entries, Int64s, entries_of
-from headrace.datasets.lmdb.lmdb_values import Found, Window, datum, pickled_pair, unpickle_keys
+from headrace.datasets.lmdb.lmdb_values import ImageValue, ValueReader, datum, pickled_pair, unpickle_keys
 from headrace.datasets.sources.byte_ranges import Ranges, stamp_of
 
 Key = bytes | str
 
-_FINDERS: dict[str, Callable[[Window], Found]] = {"datum": datum, "pickle": pickled_pair}
+_FINDERS: dict[str, Callable[[ValueReader], ImageValue]] = {"datum": datum, "pickle": pickled_pair}
 _KEYS, _COUNT = b"__keys__", b"__len__"  # entries of the database that are no samples
 
 
@@ -78,7 +78,7 @@ class LMDB(Ranges):
             rows = at.rows(keys, values == "pickle")
             if len(rows) == 0:
                 raise ValueError(f"{file} has no entry that is a sample")
-            known = Keys(found, rows)
+            known = EntryKeys(found, rows)
             labels: Any = label
             begins, sizes = found.offsets[rows], found.lengths[rows]
             if values != "image":
@@ -101,7 +101,7 @@ class LMDB(Ranges):
             labels,
             transform,
             target_transform,
-            names=Names(known),
+            names=KeyTexts(known),
             stamps=np.array([found.stamp], np.int64),
             mode=mode,
             cache=checked_local(cache),
@@ -162,13 +162,13 @@ class _Lookup:
                 raise ValueError(f"the label {format_key(key)!r} in {self._path} is no text: {error}") from error
         return made
 
-    def images(self, rows: Int64s, find: Callable[[Window], Found]) -> tuple[Int64s, Int64s, list[object]]:
+    def images(self, rows: Int64s, find: Callable[[ValueReader], ImageValue]) -> tuple[Int64s, Int64s, list[object]]:
         """Returns the places of the images in the file, their sizes, and their labels."""
         begins, sizes = self.entries.offsets[rows], self.entries.lengths[rows]
         labels = []
         for number, row in enumerate(rows.tolist()):
             try:
-                found = find(Window(partial(self.read, row), int(sizes[number])))
+                found = find(ValueReader(partial(self.read, row), int(sizes[number])))
             except (ValueError, IndexError) as error:
                 key = format_key(self.entries.key(row))
                 raise ValueError(f"the value of the key {key!r} in {self._path} is not read: {error}") from error
@@ -178,7 +178,7 @@ class _Lookup:
         return begins, sizes, labels
 
 
-class Keys(Sequence[bytes]):
+class EntryKeys(Sequence[bytes]):
     """The keys of some entries."""
 
     def __init__(self, entries: Entries, rows: Int64s) -> None:
@@ -198,10 +198,10 @@ class Keys(Sequence[bytes]):
         return self._held[self._begins[index] : self._ends[index]].tobytes()
 
 
-class Names(Sequence[str]):
+class KeyTexts(Sequence[str]):
     """Keys as texts, for messages."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: EntryKeys) -> None:
         self._keys = keys
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import NamedTuple
 
 
-class Found(NamedTuple):
+class ImageValue(NamedTuple):
     """The image and the label of a value.
 
     Attributes:
@@ -22,7 +22,7 @@ class Found(NamedTuple):
     label: object
 
 
-class Window:
+class ValueReader:
     """Reads a value from front to back; what is skipped is not read.
 
     Args:
@@ -55,7 +55,7 @@ class Window:
         self.at += count
 
 
-def datum(value: Window) -> Found:
+def datum(value: ValueReader) -> ImageValue:
     """Finds the encoded image of a Caffe `Datum`, a protobuf message. Raises ValueError if it holds none."""
     image, label, encoded = None, 0, False
     while value.at < value.size:
@@ -80,10 +80,10 @@ def datum(value: Window) -> Found:
         raise ValueError(
             "it is a Datum of pixels, not of an encoded image; write the database with convert_imageset --encoded"
         )
-    return Found(image[0], image[1], label)
+    return ImageValue(image[0], image[1], label)
 
 
-def _read_varint(value: Window) -> int:
+def _read_varint(value: ValueReader) -> int:
     number = 0
     for shift in range(0, 70, 7):
         byte = value.take(1)[0]
@@ -102,7 +102,7 @@ _LONG, _NONE = b"\x8a", b"N"
 _PAIR = (b"\x86", b"t", b"]")
 
 
-def pickled_pair(value: Window) -> Found:
+def pickled_pair(value: ValueReader) -> ImageValue:
     """Finds the image in a pickled tuple (bytes, label) without unpickling it, so nothing in it is run.
 
     Raises:
@@ -130,7 +130,7 @@ def pickled_pair(value: Window) -> Found:
     if len(parts) != 2 or not isinstance(parts[0], tuple) or isinstance(parts[1], tuple) or code == b"]":
         raise ValueError("it is no pickled tuple of bytes and a number or a text")
     begin, size = parts[0]
-    return Found(begin, size, parts[1])
+    return ImageValue(begin, size, parts[1])
 
 
 class _Plain(pickle.Unpickler):

@@ -68,7 +68,7 @@ class EncodedImages(BlobDataset):
         return f"blob {index} in memory, {len(self.blobs[index])} bytes"
 
     @property
-    def places(self) -> object:
+    def storage_identity(self) -> object:
         if self._held is None or not self._held[0].is_held(self.blobs):
             self._held = Held(self.blobs), object()
         return self._held[1]

@@ -1,4 +1,4 @@
-"""Sources built from other sources: a selection of samples, and a concatenation."""
+"""Sources built from other sources: a subset of samples, and a concatenation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.datasets.sources.dataset import BlobDataset, Variant
 Int64s = npt.NDArray[np.int64]
 
 
-class Selection(BlobDataset):
+class SubsetSource(BlobDataset):
     """Selected samples of a source, in a given order.
 
     Args:
@@ -31,7 +31,7 @@ class Selection(BlobDataset):
         self.base = base
         self.rows = rows
         self._length = len(base)
-        self._order = object()  # stands for the rows in `places`
+        self._order = object()  # stands for the rows in `storage_identity`
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -67,14 +67,14 @@ class Selection(BlobDataset):
         return self.base.holds(self.rows[indices].tolist())
 
     @property
-    def places(self) -> object:
-        return self.base.places, self._order
+    def storage_identity(self) -> object:
+        return self.base.storage_identity, self._order
 
     def known_sources(self) -> dict[int, BlobDataset]:
         return self.base.known_sources()
 
     def frozen(self, before: object = None) -> BlobDataset:
-        return Selection(self.base.frozen(getattr(before, "base", None)), self.rows)
+        return SubsetSource(self.base.frozen(getattr(before, "base", None)), self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -120,7 +120,7 @@ class Selection(BlobDataset):
         return f"{len(self)} samples of {self.base!r}"
 
 
-class Joined(BlobDataset):
+class ConcatSource(BlobDataset):
     """The concatenation of several sources.
 
     Args:
@@ -172,8 +172,8 @@ class Joined(BlobDataset):
         return all(part.holds(rows.tolist()) for part, _, rows in self._split_by_part(np.asarray(indices)))
 
     @property
-    def places(self) -> object:
-        return tuple(part.places for part in self.parts)
+    def storage_identity(self) -> object:
+        return tuple(part.storage_identity for part in self.parts)
 
     def known_sources(self) -> dict[int, BlobDataset]:
         return {key: source for part in self.parts for key, source in part.known_sources().items()}
@@ -181,7 +181,7 @@ class Joined(BlobDataset):
     def frozen(self, before: object = None) -> BlobDataset:
         earlier = getattr(before, "parts", ())
         earlier = earlier if len(earlier) == len(self.parts) else [None] * len(self.parts)
-        return Joined([part.frozen(one) for part, one in zip(self.parts, earlier, strict=True)])
+        return ConcatSource([part.frozen(one) for part, one in zip(self.parts, earlier, strict=True)])
 
     def __len__(self) -> int:
         return int(self._ends[-1])

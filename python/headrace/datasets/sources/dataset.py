@@ -209,7 +209,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         return makes_samples_as(self, BlobDataset)
 
     @property
-    def places(self) -> object:
+    def storage_identity(self) -> object:
         """What compares equal for two sources, or at two times, if each sample's bytes are at the same place."""
         return self
 

@@ -112,7 +112,7 @@ class ImageFiles(BlobDataset):
         return self.paths[index] if self._remote is None else redact_url(self.paths[index])
 
     @property
-    def places(self) -> object:
+    def storage_identity(self) -> object:
         return self if self._far is not None else self.paths
 
     def blob_table(self) -> core.BlobTable:

@@ -13,7 +13,7 @@ _VIEW = np.dtype([("size", "<i4"), ("prefix", "<i4"), ("buffer", "<i4"), ("begin
 _INLINE = 12  # bytes of a value that its view holds itself
 
 
-class Values(NamedTuple):
+class BinaryValues(NamedTuple):
     """The values of one array: value i is `sizes[i]` bytes of ``buffers[which[i]]`` from `begins[i]` on.
 
     Attributes:
@@ -28,14 +28,14 @@ class Values(NamedTuple):
     buffers: list[Any]
 
 
-def values_of(array: Any) -> Values:
+def values_of(array: Any) -> BinaryValues:
     """Returns the places of the values of a ``pyarrow.Array`` of type binary, large_binary or binary_view."""
     import pyarrow.types as types
 
     count = len(array)
     if count == 0 or array.null_count == count:
         nothing = np.zeros(count, np.int64)
-        return Values(nothing - 1, nothing, nothing, [])
+        return BinaryValues(nothing - 1, nothing, nothing, [])
     found = _slices_from_views(array) if types.is_binary_view(array.type) else _slices_from_offsets(array)
     if array.null_count > 0:
         null = array.is_null().to_numpy(zero_copy_only=False)
@@ -44,20 +44,20 @@ def values_of(array: Any) -> Values:
     return found
 
 
-def _slices_from_offsets(array: Any) -> Values:
+def _slices_from_offsets(array: Any) -> BinaryValues:
     import pyarrow.types as types
 
     _, offsets, data = array.buffers()
     kind = np.int64 if types.is_large_binary(array.type) else np.int32
     ends = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    return Values(np.zeros(len(array), np.int64), ends[:-1].copy(), np.diff(ends), [data])
+    return BinaryValues(np.zeros(len(array), np.int64), ends[:-1].copy(), np.diff(ends), [data])
 
 
-def _slices_from_views(array: Any) -> Values:
+def _slices_from_views(array: Any) -> BinaryValues:
     _, buffer, *data = array.buffers()
     views = np.frombuffer(buffer, _VIEW)[array.offset : array.offset + len(array)]
     inline = views["size"] <= _INLINE
     places = (array.offset + np.arange(len(array), dtype=np.int64)) * _VIEW.itemsize
     which = np.where(inline, 0, views["buffer"].astype(np.int64) + 1)
     begins = np.where(inline, places + 4, views["begin"].astype(np.int64))  # after the size
-    return Values(which, begins, views["size"].astype(np.int64), [buffer, *data])
+    return BinaryValues(which, begins, views["size"].astype(np.int64), [buffer, *data])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace.datasets.sources.packed_paths import PackedPaths
-from headrace.datasets.tables.binary_values import Values, values_of
+from headrace.datasets.tables.binary_values import BinaryValues, values_of
 
 Int64s = npt.NDArray[np.int64]
 
@@ -65,7 +65,7 @@ class ImageColumn:
         """Returns (which, begins, sizes) of the rows of one chunk."""
         held = _field_of_chunk(chunk, "bytes")
         nothing = np.full(len(chunk), _NOTHING, np.int64)
-        found = Values(nothing, nothing * 0, nothing * 0, []) if held is None else values_of(held)
+        found = BinaryValues(nothing, nothing * 0, nothing * 0, []) if held is None else values_of(held)
         which = np.where(found.which < 0, _NOTHING, found.which + len(self.buffers))
         self.buffers += found.buffers
         if chunk.type.num_fields > 0:

@@ -23,7 +23,7 @@ from headrace.datasets.tables.table_source import LabelColumns, TableSource, che
 Int64s = npt.NDArray[np.int64]
 
 
-class Column(NamedTuple):
+class ColumnEncoding(NamedTuple):
     """How the values of a column are stored."""
 
     encoding: str
@@ -35,7 +35,7 @@ class Shard(NamedTuple):
 
     path: str
     samples: int
-    columns: dict[str, Column]
+    columns: dict[str, ColumnEncoding]
 
 
 class ShardSource(TableSource):
@@ -105,7 +105,7 @@ class ShardSource(TableSource):
 
     def _locate(self) -> ImageColumn | FileSpans | FarSpans:
         self._check_stamps()
-        found = [places(shard, MappedBytes(map_file(shard.path)), [self._image])[0] for shard in self._shards]
+        found = [value_ranges(shard, MappedBytes(map_file(shard.path)), [self._image])[0] for shard in self._shards]
         begins, sizes = (np.concatenate([one[part] for one in found] or [np.empty(0, np.int64)]) for part in (0, 1))
         which = np.repeat(np.arange(len(found)), [len(one[0]) for one in found])
         return FileSpans(self._stamps, which, begins, sizes, self._cache)
@@ -153,7 +153,7 @@ def locate_samples(
     files = access.files([shard.path for shard in shards])
     names, found = [image, *decoders], []
     for number, shard in enumerate(tqdm(shards, desc="indexing", unit="shard", leave=False, disable=None)):
-        found.append(places(shard, FarBytes(files, number), names))
+        found.append(value_ranges(shard, FarBytes(files, number), names))
     which = np.repeat(np.arange(len(shards)), [shard.samples for shard in shards])
     begins, sizes = (
         {name: np.concatenate([one[at][part] for one in found]) for at, name in enumerate(names)} for part in (0, 1)
@@ -194,7 +194,7 @@ class _Labels:
         path, *stamp = self._stamps[number]
         if number not in self._known:
             read_range(path, 0, 4, tuple(stamp))  # it is still the file that was indexed
-            self._known[number] = places(shard, MappedBytes(map_file(path)), self._names)
+            self._known[number] = value_ranges(shard, MappedBytes(map_file(path)), self._names)
         row = index - int(self._ends[number]) + shard.samples
         values = {}
         for name, decode, (begins, sizes) in zip(self._names, self._decoders, self._known[number], strict=True):
@@ -208,7 +208,7 @@ class _Labels:
         return {**self.__dict__, "_known": {}}
 
 
-def places(shard: Shard, held: ShardBytes, names: Sequence[str]) -> list[tuple[Int64s, Int64s]]:
+def value_ranges(shard: Shard, held: ShardBytes, names: Sequence[str]) -> list[tuple[Int64s, Int64s]]:
     """Returns where the values of some columns begin in a shard, and their sizes: int64 (n,).
 
     A shard is the number of samples, their begins and the end of the last, the configuration, and the samples: the

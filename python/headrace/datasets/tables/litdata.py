@@ -19,7 +19,7 @@ from headrace.datasets.tables.access.shard_folders import Folder
 from headrace.datasets.tables.arrow import labels_of
 from headrace.datasets.tables.file_spans import FileSpans, Stamp
 from headrace.datasets.tables.image_column import ImageColumn
-from headrace.datasets.tables.indexed_shards import Column, Shard, ShardSource, number, text
+from headrace.datasets.tables.indexed_shards import ColumnEncoding, Shard, ShardSource, number, text
 from headrace.datasets.tables.inflated_chunks import inflate_chunk
 from headrace.datasets.tables.litdata_rows import far_holds_rows, holds_rows, rows_of
 from headrace.datasets.tables.table_source import LabelColumns, TableSource, checked_names
@@ -161,11 +161,11 @@ def _path_of_chunk(folder: Folder, chunk: dict[str, Any], config: dict[str, Any]
     return folder.decompress(name, compression, int(chunk["chunk_bytes"]))
 
 
-def _columns_of_samples(folder: Folder, config: dict[str, Any]) -> dict[str, Column]:
+def _columns_of_samples(folder: Folder, config: dict[str, Any]) -> dict[str, ColumnEncoding]:
     """Returns the keys of the samples, which have to be flat dicts; each size is written in the sample."""
     _, spec = json.loads(config["data_spec"])
     if spec["type"] != "builtins.dict" or any(child != _LEAF for child in spec["children_spec"]):
         raise ValueError(f"the samples in {folder} are no flat dicts; {spec['type']} has no keys that name a column")
     names = json.loads(spec["context"])
     formats = [one.partition(":")[0] for one in config["data_format"]]
-    return {name: Column(how, None) for name, how in zip(names, formats, strict=True)}
+    return {name: ColumnEncoding(how, None) for name, how in zip(names, formats, strict=True)}

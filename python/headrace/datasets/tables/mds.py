@@ -13,7 +13,7 @@ from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access
 from headrace.datasets.tables.access.fetched_labels import Decoder
 from headrace.datasets.tables.access.shard_folders import Folder
-from headrace.datasets.tables.indexed_shards import Column, Shard, ShardSource, number, text
+from headrace.datasets.tables.indexed_shards import ColumnEncoding, Shard, ShardSource, number, text
 from headrace.datasets.tables.table_source import LabelColumns
 
 _IMAGES = ("jpeg", "png", "bytes")
@@ -90,5 +90,7 @@ def _read_shard(folder: Folder, held: dict[str, Any]) -> Shard:
     if held["compression"] and not folder.has(raw):  # streaming keeps decompressed shards beside the others
         packed = held["zip_data"]["basename"]
         path = folder.decompress(packed, held["compression"], int(held["raw_data"]["bytes"]))
-    columns = zip(held["column_names"], map(Column, held["column_encodings"], held["column_sizes"]), strict=True)
+    columns = zip(
+        held["column_names"], map(ColumnEncoding, held["column_encodings"], held["column_sizes"]), strict=True
+    )
     return Shard(path, int(held["samples"]), dict(columns))

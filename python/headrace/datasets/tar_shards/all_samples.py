@@ -11,12 +11,12 @@ import numpy.typing as npt
 from headrace._base.native import core
 from headrace.datasets.sources.packed_paths import PackedPaths
 from headrace.datasets.tar_shards.external_index import UNREAD
-from headrace.datasets.tar_shards.member_values import INTEGERS, Names
+from headrace.datasets.tar_shards.member_values import INTEGERS, MemberNames
 from headrace.datasets.tar_shards.tar_index import TarIndex
 
 
 @dataclass(frozen=True)
-class Field:
+class JoinedField:
     """One field of all samples.
 
     Attributes:
@@ -36,7 +36,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedSamples:
     """The samples of several shards.
 
     Attributes:
@@ -49,19 +49,19 @@ class Joined:
     stamps: npt.NDArray[np.int64]
     shard_of: npt.NDArray[np.uint32]
     keys: Sequence[str]
-    fields: dict[str, Field]
+    fields: dict[str, JoinedField]
 
-    def places(self, name: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    def byte_ranges(self, name: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Returns the shard, the offset and the length of a field's bytes in each sample."""
         return self.shard_of, self.fields[name].offset, self.fields[name].length
 
-    def names(self, name: str) -> Names:
-        return Names(self.keys, self.fields[name].choice, list(self.fields[name].extensions))
+    def names(self, name: str) -> MemberNames:
+        return MemberNames(self.keys, self.fields[name].choice, list(self.fields[name].extensions))
 
 
 def join_indexes(
     shards: Sequence[str], indexes: list[TarIndex], wanted: dict[str, tuple[str, ...]], skip: bool
-) -> Joined:
+) -> JoinedSamples:
     """Joins the indexes of shards.
 
     Args:
@@ -89,7 +89,7 @@ def join_indexes(
     bases = np.cumsum([0, *(len(index.keys) for index in indexes)]).astype(np.uint64)
     offsets = np.concatenate([index.key_offsets + base for index, base in zip(indexes, bases[:-1], strict=True)])
     chosen = slice(None) if complete.all() else complete
-    return Joined(
+    return JoinedSamples(
         np.stack([index.stamp for index in indexes]),
         np.repeat(np.arange(len(indexes), dtype=np.uint32), counts)[chosen],
         PackedPaths.of_packed(b"".join(index.keys.tobytes() for index in indexes), offsets[chosen]),
@@ -99,7 +99,7 @@ def join_indexes(
 
 def _join_field(
     indexes: list[TarIndex], extensions: tuple[str, ...], ends: npt.NDArray[np.int64]
-) -> tuple[Field, npt.NDArray[np.bool_]]:
+) -> tuple[JoinedField, npt.NDArray[np.bool_]]:
     """Returns a field, and which samples have it."""
     count = int(ends[-1])
     found, choice = np.zeros(count, bool), np.zeros(count, np.uint8)
@@ -117,12 +117,12 @@ def _join_field(
             offset[part][samples], length[part][samples] = index.offset[places], index.length[places]
             if number is not None:
                 number[part][samples] = index.number[places]
-    return Field(extensions, choice, offset, length, number), found
+    return JoinedField(extensions, choice, offset, length, number), found
 
 
-def _choose_samples(field: Field, chosen: slice | npt.NDArray[np.bool_]) -> Field:
+def _choose_samples(field: JoinedField, chosen: slice | npt.NDArray[np.bool_]) -> JoinedField:
     number = None if field.number is None else field.number[chosen]
     whole = number is not None and not (number == core.NO_NUMBER).any()
     unread = whole and bool(np.any(number == UNREAD))
     places = field.choice[chosen], field.offset[chosen], field.length[chosen]
-    return Field(field.extensions, *places, number if whole and not unread else None, unread)
+    return JoinedField(field.extensions, *places, number if whole and not unread else None, unread)

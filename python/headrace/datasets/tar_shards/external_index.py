@@ -81,22 +81,22 @@ def _read_energon_index(index: str, path: str) -> Members | None:
 def _index_fields(members: Members, path: str) -> dict[str, object] | None:
     """Returns the fields of an index; None if the members cannot be all that the shard holds."""
     info = os.stat(path)  # noqa: PTH116 - a string
-    layout = layout_of(members, info.st_size)
-    if layout is None:
+    found = shard_members_of(members, info.st_size)
+    if found is None:
         return None
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a string
 
         def read(offset: int, length: int) -> bytes:
             return os.pread(file.fileno(), length, offset)
 
-        drawn = layout.draw_members(_TRIED)
-        if not layout.holds(drawn, [read(*place) for place in layout.places(drawn)]):
+        drawn = found.draw_members(_TRIED)
+        if not found.holds(drawn, [read(*one) for one in found.byte_ranges(drawn)]):
             return None
-        return layout.fields((info.st_size, info.st_mtime_ns), read)
+        return found.fields((info.st_size, info.st_mtime_ns), read)
 
 
 @dataclass(frozen=True)
-class Layout:
+class ShardMembers:
     """Members that fill a shard, and the samples that they make.
 
     Attributes:
@@ -119,7 +119,7 @@ class Layout:
         count = len(self.members.offsets)
         return sorted({0, count - 1, *np.random.default_rng().integers(0, count, tried).tolist()})
 
-    def places(self, drawn: Sequence[int]) -> list[tuple[int, int]]:
+    def byte_ranges(self, drawn: Sequence[int]) -> list[tuple[int, int]]:
         """Returns the ranges (offset, length) of the marker of the end, and of the headers of these members."""
         heads = [(int(self.members.offsets[one]) - self.gap, self.gap) for one in drawn]
         return [(int(_ends_of_members(self.members)[-1]), END), *heads]
@@ -163,8 +163,8 @@ class Layout:
         }
 
 
-def layout_of(members: Members, size: int) -> Layout | None:
-    """Returns the layout of members; None if they cannot be all that a shard of `size` bytes holds, or have names with
+def shard_members_of(members: Members, size: int) -> ShardMembers | None:
+    """Returns what members make of a shard; None if they cannot be all that `size` bytes hold, or have names with
     special rules."""
     if len(members.names) == 0:
         return None
@@ -174,7 +174,7 @@ def layout_of(members: Members, size: int) -> Layout | None:
     if gap not in (BLOCK, BLOCK + _PAX) or (gaps != gap).any() or int(ends[-1]) + END > size:
         return None
     split = _split_member_names(members.names)
-    return None if split is None else Layout(members, gap, *split)
+    return None if split is None else ShardMembers(members, gap, *split)
 
 
 def _ends_of_members(members: Members) -> npt.NDArray[np.uint64]:

@@ -23,7 +23,7 @@ from headrace.datasets.tar_shards.external_formats import (
     read_dali,
     read_energon,
 )
-from headrace.datasets.tar_shards.external_index import layout_of
+from headrace.datasets.tar_shards.external_index import shard_members_of
 from headrace.datasets.tar_shards.tar_index import TarIndex, index_from, is_consistent
 
 _TRIED = 4  # members whose headers are compared, beside the first and the last one
@@ -103,14 +103,15 @@ class ForeignIndexes:
         return made
 
     async def _compare_headers(self, url: str, stamp: Stamp, members: Members) -> TarIndex | None:
-        layout = await asyncio.to_thread(layout_of, members, stamp.size)
-        if layout is None:
+        found = await asyncio.to_thread(shard_members_of, members, stamp.size)
+        if found is None:
             return None
-        drawn = layout.draw_members(_TRIED)
-        reads = [self._fetcher.read(url, self._options, at, at + length, stamp) for at, length in layout.places(drawn)]
-        if not layout.holds(drawn, await asyncio.gather(*reads)):
+        drawn = found.draw_members(_TRIED)
+        ranges = found.byte_ranges(drawn)
+        reads = [self._fetcher.read(url, self._options, at, at + length, stamp) for at, length in ranges]
+        if not found.holds(drawn, await asyncio.gather(*reads)):
             return None
-        index = index_from(await asyncio.to_thread(layout.fields, (stamp.size, 0), None))
+        index = index_from(await asyncio.to_thread(found.fields, (stamp.size, 0), None))
         return index if is_consistent(index) else None
 
     async def _energon_of(self, head: str, query: str) -> _Energon | None:

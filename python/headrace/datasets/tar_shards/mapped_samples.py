@@ -18,7 +18,7 @@ from headrace._base.private_files import is_own_folder, mapped_array
 from headrace._base.types import Array
 from headrace.datasets.sources.byte_ranges import stamps_of
 from headrace.datasets.sources.packed_paths import PackedPaths
-from headrace.datasets.tar_shards.all_samples import Field, Joined
+from headrace.datasets.tar_shards.all_samples import JoinedField, JoinedSamples
 from headrace.datasets.tar_shards.tar_header import is_header_of
 
 Uint64s = npt.NDArray[np.uint64]
@@ -55,7 +55,7 @@ class KeptSamples:
         name = f".headrace-{hashlib.sha256(what).hexdigest()[:16]}.samples"
         self._folder = None if folder == "" else Path(os.path.dirname(shards[0]) if folder is None else folder) / name  # noqa: PTH120
 
-    def store(self, samples: Joined) -> None:
+    def store(self, samples: JoinedSamples) -> None:
         """Writes the folder whole or not at all, if the samples are many and there is none; it may fail to."""
         if self._folder is None or len(samples.keys) < _FEWEST or not isinstance(samples.keys, PackedPaths):
             return
@@ -79,7 +79,7 @@ class KeptSamples:
             if unfinished is not None:
                 shutil.rmtree(unfinished, ignore_errors=True)
 
-    def load(self) -> Joined | None:
+    def load(self) -> JoinedSamples | None:
         """Returns the samples, mapped; None if there are none, or they do not fit the shards."""
         if self._folder is None or not is_own_folder(self._folder):
             return None
@@ -97,7 +97,7 @@ class KeptSamples:
             raise ValueError("an array of another kind")
         return array.view(np.ndarray)
 
-    def _map_samples(self, stamps: npt.NDArray[np.int64]) -> Joined | None:
+    def _map_samples(self, stamps: npt.NDArray[np.int64]) -> JoinedSamples | None:
         if not np.array_equal(self._map_array("stamps"), stamps):
             return None
         shard_of, keys, key_offsets = (
@@ -121,12 +121,12 @@ class KeptSamples:
                 return None
             if int(parts["choice"].max()) >= len(extensions):
                 return None
-            fields[name] = Field(
+            fields[name] = JoinedField(
                 extensions, parts["choice"], parts["offset"], parts["length"], parts["number"] if whole else None
             )
-        return Joined(stamps, shard_of, MappedKeys(keys, key_offsets), fields)
+        return JoinedSamples(stamps, shard_of, MappedKeys(keys, key_offsets), fields)
 
-    def _fits_shards(self, samples: Joined) -> bool:
+    def _fits_shards(self, samples: JoinedSamples) -> bool:
         """Whether the headers of some samples, drawn at random, say what was kept."""
         count = len(samples.keys)
         places = {0, count - 1, *np.random.default_rng().integers(0, count, _TRIED).tolist()}

@@ -56,7 +56,7 @@ def checked_decoder(extension: str, allow_pickle: bool) -> Callable[[bytes], obj
     return pickle.loads
 
 
-class Values(Sequence[object]):
+class MemberValues(Sequence[object]):
     """The values of one extension, decoded on access.
 
     Args:
@@ -111,7 +111,7 @@ class Together(Sequence[object]):
         return {name: int(value) if isinstance(value, np.integer) else value for name, value in made.items()}
 
 
-class Names(Sequence[str]):
+class MemberNames(Sequence[str]):
     """The names of samples' members within their shards: the key, and an extension."""
 
     def __init__(self, keys: Sequence[str], extension_of: npt.NDArray[np.uint8], extensions: list[str]) -> None:

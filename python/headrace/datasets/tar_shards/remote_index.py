@@ -24,7 +24,7 @@ from headrace._storage.remote.clients.responses import Stamp, is_strong
 from headrace._storage.remote.disk_cache import DiskCache
 from headrace._storage.remote.remote_files import Access, RemoteFiles
 from headrace._storage.remote.urls import is_url, name_object, redact_url
-from headrace.datasets.tar_shards.all_samples import Joined
+from headrace.datasets.tar_shards.all_samples import JoinedSamples
 from headrace.datasets.tar_shards.external_remote import ForeignIndexes, copy_object
 from headrace.datasets.tar_shards.joined_index import NAME, Known, unpack_indexes
 from headrace.datasets.tar_shards.tar_header import BLOCK, is_header
@@ -299,7 +299,7 @@ def _name_kept_index(url: str, options: Mapping[str, object], stamp: Stamp) -> s
     return hashlib.sha256(repr((name_object(url, options), *stamp)).encode()).hexdigest()[:32]
 
 
-def check_far_numbers(files: RemoteFiles, samples: Joined, names: Sequence[str], shards: Sequence[int]) -> None:
+def check_far_numbers(files: RemoteFiles, samples: JoinedSamples, names: Sequence[str], shards: Sequence[int]) -> None:
     """Compares some whole numbers, drawn at random, with shards in other machines.
 
     Args:

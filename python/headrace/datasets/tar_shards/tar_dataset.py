@@ -22,9 +22,9 @@ from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access, RemoteFiles
 from headrace._storage.remote.urls import is_url
 from headrace.datasets.sources.byte_ranges import Ranges
-from headrace.datasets.tar_shards.all_samples import Joined, join_indexes
+from headrace.datasets.tar_shards.all_samples import JoinedSamples, join_indexes
 from headrace.datasets.tar_shards.mapped_samples import KeptSamples
-from headrace.datasets.tar_shards.member_values import INTEGERS, Together, Values, asked_names, checked_decoder
+from headrace.datasets.tar_shards.member_values import INTEGERS, MemberValues, Together, asked_names, checked_decoder
 from headrace.datasets.tar_shards.remote_index import (
     Taken,
     check_far_numbers,
@@ -131,7 +131,7 @@ class TarShards(Ranges):
                 raise
         super().__init__(
             files,
-            *found.places("image"),
+            *found.byte_ranges("image"),
             None,
             transform,
             names=found.names("image"),
@@ -151,10 +151,10 @@ class TarShards(Ranges):
                 parts[name] = number
                 continue
             check = MemberCheck(keys, found.fields[name])
-            where = Ranges(files, *found.places(name), names=found.names(name), stamps=found.stamps, check=check)
-            parts[name] = Values(where, decoders[name])
+            where = Ranges(files, *found.byte_ranges(name), names=found.names(name), stamps=found.stamps, check=check)
+            parts[name] = MemberValues(where, decoders[name])
         if label is not None:
-            self._values = [part for part in parts.values() if isinstance(part, Values)]
+            self._values = [part for part in parts.values() if isinstance(part, MemberValues)]
             self._labels = parts[label] if isinstance(label, str) else Together(parts)
             self._plain = isinstance(self._labels, np.ndarray)
             self._unread = isinstance(label, str) and label != KEY and found.fields[label].unread
@@ -184,7 +184,9 @@ def _folder(index: str | os.PathLike[str] | bool | None) -> str | None:
     return None if index is None or index is True else "" if index is False else os.fspath(index)
 
 
-def _find_samples(shards: list[str], folder: str | None, wanted: dict[str, tuple[str, ...]], skip: bool) -> Joined:
+def _find_samples(
+    shards: list[str], folder: str | None, wanted: dict[str, tuple[str, ...]], skip: bool
+) -> JoinedSamples:
     """Returns the samples: as they were kept, if there are many, otherwise from the index of each shard."""
     kept = KeptSamples(shards, folder, wanted, skip)
     if (known := kept.load()) is not None:

@@ -47,7 +47,7 @@ def _octal(field: bytes) -> int:
     return int(field.split(b"\0")[0].strip() or b"0", 8)
 
 
-class Keys(Protocol):
+class ZeroTerminatedTexts(Protocol):
     """Texts that are each zero-terminated, one after the other."""
 
     @property
@@ -56,8 +56,8 @@ class Keys(Protocol):
     def offsets(self) -> UInt64s: ...
 
 
-class Places(Protocol):
-    """A member of each sample, as `all_samples.Field` describes it."""
+class MemberRanges(Protocol):
+    """A member of each sample, as `all_samples.JoinedField` describes it."""
 
     @property
     def extensions(self) -> tuple[str, ...]: ...
@@ -83,7 +83,7 @@ class MemberCheck:
         others: those whose numbers are taken from the index.
     """
 
-    def __init__(self, keys: Keys, first: Places, others: Sequence[Places] = ()) -> None:
+    def __init__(self, keys: ZeroTerminatedTexts, first: MemberRanges, others: Sequence[MemberRanges] = ()) -> None:
         self._keys, self._key_offsets = keys.packed, keys.offsets
         self._fields = [_convert_field(first, None), *(_convert_field(one, one.number) for one in others)]
         self._native: core.TarCheck | None = None
@@ -103,7 +103,7 @@ class MemberCheck:
         return {**vars(self), "_native": None}
 
 
-def _convert_field(field: Places, numbers: npt.NDArray[np.int64] | None) -> _Said:
+def _convert_field(field: MemberRanges, numbers: npt.NDArray[np.int64] | None) -> _Said:
     given = numbers if numbers is None else np.ascontiguousarray(numbers, np.int64)
     return (
         [os.fsencode(name) for name in field.extensions],

@@ -12,7 +12,7 @@ _SHARD, _TURN = 32, 56  # bits below the number of the shard, and below the turn
 MOST_SHARDS, MOST_TURNS, MOST_BYTES = 1 << (_TURN - _SHARD), 127, _BLOCK << _SHARD
 
 
-class Place(NamedTuple):
+class StreamPosition(NamedTuple):
     """Where a sample begins.
 
     Attributes:
@@ -31,10 +31,10 @@ class Place(NamedTuple):
         return self.turn << _TURN | self.shard << _SHARD | self.begin // _BLOCK
 
 
-def place_of(number: int) -> Place:
+def decode_sample_number(number: int) -> StreamPosition:
     """Returns where the sample of a number begins."""
     block = number & ((1 << _SHARD) - 1)
-    return Place(number >> _TURN, (number >> _SHARD) & (MOST_SHARDS - 1), block * _BLOCK)
+    return StreamPosition(number >> _TURN, (number >> _SHARD) & (MOST_SHARDS - 1), block * _BLOCK)
 
 
 def shards_of(numbers: npt.NDArray[np.int64]) -> set[int]:

@@ -19,7 +19,7 @@ class Segment(NamedTuple):
     """Samples of a shard, in its order.
 
     Attributes:
-        turn, shard: as in Place.
+        turn, shard: as in StreamPosition.
         skip: samples of the shard before them, which another rank delivers.
         take: their number; None: all that follow.
     """
@@ -116,7 +116,7 @@ class Plan:
 
 
 def pick(seed: int, epoch: int, rank: int, count: int, among: int) -> int:
-    """Returns the place in a buffer of `among` samples of the one that is delivered after `count` others.
+    """Returns the position in a buffer of `among` samples of the one that is delivered after `count` others.
 
     SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014) of a counter, so the
     state of the shuffle is a count.

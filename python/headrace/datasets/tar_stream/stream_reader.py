@@ -11,7 +11,7 @@ from headrace._storage.remote.clients.responses import Stamp
 from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.tar_stream.read_ahead import Pieces
 from headrace.datasets.tar_stream.shard_plan import Plan, Segment
-from headrace.datasets.tar_stream.tar_parser import Sample, ShardSamples, Wanted
+from headrace.datasets.tar_stream.tar_parser import ShardSamples, StreamSample, Wanted
 
 
 class At(NamedTuple):
@@ -62,7 +62,7 @@ class Reading:
     def __iter__(self) -> Reading:
         return self
 
-    def __next__(self) -> Sample:
+    def __next__(self) -> StreamSample:
         while True:
             if self._shard is not None:
                 sample = self._next_in_shard(self._shard)
@@ -75,7 +75,7 @@ class Reading:
                 self._shard = ShardSamples(self._wanted, shown, segment.turn, segment.shard, piece.begin, piece.size)
             self._shard.append(piece.data, piece.size)
 
-    def _next_in_shard(self, shard: ShardSamples) -> Sample | None:
+    def _next_in_shard(self, shard: ShardSamples) -> StreamSample | None:
         """Returns the shard's next sample of this rank; None: bytes are needed, or the next shard."""
         number = self.at.segment
         segment, each = self._segments[number], self._plan.each

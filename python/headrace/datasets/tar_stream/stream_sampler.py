@@ -15,11 +15,11 @@ from headrace._base.types import State
 from headrace._recipe.draws.generator_states import draw_base_seed
 from headrace._recipe.draws.seeded_sampler import Seeded
 from headrace._storage.remote.clients.responses import Stamp, portable
-from headrace.datasets.tar_stream.sample_number import place_of, shards_of
+from headrace.datasets.tar_stream.sample_number import decode_sample_number, shards_of
 from headrace.datasets.tar_stream.shard_plan import Plan, pick
 from headrace.datasets.tar_stream.stream_reader import At, Reading
 from headrace.datasets.tar_stream.stream_source import StreamSource
-from headrace.datasets.tar_stream.tar_parser import Sample, ShardSamples
+from headrace.datasets.tar_stream.tar_parser import ShardSamples, StreamSample
 
 _INITIAL = 100  # samples in the buffer when the first one leaves it; webdataset's number
 _VERSION = 1
@@ -75,7 +75,7 @@ class StreamIterator(Iterator[int]):
         self._seed, self._epoch = seed, epoch
         self._begin = At()
         self._reading: Reading | None = None
-        self._buffer: list[Sample] = []
+        self._buffer: list[StreamSample] = []
         self._given = 0
         self._ended = False
 
@@ -93,8 +93,8 @@ class StreamIterator(Iterator[int]):
         if not self._buffer:
             self._end_epoch()
             raise StopIteration
-        place = pick(self._seed, self._epoch, self._plan.part[0], self._given, len(self._buffer))
-        self._buffer[place], self._buffer[-1] = self._buffer[-1], self._buffer[place]
+        chosen = pick(self._seed, self._epoch, self._plan.part[0], self._given, len(self._buffer))
+        self._buffer[chosen], self._buffer[-1] = self._buffer[-1], self._buffer[chosen]
         sample = self._buffer.pop()
         self._given += 1
         self._source.remember(sample)
@@ -165,29 +165,31 @@ class StreamIterator(Iterator[int]):
         if known is None or stamp.tag or known.size != stamp.size:  # a state has no times of files
             self._source.stamps[shard] = stamp
 
-    async def _read_again(self, numbers: list[tuple[int, int]]) -> list[Sample]:
+    async def _read_again(self, numbers: list[tuple[int, int]]) -> list[StreamSample]:
         source, of_shards = self._source, defaultdict[int, list[tuple[int, int]]](list)
         for number, end in numbers:
-            place = place_of(number)
-            stamp = source.stamps.get(place.shard)
-            known = stamp is not None and 0 <= place.shard < len(source.files.urls)
-            if stamp is None or not known or not place.begin < end <= stamp.size:
+            position = decode_sample_number(number)
+            stamp = source.stamps.get(position.shard)
+            known = stamp is not None and 0 <= position.shard < len(source.files.urls)
+            if stamp is None or not known or not position.begin < end <= stamp.size:
                 raise ValueError(f"the state of the stream is damaged: it holds no sample {number}")
-            of_shards[place.shard].append((number, end))
+            of_shards[position.shard].append((number, end))
         made = await asyncio.gather(*(self._shard_again(*one) for one in of_shards.items()))
         by_number = {sample.number: sample for samples in made for sample in samples}
         return [by_number[number] for number, _ in numbers]
 
-    async def _shard_again(self, shard: int, numbers: list[tuple[int, int]]) -> list[Sample]:
-        found = await self._source.read_ranges(shard, [(place_of(number).begin, end) for number, end in numbers])
+    async def _shard_again(self, shard: int, numbers: list[tuple[int, int]]) -> list[StreamSample]:
+        found = await self._source.read_ranges(
+            shard, [(decode_sample_number(number).begin, end) for number, end in numbers]
+        )
         return [self._read_sample_again(*one, data) for one, data in zip(numbers, found, strict=True)]
 
-    def _read_sample_again(self, number: int, end: int, data: bytes) -> Sample:
-        source, place = self._source, place_of(number)
-        shown = source.files.shown_of(place.shard)
-        shard = ShardSamples(source.wanted, shown, place.turn, place.shard, place.begin, end)
+    def _read_sample_again(self, number: int, end: int, data: bytes) -> StreamSample:
+        source, position = self._source, decode_sample_number(number)
+        shown = source.files.shown_of(position.shard)
+        shard = ShardSamples(source.wanted, shown, position.turn, position.shard, position.begin, end)
         shard.append(data, end)
         sample = shard.next(last=True)
         if sample is None or sample.number != number:
-            raise ValueError(f"{shown}: no sample begins at byte {place.begin}, as the state of the stream says")
+            raise ValueError(f"{shown}: no sample begins at byte {position.begin}, as the state of the stream says")
         return sample

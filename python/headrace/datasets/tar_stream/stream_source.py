@@ -22,8 +22,8 @@ from headrace._storage.remote.fetcher import Fetcher
 from headrace._storage.remote.remote_files import RemoteFiles
 from headrace._storage.remote.remote_object import RemoteObject
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
-from headrace.datasets.tar_stream.sample_number import place_of
-from headrace.datasets.tar_stream.tar_parser import Sample, ShardSamples, Wanted
+from headrace.datasets.tar_stream.sample_number import decode_sample_number
+from headrace.datasets.tar_stream.tar_parser import ShardSamples, StreamSample, Wanted
 
 _REMEMBERED = 1 << 16  # samples; those before them are looked up in their shard again
 _LOOKED_AT = 1 << 20  # bytes that are read to find a sample by its number; then four times as many
@@ -34,7 +34,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredSample:
     """The name of a sample's image, where it is stored, and the bytes of the labels."""
 
     key: str
@@ -72,7 +72,7 @@ class StreamSource(BlobDataset):
         self.stamps: dict[int, Stamp] = {}
         self._mode, self._upright = checked_mode(mode), upright
         self._decoders, self._alone = labels, alone
-        self._found: OrderedDict[int, Found] = OrderedDict()
+        self._found: OrderedDict[int, StoredSample] = OrderedDict()
         self._last: tuple[int, core.SharedBytes] | None = None  # the image that was handed over last
         self._objects: tuple[Fetcher, dict[int, RemoteObject]] | None = None
         if labels:
@@ -97,41 +97,41 @@ class StreamSource(BlobDataset):
     def expect(self, indices: Int64s, wait: bool = False) -> int:
         return len(indices)
 
-    def remember(self, sample: Sample) -> None:
+    def remember(self, sample: StreamSample) -> None:
         """Keeps what a sampler has read until it is delivered."""
         fetcher = self._fetcher
-        one = self._object_of_shard(fetcher, place_of(sample.number).shard)
+        one = self._object_of_shard(fetcher, decode_sample_number(sample.number).shard)
         fetcher.store.put(one.number, sample.offset, len(sample.data), 0, sample.data)
         self._last = sample.number, sample.data
-        self._remember_place(sample)
+        self._remember_location(sample)
 
-    def _remember_place(self, sample: Sample) -> Found:
-        found = Found(sample.key, sample.extension, sample.offset, len(sample.data), sample.labels)
+    def _remember_location(self, sample: StreamSample) -> StoredSample:
+        found = StoredSample(sample.key, sample.extension, sample.offset, len(sample.data), sample.labels)
         self._found[sample.number] = found
         if len(self._found) > _REMEMBERED:
             self._found.popitem(last=False)
         return found
 
-    def find_sample(self, number: int) -> Found:
+    def find_sample(self, number: int) -> StoredSample:
         """Returns where a sample's image is, from its shard if it was read long ago. Raises OSError, ValueError."""
         known = self._found.get(number)
-        return self._remember_place(self.looked_up(number)) if known is None else known
+        return self._remember_location(self.looked_up(number)) if known is None else known
 
-    def looked_up(self, number: int) -> Sample:
+    def looked_up(self, number: int) -> StreamSample:
         """Reads a sample from its shard. Raises OSError, and IndexError if there is none of this number."""
-        place = place_of(number)
-        if not 0 <= place.shard < len(self.files.urls):
+        position = decode_sample_number(number)
+        if not 0 <= position.shard < len(self.files.urls):
             raise IndexError(f"no sample of the stream has the number {number}")
-        stamp, length = self.stamp(place.shard), _LOOKED_AT
-        shown = self.files.shown_of(place.shard)
-        shard = ShardSamples(self.wanted, shown, place.turn, place.shard, place.begin, stamp.size)
-        at, sample = place.begin, None
+        stamp, length = self.stamp(position.shard), _LOOKED_AT
+        shown = self.files.shown_of(position.shard)
+        shard = ShardSamples(self.wanted, shown, position.turn, position.shard, position.begin, stamp.size)
+        at, sample = position.begin, None
         while sample is None and not shard.ended and at < stamp.size:
             end = min(at + length, stamp.size)
-            shard.append(self._read(place.shard, at, end), stamp.size)
+            shard.append(self._read(position.shard, at, end), stamp.size)
             at, length, sample = end, 4 * length, shard.next()
         if sample is None or sample.number != number:
-            raise IndexError(f"{shown}: no sample begins at byte {place.begin}")
+            raise IndexError(f"{shown}: no sample begins at byte {position.begin}")
         return sample
 
     def stamp(self, shard: int) -> Stamp:
@@ -187,14 +187,14 @@ class StreamSource(BlobDataset):
         found, last = self.find_sample(index), self._last
         if last is not None and last[0] == index:
             return bytes(last[1])
-        return self._read(place_of(index).shard, found.offset, found.offset + found.length)
+        return self._read(decode_sample_number(index).shard, found.offset, found.offset + found.length)
 
     def table(self, indices: Int64s) -> core.BlobTable:
         """Returns the native table of a batch, whose rows are the samples' numbers."""
         numbers = indices.tolist()
         found = [self.find_sample(number) for number in numbers]
         fetcher = self._fetcher
-        objects = [self._object_of_shard(fetcher, place_of(number).shard).number for number in numbers]
+        objects = [self._object_of_shard(fetcher, decode_sample_number(number).shard).number for number in numbers]
         columns = (objects, [one.offset for one in found], [one.length for one in found])
         return core.chosen_ranges(
             fetcher.store,
@@ -216,15 +216,15 @@ class StreamSource(BlobDataset):
             try:
                 values[name] = decode(found.labels[name])
             except Exception as error:
-                where = f"{self.files.shown_of(place_of(number).shard)}:{found.key}.{name}"
+                where = f"{self.files.shown_of(decode_sample_number(number).shard)}:{found.key}.{name}"
                 raise ValueError(f"{where} cannot be decoded: {message_of(error)}") from error
         return next(iter(values.values())) if self._alone else values
 
     def location(self, index: int) -> str:
-        place = place_of(index)
+        position = decode_sample_number(index)
         known = self._found.get(index)
-        name = f"the sample at byte {place.begin}" if known is None else f"{known.key}.{known.extension}"
-        return f"{self.files.shown_of(place.shard)}:{name}"
+        name = f"the sample at byte {position.begin}" if known is None else f"{known.key}.{known.extension}"
+        return f"{self.files.shown_of(position.shard)}:{name}"
 
     def fingerprint(self) -> str:
         shards = [PurePosixPath(shown).name for shown in self.files.shown]

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from headrace._base.native import core
 from headrace._storage.remote.clients.responses import UNKNOWN_SIZE
-from headrace.datasets.tar_stream.sample_number import MOST_BYTES, Place
+from headrace.datasets.tar_stream.sample_number import MOST_BYTES, StreamPosition
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class StreamSample:
     """A sample and its bytes.
 
     Attributes:
-        number: see Place.
+        number: see StreamPosition.
         end: offset after its last member.
         key, extension: the name of its image.
         offset: of the image's bytes in the shard.
@@ -55,7 +55,7 @@ class ShardSamples:
     Args:
         wanted: what of each sample.
         shown: the shard, in messages.
-        turn, shard, begin: as in Place.
+        turn, shard, begin: as in StreamPosition.
         size: of the shard.
     """
 
@@ -91,20 +91,20 @@ class ShardSamples:
 
     def _set_size(self, size: int) -> None:
         """Walks on as in an archive of this size."""
-        place, self._size = self._tar.position, size
+        position, self._size = self._tar.position, size
         rest = b"".join(bytes(data) for _, data in self._late)
-        self._tar = core.ArrivingTar(size, place, self._names)
-        self._tar.append(rest[len(rest) - (self._arrived - place) :])
+        self._tar = core.ArrivingTar(size, position, self._names)
+        self._tar.append(rest[len(rest) - (self._arrived - position) :])
         self._late.clear()
 
-    def next(self, last: bool = False) -> Sample | None:
+    def next(self, last: bool = False) -> StreamSample | None:
         """Returns the next sample that is complete; None: bytes are needed, or it has ended.
 
         Args:
             last: whether no more bytes come, so that a sample is complete as it is.
 
         Raises:
-            ValueError: the shard is damaged, or a sample lacks something; the message names the shard and the place.
+            ValueError: the shard is damaged, or a sample lacks something; the message names the shard and the position.
         """
         while not self.ended:
             try:
@@ -128,7 +128,7 @@ class ShardSamples:
                 return made
         return None
 
-    def _make_sample(self, end: int) -> Sample | None:
+    def _make_sample(self, end: int) -> StreamSample | None:
         """Returns the sample whose members are known; None: there is none, or it lacks something and is skipped."""
         if not self._key:
             return None
@@ -144,5 +144,5 @@ class ShardSamples:
                 '`image` or `label`, or missing="skip"'
             )
         labels = {name: bytes(members[name][1]) for name in wanted.labels}
-        number = Place(self._turn, self._shard, self._begin).number
-        return Sample(number, end, key, image, *members[image], labels)
+        number = StreamPosition(self._turn, self._shard, self._begin).number
+        return StreamSample(number, end, key, image, *members[image], labels)

@@ -40,7 +40,7 @@ def replaced(roots: list[type]) -> list[str]:
     plugin = importlib.import_module("PIL.JpegImagePlugin")
     reached = Reached()
     reached.follow([*roots, plugin.JpegImageFile], CALLED, [Image.open], [])
-    assert len(reached.places) > 50
+    assert len(reached.locations) > 50
     return list(map(str, reached.replaced))
 
 

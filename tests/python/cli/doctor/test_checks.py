@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from headrace._base import control_group
-from headrace._base.cores import cpu_quota
 from headrace._base.messages import install_command
 from headrace._cli.doctor.checks import gpu, machine
 from headrace._cli.doctor.doctor_command import findings
@@ -60,9 +59,9 @@ def test_facts_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     found = list(findings())
     assert all(one.means and "\n" not in one.means for one in found)
     assert not [one for one in found if one.level == "wrong" and one.subject in ("cores", "memory", "control groups")]
-    cpu_quota.cache_clear()
+    control_group.cpu_quota.cache_clear()
     described = describe_machine()
-    cpu_quota.cache_clear()
+    control_group.cpu_quota.cache_clear()
     assert isinstance(described["usable_cores"], int)
     assert described["cpu"] and described["usable_cores"] >= 1 and described["quota"] is None
     assert budget_of(AutoWorkers()).most >= 1

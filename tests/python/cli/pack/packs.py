@@ -16,7 +16,7 @@ from headrace._cli.pack.conversion import COPY, Conversion
 from headrace._cli.pack.job_processes import run_in_processes
 from headrace._cli.pack.manifest import require_manifest
 from headrace._cli.pack.pack_verification import check_tar_pack
-from headrace._cli.pack.packer import Packed, Share, pack
+from headrace._cli.pack.packer import MachineShare, Packed, pack
 from headrace._cli.pack.tar_contents import contents_of
 from support import pictures
 
@@ -32,7 +32,7 @@ def packed(source: Any, folder: Path, how: Conversion | str = COPY, **options: A
     conversion = Conversion(how) if isinstance(how, str) else how
     defaults = {
         "shard_size": SMALL,
-        "share": Share(),
+        "share": MachineShare(),
         "engine": partial(run_in_processes, workers=1),
         "overwrite": False,
         "bar": no_bar,

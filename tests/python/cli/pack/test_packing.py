@@ -21,7 +21,7 @@ from headrace._cli.pack import shard_file
 from headrace._cli.pack.completion import join_manifests
 from headrace._cli.pack.conversion import COPY, SMALLER, Conversion, convert_image
 from headrace._cli.pack.manifest import require_manifest
-from headrace._cli.pack.packer import Share
+from headrace._cli.pack.packer import MachineShare
 from support import pictures, truncated, write_folder
 
 COUNT = 24
@@ -233,11 +233,11 @@ def test_folders_of_others_are_left_alone(source: ImageFolder, tmp_path: Path) -
 def test_shares_are_joined(source: ImageFolder, tmp_path: Path) -> None:
     packed(source, tmp_path / "whole")
     folder, other = tmp_path / "pack", tmp_path / "other"
-    first = packed(source, folder, share=Share(1, 2))
+    first = packed(source, folder, share=MachineShare(1, 2))
     assert first.missing and not require_manifest(folder).complete
     with pytest.raises(ValueError, match="missing or damaged"):
         checked(source, folder)
-    packed(source, other, share=Share(2, 2))
+    packed(source, other, share=MachineShare(2, 2))
     for path in other.iterdir():
         (folder / path.name).write_bytes(path.read_bytes())  # with new times
     manifest, missing = join_manifests(folder)
@@ -245,12 +245,12 @@ def test_shares_are_joined(source: ImageFolder, tmp_path: Path) -> None:
     assert content(folder) == content(tmp_path / "whole")
     assert checked(source, folder) == COUNT
     assert not list(folder.glob("*.tar.json"))
-    assert packed(source, folder, share=Share(2, 2)).kept > 0
+    assert packed(source, folder, share=MachineShare(2, 2)).kept > 0
 
 
 def test_shards_of_another_pack_are_not_joined(source: ImageFolder, tmp_path: Path) -> None:
-    packed(source, tmp_path / "pack", share=Share(1, 2))
-    packed(source, tmp_path / "other", Conversion(SMALLER, 80), share=Share(2, 2))
+    packed(source, tmp_path / "pack", share=MachineShare(1, 2))
+    packed(source, tmp_path / "other", Conversion(SMALLER, 80), share=MachineShare(2, 2))
     for path in (tmp_path / "other").glob("shard*"):
         (tmp_path / "pack" / path.name).write_bytes(path.read_bytes())
     manifest, missing = join_manifests(tmp_path / "pack")

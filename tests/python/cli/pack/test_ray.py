@@ -25,7 +25,7 @@ from pathlib import Path
 import ray
 from headrace import ImageFolder
 from headrace._cli.pack.conversion import Conversion
-from headrace._cli.pack.packer import Share, pack
+from headrace._cli.pack.packer import MachineShare, pack
 from headrace._cli.pack.ray_tasks import run_with_ray
 from headrace._cli.pack.tar_contents import contents_of
 
@@ -37,7 +37,7 @@ def packed(folder, act):
     contents = contents_of(ImageFolder(images))
     here, sample = os.getpid(), contents.sample
     contents.sample = lambda index: act(index, here) or sample(index)
-    options = dict(share=Share(), engine=run_with_ray, overwrite=False)
+    options = dict(share=MachineShare(), engine=run_with_ray, overwrite=False)
     bar = lambda total, done: nullcontext(lambda more: None)
     pack(contents, Path(folder), Conversion(), shard_size=int(size), bar=bar, **options)
 

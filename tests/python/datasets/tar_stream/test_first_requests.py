@@ -84,7 +84,7 @@ def test_all_batches_are_begun_ahead_after_the_first_ones(folder: Path) -> None:
         batches: Any = iter(made)
         for taken in range(1, 9):
             next(batches)
-            begun = len(batches._line._line)  # the one handed out leaves it with the next call
+            begun = len(batches._queue._batches)  # the one handed out leaves it with the next call
             assert begun <= taken
         assert begun == 5
         batches.close()

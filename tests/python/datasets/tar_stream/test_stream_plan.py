@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from headrace.datasets.tar_stream.sample_number import Place, place_of
+from headrace.datasets.tar_stream.sample_number import StreamPosition, decode_sample_number
 from headrace.datasets.tar_stream.shard_plan import Plan, Segment
 
 
@@ -63,6 +63,10 @@ def test_ranks_need_a_length_and_shards() -> None:
 
 
 def test_a_number_says_where_a_sample_begins() -> None:
-    for place in (Place(0, 0, 0), Place(127, (1 << 24) - 1, (1 << 41) - 512), Place(3, 5, 1024)):
-        assert place_of(place.number) == place
-        assert 0 <= place.number < 2**63
+    for position in (
+        StreamPosition(0, 0, 0),
+        StreamPosition(127, (1 << 24) - 1, (1 << 41) - 512),
+        StreamPosition(3, 5, 1024),
+    ):
+        assert decode_sample_number(position.number) == position
+        assert 0 <= position.number < 2**63

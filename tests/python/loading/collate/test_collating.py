@@ -97,7 +97,7 @@ def test_images_without_labels_and_rows_of_columns() -> None:
 def test_the_batch_is_not_copied() -> None:
     loader = DataLoader(photos(), 10, collate_fn=default_collate_again, num_workers=1)
     ((images, _),) = loader
-    assert images.untyped_storage().nbytes() == images.nbytes and images.data_ptr() % 4096 == 0  # a slot of the ring
+    assert images.untyped_storage().nbytes() == images.nbytes and images.data_ptr() % 4096 == 0  # a slot of the pool
 
 
 def default_collate_again(samples: list[Any]) -> Any:

@@ -20,7 +20,7 @@ from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Subset
 import headrace
 from headrace import DataLoader
 from headrace._loading.fallback import opened_images
-from headrace._loading.fallback.opened_images import find_door
+from headrace._loading.fallback.opened_images import find_opener
 
 
 @pytest.fixture(autouse=True)
@@ -135,8 +135,8 @@ def test_the_remedy_names_the_function(files: list[Path], monkeypatch: pytest.Mo
         ConcatDataset([Opened(files), Nested(files)]),
     ]
     for one in nested:
-        door = find_door(one)
-        assert door is not None and door.name == "cv2.imread" and "write cv2.imread" in door.remedy
+        opener = find_opener(one)
+        assert opener is not None and opener.name == "cv2.imread" and "write cv2.imread" in opener.remedy
 
 
 def test_names_of_other_modules_are_no_doors(files: list[Path]) -> None:
@@ -146,15 +146,15 @@ def test_names_of_other_modules_are_no_doors(files: list[Path]) -> None:
         def __getitem__(self, index: int) -> torch.Tensor:
             return torch.from_numpy(np.asarray(json.load(self.files[index].open())))
 
-    assert find_door(Loading(files)) is None
+    assert find_opener(Loading(files)) is None
 
     class Loader(Opened):
         def __init__(self, files: list[Path]) -> None:
             super().__init__(files)
             self.load = lambda path: np.load(path)
 
-    door = find_door(Loader(files))
-    assert door is not None and door.name == "numpy.load" and "headrace.Columns" in door.remedy
+    opener = find_opener(Loader(files))
+    assert opener is not None and opener.name == "numpy.load" and "headrace.Columns" in opener.remedy
 
 
 def test_few_native_images_are_warned_of_at_the_end_of_a_short_epoch(tmp_path: Path) -> None:

@@ -315,7 +315,7 @@ for line in {imports!r}.split("; "):
 from headrace import transforms as T
 made = loader()
 assert not hasattr(made, "_is_accelerate_prepared")
-assert "headrace._loading.integrations.accelerate" not in sys.modules
+assert "headrace._loading.integrations.accelerate_prepare" not in sys.modules
 prepared = accelerate.Accelerator().prepare(made)
 assert type(prepared).__name__ == "PreparedLoader" and prepared.base_dataloader is made, type(prepared)
 assert not [one for one in sys.meta_path if type(one).__module__.startswith("headrace")]

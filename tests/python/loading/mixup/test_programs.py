@@ -80,7 +80,7 @@ def test_a_loader(number: int, workers: int) -> None:
 def test_the_batch_is_mixed_where_it_lies() -> None:
     data = EncodedImages(pictures(8), range(8), T.Compose([T.Resize((8, 8)), *TENSOR]))
     ((images, _),) = DataLoader(data, 8, collate_fn=collates(mixes()[0])[0], num_workers=1)
-    assert images.data_ptr() % 4096 == 0 and images.untyped_storage().nbytes() == images.nbytes  # a slot of the ring
+    assert images.data_ptr() % 4096 == 0 and images.untyped_storage().nbytes() == images.nbytes  # a slot of the pool
 
 
 @pytest.mark.parametrize("workers", [0, 2])

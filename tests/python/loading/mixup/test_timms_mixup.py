@@ -12,7 +12,7 @@ from torch.utils.data import default_collate
 
 from headrace import DataLoader, EncodedImages
 from headrace import transforms as T
-from headrace._loading.mixup import timm_in_place
+from headrace._loading.mixup import timm_twins
 from headrace._loading.mixup.recognition import draws_from_numpy, mixing_of_batch, mixing_of_samples
 from support import TENSOR, assert_same, numpy_words, pictures
 from torchvision_shim import import_torchvision
@@ -150,7 +150,7 @@ def test_what_is_not_timms_own_is_left_alone() -> None:
     replaced = Mixup(num_classes=10)
     replaced._params_per_batch = lambda: (0.5, False)
     for mix in (Own(num_classes=10), FastCollateMixup(num_classes=10), replaced):
-        assert timm_in_place.make_timm_twin(mix) is None and mixing_of_samples(collate(mix)) is None
+        assert timm_twins.make_timm_twin(mix) is None and mixing_of_samples(collate(mix)) is None
         assert not draws_from_numpy(collate(mix))
     loader = DataLoader(DATA, 4, collate_fn=collate(Own(num_classes=10)))
     assert not loader.native and "numpy.random" in str(loader.explain())

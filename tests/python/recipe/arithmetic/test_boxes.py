@@ -71,8 +71,8 @@ def test_random_resized_crop_box_is_torchvisions(
         width,
         ratio,
         list(zip(row[0:20:2], row[1:20:2], strict=True)),
-        boxes.place_at(row[20]),
-        boxes.place_at(row[21]),
+        boxes.position_from(row[20]),
+        boxes.position_from(row[21]),
     )
     image = Sized(height, width)
     fed.feed(recipe.steps[0], row)
@@ -112,7 +112,9 @@ def test_random_crop_box_is_torchvisions(
     fed._places = [top, left] if full_height > crop[0] else [left]
 
     def ours() -> Any:
-        return boxes.random_crop(height, width, *crop, borders, needed, boxes.place_at(top), boxes.place_at(left))
+        return boxes.random_crop(
+            height, width, *crop, borders, needed, boxes.position_from(top), boxes.position_from(left)
+        )
 
     try:
         expected = v2.make_params([Sized(height, width)])
@@ -150,8 +152,8 @@ def test_random_erase_box_is_torchvisions(
         height,
         width,
         list(zip(row[1:21:2], row[2:21:2], strict=True)),
-        boxes.place_at(row[21]),
-        boxes.place_at(row[22]),
+        boxes.position_from(row[21]),
+        boxes.position_from(row[22]),
     )
     image = torch.empty(3, height, width, device="meta")
     for made in (
@@ -197,7 +199,7 @@ def test_center_crop_box_is_torchvisions(
 
 @given(n=st.integers(1, 2**31), u=st.integers(0, 2**53 - 1))
 def test_place_is_below_n(n: int, u: float) -> None:
-    assert 0 <= boxes.place_at(u * 2.0**-53)(n) < n
+    assert 0 <= boxes.position_from(u * 2.0**-53)(n) < n
 
 
 COUNT = 100_000
@@ -229,8 +231,8 @@ def drawn_boxes(torchvision: ModuleType) -> tuple[np.ndarray, np.ndarray]:
                 WIDTH,
                 (3 / 4, 4 / 3),
                 zip(row[0:20:2], row[1:20:2], strict=True),
-                boxes.place_at(row[20]),
-                boxes.place_at(row[21]),
+                boxes.position_from(row[20]),
+                boxes.position_from(row[21]),
             )
             for row in rows
         ]

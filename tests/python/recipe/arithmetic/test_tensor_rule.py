@@ -16,7 +16,7 @@ import torch
 
 from headrace import DataLoader, ImageArray
 from headrace._base.native import core
-from headrace._recipe.arithmetic import tensor_augment, tensor_rule
+from headrace._recipe.arithmetic import byte_tensor_operations, tensor_rule
 from headrace._recipe.steps.byte_tensor_steps import Rounding, TensorWarp
 from support import WATCHDOG_S
 
@@ -34,7 +34,7 @@ def forgotten() -> Iterator[None]:
         tensor_rule.find_rounding,
         tensor_rule.are_sums_rounded_once,
         tensor_rule._are_samples_rounded_once,
-        tensor_rule._are_places_rounded_once,
+        tensor_rule._are_positions_rounded_once,
     )
     for one in found:
         one.cache_clear()
@@ -54,14 +54,14 @@ def rounding() -> Rounding:
 def test_both_ways_are_told_apart(rounding: Rounding) -> None:
     pixels = np.random.default_rng(5).integers(0, 256, (41, 57, 4), np.uint8)
     values = torch.from_numpy(pixels[..., :3].copy()).permute(2, 0, 1)[None].float()
-    grid = tensor_augment.affine_grid(MATRIX, 41, 57)
-    sampled = tensor_augment.sample_grid(values, grid, "bilinear")[0].permute(1, 2, 0).numpy()
+    grid = byte_tensor_operations.affine_grid(MATRIX, 41, 57)
+    sampled = byte_tensor_operations.sample_grid(values, grid, "bilinear")[0].permute(1, 2, 0).numpy()
     made, wrong = (
-        core.tensor_warp(pixels, MATRIX, rounding.places, once) for once in (rounding.samples, not rounding.samples)
+        core.tensor_warp(pixels, MATRIX, rounding.positions, once) for once in (rounding.samples, not rounding.samples)
     )
     assert np.array_equal(made[0], grid[0].numpy()) and np.array_equal(made[1], sampled)
     assert (wrong[1] != sampled).mean() > 0.05
-    assert (core.tensor_warp(pixels, MATRIX, not rounding.places, False)[0] != made[0]).mean() > 0.05
+    assert (core.tensor_warp(pixels, MATRIX, not rounding.positions, False)[0] != made[0]).mean() > 0.05
 
 
 def test_the_rule_belongs_to_the_machine(rounding: Rounding) -> None:
@@ -76,8 +76,8 @@ def test_another_arithmetic_is_pythons(
     torchvision: ModuleType, monkeypatch: pytest.MonkeyPatch, forgotten: None, changed: str
 ) -> None:
     v2 = torchvision.transforms.v2
-    before = getattr(tensor_augment, changed)
-    monkeypatch.setattr(tensor_augment, changed, lambda *given: before(*given) * (1 + 2**-23))
+    before = getattr(byte_tensor_operations, changed)
+    monkeypatch.setattr(byte_tensor_operations, changed, lambda *given: before(*given) * (1 + 2**-23))
     pixels = np.zeros((2, 16, 16, 3), np.uint8)
     loader = DataLoader(ImageArray(pixels, [0, 1], transform=v2.Compose([v2.AugMix(), v2.PILToTensor()])), 2)
     assert "has no native twin" in str(loader.explain()) and len(list(loader)) == 1

@@ -77,7 +77,7 @@ def ours_cropped(crop: Any) -> np.ndarray:
         ]
         assert isinstance(step, S.RandomResizedCrop)
         drawn = row[step.draw : step.draw + 22]
-        places = (boxes.place_at(u) for u in drawn[20:])
+        places = (boxes.position_from(u) for u in drawn[20:])
         tries = list(zip(drawn[:20:2], drawn[1:20:2], strict=True))
         made.append((*boxes.random_resized_crop(48, 64, step.ratio, tries, *places), FILTERS.index(step.filter)))
     return np.array(made)

@@ -105,7 +105,7 @@ def erased(transform: Any) -> np.ndarray:
     found = []
     for row in draws[draws[:, step.draw] < step.p, step.draw :].tolist():
         tries = list(zip(row[1:21:2], row[2:21:2], strict=True))
-        box = boxes.random_erase(*SIZE, tries, boxes.place_at(row[21]), boxes.place_at(row[22]))
+        box = boxes.random_erase(*SIZE, tries, boxes.position_from(row[21]), boxes.position_from(row[22]))
         if box is not None:
             found.append((box.top, box.left, box.height, box.width))
     return np.array(found)

@@ -20,7 +20,7 @@ import headrace
 from headrace import DataLoader, EncodedImages, ImageFolder
 from headrace import transforms as T
 from headrace._cli.main import main
-from headrace._reports.html.batch_recording import size_of
+from headrace._reports.html.batch_recording import count_samples
 from headrace._reports.html.document import document
 from headrace._reports.html.pictures import make_pictures as sheet
 from headrace._reports.html.report_data import Facts, Progress
@@ -193,7 +193,7 @@ def test_sizes_of_batches() -> None:
         (torch.tensor(3), 1),
         ("a", 1),
     ):
-        assert size_of(batch) == size
+        assert count_samples(batch) == size
 
 
 def test_a_timeline_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ def kernels() -> Finding:
 
 @means("Affinity and quota of this process; native threads beyond them gain little.")
 def cores() -> Finding:
-    allowed, present, quota = base_cores.allowed_cores(), os.cpu_count() or 1, base_cores.cpu_quota()
+    allowed, present, quota = base_cores.allowed_cores(), os.cpu_count() or 1, control_group.cpu_quota()
     if quota is not None and quota < allowed:
         text = f"{allowed} of {present} may be used, but the control group has a quota of {quota:g}"
         return Finding(
@@ -79,7 +79,7 @@ def control_groups() -> Finding:
     if not version:
         return Finding("ok", "control group", "none")
     cpus = control_group.cpu_set()
-    quota = base_cores.cpu_quota()
+    quota = control_group.cpu_quota()
     parts = [f"version {version}", f"CPUs {cpus}" if cpus else "CPUs unknown"]
     parts.append("no CPU quota" if quota is None else f"CPU quota {quota:g}")
     return Finding("ok", "control group", ", ".join(parts))

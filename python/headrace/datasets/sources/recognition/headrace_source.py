@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset
 
-from headrace.datasets.sources.combined import Joined
+from headrace.datasets.sources.combined import ConcatSource
 from headrace.datasets.sources.dataset import BlobDataset
 from headrace.datasets.sources.held_values import Held, address_of, same
 from headrace.datasets.sources.override_checks import mro_index, refuse_override
@@ -26,7 +26,7 @@ class _Seen(Exception):
     """Stops ``__getitem__`` once the transform was called: the rest of the sample is not needed."""
 
 
-class _Named(Joined):
+class _Named(ConcatSource):
     def __init__(self, dataset: Any, source: BlobDataset) -> None:
         super().__init__([source])
         self._dataset, self._held = dataset, {name: _Value(value) for name, value in _attributes(dataset).items()}
@@ -57,7 +57,7 @@ class _Named(Joined):
         return seen[0] if seen else None
 
 
-def find_source(dataset: Any) -> Joined | None:
+def find_source(dataset: Any) -> ConcatSource | None:
     """Returns the source that a map-style dataset's ``headrace_source`` returns; None if it has no such method.
 
     Raises:

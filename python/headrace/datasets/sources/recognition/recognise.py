@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.datasets.sources.combined import Selection
+from headrace.datasets.sources.combined import SubsetSource
 from headrace.datasets.sources.dataset import BlobDataset
 from headrace.datasets.sources.override_checks import (
     NotNative,
@@ -18,10 +18,10 @@ from headrace.datasets.sources.override_checks import (
     refuse_override,
 )
 from headrace.datasets.sources.recognition.headrace_source import find_source
-from headrace.datasets.sources.recognition.refusals import refuse_hugging_face, refuse_webdataset
 from headrace.datasets.sources.recognition.torch_combined import concat, subset
 from headrace.datasets.sources.recognition.torchvision_arrays import recognise_array
 from headrace.datasets.sources.recognition.torchvision_files import recognise_folder, recognise_listed, recognise_pets
+from headrace.datasets.sources.recognition.unsupported_libraries import refuse_hugging_face, refuse_webdataset
 
 KNOWN = (
     "headrace.ImageFolder, ImageFiles, EncodedImages, ImageArray, TarShards, Arrow, Parquet, MDS, LitData, LMDB, Zip, "
@@ -81,7 +81,7 @@ def as_counted(dataset: Any) -> BlobDataset:
         NotNative: as `as_source`.
     """
     source = as_source(dataset)
-    return Selection(source, np.arange(len(dataset))) if len(dataset) < len(source) else source
+    return SubsetSource(source, np.arange(len(dataset))) if len(dataset) < len(source) else source
 
 
 def _check_ours(dataset: BlobDataset) -> None:

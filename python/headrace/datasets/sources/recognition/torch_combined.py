@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import ConcatDataset, Subset
 
-from headrace.datasets.sources.combined import Joined, Selection
+from headrace.datasets.sources.combined import ConcatSource, SubsetSource
 from headrace.datasets.sources.dataset import BlobDataset
 from headrace.datasets.sources.held_values import Held
 from headrace.datasets.sources.override_checks import NotNative, check_samples, makes_samples_as
@@ -18,7 +18,7 @@ from headrace.datasets.sources.override_checks import NotNative, check_samples, 
 AsSource = Callable[[object], BlobDataset]
 
 
-class _Subset(Selection):
+class _Subset(SubsetSource):
     def __init__(self, subset: Subset[object], base: BlobDataset, before: object) -> None:
         self._follows = FollowedSubset(subset)
         super().__init__(base, subset_rows(subset, len(base)))
@@ -35,7 +35,7 @@ class _Subset(Selection):
         return {**super().known_sources(), id(self._follows.subset): self}
 
 
-class _Concat(Joined):
+class _Concat(ConcatSource):
     def __init__(self, concat: ConcatDataset[object], parts: list[BlobDataset]) -> None:
         super().__init__(parts)
         self._follows = FollowedConcat(concat)
@@ -184,7 +184,7 @@ def counted_parts(dataset: ConcatDataset[object]) -> list[tuple[object, int]]:
 
 def _take_first(part: BlobDataset, count: int) -> BlobDataset:
     check_taken(len(part), count)
-    return part if len(part) == count else Selection(part, np.arange(count))
+    return part if len(part) == count else SubsetSource(part, np.arange(count))
 
 
 def check_taken(samples: int, count: int) -> None:

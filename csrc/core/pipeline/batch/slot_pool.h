@@ -11,25 +11,25 @@
 
 namespace headrace {
 
-/// Shared ownership of a slot. The slot returns to the ring when the last copy is destroyed, in any thread, even after
-/// the ring's owner is gone.
+/// Shared ownership of a slot. The slot returns to the pool when the last copy is destroyed, in any thread, even after
+/// the pool's owner is gone.
 using Lease = std::shared_ptr<uint8_t>;
 
 /// Leases slots of one size. The number of leases is unlimited: if all slots are leased, it maps a new one. Slots that
 /// return beyond `keep` free ones are unmapped.
-class SlotRing : public std::enable_shared_from_this<SlotRing> {
+class SlotPool : public std::enable_shared_from_this<SlotPool> {
  public:
   /// `slot_bytes`: size of a slot; `keep`: most free slots that stay mapped.
-  static std::shared_ptr<SlotRing> make(size_t slot_bytes, size_t keep);
-  ~SlotRing();
-  SlotRing(const SlotRing&) = delete;
-  SlotRing& operator=(const SlotRing&) = delete;
+  static std::shared_ptr<SlotPool> make(size_t slot_bytes, size_t keep);
+  ~SlotPool();
+  SlotPool(const SlotPool&) = delete;
+  SlotPool& operator=(const SlotPool&) = delete;
 
   /// A slot, 4096-byte aligned, with unspecified contents; `is_new`: whether it is newly mapped. Never blocks.
   /// Any thread. Throws std::bad_alloc.
   Lease acquire(bool* is_new = nullptr);
 
-  /// Leaves the free slots, and each slot that returns after this call, to other rings (leave_slot). Any thread.
+  /// Leaves the free slots, and each slot that returns after this call, to other pools (leave_slot). Any thread.
   void retire() noexcept;
 
   /// Size of a slot.
@@ -38,7 +38,7 @@ class SlotRing : public std::enable_shared_from_this<SlotRing> {
   size_t slots() const;
 
  private:
-  SlotRing(size_t slot_bytes, size_t keep) : slot_bytes_(slot_bytes), keep_(keep) {}
+  SlotPool(size_t slot_bytes, size_t keep) : slot_bytes_(slot_bytes), keep_(keep) {}
   void give_back(uint8_t* slot) noexcept;
 
   const size_t slot_bytes_;

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import DistributedSampler as TorchDistributedSampler
 
 from headrace._base.types import Function, State
-from headrace._loading.integrations import accelerate_wrappers
+from headrace._loading.integrations import accelerate_fallback
 from headrace._loading.integrations.loader_handoff import LoopPosition, OwnLoader, Redeemed, Tickets, remake_loader
 from headrace._recipe.draws.seeded_sampler import sampler_chain
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
@@ -38,9 +38,9 @@ def prepare_for_accelerate(
         ours: headrace's DataLoader.
         args, options: the other arguments of `stock`.
     """
-    accelerate_wrappers.hook_loader_adapters(ours)
+    accelerate_fallback.hook_loader_adapters(ours)
     if not dataloader.native and (_is_stream(dataloader) or not _has_more_than_torchs(dataloader)):
-        with accelerate_wrappers.preparing(dataloader):
+        with accelerate_fallback.preparing(dataloader):
             return stock(as_torchs(dataloader), *args, **options)
     asked = inspect.signature(stock_prepare).bind(dataloader, *args, **options)
     asked.apply_defaults()
@@ -246,12 +246,16 @@ class PreparedLoader(DataLoaderShard):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[object, ...]:
         # Accelerate's own method calls __init__. The gradient state is shared by the process and is not copied.
-        return _make_empty, (), {name: value for name, value in vars(self).items() if name != "gradient_state"}
+        return (
+            _make_empty_prepared_loader,
+            (),
+            {name: value for name, value in vars(self).items() if name != "gradient_state"},
+        )
 
     def __setstate__(self, held: State) -> None:
         self.__dict__.update(held, gradient_state=GradientState())
 
 
-def _make_empty() -> PreparedLoader:
+def _make_empty_prepared_loader() -> PreparedLoader:
     """Returns an empty instance for copies; pickle refuses the class, since prepared loaders report another one."""
     return PreparedLoader.__new__(PreparedLoader)

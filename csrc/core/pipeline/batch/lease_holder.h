@@ -4,16 +4,16 @@
 #include <mutex>
 #include <utility>
 
-#include "core/pipeline/batch/slot_ring.h"
+#include "core/pipeline/batch/slot_pool.h"
 
 namespace headrace {
 
 /// Of several threads that call take(), one gets the lease. Any thread may call any method.
-class LeaseSlot {
+class LeaseHolder {
  public:
-  LeaseSlot() = default;
-  LeaseSlot(const LeaseSlot&) = delete;
-  LeaseSlot& operator=(const LeaseSlot&) = delete;
+  LeaseHolder() = default;
+  LeaseHolder(const LeaseHolder&) = delete;
+  LeaseHolder& operator=(const LeaseHolder&) = delete;
 
   /// Replaces the lease.
   void put(Lease lease) {

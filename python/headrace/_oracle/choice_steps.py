@@ -19,7 +19,7 @@ def apply_all(steps: Sequence[S.Step], image: Image.Image, draws: Sequence[float
     return image
 
 
-def permutation(n: int, uniform: float) -> list[int]:
+def decode_permutation(n: int, uniform: float) -> list[int]:
     """Returns permutation number ``floor(u n!)`` of n branches, in the order of itertools.permutations."""
     number, left, order = int(uniform * math.factorial(n)), list(range(n)), []
     while left:
@@ -41,7 +41,7 @@ def _apply_one_of(step: S.OneOf, image: Image.Image, draws: Sequence[float]) -> 
 
 @apply_step.register
 def _apply_shuffled(step: S.Shuffled, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    for i in permutation(len(step.branches), draws[step.draw]):
+    for i in decode_permutation(len(step.branches), draws[step.draw]):
         image = apply_all(step.branches[i], image, draws)
     return image
 

@@ -1,4 +1,4 @@
-// Times single stages on a device, for bench/: a loader's own clocks see only whole batches.
+// Benchmarks of single stages on a device, for bench/: a loader's own clocks see only whole batches.
 #pragma once
 
 #include <memory>

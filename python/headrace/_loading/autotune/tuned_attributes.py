@@ -16,7 +16,7 @@ def _is_auto(given: object) -> bool:
     return isinstance(given, AutoWorkers)
 
 
-class Chosen:
+class TunedAttribute:
     """Descriptor of an attribute that the loader may choose.
 
     The instance's dictionary holds what was given, so a copy of the loader, or one that is recreated from its
@@ -49,7 +49,7 @@ class Chosen:
         vars(loader)[self._name] = value
 
 
-class ChosenNumbers:
+class TunedAttributes:
     """Mixed into the loader.
 
     Attributes:
@@ -57,8 +57,8 @@ class ChosenNumbers:
         prefetch_factor: batches in flight beyond the one in use, now.
     """
 
-    num_workers: int = Chosen("threads")  # type: ignore[assignment]
-    prefetch_factor: int | None = Chosen("depth")  # type: ignore[assignment]
+    num_workers: int = TunedAttribute("threads")  # type: ignore[assignment]
+    prefetch_factor: int | None = TunedAttribute("depth")  # type: ignore[assignment]
     _tuner: Tuner | None = None
 
     def _remember(self, num_workers: object, prefetch_factor: int | None) -> None:

@@ -1,5 +1,5 @@
 // Stages all data before the clock starts.
-#include "gpu/batches/timing.h"
+#include "gpu/batches/stage_benchmarks.h"
 
 #include <algorithm>
 #include <atomic>
@@ -54,7 +54,7 @@ std::vector<double> time_decoders(const std::shared_ptr<Device>& device,
   std::vector<EncodedImage> gray, colour;
   for (const auto& file : files) {
     const JpegHeader header = parse_jpeg_header(file);
-    const PlaneLayout whole = plane_layout(header, {0, 0, header.size.width, header.size.height});
+    const PlaneLayout whole = plane_layout(header, whole_image(header.size));
     uint8_t* staged = area.take_pinned(file.size());
     std::memcpy(staged, file.data(), file.size());
     (header.components == 1 ? gray : colour)

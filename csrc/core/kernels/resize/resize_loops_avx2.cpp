@@ -72,8 +72,8 @@ void add(Sums& sums, Vec pixels, const Pair& weights) {
                                                            _mm256_madd_epi16(taps23, weights.high23)));
 }
 
-/// Writes the first `count` of four outputs, given as the pairs (0, 2) and (1, 3).
-void write_four(Vec pair02, Vec pair13, int count, uint8_t* to) {
+/// Stores the first `count` of four outputs, given as the pairs (0, 2) and (1, 3).
+void store_four_pixels(Vec pair02, Vec pair13, int count, uint8_t* to) {
   const Vec words = _mm256_packs_epi32(pair02, pair13);
   const Vec bytes = _mm256_packus_epi16(words, words);
   const __m128i four = _mm_unpacklo_epi64(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
@@ -86,8 +86,8 @@ void write_four(Vec pair02, Vec pair13, int count, uint8_t* to) {
   }
 }
 
-/// Writes the first `count` of outputs 0 and 1, one per lane.
-void write_two(Vec pair, int count, uint8_t* to) {
+/// Stores the first `count` of outputs 0 and 1, one per lane.
+void store_two_pixels(Vec pair, int count, uint8_t* to) {
   const Vec words = _mm256_packs_epi32(pair, pair);
   const Vec bytes = _mm256_packus_epi16(words, words);
   const int first = _mm256_extract_epi32(bytes, 0), second = _mm256_extract_epi32(bytes, 4);
@@ -131,7 +131,8 @@ void resample_x_few(const uint8_t* src, size_t src_stride, int rows, const Table
         add<kTwo>(s02, two(from[g][0] + row, from[g][2] + row), w02[g]);
         add<kTwo>(s13, two(from[g][1] + row, from[g][3] + row), w13[g]);
       }
-      write_four(total(s02), total(s13), table.count - x, dst + size_t(y) * dst_stride + ptrdiff_t(x) * kPixelBytes);
+      store_four_pixels(total(s02), total(s13), table.count - x,
+                        dst + size_t(y) * dst_stride + ptrdiff_t(x) * kPixelBytes);
     }
   }
 }
@@ -152,7 +153,7 @@ void resample_x_pair(const uint8_t* src, size_t src_stride, const TableView& tab
     for (int r = 0; r < kRows; ++r) add(sums[r], two(a + size_t(r) * src_stride, b + size_t(r) * src_stride), four);
   }
   for (int r = 0; r < kRows; ++r) {
-    write_two(total(sums[r]), table.count - x, dst + size_t(r) * dst_stride + ptrdiff_t(x) * kPixelBytes);
+    store_two_pixels(total(sums[r]), table.count - x, dst + size_t(r) * dst_stride + ptrdiff_t(x) * kPixelBytes);
   }
 }
 

@@ -1,6 +1,6 @@
-// Blocks of outputs of one row of a warp: pixels by their indices in the image, and the nearest pixels of positions in
-// doubles. Written so that compilers vectorise all loops except those that load pixels. The file of each instruction
-// set includes this header; all definitions are internal to that file.
+// The positions in the source image of a block of outputs, in doubles, and the nearest pixels; pixels by their indices.
+// Written so that compilers vectorise all loops except those that load pixels. The file of each instruction set
+// includes this header; all definitions are internal to that file.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,8 @@ struct Picture {
   }
 };
 
-struct Block {
+/// Neighbouring outputs of one row of a warp.
+struct WarpBlock {
   alignas(64) double x[kBlock], y[kBlock];            // positions in the image, then the distances from taps
   alignas(64) uint32_t inside[kBlock];                // 1: the position is inside the image; 0: it counts as (0, 0)
   alignas(64) uint32_t pixel[kBlock], other[kBlock];  // of outputs inside, and of those that are not
@@ -53,9 +54,10 @@ inline void gather(const Picture& picture, const uint32_t* numbers, int count, u
   }
 }
 
-/// Computes the positions of the outputs, starting at column x. Returns whether any is inside.
+/// Computes the positions in the source image of the outputs of row y, starting at column x. Returns whether any of
+/// them is inside the image; if not, block.other holds all outputs.
 template <bool kPerspective>
-inline bool find_places(const Warp& warp, int x, int y, Size size, Block& block) {
+inline bool map_to_source(const Warp& warp, int x, int y, Size size, WarpBlock& block) {
   const double* a = warp.a;
   const double v = y + 0.5, width = size.width, height = size.height;
   for (int i = 0; i < kBlock; ++i) {
@@ -72,8 +74,8 @@ inline bool find_places(const Warp& warp, int x, int y, Size size, Block& block)
   const bool nearest = warp.filter == Filter::kNearest;
   const uint32_t none = nearest ? warp.fill : 0;  // at a position that is not a number
   for (int i = 0; i < kBlock; ++i) {
-    const double px = nearest ? nearest_place(block.x[i]) : block.x[i],
-                 py = nearest ? nearest_place(block.y[i]) : block.y[i];
+    const double px = nearest ? nearest_position(block.x[i]) : block.x[i],
+                 py = nearest ? nearest_position(block.y[i]) : block.y[i];
     const bool inside = (px >= 0.0) & (px < width) & (py >= 0.0) & (py < height);
     const bool beyond = (px < 0.0) | (px >= width) | (py < 0.0) | (py >= height);
     block.inside[i] = inside;
@@ -86,7 +88,7 @@ inline bool find_places(const Warp& warp, int x, int y, Size size, Block& block)
 }
 
 /// Finds block.pixel, the nearest pixels.
-inline void find_nearest(Block& block, const Picture& picture, int count) {
+inline void find_nearest(WarpBlock& block, const Picture& picture, int count) {
   alignas(64) uint32_t numbers[kBlock];
   for (int i = 0; i < kBlock; ++i) {
     numbers[i] = picture.number(static_cast<int>(block.x[i]), static_cast<int>(block.y[i]));
@@ -95,7 +97,7 @@ inline void find_nearest(Block& block, const Picture& picture, int count) {
 }
 
 /// Stores block.pixel where inside, else block.other.
-inline void store(Block& block, int count, uint8_t* to) {
+inline void store(WarpBlock& block, int count, uint8_t* to) {
   for (int i = 0; i < kBlock; ++i) block.other[i] = block.inside[i] ? block.pixel[i] : block.other[i];
   copy_block(block.other, count, to);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/fuse/sinks/rgbx_output.h"
-#include "gpu/batches/timing.h"
+#include "gpu/batches/stage_benchmarks.h"
 #include "gpu/decoders/emulated_decoder.h"
 #include "support/checked_device.h"
 #include "support/jpeg_samples.h"

@@ -110,7 +110,7 @@ class _Keeping:
         """Does nothing. Accelerate asks for the state before each batch of a loader that can give one."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _make_empty_object, (_KINDS[type(self)],), vars(self).copy()
+        return _make_empty_adapter, (_KINDS[type(self)],), vars(self).copy()
 
 
 _KINDS: dict[type, type] = {}  # the classes with the mixin, and those without
@@ -126,6 +126,6 @@ def _class_with_mixin(kind: type) -> type:
     return made
 
 
-def _make_empty_object(kind: type) -> object:
+def _make_empty_adapter(kind: type) -> object:
     """Returns an object for a copy to fill."""
     return object.__new__(_class_with_mixin(kind))

@@ -1,20 +1,20 @@
 // Keeps the free slots of one size. The memory itself is that of slot_memory.h.
-#include "core/pipeline/batch/slot_ring.h"
+#include "core/pipeline/batch/slot_pool.h"
 
 #include "core/pipeline/batch/slot_memory.h"
 
 namespace headrace {
 
-std::shared_ptr<SlotRing> SlotRing::make(size_t slot_bytes, size_t keep) {
-  return std::shared_ptr<SlotRing>(new SlotRing(slot_bytes, keep));
+std::shared_ptr<SlotPool> SlotPool::make(size_t slot_bytes, size_t keep) {
+  return std::shared_ptr<SlotPool>(new SlotPool(slot_bytes, keep));
 }
 
-SlotRing::~SlotRing() {
+SlotPool::~SlotPool() {
   if (fork_.forked()) return;  // the fork may have copied the list in the middle of a change
   for (uint8_t* slot : free_) leave_slot(slot, slot_bytes_);
 }
 
-Lease SlotRing::acquire(bool* is_new) {
+Lease SlotPool::acquire(bool* is_new) {
   if (is_new != nullptr) *is_new = false;
   uint8_t* slot = nullptr;
   {
@@ -30,10 +30,10 @@ Lease SlotRing::acquire(bool* is_new) {
     const std::lock_guard lock(mutex_);
     ++slots_;
   }
-  return Lease(slot, [ring = shared_from_this()](uint8_t* memory) { ring->give_back(memory); });
+  return Lease(slot, [pool = shared_from_this()](uint8_t* memory) { pool->give_back(memory); });
 }
 
-void SlotRing::give_back(uint8_t* slot) noexcept {
+void SlotPool::give_back(uint8_t* slot) noexcept {
   // In a forked child a thread that does not exist there may hold the lock. The memory is the child's own copy.
   if (fork_.forked()) return unmap_slot(slot, slot_bytes_);
   bool retired = false;
@@ -49,7 +49,7 @@ void SlotRing::give_back(uint8_t* slot) noexcept {
   retired ? leave_slot(slot, slot_bytes_) : unmap_slot(slot, slot_bytes_);
 }
 
-void SlotRing::retire() noexcept {
+void SlotPool::retire() noexcept {
   std::vector<uint8_t*> freed;
   {
     const std::lock_guard lock(mutex_);
@@ -61,7 +61,7 @@ void SlotRing::retire() noexcept {
   for (uint8_t* slot : freed) leave_slot(slot, slot_bytes_);
 }
 
-size_t SlotRing::slots() const {
+size_t SlotPool::slots() const {
   const std::lock_guard lock(mutex_);
   return slots_;
 }

@@ -5,35 +5,37 @@
 #include <array>
 
 #include "core/kernels/warp/tensor_warp.h"
-#include "core/kernels/warp/warp_block.h"
+#include "core/kernels/warp/warp_positions.h"
 
 namespace headrace {
 namespace {
 
-struct Places {
+/// The positions in the source image of a block of outputs.
+struct TensorPositions {
   alignas(64) float x[kBlock], y[kBlock];
 };
 
 template <bool kFused>
-inline void find_tensor_places(const TensorWarp& warp, const std::array<float, 6>& m, int x, int y, Size size,
-                               Places& places) {
+inline void map_tensor_to_source(const TensorWarp& warp, const std::array<float, 6>& m, int x, int y, Size size,
+                                 TensorPositions& positions) {
   const float v = from_centre(y, size.height);
   const auto find = [&](auto how) {
-    constexpr bool kFusedPlaces = decltype(how)::value;
+    constexpr bool kFusedPositions = decltype(how)::value;
     for (int i = 0; i < kBlock; ++i) {
       const float u = from_centre(x + i, size.width);
-      places.x[i] = tensor_place<kFused>(tensor_coordinate<kFusedPlaces>(m.data(), u, v), size.width);
-      places.y[i] = tensor_place<kFused>(tensor_coordinate<kFusedPlaces>(m.data() + 3, u, v), size.height);
+      positions.x[i] = tensor_position<kFused>(tensor_coordinate<kFusedPositions>(m.data(), u, v), size.width);
+      positions.y[i] = tensor_position<kFused>(tensor_coordinate<kFusedPositions>(m.data() + 3, u, v), size.height);
     }
   };
-  warp.fused_places ? find(std::true_type{}) : find(std::false_type{});
+  warp.fused_positions ? find(std::true_type{}) : find(std::false_type{});
 }
 
-inline void nearest_of_tensor(const Places& places, const Picture& picture, int count, uint32_t fill, uint8_t* to) {
+inline void nearest_of_tensor(const TensorPositions& positions, const Picture& picture, int count, uint32_t fill,
+                              uint8_t* to) {
   alignas(64) uint32_t numbers[kBlock], inside[kBlock], pixels[kBlock];
   const auto width = static_cast<float>(picture.size.width), height = static_cast<float>(picture.size.height);
   for (int i = 0; i < kBlock; ++i) {
-    const float x = std::nearbyint(places.x[i]), y = std::nearbyint(places.y[i]);
+    const float x = std::nearbyint(positions.x[i]), y = std::nearbyint(positions.y[i]);
     const bool in = (x > -1.0f) & (y > -1.0f) & (x < width) & (y < height);
     inside[i] = in;
     numbers[i] = in ? static_cast<uint32_t>(static_cast<int>(y)) * static_cast<uint32_t>(picture.size.width) +
@@ -46,14 +48,14 @@ inline void nearest_of_tensor(const Places& places, const Picture& picture, int 
 }
 
 template <bool kFused>
-inline void bilinear_of_tensor(const TensorWarp& warp, const Places& places, const Picture& picture, int count,
-                               uint8_t* to) {
+inline void bilinear_of_tensor(const TensorWarp& warp, const TensorPositions& positions, const Picture& picture,
+                               int count, uint8_t* to) {
   alignas(64) float weights[4][kBlock], values[4][kBlock], within[kBlock];
   alignas(64) uint32_t numbers[4][kBlock], inside[4][kBlock], taps[4][kBlock], made[kBlock] = {};
   const int width = picture.size.width, height = picture.size.height;
   for (int i = 0; i < kBlock; ++i) {
-    const TensorWeights four(places.x[i], places.y[i]);
-    const int column = static_cast<int>(std::floor(places.x[i])), row = static_cast<int>(std::floor(places.y[i]));
+    const TensorWeights four(positions.x[i], positions.y[i]);
+    const int column = static_cast<int>(std::floor(positions.x[i])), row = static_cast<int>(std::floor(positions.y[i]));
     for (int k = 0; k < 4; ++k) {
       const int x = column + k % 2, y = row + k / 2;
       const bool in = (x >= 0) & (y >= 0) & (x < width) & (y < height);
@@ -88,18 +90,18 @@ template <bool kFused>
 void tensor_rows(const TensorWarp& warp, const Picture& picture, uint8_t* to) {
   const Size size = picture.size;
   const std::array<float, 6> matrix = tensor_matrix(warp, size);
-  const uint32_t ground =
-      warp.filled ? packed(rounded_to_byte(warp.fill[0]), rounded_to_byte(warp.fill[1]), rounded_to_byte(warp.fill[2]))
-                  : 0;
-  Places places;
+  const uint32_t ground = warp.filled ? pack_rgbx(rounded_to_byte(warp.fill[0]), rounded_to_byte(warp.fill[1]),
+                                                  rounded_to_byte(warp.fill[2]))
+                                      : 0;
+  TensorPositions positions;
   for (int y = 0; y < size.height; ++y) {
     for (int x = 0; x < size.width; x += kBlock) {
       const int count = std::min(kBlock, size.width - x);
-      find_tensor_places<kFused>(warp, matrix, x, y, size, places);
+      map_tensor_to_source<kFused>(warp, matrix, x, y, size, positions);
       if (warp.bilinear) {
-        bilinear_of_tensor<kFused>(warp, places, picture, count, to);
+        bilinear_of_tensor<kFused>(warp, positions, picture, count, to);
       } else {
-        nearest_of_tensor(places, picture, count, ground, to);
+        nearest_of_tensor(positions, picture, count, ground, to);
       }
       to += static_cast<size_t>(count) * kPixelBytes;
     }

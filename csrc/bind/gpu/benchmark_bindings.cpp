@@ -1,4 +1,4 @@
-// Binds the timings of single stages, for bench/.
+// Binds the benchmarks of single stages of a device, for bench/.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "bind/gpu/devices.h"
 #include "bind/plan.h"
 #include "bind/unlocked.h"
-#include "gpu/batches/timing.h"
+#include "gpu/batches/stage_benchmarks.h"
 
 namespace py = pybind11;
 
@@ -54,7 +54,7 @@ std::vector<double> decode(const std::string& kind, int index, const std::string
 
 }  // namespace
 
-void bind_timing(py::module_& module) {
+void bind_benchmarks(py::module_& module) {
   module.def("time_fuse", &fuse, py::arg("kind"), py::arg("index"), py::arg("files"), py::arg("plans"), py::arg("lut"),
              py::arg("layout"), py::arg("repeats"),
              "(milliseconds of each run of the kernel on these JPEG files, the least number of bytes it transfers).");

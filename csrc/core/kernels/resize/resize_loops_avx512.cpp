@@ -167,7 +167,7 @@ Vec quarter_taps(const int32_t* start) {
 
 /// Shifts, clamps and stores the sums of a block of sixteen outputs: all of them to three planes, which have room, or
 /// (`plane_stride` 0) the first `count` as RGBX, where X is arbitrary.
-void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
+void store_sixteen_outputs(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
   if (plane_stride) {
     const auto put = [&](int c, Vec v) {
       const Vec whole = _mm512_max_epi32(_mm512_srai_epi32(v, kWeightBits), _mm512_setzero_si512());
@@ -187,8 +187,8 @@ void write_block(const Rgb& sum, int count, int plane_stride, uint8_t* to) {
 /// four.
 enum class Reach { kNear, kHalves, kQuarters, kFar };
 
-/// A block of sixteen outputs.
-struct Block {
+/// Sixteen neighbouring outputs of a row.
+struct OutputBlock {
   const int32_t* start;
   const uint32_t* near;
   const int8_t* digits;
@@ -197,7 +197,8 @@ struct Block {
   int count;  // outputs that exist
 };
 
-struct Rows {
+/// The rows of one horizontal pass: where they are read, and where written.
+struct RowSpan {
   const uint8_t* src;
   size_t src_stride;
   int count;
@@ -206,9 +207,9 @@ struct Rows {
   int plane_stride;
 };
 
-/// 4 * kGroups taps, or any number of them if kGroups is 0.
+/// The outputs of one block in all rows, from 4 * kGroups taps, or any number of them if kGroups is 0.
 template <Reach kReach, int kGroups>
-void resample_block(const Block& block, const Rows& rows, uint8_t* to) {
+void resample_x_block(const OutputBlock& block, const RowSpan& rows, uint8_t* to) {
   const int32_t* start = block.start;
   const int8_t* digits = block.digits;
   const int first = start[0], middle = start[8], end = block.end, taps = block.taps, count = block.count;
@@ -253,25 +254,25 @@ void resample_block(const Block& block, const Rows& rows, uint8_t* to) {
       }
       sum = {r.total(), g.total(), b.total()};
     }
-    write_block(sum, count, plane_stride, to);
+    store_sixteen_outputs(sum, count, plane_stride, to);
   }
 }
 
 template <Reach kReach>
-void resample_block(const Block& block, const Rows& rows, uint8_t* to) {
+void resample_x_block(const OutputBlock& block, const RowSpan& rows, uint8_t* to) {
   if (block.taps <= 4) {
-    resample_block<kReach, 1>(block, rows, to);
+    resample_x_block<kReach, 1>(block, rows, to);
   } else if (block.taps <= 8) {
-    resample_block<kReach, 2>(block, rows, to);
+    resample_x_block<kReach, 2>(block, rows, to);
   } else {
-    resample_block<kReach, 0>(block, rows, to);
+    resample_x_block<kReach, 0>(block, rows, to);
   }
 }
 
 void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView& table, uint8_t* dst,
                 size_t dst_stride, int plane_stride) {
-  const Rows all{src, src_stride, rows, dst, dst_stride, plane_stride};
-  Block block{table.start, table.near, table.digits, 0, 0, table.count};
+  const RowSpan all{src, src_stride, rows, dst, dst_stride, plane_stride};
+  OutputBlock block{table.start, table.near, table.digits, 0, 0, table.count};
   block.end = table.start[table.count - 1] + table.taps[table.count - 1];
   for (int x = 0; x < table.count; x += kTableBlock) {
     block.taps = table.taps_stride;
@@ -282,13 +283,13 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView
     const int32_t* start = block.start;
     const auto near = [&](int first, int last) { return start[last] - start[first] <= kNearReach; };
     if (near(0, 15)) {
-      resample_block<Reach::kNear>(block, all, dst);
+      resample_x_block<Reach::kNear>(block, all, dst);
     } else if (near(0, 7) && near(8, 15)) {
-      resample_block<Reach::kHalves>(block, all, dst);
+      resample_x_block<Reach::kHalves>(block, all, dst);
     } else if (near(0, 3) && near(4, 7) && near(8, 11) && near(12, 15)) {
-      resample_block<Reach::kQuarters>(block, all, dst);
+      resample_x_block<Reach::kQuarters>(block, all, dst);
     } else {
-      resample_block<Reach::kFar>(block, all, dst);
+      resample_x_block<Reach::kFar>(block, all, dst);
     }
     block.start += kTableBlock;
     block.near += kTableBlock;
@@ -301,10 +302,10 @@ void resample_x(const uint8_t* src, size_t src_stride, int rows, const TableView
 // ---- vertical: 64 bytes of the row at a time, in any format ---------------------------------------------------------
 
 /// Four registers of dwords, each with a column's bytes from four rows, in a per-lane order that to_bytes undoes.
-struct Columns {
+struct FourRows {
   Vec c[4];
 
-  Columns(const uint8_t* row0, const uint8_t* row1, const uint8_t* row2, const uint8_t* row3) {
+  FourRows(const uint8_t* row0, const uint8_t* row1, const uint8_t* row2, const uint8_t* row3) {
     const Vec r0 = load(row0), r1 = load(row1), r2 = load(row2), r3 = load(row3);
     const Vec low01 = _mm512_unpacklo_epi8(r0, r1), high01 = _mm512_unpackhi_epi8(r0, r1);
     const Vec low23 = _mm512_unpacklo_epi8(r2, r3), high23 = _mm512_unpackhi_epi8(r2, r3);
@@ -327,7 +328,7 @@ void resample_columns(const uint8_t* src, size_t src_stride, int taps, const int
     const int8_t* at = digits + ptrdiff_t(group) * kGroupBytes;
     return {same_dword(at), same_dword(at + kDigitBytes), same_dword(at + 2 * kDigitBytes)};
   };
-  const auto columns = [&](int tap, int x) -> Columns {  // past the window: its last row, with weight zero
+  const auto columns = [&](int tap, int x) -> FourRows {  // past the window: its last row, with weight zero
     const auto row = [&](int t) { return src + size_t(least(t, taps - 1)) * src_stride + x; };
     return {row(tap), row(tap + 1), row(tap + 2), row(tap + 3)};
   };
@@ -338,14 +339,14 @@ void resample_columns(const uint8_t* src, size_t src_stride, int taps, const int
     if constexpr (kGroups > 0) {
       Vec pixels[4][kGroups];
       for (int g = 0; g < kGroups; ++g) {
-        const Columns four = columns(4 * g, x);
+        const FourRows four = columns(4 * g, x);
         for (int i = 0; i < 4; ++i) pixels[i][g] = four.c[i];
       }
       for (int i = 0; i < 4; ++i) sum[i] = horner<kGroups>(pixels[i], few);
     } else {
       Sums sums[4];
       for (int tap = 0; tap < taps; tap += 4) {
-        const Columns four = columns(tap, x);
+        const FourRows four = columns(tap, x);
         const Digits next = digits_of(tap / 4);
         for (int i = 0; i < 4; ++i) sums[i].add(four.c[i], next);
       }
