@@ -143,7 +143,7 @@ class Attempts:
             self.counts["failed"] += 1
             raise OSError(
                 errno.EIO,
-                f"{redact_url(url)}: no connection could be made to this host in {spent:.1f} s and {tried} requests "
+                f"{redact_url(url)}: no connection could be made to this host in {spent:.1f} s, tried {tried} times "
                 f"({last.why}): check the address and the port, and that the server runs. Network(reach=...) sets the "
                 "seconds",
             )

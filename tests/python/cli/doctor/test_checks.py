@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import resource
 import shutil
@@ -46,9 +47,9 @@ def test_torchvision_is_recognised_only_if_it_can_be_imported(monkeypatch: pytes
         raise RuntimeError("operator torchvision::nms does not exist\nmore")
 
     monkeypatch.setattr(pixels, "version", there)
-    monkeypatch.setattr(pixels.importlib, "import_module", lambda name: None)
+    monkeypatch.setattr(importlib, "import_module", lambda name: None)
     assert str(pixels.torchvision()).startswith("ok    torchvision     0.99.0: its datasets and transforms are recog")
-    monkeypatch.setattr(pixels.importlib, "import_module", other_torch)
+    monkeypatch.setattr(importlib, "import_module", other_torch)
     found = pixels.torchvision()
     assert found.level == "note" and "from the same index" in found.remedy
     assert found.text == "0.99.0 cannot be imported (RuntimeError: operator torchvision::nms does not exist)"
