@@ -151,8 +151,9 @@ test-site: docs $(VENV)/.tools
 	tools/system_packages.sh $(PYTHON) browser
 	$(PY) -m pytest tests/python/program/test_site.py
 
-# The site, in build/site: a dead link, or a public name without a docstring or an entry in the reference, is an error.
-docs: $(VENV)/.installed
+# The site, in build/site, from the sources alone, without torch and headrace: a dead link, or a public name without a
+# docstring or an entry in the reference, is an error.
+docs: | $(VENV)/.created
 	$(PIP) $$($(PY) tools/requirements.py docs)
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 

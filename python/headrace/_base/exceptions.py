@@ -7,6 +7,7 @@ The functions here use the methods of Python's own classes instead, and none of 
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -16,6 +17,8 @@ from headrace._base.messages import printable
 _ARGS, _CAUSE, _CONTEXT, _TRACE = (
     vars(BaseException)[name] for name in ("args", "__cause__", "__context__", "__traceback__")
 )
+_PRINTS_NOTES = sys.version_info >= (3, 11)
+_STRERROR = vars(OSError)["strerror"]
 _NAME, _MRO = (vars(type)[name] for name in ("__name__", "__mro__"))
 _FIELDS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
@@ -105,9 +108,45 @@ def set_traceback(error: BaseException, trace: types.TracebackType | None) -> No
     BaseException.with_traceback(error, trace)
 
 
+def add_remedy(error: BaseException, remedy: str, end: str = "") -> None:
+    """Adds a line to what an exception says: ``print(error)`` and every version of Python show it, which notes do not.
+    Where its words are not its one argument's, or an operating system's, adds a note.
+
+    Args:
+        end: an earlier line with this end is replaced, since one object may be raised several times; "": an equal one.
+    """
+    if not _extend_message(error, remedy, end or remedy):
+        _add_note(error, remedy, end or remedy)
+
+
+def _extend_message(error: BaseException, line: str, end: str) -> bool:
+    """Adds a line to an exception's words. Returns whether that can be done."""
+    try:
+        said, given = str(error), _ARGS.__get__(error)
+        if is_instance(error, OSError) and len(given) > 1 and type(system := _STRERROR.__get__(error)) is str:
+            if end not in said:
+                _STRERROR.__set__(error, f"{system} ({line})")
+            return True
+        if len(given) != 1 or type(given[0]) is not str or said != given[0]:
+            return False
+        lines = [one for one in said.split("\n") if not one.endswith(end)] + [line]
+        _ARGS.__set__(error, ("\n".join(lines),))
+        if str(error) == "\n".join(lines):
+            return True
+        _ARGS.__set__(error, given)
+    except Exception:  # of the class's own code
+        return False
+    return False
+
+
 def add_note(error: BaseException, note: str, end: str) -> None:
-    """Adds a line that Python prints below the exception, from Python 3.11 on; instead of an earlier one with this end,
-    since one object may be raised several times."""
+    """Adds a line that Python prints below the exception; instead of an earlier one with this end, since one object may
+    be raised several times. Before Python 3.11, which prints no notes, the exception says it, where it can."""
+    if _PRINTS_NOTES or not _extend_message(error, note, end):
+        _add_note(error, note, end)
+
+
+def _add_note(error: BaseException, note: str, end: str) -> None:
     try:
         held = attributes_of(error)
         held["__notes__"] = [one for one in held.get("__notes__", ()) if not one.endswith(end)] + [note]

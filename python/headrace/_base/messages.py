@@ -29,6 +29,20 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def public_name_of(kind: type) -> str:
+    """Returns the name of a class as a program would import it: of the outermost loaded package that offers it."""
+    parts = kind.__module__.split(".")
+    if "." not in kind.__qualname__:
+        for length in range(1, len(parts)):
+            package = sys.modules.get(".".join(parts[:length]))
+            try:
+                if getattr(package, kind.__qualname__, None) is kind:
+                    return f"{'.'.join(parts[:length])}.{kind.__qualname__}"
+            except Exception:  # of a package's own __getattr__
+                continue
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def install_command(extra: str = "", *packages: str) -> str:
     """Returns the command that installs an extra, or headrace itself.
 

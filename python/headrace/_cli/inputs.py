@@ -39,13 +39,15 @@ def add_command(
         description: sentences about the command; default: `what`.
     """
     lines = "".join(f"\n  headrace {one}" for one in examples)
-    return commands.add_parser(
+    parser = commands.add_parser(
         name,
         help=what,
         description=textwrap.fill(description or f"{what[0].upper()}{what[1:]}.", 78),
         epilog=f"{'example' if len(examples) == 1 else 'examples'}:{lines}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(command_parser=parser)
+    return parser
 
 
 def count(text: str) -> int:

@@ -53,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal cannot show
     top = parser()
-    args = top.parse_args(arguments)
+    args, unknown = top.parse_known_args(arguments)
+    if unknown:  # with the usage of the command that does not know them
+        getattr(args, "command_parser", top).error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.command is None:
         top.print_help()
         return 0

@@ -125,7 +125,10 @@ MISTAKES = {
     "an unknown protocol": M(lambda folder: h.TarShards("qqq://h/0.tar"), ValueError, "'qqq'", "s3://"),
     "one slash": M(lambda folder: h.TarShards("http:/h/0.tar"), ValueError, "http:/h/0", "write http://h/0.tar"),
     "a server that is off": M(
-        lambda folder: h.TarShards(URL, network=QUICK), OSError, r"127\.0\.0\.1:1/0\.tar", r"Network\.patience"
+        lambda folder: h.TarShards(URL, network=QUICK),
+        OSError,
+        r"127\.0\.0\.1:1/0\.tar",
+        "check the address and the port",
     ),
     "a pattern behind a URL": M(lambda folder: h.TarShards("http://h/*.tar"), ValueError, r"\*", r"\{000\.\.012\}"),
     "options of URLs for files": M(

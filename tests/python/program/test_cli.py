@@ -48,6 +48,17 @@ def test_wrong_arguments_are_a_usage_message(arguments: list[str], capsys: pytes
     assert "usage: headrace" in capsys.readouterr().err
 
 
+def test_an_unknown_option_shows_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["tune", "--batchsize", "4", "train"])
+    said = capsys.readouterr().err
+    assert said.startswith("usage: headrace tune ") and "headrace tune: error: unrecognized arguments" in said
+    assert said.endswith("did you mean --batch-size?\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(["--bad-option"])
+    assert capsys.readouterr().err.startswith("usage: headrace [-h]")
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "two", "1.5"])
 def test_a_count_is_a_whole_number_from_1_up(number: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
@@ -154,7 +165,9 @@ def test_doctor_judges_an_old_pillow_by_its_pixels(
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith(f"note  Pillow          {version} is older than 10") for line in lines)
-    assert any(line.startswith(f"ok    resize          horizontal_first, as Pillow {version}") for line in lines)
+    assert any(
+        line.startswith(f"ok    resize          the horizontal pass first, as Pillow {version}") for line in lines
+    )
     assert lines[-1] == "Nothing is wrong."
 
 

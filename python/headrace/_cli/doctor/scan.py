@@ -104,7 +104,8 @@ def scan(source: BlobDataset, threads: int, limit: int | None = None) -> Scan:
             _headers(source, indices, found, loader, bar.update)
             found.seconds = time.perf_counter() - begin
             if len(loader.errors) < found.scanned:
-                found.crops = measure_crops(source, threads)
+                seen = indices[: found.scanned].tolist()
+                found.crops = measure_crops(source, threads, seen, [one.bytes for one in found.headers])
         except KeyboardInterrupt:
             found.interrupted = True
         found.broken = [(error.location, error.reason) for error in loader.errors]

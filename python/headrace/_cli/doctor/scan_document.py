@@ -37,6 +37,7 @@ def document(
         else {
             "ms_of_a_core": 1e3 * found.crops.core_s,
             "images_per_s": found.crops.images_per_s,
+            "least_images_per_s": found.crops.least_images_per_s,
             "cores": found.crops.cores,
         },
         "busy": found.busy is not None,

@@ -15,6 +15,7 @@ from headrace._cli.doctor.scan import Scan
 QUANTILES = (0, 5, 50, 95, 100)
 _LARGE = 512 * 512 * 4  # pixels: twice as wide as what a resize to 512 keeps
 _KEPT_EDGE = 512
+_SAME = 0.95  # of two rates, the share from which on they are given as one
 
 _SOURCES = {
     True: "from the disk",
@@ -96,11 +97,20 @@ def _advise_on_speed(crops: CropSpeed, busy: str | None) -> Iterator[str]:
     cores = "a core of its own" if crops.cores == 1 else f"{crops.cores:.3g} cores of its own"
     yield (
         f"A training crop (RandomResizedCrop(224), flip, normalised) takes {1e3 * crops.core_s:.2f} ms of a core: "
-        f"num_workers={crops.threads} delivers about {crops.images_per_s:,.0f} images/s on {cores}, so "
+        f"num_workers={crops.threads} delivers about {_describe_rate(crops)} images/s on {cores}, so "
         "training that takes more images than that waits for data."
     )
     if busy is not None:
-        yield f"{busy} A loader delivers less meanwhile."
+        yield (
+            f"{busy} A loader delivers less meanwhile, and more than stated once it has the cores, with their caches, "
+            "for itself."
+        )
+
+
+def _describe_rate(crops: CropSpeed) -> str:
+    """Returns one rate, or two where the passes over the same crops differ."""
+    least, most = crops.least_images_per_s, crops.images_per_s
+    return f"{most:,.0f}" if least > _SAME * most else f"{least:,.0f} to {most:,.0f}"
 
 
 def _advise_on_reading(found: Scan, disk: DiskSpeed | None, memory_bytes: float) -> Iterator[str]:

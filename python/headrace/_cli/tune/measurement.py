@@ -15,10 +15,12 @@ from headrace._loading.autotune.tuner import Choice
 from headrace.loader import DataLoader
 
 _WORTH = 1.03  # expected gains below it are not measured
+_DISTURBED = 1.15  # times as fast without other programs
 _WARM_UP_S = 0.2
 _LEAST_BATCHES = 4
 _LEAST_POINTS = 3  # however short the time is
 _PIECES = 40  # measurements in the time
+_MOST_ROUNDS = 100
 _EPOCH = 200  # batches of an epoch, at least
 _MOST_OF_TORCH = 4  # worker processes a core
 
@@ -65,6 +67,7 @@ class Sweep:
     Attributes:
         points: by setting, in the order of their first measurement.
         race: which of them to recommend.
+        disturbed: number of measurements in which other programs used the cores.
         interrupted: whether the user interrupted the sweep.
     """
 
@@ -82,16 +85,19 @@ class Sweep:
         self.points: dict[Choice, Point] = {}
         self.race = Race()
         self.interrupted = False
+        self.disturbed = 0
 
     def run(self) -> None:
-        """Measures each new setting once in the first half of the time. Then rounds of the setting that would be
-        recommended and of those that may be faster, until it is sure that none is, or the time is over."""
+        """Measures each new setting once in the first half of the time. Then, until the time is over, rounds of the
+        setting that would be recommended and of those that may be faster; of some others where it is sure that none
+        is, since what speeds a few seconds have need not be those of the next."""
         begin = time.perf_counter()
         each = max(0.3, self._seconds / _PIECES)
         try:
             self._explore(begin + self._seconds / 2, each)
-            while self.race.target is not None and not self.race.is_decided:
-                if time.perf_counter() > begin + self._seconds and len(self.race.rounds) > LEAST_ROUNDS:
+            while self.race.target is not None and len(self.race.rounds) < _MOST_ROUNDS:
+                spent = time.perf_counter() - begin
+                if spent > (self._seconds if len(self.race.rounds) > LEAST_ROUNDS else 2 * self._seconds):
                     break
                 self._measure_round(each)
         except KeyboardInterrupt:
@@ -112,7 +118,8 @@ class Sweep:
     def _measure_round(self, each: float) -> None:
         """Measures the target and its rivals, every second round in the reverse order."""
         target = self.race.target
-        choices = [one for one in (target, *self.race.rivals()) if one is not None]
+        others = self.race.rivals() or self.race.challengers()
+        choices = [one for one in (target, *others) if one is not None]
         if len(self.race.rounds) % 2 == 0:
             choices.reverse()
         speeds: dict[Choice, float] = {}
@@ -123,7 +130,14 @@ class Sweep:
     @property
     def chosen(self) -> Point | None:
         """The setting to take; None: it is not sure that no other one is 5% faster."""
-        return self.points[self.race.target] if self.race.is_decided and self.race.target is not None else None
+        found = None if self.is_disturbed else self.race.recommended
+        return None if found is None else self.points[found]
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other programs used the cores in more than a quarter of the measurements: what is the fastest beside
+        them need not be without them."""
+        return self.disturbed > sum(len(one.speeds) for one in self.points.values()) / 4
 
     def _suggest_choices(self) -> Iterator[Choice]:
         """Yields the settings next to the fastest so far, those that its verdict advises first; `run` skips those
@@ -159,7 +173,8 @@ class Sweep:
             loader.close()
         point.speeds.append(speed)
         point.bottleneck = verdict.bottleneck
-        changes = (verdict.change, *verdict.others) if verdict.change is not None else verdict.others
+        changes = [one for one in (verdict.change, *verdict.others) if one is not None]
+        self.disturbed += any(one.name == "free cores" and one.gain >= _DISTURBED for one in changes)
         for change in sorted(changes, key=lambda one: -one.gain):
             number = change.advice.rpartition("=")[2]
             if change.gain >= _WORTH and change.name in ("threads", "prefetch") and number.isdecimal():

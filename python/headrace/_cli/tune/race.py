@@ -4,6 +4,7 @@ noise."""
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping
 
 from headrace._loading.autotune.tuner import Choice
@@ -11,9 +12,11 @@ from headrace._loading.autotune.tuner import Choice
 _NEAR = math.log(1.03)  # of settings that come this close to the fastest, the smallest is taken
 _REFUTES = math.log(1.05)  # a setting that is faster by as much would refute the recommendation
 LEAST_ROUNDS = 3  #: before a recommendation
-_LEAST_OF_A_RIVAL = 2  # rounds: another program may slow one measurement to less than half
-_ERRORS = 2.0  # standard errors
+_LEAST_OF_A_RIVAL = 3  # rounds: another program may slow one measurement to less than half
+_ERRORS = 3.0  # standard errors, of few rounds and many settings
 _MOST_DEVIATION = 0.08  # where ratios vary more from round to round, other programs decide
+_MOST_CHANGE = 0.06  # the same of the logarithm of the target's own speed: other programs begin and end
+_CHALLENGERS = 2
 # How much the logarithm of two speeds' ratio varies from round to round, before anything is known: as if it had varied
 # by 0.03 in two rounds.
 _SQUARES, _FREEDOM = 2 * 0.03**2, 2
@@ -35,28 +38,55 @@ class Race:
 
     @property
     def is_decided(self) -> bool:
-        """Whether no other setting may be 5% faster than `target`, which was measured in three rounds at least."""
+        """Whether a setting can be recommended."""
+        return self.recommended is not None
+
+    @property
+    def recommended(self) -> Choice | None:
+        """The smallest of the settings near the fastest that no other one may be 5% faster than, and that was measured
+        in three rounds at least; None: there is none, or speeds vary."""
+        if not self.is_steady:
+            return None
+        found = (
+            one
+            for one in self._near_fastest()
+            if sum(one in speeds for speeds in self.rounds) >= LEAST_ROUNDS and not self._rivals_of(one)
+        )
+        return next(found, None)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether speeds and their ratios vary little from round to round."""
         target = self.target
-        if target is None or sum(target in one for one in self.rounds) < LEAST_ROUNDS:
-            return False
-        return not self.rivals() and self._deviation() < _MOST_DEVIATION
+        speeds = [one[target] for one in self.rounds if target in one] if target is not None else []
+        return self._deviation() < _MOST_DEVIATION and (len(speeds) < 2 or statistics.stdev(speeds) < _MOST_CHANGE)
 
     @property
     def target(self) -> Choice | None:
         """The setting to recommend if it withstands the others: the one with the fewest threads, then batches, that
         comes within 3% of the fastest; None: nothing was measured."""
+        return next(iter(self._near_fastest()), None)
+
+    def _near_fastest(self) -> list[Choice]:
         fastest = self._find_fastest()
-        if fastest is None:
-            return None
-        return min(one for one in self._settings() if self._gain(one, fastest) >= -_NEAR)
+        return [] if fastest is None else [one for one in self._settings() if self._gain(one, fastest) >= -_NEAR]
 
     def rivals(self) -> list[Choice]:
         """Returns the settings that may be 5% faster than `target`, the most promising first."""
         target = self.target
-        if target is None:
-            return []
+        return [] if target is None else self._rivals_of(target)
+
+    def _rivals_of(self, target: Choice) -> list[Choice]:
         bounds = {one: self._gain(one, target) + self._error(one, target) for one in self._settings() if one != target}
         return sorted((one for one, most in bounds.items() if most >= _REFUTES), key=lambda one: -bounds[one])
+
+    def challengers(self) -> list[Choice]:
+        """Returns a few settings to compare with `target` once more: of those that were measured least often the most
+        promising."""
+        target = self.target
+        others = [one for one in self._settings() if one != target]
+        counts = {one: sum(one in speeds for speeds in self.rounds) for one in others}
+        return sorted(others, key=lambda one: (counts[one], -self.may_gain(one)))[:_CHALLENGERS]
 
     def may_gain(self, choice: Choice) -> float:
         """Returns how many times as fast as `target` a setting may be."""

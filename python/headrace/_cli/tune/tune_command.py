@@ -91,7 +91,7 @@ def _tune(args: argparse.Namespace, out: TextIO) -> int:
     chosen = None if busy else sweep.chosen
     for line in table(sweep.points, chosen):
         print(line)
-    print(f"\n{_advice(args, sweep, chosen, busy)}\n\n{_NOTE}")
+    print(f"\n{_advice(args, sweep, chosen, busy)}\n\n{textwrap.fill(_NOTE, 80, break_on_hyphens=False)}")
     write_document(as_dict(args, budget, sweep, chosen, busy), args.json, out)
     return 130 if sweep.interrupted else 0
 
@@ -104,6 +104,9 @@ def _advice(args: argparse.Namespace, sweep: Sweep, chosen: Point | None, busy: 
     rivals = sweep.race.rivals()
     if busy is not None:
         why = busy
+    elif sweep.is_disturbed:
+        made = sum(len(one.speeds) for one in sweep.points.values())
+        why = f"Other programs used the cores in {sweep.disturbed} of {made} measurements."
     elif rivals and sweep.race.may_gain(rivals[0]) < math.inf:
         gain = sweep.race.may_gain(rivals[0]) - 1
         why = (

@@ -74,10 +74,13 @@ class Verdict:
         return f"bottleneck: {self.bottleneck} ({sure})\nwhy: {self.why}\nchange: {self._advice()}"
 
     def _advice(self) -> str:
+        best = f"a perfect loader would give {self.ceiling:.2f}x"
+        if self.bottleneck == "consumer":
+            if self.change is None:
+                return f"the training step, not the loader: {best}"
+            return f"the training step first; {best}, and {self.change.advice} {_speedup_text(self.change)}"
         if self.change is None:
-            best = f"a perfect loader would give {self.ceiling:.2f}x"
-            loop = f"the training step, not the loader: {best}"
-            return loop if self.bottleneck == "consumer" else f"none is known; {best}"
+            return f"none is known; {best}"
         more = [one for one in self.others if one.gain >= _WORTH][:1]
         text = f"{self.change.advice}: {_speedup_text(self.change)}"
         return text + "".join(f"; or {one.advice}: {_speedup_text(one)}" for one in more)
@@ -159,9 +162,10 @@ def judge_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Ve
     elif agreement >= 0.6 and 0.65 <= explained <= 1.2:
         certainty = "likely"
     known = list_changes(load, steps)
-    best = _best(known)
-    others = tuple(one for one in known if one is not best)
     ceiling = load.period / load.step if load.step else 1.0
+    # What a loader gains by where the training step takes nearly all of the time is within the model's error.
+    best = None if found == "consumer" and load.setting.threads and ceiling < _MUCH else _best(known)
+    others = tuple(one for one in known if one is not best)
     return Verdict(found, certainty, reasons(load, found), best, others, agreement, ceiling, explained)
 
 

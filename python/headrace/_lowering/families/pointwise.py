@@ -66,7 +66,7 @@ def add_pointwise(builder: Builder, step: TensorStep) -> str:
         )
     builder.values, builder.upright, builder.written = mapped, upright, written
     builder.pointwise.append(step)
-    return f"a table of 256 values a channel, {mapped.dtype}"
+    return f"a table of the results for all 256 byte values, {mapped.dtype}"
 
 
 _NAMES = ("ToTensor", "PILToTensor", "ToImage", "ToPureTensor", "ToDtype", "ConvertImageDtype", "Normalize")

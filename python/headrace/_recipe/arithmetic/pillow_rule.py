@@ -100,6 +100,12 @@ ORDERS: dict[str, Callable[[int, int, int, int], bool]] = {
     "by_reduction": lambda in_h, in_w, out_h, out_w: in_h - out_h > 0 and in_h - out_h > 2 * (in_w - out_w),
 }
 
+_ORDERS_IN_WORDS = {
+    "horizontal_first": "the horizontal pass first",
+    "tall_split": "the horizontal pass first, except in images 100 times as tall as wide",
+    "by_reduction": "the vertical pass first where it removes more than twice as many lines as the other",
+}
+
 # (in_height, in_width, out_height, out_width) of the probe: wide, square, just below and above the 2:1 limit, taller
 # than 100:1 with strong and weak reduction, and enlarged along one axis.
 _CASES = (
@@ -136,6 +142,11 @@ class ProbeReport:
     def order(self) -> str:
         """The expected order if it fits or none fits, otherwise the first one that fits."""
         return self.expected if self.expected in self.fitting or not self.fitting else self.fitting[0]
+
+
+def describe_order(order: str) -> str:
+    """Returns one of `ORDERS` in words, for reports."""
+    return _ORDERS_IN_WORDS[order]
 
 
 def expected_order(version: str) -> str:

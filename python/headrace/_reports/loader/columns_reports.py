@@ -8,6 +8,7 @@ from itertools import zip_longest
 import torch
 
 from headrace._base.errors import VerificationError
+from headrace._base.messages import public_name_of
 from headrace._engine.engine import Engine
 from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.native.settings import Settings
@@ -77,7 +78,7 @@ def explain(settings: Settings, route: ColumnsRoute, verbose: bool) -> Explanati
     kind = type(settings.dataset)
     threads = f"{settings.num_workers} threads" if settings.num_workers else "the caller's thread (num_workers=0)"
     lines = [
-        Part("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}"),
+        Part("dataset", "native", f"{source!r} of {public_name_of(kind)}"),
         Part("gather", "native", f"{threads}; {sum(route.product.row_bytes):,} bytes a sample are copied as they are"),
     ]
     for column in source.parts[0].checked_columns:

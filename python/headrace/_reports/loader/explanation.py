@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import PIL
 from torch.utils.data import IterableDataset
 
-from headrace._base.messages import shorten_text
+from headrace._base.messages import public_name_of, shorten_text
 from headrace._base.native import core
 from headrace._base.ranks import World
 from headrace._engine.device_engine import decoding_threads, destination_for
@@ -72,8 +72,7 @@ def explain(settings: Settings, route: ImageRoute, verbose: bool) -> Explanation
 
 def explain_reading(settings: Settings, source: BlobDataset, dataset: object) -> list[Part]:
     """Returns how the images of `dataset`, whose source is `source`, are read and decoded."""
-    kind = type(dataset)
-    found = Part("dataset", "native", f"{source!r} of {kind.__module__}.{kind.__qualname__}")
+    found = Part("dataset", "native", f"{source!r} of {public_name_of(type(dataset))}")
     threads = "the caller's thread (num_workers=0)"
     if settings.num_workers:
         threads = f"{decoding_threads(settings.destination, settings.num_workers)} threads"
@@ -182,7 +181,7 @@ def explain_output(settings: Settings, recipe: Recipe, verbose: bool) -> list[Pa
     destination = destination_for(recipe, settings.destination)
     fused = destination.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
-    passes = f"passes as in Pillow {PIL.__version__}: {pillow_rule.pass_order()}"
+    passes = f"as Pillow {PIL.__version__} does it: {pillow_rule.describe_order(pillow_rule.pass_order())}"
     lines = [Part("resize", "native", f"{kernels}, {passes}")]
     if recipe.views:
         once = "one decode for all" if destination.way == "memory" else "one decode each"
@@ -216,14 +215,13 @@ def explain_torch(settings: Settings, reasons: list[str], deferred: ImageCounts 
     Args:
         deferred: the images of the newest epoch so far; None if images are not opened deferred.
     """
-    kind = type(settings.dataset)
     workers = (
         f"{settings.num_workers} worker processes" if settings.num_workers else "the caller's thread (num_workers=0)"
     )
     return Explanation(
         (
             *(Part("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
-            Part("dataset", "Python", f"{kind.__module__}.{kind.__qualname__} in {workers}"),
+            Part("dataset", "Python", f"{public_name_of(type(settings.dataset))} in {workers}"),
             _explain_deferred_images(deferred),
             Part("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
             Part("randomness", "torch", _explain_torch_seeding(settings)),
@@ -245,8 +243,9 @@ def _explain_torch_seeding(settings: Settings) -> str:
 def _explain_deferred_images(deferred: ImageCounts | None) -> Part:
     if deferred is None:
         return Part("images", "Python", "opened by Pillow as usual")
+    so_far = f"so far {deferred}" if deferred.any else "none was opened so far"
     how = "those of PIL.Image.open are decoded, cropped and resized natively, when pixels are needed"
-    return Part("images", "native", f"{how}; so far {deferred}")
+    return Part("images", "native", f"{how}; {so_far}")
 
 
 def explain_choices(settings: Settings, tuned: Tuned | None) -> list[Part]:

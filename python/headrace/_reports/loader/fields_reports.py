@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from headrace._base.errors import VerificationError
+from headrace._base.messages import public_name_of
 from headrace._engine.device_engine import move_tensors
 from headrace._engine.engine import Engine
 from headrace._loading.collate import collate_call
@@ -144,7 +145,7 @@ def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
 def explain(settings: Settings, route: FieldsRoute, verbose: bool) -> Explanation:
     """Returns the table of a loader whose samples have several fields."""
     kind = type(settings.dataset)
-    lines = [Part("dataset", "native", f"{route.source!r} of {kind.__module__}.{kind.__qualname__}")]
+    lines = [Part("dataset", "native", f"{route.source!r} of {public_name_of(kind)}")]
     for one in route.source.fields:
         lines += [
             replace(part, part=f"{one.name}: {part.part}") for part in _explain_field(settings, route, one, verbose)

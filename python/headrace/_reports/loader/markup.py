@@ -16,6 +16,11 @@ def text(value: object) -> str:
     return html.escape(str(value))
 
 
+def preformatted(value: object) -> str:
+    """Returns lines as HTML; long ones are wrapped, where a notebook would cut them off."""
+    return f'<pre style="white-space:pre-wrap">{text(value)}</pre>'
+
+
 def section(name: str, title: str, *content: str) -> str:
     """Returns a section with a heading; "" without content."""
     inner = "".join(content)

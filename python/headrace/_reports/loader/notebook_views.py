@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from headrace._reports.loader.markup import text
+from headrace._reports.loader.markup import preformatted, text
 
 _NAMES = {"native": "native", "deferred": "torch's workers with native pixels", "torch": "torch's workers"}
 
@@ -17,7 +17,7 @@ class NotebookView:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{text(self)}</pre>"
+        return preformatted(self)
 
 
 def describe(loader: Any) -> str:

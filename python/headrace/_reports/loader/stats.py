@@ -16,7 +16,7 @@ from headrace._loading.bottleneck.batch_cost import STAGES, Setting
 from headrace._loading.bottleneck.verdict import Verdict, judge
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native.settings import Settings
-from headrace._reports.loader.markup import table, text
+from headrace._reports.loader.markup import preformatted, table
 from headrace._reports.loader.notebook_views import NotebookView
 from headrace._storage.entry_points.entry_points import Entries
 from headrace._storage.local_cache.local_caches import Kept, sum_caches
@@ -145,7 +145,7 @@ class Stats(NotebookView):
     def _repr_html_(self) -> str:
         stages = table(_HEADS, self._rows(), numbers=5) if self.stages else ""
         sentences = "\n".join(self._sentences())
-        return f"{stages}<pre>{text(sentences)}</pre>"
+        return stages + preformatted(sentences)
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [

@@ -19,6 +19,9 @@ class Network:
         ahead: bytes that are fetched ahead of the decoders, a number or a text such as ``"256 MB"``.
         hedge: share of requests that may be made twice: the second one when the first takes longer than 95 % of the
             recent ones, and than two of them. 0: none.
+        reach: seconds after which a host that no connection could be made to since the process began is an error: its
+            address is wrong, or nothing listens there. Longer where servers start after the program; at most
+            `patience` counts.
 
     Raises:
         ValueError: a value is out of range.
@@ -29,10 +32,11 @@ class Network:
     patience: float = 120.0
     ahead: int | str = 256_000_000
     hedge: float = 0.05
+    reach: float = 10.0
 
     def __post_init__(self) -> None:
         checked_size(self.ahead, "ahead")
-        for name in ("requests", "timeout", "patience"):
+        for name in ("requests", "timeout", "patience", "reach"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)!r}")
         if not 0 <= self.hedge <= 1:

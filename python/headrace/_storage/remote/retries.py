@@ -13,13 +13,19 @@ from typing import TypeVar
 
 from headrace._base import loggers
 from headrace._base.exceptions import find_builtin_type, message_of
-from headrace._storage.remote.clients.responses import ChangedError, NoRangesError, TemporaryError
+from headrace._storage.remote.clients.responses import (
+    ChangedError,
+    NoRangesError,
+    TemporaryError,
+    UnreachableError,
+)
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.urls import host_of_url, redact_url
 
 T = TypeVar("T")
 
 _FIRST_S, _LONGEST_S = 0.1, 20.0  # bounds of the backoff: a random time below 0.1, 0.2, 0.4, ... seconds
+_TELLING = 3  # requests in vain to a host that never answered, before the log warns
 _RECENT = 256  # requests whose times are remembered
 _ENOUGH = 32  # of them before a request counts as a straggler
 _LEAST_S = 0.02  # a request that lasts no longer is no straggler
@@ -40,6 +46,7 @@ class Attempts:
     def __init__(self, network: Network, paused: Callable[[str, float], None]) -> None:
         self._network, self._paused = network, paused
         self.timeout: float = network.timeout
+        self._reached: set[str] = set()  # hosts that a connection could be made to
         self._not_before: dict[str, float] = {}  # of each host that requested a pause
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self._limit_s, self._looked_at = float("inf"), 0
@@ -78,9 +85,11 @@ class Attempts:
                 patience -= await self._await_turn(where, gate, patience)
                 begin = time.monotonic()
                 try:
-                    return await (
+                    made = await (
                         self._hedge_call(call) if small else self._call_with_timeout(call) if timed else call()
                     )
+                    self._reached.add(where)
+                    return made
                 finally:
                     gate.release()
                     patience -= time.monotonic() - begin
@@ -94,7 +103,13 @@ class Attempts:
                 self.counts["failed"] += 1
                 said = error.strerror or message_of(error)
                 raise find_builtin_type(error)(error.errno or errno.EIO, f"{redact_url(url)}: {said}") from None
+            if isinstance(last, UnreachableError):
+                self._check_reach(url, where, last, tried, self._network.patience - patience)
+            else:
+                self._reached.add(where)
             wait = random.uniform(0, min(_LONGEST_S, _FIRST_S * 2 ** min(tried - 1, 16)))
+            if where not in self._reached:
+                wait = min(wait, self._reach + patience - self._network.patience)  # the last request is made then
             if last.wait_s > 0:
                 self._not_before[where] = time.monotonic() + last.wait_s
                 self._paused(where, last.wait_s)
@@ -113,6 +128,25 @@ class Attempts:
             )
             await asyncio.sleep(wait)
             patience -= wait
+
+    @property
+    def _reach(self) -> float:
+        return min(self._network.reach, self._network.patience)
+
+    def _check_reach(self, url: str, where: str, last: UnreachableError, tried: int, spent: float) -> None:
+        """Raises OSError if no connection could be made to a host for as long as it may take to reach it."""
+        if where in self._reached:
+            return
+        if tried == _TELLING:
+            loggers.storage.warning("%s: %s; headrace tries again for %g s", redact_url(url), last, self._reach)
+        if spent > self._reach - _FIRST_S:
+            self.counts["failed"] += 1
+            raise OSError(
+                errno.EIO,
+                f"{redact_url(url)}: no connection could be made to this host in {spent:.1f} s, tried {tried} times "
+                f"({last.why}): check the address and the port, and that the server runs. Network(reach=...) sets the "
+                "seconds",
+            )
 
     async def _await_turn(self, where: str, gate: asyncio.Semaphore, patience: float) -> float:
         """Acquires the gate at a time at which the host accepts requests, or when the patience is over. Returns the

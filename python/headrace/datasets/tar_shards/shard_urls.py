@@ -28,7 +28,8 @@ def shard_paths(urls: Urls, far: FarLists | None = None) -> list[str]:
         far: reads lists that are URLs, and takes the sizes that lists give; None: without credentials.
 
     Raises:
-        ValueError: there is no shard, a brace is not closed, a pattern is a URL, or shards are both here and elsewhere.
+        ValueError: there is no shard, a brace is not closed, a pattern is a URL, a shard is a folder, or shards are
+            both here and elsewhere.
         FileNotFoundError: no file fits a pattern.
     """
     given = [urls] if isinstance(urls, (str, os.PathLike)) else list(urls)
@@ -38,7 +39,12 @@ def shard_paths(urls: Urls, far: FarLists | None = None) -> list[str]:
     paths = list(itertools.chain.from_iterable(lists))
     if not paths:
         raise ValueError("no shards are given")
-    return paths if all_urls(paths) else [os.path.abspath(path) for path in paths]  # noqa: PTH100 - no resolve()
+    if all_urls(paths):
+        return paths
+    for path in paths:
+        if os.path.isdir(path):  # noqa: PTH112 - a string
+            raise ValueError(f"{path} is a folder: name its shards, as in {os.path.join(path, '*.tar')!r}")  # noqa: PTH118
+    return [os.path.abspath(path) for path in paths]  # noqa: PTH100 - no resolve()
 
 
 def _expand_urls(text: str) -> Iterator[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import resource
 import shutil
 import threading
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import torch
 
 from headrace._base import control_group
 from headrace._base.messages import install_command
-from headrace._cli.doctor.checks import gpu, machine
+from headrace._cli.doctor.checks import gpu, machine, pixels
 from headrace._cli.doctor.doctor_command import findings
 from headrace._engine.counters.thread_times import NEVER, scheduler_times_of_threads
 from headrace._loading.autotune.budget import AutoWorkers, budget_of
@@ -34,6 +36,28 @@ def test_every_check_says_what_it_means_in_one_line() -> None:
     for finding in findings():
         assert finding.means and "\n" not in finding.means and len(finding.means) <= 78
         assert finding.subject in str(finding) and finding.means in str(finding)
+
+
+def test_torchvision_is_recognised_only_if_it_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def there(name: str) -> str:
+        return "0.99.0"
+
+    def other_torch(name: str) -> None:
+        raise RuntimeError("operator torchvision::nms does not exist\nmore")
+
+    monkeypatch.setattr(pixels, "version", there)
+    monkeypatch.setattr(importlib, "import_module", lambda name: None)
+    assert str(pixels.torchvision()).startswith("ok    torchvision     0.99.0: its datasets and transforms are recog")
+    monkeypatch.setattr(importlib, "import_module", other_torch)
+    found = pixels.torchvision()
+    assert found.level == "note" and "from the same index" in found.remedy
+    assert found.text == "0.99.0 cannot be imported (RuntimeError: operator torchvision::nms does not exist)"
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(pixels, "version", missing)
+    assert "not installed, and not needed" in pixels.torchvision().text
 
 
 def test_facts_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,14 +44,36 @@ def test_a_single_round_decides_nothing() -> None:
     assert race.target == BEST and not race.is_decided and race.rivals() == [FEW]
     assert race.may_gain(FEW) == math.inf
     race.add_round({FEW: 30.0, BEST: 100.0})
-    assert race.rivals() == [] and not race.is_decided
-    race.add_round({BEST: 100.0})
-    assert race.is_decided
+    assert race.rivals() == [FEW] and not race.is_decided
+    race.add_round({FEW: 30.0, BEST: 100.0})
+    assert race.rivals() == [] and race.is_decided and race.recommended == BEST
+
+
+def test_a_speed_that_changes_decides_nothing() -> None:
+    """Ratios are the same in every round, and the rounds differ: other programs begin and end."""
+    race = Race()
+    for slower in (1.0, 0.8, 1.0, 0.8):
+        race.add_round({FEW: 30.0 * slower, BEST: 100.0 * slower})
+    assert race.rivals() == [] and not race.is_steady and race.recommended is None
+
+
+def test_where_a_smaller_setting_may_be_too_slow_the_fastest_is_recommended() -> None:
+    race = Race()
+    for slower in (1.0, 0.98, 1.02):
+        race.add_round({FEW: 97.2 * slower, BEST: 100.0 / slower})
+    assert race.target == FEW and race.rivals() == [BEST] and race.recommended == BEST
+
+
+def test_challengers_are_those_that_were_measured_least() -> None:
+    race = Race()
+    race.add_round({FEW: 60.0, BEST: 100.0, MANY: 90.0, Choice(3, 2): 80.0})
+    race.add_round({BEST: 100.0, MANY: 90.0})
+    assert set(race.challengers()) == {FEW, Choice(3, 2)}
 
 
 def test_of_settings_that_are_as_fast_the_smallest_is_the_target() -> None:
     race = Race()
-    for _ in range(2):
+    for _ in range(3):
         race.add_round({MANY: 103.0, BEST: 101.0, Choice(2, 4): 102.0, FEW: 60.0})
     assert race.target == BEST
     assert race.may_gain(MANY) > 1.02 > 1 > race.may_gain(FEW)

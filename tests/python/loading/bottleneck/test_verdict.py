@@ -170,6 +170,18 @@ def test_other_programs_take_cores() -> None:
     assert gains(late)["storage"] > 5
 
 
+def test_the_change_of_a_consumer_is_its_own_step() -> None:
+    """A faster loader could save a tenth of the time at most."""
+    lucky = dataclasses.replace(CONSUMING, step=0.0275, blocked=0.0025, setting=Setting(1, 2.0), cpu=0.026, idle=0.004)
+    found = verdict(lucky)
+    assert found.bottleneck == "consumer" and found.change is None and found.ceiling < 1.15
+    assert str(found).endswith("\nchange: the training step, not the loader: a perfect loader would give 1.09x")
+    inline = verdict(Load(Setting(0, 2.0), 100, 0.02, 0.011, 0.009))  # both take turns: a thread gains much
+    assert inline.bottleneck == "consumer" and inline.change is not None and inline.change.name == "threads"
+    advice = str(inline).splitlines()[-1]
+    assert advice.startswith("change: the training step first; a perfect loader would give 1.82x, and num_workers=")
+
+
 def test_a_perfect_loader_is_no_faster_than_the_consumer() -> None:
     for load in (DECODING, READING, CONSUMING):
         assert all(one <= load.period / load.own + 1e-9 for one in gains(load).values())

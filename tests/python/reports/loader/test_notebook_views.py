@@ -63,6 +63,23 @@ def test_reports_show_their_text_and_tables(native: bool) -> None:
     assert html.startswith("<p><code>DataLoader(") and "<table>" in html
 
 
+def test_tables_name_what_programs_import() -> None:
+    """No module of the package's inside, and no name of a function or of a rule."""
+    recipe = T.Compose([T.RandomResizedCrop(9), T.ToTensor(), T.Normalize([0.5], [0.5])])
+    said = str(DataLoader(blobs(6, recipe), 4).explain())
+    assert "of headrace.EncodedImages\n" in said and "pass first" in said
+    for internal in ("headrace.datasets.", "by_reduction", "tall_split", "horizontal_first", "a channel"):
+        assert internal not in said
+    theirs = str(DataLoader(Numbers(), 4).explain())
+    assert "none was opened so far" in theirs and "0 of 0" not in theirs
+
+
+def test_long_lines_are_wrapped() -> None:
+    loader: DataLoader[Any] = DataLoader(Numbers(), 4)
+    next(iter(loader))
+    assert "white-space:pre-wrap" in loader.stats()._repr_html_()
+
+
 def test_names_are_escaped() -> None:
     kind = type("<script>", (Numbers,), {})
     loader: DataLoader[Any] = DataLoader(kind(), 4)

@@ -90,7 +90,7 @@ def test_arguments(folder: Path) -> None:
     assert headrace.Cache(memory="1.5 GiB").memory == 1.5 * 2**30
     with pytest.raises(TypeError, match="cache must be a folder"):
         ImageFiles(["https://host/a.jpg"], cache=5)  # type: ignore[arg-type]
-    for name in ("requests", "timeout", "patience"):
+    for name in ("requests", "timeout", "patience", "reach"):
         with pytest.raises(ValueError, match=name):
             headrace.Network(**{name: 0})
     with pytest.raises(ValueError, match="hedge"):

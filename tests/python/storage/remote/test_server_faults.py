@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import socket
 import threading
 import time
 from contextlib import suppress
@@ -12,7 +14,7 @@ import pytest
 from object_stores import PATTERN, Faults, ObjectServer, batches, first_error, transform, write_shards
 
 import headrace
-from headrace import Network, TarShards
+from headrace import DataLoader, Network, TarShards, TarStream
 from support import WATCHDOG_S, assert_same, eventually
 
 pytest.importorskip("aiohttp", reason="fsspec reads HTTP with aiohttp")
@@ -64,7 +66,22 @@ def test_the_end_of_patience_is_one_error(folder: Path, workers: int) -> None:
 def test_a_connection_that_is_refused(folder: Path) -> None:
     with ObjectServer(folder) as server:
         dataset = far(server, Network(patience=0.3))
-    assert "the connection failed" in first_error(dataset)
+    assert "the connection failed" in first_error(dataset)  # it was reached before
+
+
+def test_a_host_that_was_never_reached_is_an_error_soon(caplog: pytest.LogCaptureFixture) -> None:
+    free = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{free.getsockname()[1]}/0.tar"
+    free.close()
+    with (
+        caplog.at_level(logging.INFO, "headrace"),
+        pytest.raises(OSError, match="no connection could be made") as raised,
+    ):
+        next(iter(DataLoader(TarStream(url, network=Network(reach=1.5)), 2)))
+    said = str(raised.value)
+    assert url in said and "Connection refused" in said and "check the address and the port" in said
+    assert [one for one in caplog.records if one.levelno == logging.WARNING and "tries again for 1.5 s" in one.message]
+    assert sum("the next one in" in one.message for one in caplog.records) >= 2
 
 
 def test_a_server_that_asks_for_a_pause_gets_it(folder: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import platform
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import PIL
 import torch
 from PIL import features
 
+from headrace._base.exceptions import named_message_of
 from headrace._base.messages import install_command
 from headrace._base.native import core
 from headrace._base.version import __version__
@@ -62,9 +65,11 @@ def pass_order() -> Finding:
     report = pillow_rule.probe_pass_order()
     took = f"{report.cases} small resizes in {1e3 * report.seconds:.0f} ms"
     if report.expected in report.fitting:
-        return Finding("ok", "resize", f"{report.order}, as Pillow {report.pillow} is known to do; proved by {took}")
+        order = pillow_rule.describe_order(report.order)
+        return Finding("ok", "resize", f"{order}, as Pillow {report.pillow} is known to do; proved by {took}")
     if report.fitting:
-        text = f"Pillow {report.pillow} should resize {report.expected} but follows {report.order} ({took})"
+        follows = pillow_rule.describe_order(report.order)
+        text = f"Pillow {report.pillow} has another order of passes than was expected of it: {follows} ({took})"
         return Finding("note", "resize", text, "headrace follows it; loader.verify() proves that on your data")
     text = f"Pillow {report.pillow} follows no order of passes that headrace knows ({took})"
     return Finding(
@@ -99,8 +104,18 @@ def decoding() -> Finding:
 @means("Not needed by headrace.")
 def torchvision() -> Finding:
     try:
-        from importlib.metadata import version
-
-        return Finding("ok", "torchvision", f"{version('torchvision')}: its datasets and transforms are recognised")
-    except ImportError:
+        there = version("torchvision")
+    except PackageNotFoundError:
         return Finding("ok", "torchvision", "not installed, and not needed: headrace.transforms has the same names")
+    try:
+        importlib.import_module("torchvision")
+    except Exception as error:  # of its compiled part, where it was built for another torch
+        return Finding(
+            "note",
+            "torchvision",
+            f"{there} cannot be imported ({named_message_of(error).splitlines()[0]})",
+            "if you use it, install torch and torchvision from the same index, which has builds of both that fit: "
+            "pip install --force-reinstall torch torchvision --index-url https://download.pytorch.org/whl/cpu, or "
+            "another one of pytorch.org; headrace.transforms has the same names",
+        )
+    return Finding("ok", "torchvision", f"{there}: its datasets and transforms are recognised")

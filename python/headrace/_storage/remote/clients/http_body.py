@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import Any
 
-from headrace._storage.remote.clients.responses import UNKNOWN_SIZE, Stamp, TemporaryError
+from headrace._storage.remote.clients.responses import UNKNOWN_SIZE, Stamp, TemporaryError, UnreachableError
 
 _DECODED = frozenset(("gzip", "x-gzip", "deflate"))  # by aiohttp, without another package
 
@@ -67,6 +68,10 @@ class Answers:
             raise OSError("it is no valid URL") from None
         if isinstance(error, aiohttp.ClientResponseError) and "content-encoding" in str(error.message).lower():
             raise OSError("the server encodes what it sends, and this cannot be decoded: let it send the data as it is")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            number, said = error.os_error.errno, error.os_error.strerror
+            why = os.strerror(number) if number is not None and number > 0 else said  # of a name: below 0
+            raise UnreachableError(why or type(error).__name__) from None
         if isinstance(error, (aiohttp.ClientError, asyncio.TimeoutError, ConnectionError)):
             # Not the error's own text: it may hold the URL.
             raise TemporaryError(f"the connection failed ({type(error).__name__})") from None

@@ -97,6 +97,18 @@ class TemporaryError(HeadraceError):
         self.wait_s = wait_s
 
 
+class UnreachableError(TemporaryError):
+    """No connection to the host could be made: nothing listens there, or the name is not known.
+
+    Args:
+        why: what the system says, without the URL.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the connection failed ({why})")
+        self.why = why
+
+
 class ChangedError(HeadraceError, OSError):
     """The object is not the one that was indexed."""
 

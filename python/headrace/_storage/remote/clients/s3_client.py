@@ -16,6 +16,7 @@ from headrace._storage.remote.clients.responses import (
     PlainUrl,
     Stamp,
     TemporaryError,
+    UnreachableError,
     check_stamp,
     error_of,
 )
@@ -157,4 +158,6 @@ def _translate_error(error: Exception) -> BaseException:
         )
     if isinstance(error, (FileNotFoundError, PermissionError)):
         return find_builtin_type(error)(f"no such object, or no permission ({type(error).__name__})")
+    if type(error).__name__ == "EndpointConnectionError":
+        return UnreachableError(type(error).__name__)
     return TemporaryError(f"the connection failed ({type(error).__name__})")
