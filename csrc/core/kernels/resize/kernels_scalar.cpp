@@ -81,6 +81,7 @@ const Kernels kScalarKernels{"scalar",        false,
                              &kScalarEffects, make_texture_scalar,
                              run_warp_scalar, run_tensor_warp_scalar,
                              &kScalarMixing,  &kScalarFloats,
+                             &kScalarOpencv,
                              nullptr};
 
 }  // namespace headrace
