@@ -35,6 +35,8 @@ def size_after(steps: Sequence[S.Step], size: Size) -> Size:
 def _pad_size(before: S.Step | None, step: S.RandomPad) -> Size:
     """Returns the size after a padding to a least size, if no image can be larger after the step before it."""
     most = before.max_size if isinstance(before, S.ResizeShorter) else None
+    if isinstance(before, S.ScaleEdge) and before.of_longer:
+        most = before.size
     return None if most is None or most > min(step.height, step.width) else (step.height, step.width)
 
 

@@ -21,7 +21,7 @@ A: Any = pytest.importorskip("albumentations", reason="albumentations is not ins
 
 pytestmark = pytest.mark.pixels
 
-NORMALIZES = {
+NORMALIZES: dict[str, dict[str, Any]] = {
     "default": {},
     "other values": {"mean": (0.1, 0.2, 0.3), "std": (0.5, 0.25, 0.1), "max_pixel_value": 128.0},
     "one value": {"mean": 0.5, "std": 0.25},
@@ -29,7 +29,7 @@ NORMALIZES = {
     "of the channel": {"normalization": "min_max_per_channel"},
 }
 RANDOM = np.random.default_rng(4)
-IMAGES = {
+IMAGES: dict[str, Any] = {
     "photo": RANDOM.integers(0, 256, (97, 113, 3), dtype=np.uint8),
     "all bytes": np.arange(3 * 65536, dtype=np.int64).reshape(256, 256, 3).astype(np.uint8),
     "small": RANDOM.integers(0, 256, (9, 7, 3), dtype=np.uint8),
@@ -66,7 +66,12 @@ def test_it_is_native_and_stays_albumentations_own(monkeypatch: pytest.MonkeyPat
     opened_doors.add_doors()
     calls: list[Any] = []
     plain = normalised_arrays._map_bytes
-    monkeypatch.setattr(normalised_arrays, "_map_bytes", lambda *args: (calls.append(args), plain(*args))[1])
+
+    def map_bytes(*args: Any) -> Any:
+        calls.append(args)
+        return plain(*args)
+
+    monkeypatch.setattr(normalised_arrays, "_map_bytes", map_bytes)
     normalize, function, code = A.Normalize(), A.Normalize.apply, A.Normalize.apply.__code__
     compose = A.Compose([normalize])  # holds the method from before
     with deferred_here(ImageCounts()):

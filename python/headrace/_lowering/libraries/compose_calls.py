@@ -129,7 +129,7 @@ class _Reader:
         elif op in ("LOAD_CONST", "LOAD_SMALL_INT"):
             stack.append(one.argval)
         elif op == "KW_NAMES":
-            self._keywords = one.argval or self._function.__code__.co_consts[one.arg or 0]
+            self._keywords = self._function.__code__.co_consts[one.arg or 0]  # Python 3.11 gives no argval
         elif op in ("CALL", "CALL_FUNCTION", "CALL_METHOD", "CALL_FUNCTION_KW", "CALL_KW"):
             keywords = stack.pop() if op.endswith("_KW") else self._keywords
             self._keywords = ()
