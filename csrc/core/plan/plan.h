@@ -98,7 +98,7 @@ struct Step {
   // ScaleEdge: length of the shorter edge, or of the longer one
   int shorter = 0, max_size = 0;
   bool of_longer = false;  // ScaleEdge
-  double longest = 0;  // ResizeKeepRatio, RandomKeepRatio: share of the edge that is longer in terms of the target
+  double longest = 0;      // ResizeKeepRatio, RandomKeepRatio: share of the edge that is longer in terms of the target
   Filter filter = Filter::kBilinear;
   CenterRule center_rule = CenterRule::kEven;  // CenterCrop
   bool at_bottom = false, at_right = false;    // CornerCrop

@@ -22,7 +22,7 @@ from headrace._lowering import LoweringError, lower
 from headrace._lowering.libraries.compose_calls import compose_called_by
 from headrace._recipe.draws.draws import Draws
 from headrace.transforms import from_albumentations
-from support import data_folder
+from support import data_folder, in_host_memory
 
 pytestmark = pytest.mark.pixels
 
@@ -172,6 +172,13 @@ def test_batches_are_albumentations(name: str, paths: list[Path]) -> None:
 def test_the_oracle_agrees(paths: list[Path]) -> None:
     for chain in CHAINS.values():
         loader_of(paths, from_albumentations(A.Compose(list(chain))), shuffle=True).verify(3)  # raises
+
+
+@pytest.mark.parametrize("name", ["train", "colours"])
+def test_devices_get_the_same_batches(name: str, paths: list[Path]) -> None:
+    transform = from_albumentations(A.Compose(list(CHAINS[name])))
+    for made, expected in zip(loader_of(paths, transform, device="emulated"), loader_of(paths, transform), strict=True):
+        assert torch.equal(in_host_memory(made), expected)
 
 
 def test_photographs() -> None:

@@ -1,6 +1,7 @@
 """Recognises what calls a Compose of albumentations on the array of an image.
 
-Its code is that of ``return compose(image=np.array(image))["image"]``. It is a function, or the ``__call__`` of a class, in one line or in several.
+It is a function, or the ``__call__`` of a class, whose code does ``return compose(image=np.array(image))["image"]``,
+in one line or in several.
 """
 
 from __future__ import annotations
