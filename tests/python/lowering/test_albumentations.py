@@ -27,6 +27,7 @@ from support import data_folder, in_host_memory
 pytestmark = pytest.mark.pixels
 
 A: Any = pytest.importorskip("albumentations")
+cv2: Any = pytest.importorskip("cv2")
 ToTensorV2: Any = pytest.importorskip("albumentations.pytorch").ToTensorV2
 END = (A.Normalize(), ToTensorV2())
 TRAIN = (A.RandomResizedCrop((64, 48)), A.HorizontalFlip(), *END)
@@ -322,6 +323,21 @@ def test_a_subclass_is_not_native(paths: list[Path]) -> None:
 
     text = str(loader_of(paths, from_albumentations(A.Compose([A.Resize(40, 40), Flip(), *END]))).explain())
     assert "called in Python" in text and "Flip" in text
+
+
+def test_functions_that_a_program_has_replaced_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lowered() -> Any:
+        return lower(from_albumentations(A.Compose([A.Resize(40, 40), A.HorizontalFlip(), *END])), native_only=True)
+
+    lowered()
+    plain, resize = A.HorizontalFlip.apply, cv2.resize
+    with monkeypatch.context() as patch, pytest.raises(LoweringError, match=r"HorizontalFlip\.apply has been replaced"):
+        patch.setattr(A.HorizontalFlip, "apply", lambda self, img, **params: plain(self, img))
+        lowered()
+    with monkeypatch.context() as patch, pytest.raises(LoweringError, match=r"cv2\.resize"):
+        patch.setattr(cv2, "resize", lambda *args, **kwargs: resize(*args, **kwargs))
+        lowered()
+    lowered()
 
 
 def test_changes_between_epochs_take_effect(paths: list[Path]) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import operator
 import sys
 from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
 import torch
 
 import headrace._recipe.steps.steps as S
+from headrace._base.originals.originality import is_own
 from headrace._lowering.builder import Builder, repr_of
 from headrace._lowering.families.geometry import area_and_ratio
 from headrace._lowering.families.pointwise import add_pointwise, begin_tensor
@@ -71,6 +74,7 @@ def _version() -> str:
 def _check_compose(builder: Builder, compose: Any) -> None:
     if not is_of_albumentations(compose, "Compose") or callable(vars(compose).get("__call__")):
         builder.refuse("is no Compose of albumentations' own class")
+    _check_methods(builder, compose)
     if _version() not in _VERSIONS:
         builder.refuse(f"is of albumentations {_version()}; known are the rules of {' and '.join(_VERSIONS)}")
     if compose.p != 1:
@@ -79,10 +83,35 @@ def _check_compose(builder: Builder, compose: Any) -> None:
         builder.refuse("is a Compose with boxes, keypoints or further targets")
 
 
+#: Methods that decide what becomes of an image; others set an object up, or serve boxes and masks.
+_METHODS = (
+    *("__call__", "apply", "apply_with_params", "get_params", "get_params_dependent_on_data", "postprocess"),
+    *("preprocess", "sample_parameters", "should_apply", "update_transform_params"),
+)
+
+
+@functools.cache
+def _path_of(cls: type, name: str) -> tuple[str, str]:
+    """Returns the module of a class's method, and its qualified name there."""
+    of = next(one for one in cls.__mro__ if name in vars(one))
+    return of.__module__, f"{of.__qualname__}.{name}"
+
+
+def _check_methods(builder: Builder, value: object) -> None:
+    """Refuses an object whose class's methods a program has replaced."""
+    cls = type(value)
+    for name in _METHODS:
+        if isinstance(method := getattr(cls, name, None), FunctionType):
+            module, path = _path_of(cls, name)
+            if not is_own(method, sys.modules[module], path):
+                builder.refuse(f"{cls.__name__}.{name} has been replaced by another function")
+
+
 def _check_plain(builder: Builder, transform: Any) -> None:
     """Refuses a transform that does more than its class, or something else."""
     cls = type(transform)
     replaced = sorted(name for name, value in vars(transform).items() if callable(getattr(cls, name, None)))
+    _check_methods(builder, transform)
     if replaced or transform.deterministic or transform.replay_mode:
         builder.refuse(f"{_named(transform)} has replaced methods, or is in a mode of replay")
 
@@ -105,6 +134,8 @@ def _check_resize(builder: Builder, transform: Any) -> None:
         builder.refuse(f"{_named(transform)} has another interpolation than cv2.INTER_LINEAR")
     if getattr(transform, "area_for_downscale", None) is not None:
         builder.refuse(f"{_named(transform)} resizes with cv2.INTER_AREA where it makes images smaller")
+    if not isinstance(sys.modules["cv2"].resize, BuiltinFunctionType):
+        builder.refuse("resizes with cv2.resize, which has been replaced by another function")
     if not opencv_rule.resizes_natively():
         builder.refuse("resizes with an OpenCV that rounds in another way than the native code")
 

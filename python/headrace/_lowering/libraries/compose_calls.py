@@ -82,7 +82,7 @@ def compose_called_by(transform: object) -> Any:
         return None
     try:
         made = _Reader(function, owner).read()
-    except (_Unknown, IndexError):
+    except (_Unknown, IndexError, TypeError):  # the last: an object without attributes
         return None
     return made.compose if isinstance(made, _Result) else None
 
