@@ -170,6 +170,11 @@ def test_batches_are_albumentations(name: str, paths: list[Path]) -> None:
             assert torch.equal(made[index], expected), (epoch, path)
 
 
+def test_explain_names_the_resize(paths: list[Path]) -> None:
+    text = str(loader_of(paths, from_albumentations(A.Compose(list(TRAIN)))).explain())
+    assert f"as in OpenCV {cv2.__version__}" in text and "opencv_bilinear" in text
+
+
 def test_the_oracle_agrees(paths: list[Path]) -> None:
     for chain in CHAINS.values():
         loader_of(paths, from_albumentations(A.Compose(list(chain))), shuffle=True).verify(3)  # raises

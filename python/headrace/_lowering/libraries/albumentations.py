@@ -97,9 +97,9 @@ def _path_of(cls: type, name: str) -> tuple[str, str]:
     return of.__module__, f"{of.__qualname__}.{name}"
 
 
-def _check_methods(builder: Builder, value: object) -> None:
+def _check_methods(builder: Builder, value: Any) -> None:
     """Refuses an object whose class's methods a program has replaced."""
-    cls = type(value)
+    cls: Any = type(value)
     for name in _METHODS:
         if isinstance(method := getattr(cls, name, None), FunctionType):
             module, path = _path_of(cls, name)
@@ -110,7 +110,7 @@ def _check_methods(builder: Builder, value: object) -> None:
 def _check_plain(builder: Builder, transform: Any) -> None:
     """Refuses a transform that does more than its class, or something else."""
     cls = type(transform)
-    replaced = sorted(name for name, value in vars(transform).items() if callable(getattr(cls, name, None)))
+    replaced = any(callable(getattr(cls, name, None)) for name in vars(transform))
     _check_methods(builder, transform)
     if replaced or transform.deterministic or transform.replay_mode:
         builder.refuse(f"{_named(transform)} has replaced methods, or is in a mode of replay")
