@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
 from typing import Any
 
 import numpy as np
@@ -52,8 +51,9 @@ def _map_bytes(img: Array, table: Array) -> Array:
     return made
 
 
-#: Of each object what its table depends on, and the table, float32 (3, 256).
-_tables: weakref.WeakKeyDictionary[Any, tuple[tuple[object, ...], Array]] = weakref.WeakKeyDictionary()
+#: What a table depends on -> the table, float32 (3, 256).
+_tables: dict[tuple[object, ...], Array] = {}
+_MOST_TABLES = 64
 
 
 def _find_table(plain: Function, normalize: Any) -> Array | None:
@@ -66,15 +66,20 @@ def _find_table(plain: Function, normalize: Any) -> Array | None:
     shapes = {mean.shape, denominator.shape} - {(), (_CHANNELS,)}
     if shapes:  # values that differ between pixels, or another number of channels
         return None
-    key = (mean.tobytes(), denominator.tobytes(), str(mean.dtype), str(denominator.dtype), values.get("clip_range"))
-    before, table = _tables.get(normalize, (None, None))
-    if before != key:
+    clip = values.get("clip_range")
+    if clip is not None and type(clip) is not tuple:
+        return None
+    key = (type(normalize), mean.tobytes(), denominator.tobytes(), mean.dtype, denominator.dtype, clip)
+    table = _tables.get(key)
+    if table is None:
         bytes_ = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], _CHANNELS, axis=2)
         made = plain(normalize, bytes_)
         if type(made) is not np.ndarray or made.dtype != np.float32 or made.shape != bytes_.shape:
             return None
         table = np.ascontiguousarray(made[0].T)
-        _tables[normalize] = key, table
+        if len(_tables) >= _MOST_TABLES:
+            _tables.clear()
+        _tables[key] = table
     return table
 
 
