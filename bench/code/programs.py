@@ -210,6 +210,12 @@ def _in_threads(dataset: Any) -> headrace.ImageFiles:
     return headrace.ImageFiles(dataset.paths, transform=dataset.transform)
 
 
+def _albumentations_in_threads(dataset: Any) -> headrace.ImageFiles:
+    """The same files and Compose in headrace's threads."""
+    transform = headrace.transforms.from_albumentations(dataset.transform.steps)
+    return headrace.ImageFiles(dataset.paths, list(range(len(dataset))), transform=transform)
+
+
 TRAIN = T.Compose([T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(), *END])
 EVAL = T.Compose([T.Resize(SHORTER_SIDE), T.CenterCrop(SIZE), *END])
 CLIP = T.Compose([T.Resize(SIZE, T.InterpolationMode.BICUBIC), T.CenterCrop(SIZE), *END])
@@ -250,4 +256,7 @@ PROGRAMS = {
     "depth": Program(pngs.Depth),
     "depth, cv2.imread": Program(pngs.DepthByOpenCV),
     "image, depth and mask": Program(pngs.Scenes),
+    "albumentations, in threads": Program(
+        doors.dataset_of("cv2.imread, albumentations"), native=_albumentations_in_threads
+    ),
 } | {name: Program(doors.dataset_of(name)) for name in doors.READERS}

@@ -25,7 +25,8 @@ Filter to_filter(const py::handle& name) {
                                                                        {"float_bilinear", Filter::kFloatBilinear},
                                                                        {"float_bicubic", Filter::kFloatBicubic},
                                                                        {"fused_bilinear", Filter::kFusedBilinear},
-                                                                       {"fused_bicubic", Filter::kFusedBicubic}};
+                                                                       {"fused_bicubic", Filter::kFusedBicubic},
+                                                                       {"opencv_bilinear", Filter::kOpencvBilinear}};
   for (const auto& [known, filter] : kFilters) {
     if (known == py::cast<std::string>(name)) return filter;
   }
@@ -56,6 +57,7 @@ const std::map<std::string, Step::Kind> kWarps = {
 const std::map<std::string, Step::Kind> kDrawnSizes = {
     {"RandomResize", Step::Kind::kRandomResize},
     {"ScaleShorter", Step::Kind::kScaleShorter},
+    {"ScaleEdge", Step::Kind::kScaleEdge},
     {"ScaleJitter", Step::Kind::kScaleJitter},
     {"ZoomOut", Step::Kind::kZoomOut},
     {"RandomPad", Step::Kind::kRandomPad},
@@ -194,6 +196,10 @@ Step to_step(const py::handle& given, int& erases) {
       step.shorter = integer("size");
       step.max_size = from.attr("max_size").is_none() ? 0 : integer("max_size");
     }
+    if (kind == "ScaleEdge") {
+      step.shorter = integer("size");
+      step.of_longer = py::cast<bool>(from.attr("of_longer"));
+    }
     if (kind == "RandomKeepRatio") {
       step.longest = py::cast<double>(from.attr("longest"));
       step.p = py::cast<double>(from.attr("scale_p"));
@@ -271,6 +277,9 @@ Step to_step(const py::handle& given, int& erases) {
     if (kind == "OneOf" && (step.bounds.empty() || step.bounds.size() != step.branches.size())) {
       throw py::value_error("OneOf: as many bounds as branches, at least one");
     }
+  } else if (kind == "ScaleShift") {
+    step.kind = Step::Kind::kScaleShift;
+    step.draw = integer("draw");
   } else if (kind == "TensorWarp") {
     step.kind = Step::Kind::kTensorWarp;
     read_tensor_effect(from, step);

@@ -10,6 +10,7 @@
 #include "core/fuse/row_store.h"
 #include "core/fuse/sinks/raw_rows.h"
 #include "core/kernels/float_resize/float_resampler.h"
+#include "core/kernels/opencv_resize/opencv_resampler.h"
 #include "core/kernels/warp/warp_math.h"
 #include "core/kernels/warp/warp_reach.h"
 
@@ -19,6 +20,7 @@ namespace {
 // The positions along one axis that a resize in -> out reads for outputs [first, first + count).
 Span read_by_resize(int in, int out, Filter filter, int first, int count) {
   if (in == out) return {first, first + count};
+  if (filter == Filter::kOpencvBilinear) return OpencvAxis(in, out).span(first, count);
   return is_float_filter(filter) ? float_span(in, out, filter, first, count)
                                  : source_span(in, out, filter, first, count);
 }
@@ -69,10 +71,14 @@ struct Fuser::State {
 
   struct StageSinks {
     explicit StageSinks(const Kernels& kernels)
-        : resampler(kernels), float_resampler(*kernels.floats), effect_sink(kernels) {}
+        : resampler(kernels),
+          float_resampler(*kernels.floats),
+          opencv_resampler(*kernels.opencv),
+          effect_sink(kernels) {}
     CropPadFlip crop_pad_flip;
     Resampler resampler;
     FloatResampler float_resampler;
+    OpencvResampler opencv_resampler;
     EffectSink effect_sink;
   };
 
@@ -100,9 +106,12 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
     const PlanStage& stage = plan.stages[i];
     const bool last = i + 1 == plan.stages.size();
     const Take& after = last ? plan.last : plan.stages[i + 1].take;
-    auto& [crop_pad_flip, resampler, float_resampler, effect_sink] = s.stage(i);
-    const bool floats = is_float_filter(stage.filter);
-    crop_pad_flip.begin(stage.take, image, have, floats ? static_cast<RowSink&>(float_resampler) : resampler);
+    auto& [crop_pad_flip, resampler, float_resampler, opencv_resampler, effect_sink] = s.stage(i);
+    const bool floats = is_float_filter(stage.filter), opencv = stage.filter == Filter::kOpencvBilinear;
+    RowSink& resizer = floats   ? static_cast<RowSink&>(float_resampler)
+                       : opencv ? static_cast<RowSink&>(opencv_resampler)
+                                : resampler;
+    crop_pad_flip.begin(stage.take, image, have, resizer);
 
     const Box& box = stage.take.box;
     const Box rows = is_plain(stage.take, image) ? Box{have.x - box.x, have.y - box.y, have.width, have.height}
@@ -115,7 +124,7 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
       next = &s.stage(i + 1).crop_pad_flip;
     } else if (!after.box.inside(image)) {
       next = &s.last;
-    } else if (s.kernels.planar && !floats && !output.rgbx && stage.effects.empty() && !after.gray &&
+    } else if (s.kernels.planar && !floats && !opencv && !output.rgbx && stage.effects.empty() && !after.gray &&
                box.width != image.width) {
       plane_stride = (after.box.width + kTableBlock - 1) / kTableBlock * kTableBlock;
     }
@@ -124,7 +133,9 @@ RowSink& Fuser::begin(const Plan& plan, Size image, const Output& output) {
       next = &effect_sink;
     }
     const ResizeJob job{box.size(), stage.resize, stage.filter, stage.vertical_first, want, rows, plane_stride};
-    floats ? float_resampler.begin(job, *next) : resampler.begin(job, *next);
+    floats   ? float_resampler.begin(job, *next)
+    : opencv ? opencv_resampler.begin(job, *next)
+             : resampler.begin(job, *next);
   }
   const Box& box = plan.last.box;
   if (box.inside(image)) {  // the store mirrors and grays

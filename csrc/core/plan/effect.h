@@ -36,6 +36,7 @@ struct Effect {
     kSolarizeAdd,
     kWarp,
     kBoxBlur,  // this and the following: on the CPU alone
+    kScaleShift,
     kMixChains,
     kTensorSaturation,  // this and the following: as torchvision changes a byte tensor
     kTensorContrast,
@@ -45,7 +46,8 @@ struct Effect {
     kTensorWarp
   };
   Kind kind{};
-  // Brightness, Contrast, Saturation, Sharpness, those of tensors too: within kMostFactor; TensorHue: share of a turn
+  // Brightness, Contrast, Saturation, Sharpness, those of tensors too: within kMostFactor; TensorHue: share of a turn;
+  // ScaleShift: what bytes are multiplied by
   float factor = 0;
   // Hue: added to H; Posterize: mask of the bits to keep; Solarize: first value inverted; Permute: channel_order();
   // SolarizeAdd: added to values below 128; Warp: index in Plan::warps; BoxBlur: pixels on each side in the box;
@@ -54,7 +56,7 @@ struct Effect {
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
   // BoxBlur: `width` is the weight of a pixel in the box, `height` of the next pixel on each side, in units of 2^-24.
   int width = 0, height = 0, weights = 0;
-  float rest = 0;  // effects on tensors: 1 - factor
+  float rest = 0;  // effects on tensors: 1 - factor; ScaleShift: what is added
   bool operator==(const Effect&) const = default;
 };
 
@@ -128,6 +130,11 @@ static inline Effect tensor_effect(Effect::Kind kind, double factor, int flags) 
   return {kind, static_cast<float>(factor), flags, 0, 0, 0, static_cast<float>(1.0 - factor)};
 }
 
+/// albumentations' brightness and contrast: bytes times `factor`, plus `shift`, in float32, cut to bytes.
+static inline Effect scale_shift(double factor, double shift) {
+  return {Effect::Kind::kScaleShift, static_cast<float>(factor), 0, 0, 0, 0, static_cast<float>(shift)};
+}
+
 /// Whether an effect maps each byte by itself, given the mean or the histograms that it needs.
 HEADRACE_HD static inline bool is_table(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kSaturation && kind != Effect::Kind::kHue &&
@@ -168,6 +175,10 @@ HEADRACE_HD static inline uint8_t mapped(const Effect& effect, int value, int me
       return static_cast<uint8_t>(value < effect.amount ? value : 255 - value);
     case Effect::Kind::kSolarizeAdd:
       return static_cast<uint8_t>(value < 128 ? least(value + effect.amount, 255) : value);
+    case Effect::Kind::kScaleShift: {
+      const float product = static_cast<float>(value) * effect.factor, sum = product + effect.rest;
+      return static_cast<uint8_t>(sum > 0.0f ? (sum < 255.0f ? sum : 255.0f) : 0.0f);
+    }
     default:
       return static_cast<uint8_t>(value);
   }

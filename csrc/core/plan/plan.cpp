@@ -72,6 +72,8 @@ class Resolver {
         return resize(drawn_shorter_edge(step, draw, size()), step.filter);
       case Step::Kind::kScaleShorter:
         return resize(scaled_shorter(step, size()), step.filter);
+      case Step::Kind::kScaleEdge:
+        return resize(scaled_edge(step, size()), step.filter);
       case Step::Kind::kScaleJitter:
         return resize(jittered(step, draw, size()), step.filter);
       case Step::Kind::kZoomOut:
@@ -100,6 +102,8 @@ class Resolver {
         return;  // the end of a segment
       case Step::Kind::kEffect:
         return effect(is_of_tensors(step.effect) ? tensor_effect_of(step, draw) : pillow_effect(step.effect, draw));
+      case Step::Kind::kScaleShift:
+        return effect(scale_shift(draws_[step.draw], draws_[step.draw + 1]));
       case Step::Kind::kGaussianBlur:
         return blur(step);
       case Step::Kind::kBoxBlur:
@@ -367,7 +371,7 @@ class Resolver {
 
   void push_stage(Size to, Filter filter) {
     still_an_image();
-    const bool vertical = !is_tensor_filter(filter) && vertical_first(recipe_.pass_order, size(), to);
+    const bool vertical = is_pillow_filter(filter) && vertical_first(recipe_.pass_order, size(), to);
     plan_.stages.push_back({take_, to, filter, vertical});
     restart(to);
   }

@@ -25,13 +25,17 @@ enum class Filter : uint8_t {
   kFloatBilinear = 8,
   kFloatBicubic = 9,
   kFusedBilinear = 10,
-  kFusedBicubic = 11
+  kFusedBicubic = 11,
+  // OpenCV's bilinear kernel for bytes: 11-bit weights of two pixels, the horizontal pass first.
+  kOpencvBilinear = 12
 };
-/// Whether the filter is one of torch's.
-constexpr bool is_tensor_filter(Filter filter) { return filter >= Filter::kTensorBilinear; }
-/// Whether it is one of those for floats.
-constexpr bool is_float_filter(Filter filter) { return filter >= Filter::kFloatBilinear; }
-constexpr bool is_fused(Filter filter) { return filter >= Filter::kFusedBilinear; }
+/// Whether the filter is one of Pillow's, whose order of passes depends on the sizes.
+constexpr bool is_pillow_filter(Filter filter) { return filter < Filter::kTensorBilinear; }
+/// Whether it is one of torch's for floats.
+constexpr bool is_float_filter(Filter filter) {
+  return filter >= Filter::kFloatBilinear && filter <= Filter::kFusedBicubic;
+}
+constexpr bool is_fused(Filter filter) { return filter == Filter::kFusedBilinear || filter == Filter::kFusedBicubic; }
 /// Whether a filter for floats is cubic.
 constexpr bool is_cubic(Filter filter) { return filter == Filter::kFloatBicubic || filter == Filter::kFusedBicubic; }
 
@@ -80,7 +84,9 @@ struct Step {
     kRandomKeepRatio,
     kBoxBlur,
     kMixChains,
-    kTensorWarp
+    kTensorWarp,
+    kScaleEdge,
+    kScaleShift
   };
   Kind kind{};
   Effect::Kind effect{};  // Effect
@@ -89,8 +95,10 @@ struct Step {
   int height = 0, width = 0;
   // ResizeShorter, ScaleShorter: length of the shorter edge; 0 = no limit to the longer one. RandomResize: the shortest
   // shorter edge, and the first one that is too long
+  // ScaleEdge: length of the shorter edge, or of the longer one
   int shorter = 0, max_size = 0;
-  double longest = 0;  // ResizeKeepRatio, RandomKeepRatio: share of the edge that is longer in terms of the target
+  bool of_longer = false;  // ScaleEdge
+  double longest = 0;      // ResizeKeepRatio, RandomKeepRatio: share of the edge that is longer in terms of the target
   Filter filter = Filter::kBilinear;
   CenterRule center_rule = CenterRule::kEven;  // CenterCrop
   bool at_bottom = false, at_right = false;    // CornerCrop

@@ -139,6 +139,14 @@ Size scaled_shorter(const Step& step, Size image) {
   return {cut(image.width * factor), cut(image.height * factor)};
 }
 
+// albumentations' SmallestMaxSize and LongestMaxSize.
+Size scaled_edge(const Step& step, Size image) {
+  const int edge = step.of_longer ? std::max(image.width, image.height) : std::min(image.width, image.height);
+  const double factor = static_cast<double>(step.shorter) / edge;
+  const auto scaled = [factor](int from) { return std::max(1, round_half_even(std::min(from * factor, 1e9))); };
+  return {scaled(image.width), scaled(image.height)};
+}
+
 // torchvision ScaleJitter.make_params.
 Size jittered(const Step& step, double scale, Size image) {
   const double rows = static_cast<double>(step.height) / image.height;

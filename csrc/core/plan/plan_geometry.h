@@ -33,6 +33,7 @@ Size drawn_shorter_edge(const Step& step, double u, Size image);
 
 /// The size to which ScaleShorter resizes an image.
 Size scaled_shorter(const Step& step, Size image);
+Size scaled_edge(const Step& step, Size image);
 
 /// The size to which ScaleJitter resizes an image.
 Size jittered(const Step& step, double scale, Size image);

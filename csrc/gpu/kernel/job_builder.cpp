@@ -58,7 +58,7 @@ FuseLaunch launch_of(const SampleJob* there, std::span<const SampleJob> jobs, co
 
 bool fits_kernel(const Plan& plan) {
   for (const PlanStage& stage : plan.stages) {
-    if (is_float_filter(stage.filter)) return false;
+    if (is_float_filter(stage.filter) || stage.filter == Filter::kOpencvBilinear) return false;
     const auto fits = [&](const Effect& one) {  // the image keeps the size of the stage's, also between effects
       if (one.kind == Effect::Kind::kWarp) return plan.warps[static_cast<size_t>(one.amount)].out == stage.resize;
       return one.kind < Effect::Kind::kBoxBlur;  // mixes of chains and effects on tensors come after it

@@ -23,7 +23,7 @@ class CodeReplacement:
     """One function.
 
     Args:
-        module, name: where it is; the module is never imported.
+        module, name: where it is, a method as ``"Class.method"``; the module is never imported.
         version: returns what is called instead, given a function with the old code.
     """
 
@@ -36,9 +36,12 @@ class CodeReplacement:
     def replace(self) -> bool:
         """Replaces the code, if the module has been imported and the function is the library's. Returns whether it
         is."""
-        module = sys.modules.get(self._module)
-        found = getattr(module, self._name, None)
-        if not isinstance(found, types.FunctionType) or not is_own(found, module, self._name) or found.__closure__:
+        *of, name = self._name.split(".")
+        holder: Any = sys.modules.get(self._module)
+        for one in of:
+            holder = getattr(holder, one, None)
+        found = getattr(holder, name, None)
+        if not isinstance(found, types.FunctionType) or not is_own(found, holder, name) or found.__closure__:
             return False
         if found is not self._function or found.__code__ not in (self._before, self._after):
             plain = types.FunctionType(found.__code__, found.__globals__, found.__name__, found.__defaults__)
@@ -60,6 +63,10 @@ def _code_that_calls(called: Any, like: types.FunctionType) -> types.CodeType:
     parameters, arguments = [], []
     only_names = False
     for name, one in inspect.signature(like).parameters.items():
+        if one.kind is inspect.Parameter.VAR_KEYWORD:
+            parameters.append(f"**{name}")
+            arguments.append(f"**{name}")
+            continue
         if one.kind is inspect.Parameter.KEYWORD_ONLY and not only_names:
             parameters.append("*")
             only_names = True

@@ -14,7 +14,8 @@ import headrace._recipe.steps.steps as S
 from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError
 from headrace._lowering.families import colour, containers, drawn_sizes, erasing, filters, geometry, pointwise, warps
-from headrace._lowering.libraries import hf_processors, timm
+from headrace._lowering.libraries import albumentations, hf_processors, timm
+from headrace._lowering.libraries.compose_calls import compose_called_by
 from headrace._lowering.multi_output import crops, views
 from headrace._lowering.pil_only import Lower
 from headrace._lowering.policies import torchvision_policies as policies
@@ -185,6 +186,8 @@ def _lower_transform(builder: Builder, transform: object) -> None:
         builder.refuse("has forward hooks or a replaced method, which would not run; remove them")
     if name == "Identity":
         lowered = "nothing"
+    elif (compose := compose_called_by(transform)) is not None:
+        lowered = albumentations.lower_compose(builder, compose)
     elif name not in lowers:
         _refuse_unknown(builder, transform)
     else:

@@ -15,7 +15,7 @@ Size = tuple[int, int] | None
 _FIXED = (S.RandomResizedCrop, S.Resize, S.CenterCrop, S.CornerCrop, S.RandomCrop, S.RandomCropOrPad)
 #: The size after them is drawn.
 _DRAWN = (S.RandomResize, S.ScaleJitter, S.ZoomOut, S.RandomKeepRatio)
-_SIZING = (*_FIXED, *_DRAWN, S.ResizeShorter, S.ResizeKeepRatio, S.ScaleShorter, S.Pad, S.RandomPad)
+_SIZING = (*_FIXED, *_DRAWN, S.ResizeShorter, S.ResizeKeepRatio, S.ScaleShorter, S.ScaleEdge, S.Pad, S.RandomPad)
 _MOST_ORDERED = 6  # largest number of size-changing branches whose orders are all tried: 720 orders
 
 
@@ -35,6 +35,8 @@ def size_after(steps: Sequence[S.Step], size: Size) -> Size:
 def _pad_size(before: S.Step | None, step: S.RandomPad) -> Size:
     """Returns the size after a padding to a least size, if no image can be larger after the step before it."""
     most = before.max_size if isinstance(before, S.ResizeShorter) else None
+    if isinstance(before, S.ScaleEdge) and before.of_longer:
+        most = before.size
     return None if most is None or most > min(step.height, step.width) else (step.height, step.width)
 
 
@@ -65,6 +67,8 @@ def _update_size(step: S.Step, size: Size) -> Size:
         return size and boxes.resize_keep_ratio(*size, (step.height, step.width), step.longest)
     if isinstance(step, S.ScaleShorter):
         return size and drawn_boxes.scaled_shorter(*size, step.size, step.max_size)
+    if isinstance(step, S.ScaleEdge):
+        return size and drawn_boxes.scaled_edge(*size, step.size, of_longer=step.of_longer)
     if isinstance(step, S.RandomPad):
         return size and (max(size[0], step.height), max(size[1], step.width))
     if isinstance(step, S.Pad):

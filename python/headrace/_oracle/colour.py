@@ -38,6 +38,13 @@ def _apply_sharpness(step: S.Sharpness, image: Image.Image, draws: Sequence[floa
 
 
 @apply_step.register
+def _apply_scale_shift(step: S.ScaleShift, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    factor, shift = draws[step.draw : step.draw + 2]
+    values = np.clip(np.arange(256, dtype=np.float32) * factor + shift, 0, 255).astype(np.uint8)
+    return Image.fromarray(values[np.asarray(image)])
+
+
+@apply_step.register
 def _apply_permute_channels(step: S.PermuteChannels, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     return Image.fromarray(np.ascontiguousarray(np.asarray(image)[..., list(step.order)]))
 

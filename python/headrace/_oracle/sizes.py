@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._oracle.steps import apply_step
+from headrace._oracle.steps import apply_step, resize_image
 from headrace._recipe.arithmetic import boxes, drawn_boxes, functional_pil
 
 
@@ -33,6 +33,12 @@ def _apply_random_resize(step: S.RandomResize, image: Image.Image, draws: Sequen
 def _apply_scale_shorter(step: S.ScaleShorter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     size = drawn_boxes.scaled_shorter(image.height, image.width, step.size, step.max_size)
     return functional_pil.resize(image, *size, step.filter)
+
+
+@apply_step.register
+def _apply_scale_edge(step: S.ScaleEdge, image: Image.Image, draws: Sequence[float]) -> Image.Image:
+    size = drawn_boxes.scaled_edge(image.height, image.width, step.size, of_longer=step.of_longer)
+    return resize_image(image, *size, step.filter)
 
 
 @apply_step.register

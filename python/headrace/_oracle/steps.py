@@ -7,6 +7,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
@@ -29,12 +30,21 @@ def resolve_number(parameter: float | S.Drawn, draws: Sequence[float]) -> float:
 _TRIES = 10  # of RandomResizedCrop, two draws each; the two draws of the position follow
 
 
-def _resize(image: Image.Image, height: int, width: int, filter: str) -> Image.Image:
+def resize_image(image: Image.Image, height: int, width: int, filter: str) -> Image.Image:
+    """Returns the image resized by a step's filter."""
     if filter in S.TENSOR_FILTERS:
         return torch_resize_blur.resize(image, height, width, S.TENSOR_FILTERS[filter])
     if filter in S.FLOAT_FILTERS:
         return torch_resize_blur.resize_in_floats(image, height, width, S.FLOAT_FILTERS[filter])
+    if filter == S.OPENCV_FILTER:
+        return _resize_by_opencv(image, height, width)
     return functional_pil.resize(image, height, width, filter)
+
+
+def _resize_by_opencv(image: Image.Image, height: int, width: int) -> Image.Image:
+    import cv2
+
+    return Image.fromarray(cv2.resize(np.array(image), (width, height), interpolation=cv2.INTER_LINEAR))
 
 
 def _pad(image: Image.Image, padding: Sequence[int], color: Sequence[int], mode: str) -> Image.Image:
@@ -48,25 +58,25 @@ def _apply_random_resized_crop(step: S.RandomResizedCrop, image: Image.Image, dr
     tries = [(draws[i], draws[i + 1]) for i in range(step.draw, position, 2)]
     top, left = (boxes.position_from(u) for u in draws[position : position + 2])
     box = boxes.random_resized_crop(image.height, image.width, step.ratio, tries, top, left)
-    return _resize(functional_pil.crop(image, box), step.height, step.width, step.filter)
+    return resize_image(functional_pil.crop(image, box), step.height, step.width, step.filter)
 
 
 @apply_step.register
 def _apply_resize(step: S.Resize, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return _resize(image, step.height, step.width, step.filter)
+    return resize_image(image, step.height, step.width, step.filter)
 
 
 @apply_step.register
 def _apply_resize_shorter(step: S.ResizeShorter, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     height, width = boxes.resize_by_edge(image.height, image.width, step.size or None, step.max_size)
-    return _resize(image, height, width, step.filter)
+    return resize_image(image, height, width, step.filter)
 
 
 @apply_step.register
 def _apply_resize_keep_ratio(step: S.ResizeKeepRatio, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     target = (step.height, step.width)
     height, width = boxes.resize_keep_ratio(image.height, image.width, target, step.longest)
-    return _resize(image, height, width, step.filter)
+    return resize_image(image, height, width, step.filter)
 
 
 @apply_step.register

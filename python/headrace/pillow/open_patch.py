@@ -39,7 +39,7 @@ class _Steps:
     Attributes:
         modules: number of imported modules when functions were replaced.
         are_all: all modules with transforms have been imported, and their functions are replaced.
-        openers: functions of other doors than Pillow's that open images.
+        openers: functions of other doors than Pillow's that open images, or work on plain arrays.
         followers: functions that do something with deferred images.
         follow: whether there has been a deferred image in this process.
     """
@@ -135,7 +135,7 @@ def add_replacements(openers: Iterable[Replaceable], followers: Iterable[Replace
     """Has more functions replaced while images are opened deferred.
 
     Args:
-        openers: those that open images.
+        openers: those that open images, or work on plain arrays.
         followers: those that do something with deferred images.
     """
     with _lock:

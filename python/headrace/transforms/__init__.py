@@ -39,6 +39,7 @@ from headrace.transforms._geometry import (
 from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPureTensor, ToTensor
 from headrace.transforms._sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
+from headrace.transforms.own.array_transform import AlbumentationsTransform, from_albumentations
 from headrace.transforms.own.processor import ProcessorTransform, from_processor
 from headrace.transforms.own.ratio import ByAspectRatio, ResizedCenterCrop
 from headrace.transforms.own.texture import TextureChannels
@@ -46,6 +47,7 @@ from headrace.transforms.policies.classes import AutoAugment, RandAugment, Trivi
 from headrace.transforms.policies.learned import AutoAugmentPolicy
 
 __all__ = [
+    "AlbumentationsTransform",
     "AutoAugment",
     "AutoAugmentPolicy",
     "ByAspectRatio",
@@ -98,5 +100,6 @@ __all__ = [
     "Views",
     "aspect_ratio_sizes",
     "filter_name",
+    "from_albumentations",
     "from_processor",
 ]

@@ -125,6 +125,9 @@ TEST_CASE("parameters of tables are drawn, or the same for all samples") {
   CHECK(amount(of(Does::kSolarize, 1), 300) == 256);
   CHECK(amount(of(Does::kSolarizeAdd, 1), 110) == 110);
   CHECK(amount(of(Does::kSolarizeAdd, 1), 300) == 255);
+  const Effect mapped =
+      plan_of({{.kind = Kind::kScaleShift, .draw = 0}}, {2, 2}, {2, 2}, {1.5, -20}).stages[0].effects[0];
+  CHECK(mapped == Effect{Does::kScaleShift, 1.5f, 0, 0, 0, 0, -20.0f});
   const Step affine{.kind = Kind::kAffine, .draw = 1, .matrix = {1, 0, 0, 0, 1, 0}, .coefficient = 3};
   CHECK(plan_of({affine}, {2, 2}, {2, 2}, {0, 0.25}).warps.at(0).a[3] == 0.25);
 }

@@ -219,6 +219,11 @@ void apply(const Effect& effect, const Plan& plan, Size size, Picture& picture) 
         case Effect::Kind::kSolarizeAdd:
           v = v < 128 ? std::min(v + effect.amount, 255) : v;
           break;
+        case Effect::Kind::kScaleShift: {
+          const float product = float(v) * effect.factor;
+          v = int(std::clamp(product + effect.rest, 0.0f, 255.0f));
+          break;
+        }
         case Effect::Kind::kPosterize:
           v &= effect.amount;
           break;

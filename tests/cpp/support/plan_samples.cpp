@@ -136,6 +136,7 @@ std::vector<Effect> PlanMaker::effects(Plan& plan, Size size, int most, Effect::
       continue;
     }
     effect.factor = float(between(0, 1000)) / float(between(0, 2) == 0 ? 300 : 1000);
+    if (effect.kind == Effect::Kind::kScaleShift) effect.rest = float(between(-2000, 2000)) / 8;
     effect.amount = effect.kind == Effect::Kind::kPosterize ? 256 - (256 >> between(0, 8)) : between(0, 255);
   }
   return made;

@@ -52,6 +52,7 @@ VALUES: dict[str, Any] = {
     "name": "step",
     "noise": "",
     "of_area": False,
+    "of_longer": True,
     "order": (2, 1, 0),
     "p": 0.5,
     "pad_if_needed": True,

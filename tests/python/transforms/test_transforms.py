@@ -328,7 +328,7 @@ OWN: tuple[str, ...] = (
     "Views",
     "aspect_ratio_sizes",
 )  # not torchvision's
-OWN += ("ProcessorTransform", "from_processor")
+OWN += ("ProcessorTransform", "from_processor", "AlbumentationsTransform", "from_albumentations")
 
 
 def test_names_and_signatures_are_torchvisions(torchvision: ModuleType) -> None:

@@ -8,6 +8,7 @@
 #include "core/kernels/effects/effect_loops.h"
 #include "core/kernels/float_resize/float_loops.h"
 #include "core/kernels/mixup/mix_loops.h"
+#include "core/kernels/opencv_resize/opencv_loops.h"
 #include "core/kernels/resize/resample_table.h"
 #include "core/kernels/textures/texture_loops.h"
 #include "core/kernels/warp/tensor_warp.h"
@@ -66,6 +67,7 @@ struct Kernels {
   RunTensorWarp run_tensor_warp;
   const MixLoops* mixing;
   const FloatLoops* floats;
+  const OpencvLoops* opencv;
   /// nullptr: libjpeg-turbo is faster.
   const BlockLoops* blocks;
 };

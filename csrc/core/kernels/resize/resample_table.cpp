@@ -161,7 +161,7 @@ void ResampleTable::build(int in, int out, Filter filter, int first, int outputs
   } else {
     with_shape(filter, [&](auto shape) {
       using Shape = decltype(shape);
-      weigh<Shape>(in, out, first, is_tensor_filter(filter) ? short_weight_bits<Shape>(in, out) : kWeightBits);
+      weigh<Shape>(in, out, first, is_pillow_filter(filter) ? kWeightBits : short_weight_bits<Shape>(in, out));
     });
   }
   finish(origin);

@@ -310,7 +310,7 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 const Kernels kAvx2Kernels{"avx2",       false,         rgb_to_rgbx_avx2,  resample_x,    resample_y,
                            store,        &kAvx2Effects, make_texture_avx2, run_warp_avx2, run_tensor_warp_avx2,
-                           &kAvx2Mixing, &kAvx2Floats,  &kAvx2Blocks};
+                           &kAvx2Mixing, &kAvx2Floats,  &kAvx2Opencv,      &kAvx2Blocks};
 
 }  // namespace headrace
 #endif

@@ -382,7 +382,7 @@ const Kernels kAvx512Kernels{"avx512",         true,
                              &kAvx512Effects,  make_texture_avx512,
                              run_warp_avx512,  run_tensor_warp_avx512,
                              &kAvx2Mixing,     &kAvx512Floats,
-                             &kAvx512Blocks};
+                             &kAvx2Opencv,     &kAvx512Blocks};
 
 }  // namespace headrace
 #endif

@@ -75,12 +75,9 @@ void store(const uint8_t* row, int plane_stride, int pixels, bool mirror, const 
 
 }  // namespace
 
-const Kernels kScalarKernels{"scalar",        false,
-                             rgb_to_rgbx,     resample_x,
-                             resample_y,      store,
-                             &kScalarEffects, make_texture_scalar,
-                             run_warp_scalar, run_tensor_warp_scalar,
-                             &kScalarMixing,  &kScalarFloats,
-                             nullptr};
+const Kernels kScalarKernels{
+    "scalar",       false,           rgb_to_rgbx,         resample_x,      resample_y,
+    store,          &kScalarEffects, make_texture_scalar, run_warp_scalar, run_tensor_warp_scalar,
+    &kScalarMixing, &kScalarFloats,  &kScalarOpencv,      nullptr};
 
 }  // namespace headrace

@@ -27,6 +27,12 @@ def scaled_shorter(height: int, width: int, size: int, max_size: int | None) -> 
     return int(height * factor), int(width * factor)
 
 
+def scaled_edge(height: int, width: int, size: int, *, of_longer: bool) -> Size:
+    """Returns (height, width) times `size` over the shorter or the longer edge, rounded as albumentations does."""
+    factor = size / (max if of_longer else min)(height, width)
+    return max(1, round(height * factor)), max(1, round(width * factor))
+
+
 def jitter_size(height: int, width: int, target: Size, scale: Factor) -> Size:
     """Returns (height, width) of the largest image of this ratio in `target`, (height, width), times `scale`."""
     factor = min(target[0] / height, target[1] / width) * scale

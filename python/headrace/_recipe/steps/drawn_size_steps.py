@@ -13,6 +13,7 @@ __all__ = [
     "RandomKeepRatio",
     "RandomPad",
     "RandomResize",
+    "ScaleEdge",
     "ScaleJitter",
     "ScaleShorter",
     "ZoomOut",
@@ -51,6 +52,18 @@ class ScaleShorter:
 
     size: int
     max_size: int | None
+    filter: str
+
+
+@dataclass(frozen=True)
+class ScaleEdge:
+    """Multiply both edges by `size` over the shorter edge, or over the longer one, and round halves to the even number.
+
+    No edge gets shorter than 1.
+    """
+
+    size: int
+    of_longer: bool
     filter: str
 
 
@@ -125,5 +138,13 @@ class RandomKeepRatio:
 
 
 SizeStep = (
-    CornerCrop | RandomResize | ScaleShorter | ScaleJitter | ZoomOut | RandomPad | RandomCropOrPad | RandomKeepRatio
+    CornerCrop
+    | RandomResize
+    | ScaleShorter
+    | ScaleEdge
+    | ScaleJitter
+    | ZoomOut
+    | RandomPad
+    | RandomCropOrPad
+    | RandomKeepRatio
 )

@@ -17,6 +17,7 @@ __all__ = [
     "PermuteChannels",
     "Posterize",
     "Saturation",
+    "ScaleShift",
     "Sharpness",
     "Solarize",
     "SolarizeAdd",
@@ -106,6 +107,16 @@ class SolarizeAdd:
 
 
 @dataclass(frozen=True)
+class ScaleShift:
+    """albumentations' RandomBrightnessContrast: multiply by column `draw`, then add column ``draw + 1``, in float32.
+
+    Results are cut to [0, 255] and lose their fractions.
+    """
+
+    draw: int
+
+
+@dataclass(frozen=True)
 class Autocontrast:
     """``PIL.ImageOps.autocontrast`` with its default arguments, per channel."""
 
@@ -125,6 +136,7 @@ EffectStep = (
     | PermuteChannels
     | Posterize
     | Saturation
+    | ScaleShift
     | Sharpness
     | Solarize
     | SolarizeAdd

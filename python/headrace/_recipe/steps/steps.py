@@ -30,6 +30,9 @@ TENSOR_FILTERS = {"tensor_bilinear": "bilinear", "tensor_bicubic": "bicubic"}
 #: The same in float32, rounded to bytes at the end; "fused": where torch fuses products with sums on this processor.
 FLOAT_FILTERS = {f"{sums}_{mode}": mode for sums in ("float", "fused") for mode in TENSOR_FILTERS.values()}
 
+#: ``cv2.resize`` of bytes with INTER_LINEAR.
+OPENCV_FILTER = "opencv_bilinear"
+
 #: Pillow's six filters: recipe's name -> Pillow's number.
 FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 

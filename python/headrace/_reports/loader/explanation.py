@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import PIL
@@ -21,6 +22,7 @@ from headrace._loading.native.settings import Settings
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
+from headrace._recipe.steps.steps import OPENCV_FILTER
 from headrace._reports.loader.equal_views import equal_views, names_of, without_draws
 from headrace._reports.loader.markup import table
 from headrace._reports.loader.notebook_views import NotebookView
@@ -182,6 +184,8 @@ def explain_output(settings: Settings, recipe: Recipe, verbose: bool) -> list[Pa
     fused = destination.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
     passes = f"as Pillow {PIL.__version__} does it: {pillow_rule.describe_order(pillow_rule.pass_order())}"
+    if repr(OPENCV_FILTER) in repr(recipe.steps):
+        passes += f"; albumentations' as in OpenCV {sys.modules['cv2'].__version__}"
     lines = [Part("resize", "native", f"{kernels}, {passes}")]
     if recipe.views:
         once = "one decode for all" if destination.way == "memory" else "one decode each"
