@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import PIL
@@ -22,7 +23,7 @@ from headrace._loading.native.settings import Settings
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
-from headrace._recipe.steps.steps import OPENCV_FILTER
+from headrace._recipe.steps.steps import OPENCV_FILTER, Step
 from headrace._reports.loader.equal_views import equal_views, names_of, without_draws
 from headrace._reports.loader.markup import table
 from headrace._reports.loader.notebook_views import NotebookView
@@ -184,7 +185,7 @@ def explain_output(settings: Settings, recipe: Recipe, verbose: bool) -> list[Pa
     fused = destination.way == "fused"
     kernels = "the device's kernel" if fused else f"{core.instruction_set()} kernels"
     passes = f"as Pillow {PIL.__version__} does it: {pillow_rule.describe_order(pillow_rule.pass_order())}"
-    if repr(OPENCV_FILTER) in repr(recipe.steps):
+    if _has_filter(recipe.steps, OPENCV_FILTER):
         passes += f"; albumentations' as in OpenCV {sys.modules['cv2'].__version__}"
     lines = [Part("resize", "native", f"{kernels}, {passes}")]
     if recipe.views:
@@ -198,6 +199,13 @@ def explain_output(settings: Settings, recipe: Recipe, verbose: bool) -> list[Pa
     if destination.way != "memory":
         lines.append(Part("device", "native" if fused else "torch", f"{destination.device}: {destination.why}"))
     return lines
+
+
+def _has_filter(steps: Iterable[Step], filter: str) -> bool:
+    """Whether a step resizes with a filter."""
+    return any(
+        getattr(step, "filter", None) == filter or _has_filter(getattr(step, "steps", ()), filter) for step in steps
+    )
 
 
 def _list_outputs(recipe: Recipe, verbose: bool) -> list[tuple[str, Recipe]]:
