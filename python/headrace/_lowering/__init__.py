@@ -13,11 +13,20 @@ import torch
 import headrace._recipe.steps.steps as S
 from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError
-from headrace._lowering.families import colour, containers, drawn_sizes, erasing, filters, geometry, pointwise, warps
+from headrace._lowering.families import (
+    blur_and_textures,
+    colour,
+    containers,
+    drawn_sizes,
+    erasing,
+    geometry,
+    pointwise,
+    warps,
+)
 from headrace._lowering.libraries import albumentations, hf_processors, timm
 from headrace._lowering.libraries.compose_calls import compose_called_by
 from headrace._lowering.multi_output import crops, views
-from headrace._lowering.pil_only import Lower
+from headrace._lowering.pil_or_tensor import Lower
 from headrace._lowering.policies import torchvision_policies as policies
 from headrace._lowering.python_steps import python_call as python_steps
 from headrace._lowering.sizes import Size
@@ -32,7 +41,7 @@ _LOWERS: dict[str, Lower] = {
     **pointwise.LOWERS,
     **geometry.LOWERS,
     **colour.LOWERS,
-    **filters.LOWERS,
+    **blur_and_textures.LOWERS,
     **policies.LOWERS,
     **containers.LOWERS,
     **erasing.LOWERS,

@@ -12,7 +12,7 @@ import headrace._recipe.steps.steps as S
 from headrace._oracle.steps import apply_step
 
 
-def apply_all(steps: Sequence[S.Step], image: Image.Image, draws: Sequence[float]) -> Image.Image:
+def apply_steps(steps: Sequence[S.Step], image: Image.Image, draws: Sequence[float]) -> Image.Image:
     """Returns the image after several steps."""
     for step in steps:
         image = apply_step(step, image, draws)
@@ -30,26 +30,26 @@ def decode_permutation(n: int, uniform: float) -> list[int]:
 
 @apply_step.register
 def _apply_when(step: S.When, image: Image.Image, draws: Sequence[float]) -> Image.Image:
-    return apply_all(step.steps, image, draws) if draws[step.draw] < step.p else image
+    return apply_steps(step.steps, image, draws) if draws[step.draw] < step.p else image
 
 
 @apply_step.register
 def _apply_one_of(step: S.OneOf, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     chosen = next(i for i, bound in enumerate(step.bounds) if bound > draws[step.draw])
-    return apply_all(step.branches[chosen], image, draws)
+    return apply_steps(step.branches[chosen], image, draws)
 
 
 @apply_step.register
 def _apply_shuffled(step: S.Shuffled, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     for i in decode_permutation(len(step.branches), draws[step.draw]):
-        image = apply_all(step.branches[i], image, draws)
+        image = apply_steps(step.branches[i], image, draws)
     return image
 
 
 @apply_step.register
 def _apply_mix_chains(step: S.MixChains, image: Image.Image, draws: Sequence[float]) -> Image.Image:
     *weights, factor = np.array(draws[step.draw : step.draw + len(step.chains) + 1], np.float32)
-    changed = [apply_all(chain, image, draws) for chain in step.chains]
+    changed = [apply_steps(chain, image, draws) for chain in step.chains]
     if step.blended:
         mixed = image
         for one, weight in zip(changed, weights, strict=True):

@@ -18,7 +18,7 @@ import headrace._oracle.tensor_effects
 import headrace._oracle.warp  # noqa: F401  # imported to register their steps
 from headrace._base.types import Array
 from headrace._oracle import tensor as reference_tensor
-from headrace._oracle.choice_steps import apply_all
+from headrace._oracle.choice_steps import apply_steps
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.pil_tensor import pil_to_tensor
 from headrace._recipe.steps.recipe import Recipe
@@ -47,7 +47,7 @@ def reference_sample(image: Image.Image, recipe: Recipe, draws_row: Sequence[flo
     draws = [float(draw) for draw in draws_row]
     recipe = recipe.choose_variant(image.height, image.width)
     on_image = next((i for i, step in enumerate(recipe.steps) if isinstance(step, EraseStep)), len(recipe.steps))
-    made = apply_all(recipe.steps[:on_image], image, draws)
+    made = apply_steps(recipe.steps[:on_image], image, draws)
     if isinstance(made, torch.Tensor):  # a Texture, or a Call that has run all remaining transforms
         return made.contiguous()
     tensor = pil_to_tensor(made).contiguous()

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._oracle.choice_steps import apply_all
+from headrace._oracle.choice_steps import apply_steps
 from headrace._oracle.steps import apply_step, resolve_number
 from headrace._recipe.arithmetic import byte_tensor_operations as operations
 from headrace._recipe.arithmetic import tensor_hue
@@ -56,5 +56,5 @@ def _apply_sum_chains(step: S.SumChains, image: Image.Image, draws: Sequence[flo
     *weights, own = np.array(draws[step.draw : step.draw + len(step.chains) + 1], np.float32).tolist()
     total = own * pil_to_tensor(image)
     for chain, weight in zip(step.chains, weights, strict=True):
-        total.add_(weight * pil_to_tensor(apply_all(chain, image, draws)))
+        total.add_(weight * pil_to_tensor(apply_steps(chain, image, draws)))
     return to_pil_image(total.to(torch.uint8))

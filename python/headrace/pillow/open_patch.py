@@ -206,7 +206,7 @@ def deferred() -> Iterator[None]:
             _remove_unused()
 
 
-class deferred_here:  # noqa: N801 - a context manager, as `deferred`; a class, because it is entered for each batch
+class deferred_here:
     """Inside ``with``, ``PIL.Image.open`` opens images deferred in this thread.
 
     Args:

@@ -13,7 +13,7 @@ from torch.utils.data.distributed import DistributedSampler as TorchDistributedS
 from headrace._base.checks import whole_number
 from headrace._base.ranks import World
 from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, set_epoch_of_samplers
-from headrace.sampler.plain import permutation
+from headrace.sampler.random_sequential import random_order
 
 Item = TypeVar("Item")
 
@@ -111,7 +111,7 @@ class DistributedSampler(RankSampler[int]):
         length = len(self.dataset)  # type: ignore[arg-type]
         if not self.shuffle:
             return range(length)
-        return permutation(length, self.seed, self.epoch)
+        return random_order(length, self.seed, self.epoch)
 
 
 class ShardedSampler(RankSampler[Any]):

@@ -14,7 +14,7 @@ import headrace._recipe.steps.steps as S
 from headrace import DataLoader, EncodedImages, ImageArray
 from headrace import transforms as T
 from headrace._lowering import LoweringError, lower
-from headrace._oracle.choice_steps import apply_all
+from headrace._oracle.choice_steps import apply_steps
 from headrace._recipe.draws.draws import Draws
 from support import TENSOR, assert_same, pictures, recipe_of
 
@@ -135,7 +135,7 @@ def oracle(transform: Any, image: Image.Image, seed: int) -> tuple[Image.Image, 
         native_only=True,
     )
     draws = Draws(recipe.columns, seed).batch(0, [3], [0])[0].tolist()
-    return apply_all(recipe.steps, image, draws), recipe.steps[0], draws
+    return apply_steps(recipe.steps, image, draws), recipe.steps[0], draws
 
 
 @pytest.mark.parametrize("home", ["v1", "v2"])

@@ -21,7 +21,7 @@ from headrace._loading.mixup import mixes_without_forward, recognition
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.python_steps.step_copies import copy_function
 from headrace._recipe.draws.draws import BatchUse, batch_uniform
-from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
+from headrace._recipe.draws.python_randomness import sample_randomness, seed_from_draw
 
 CollateFunction = Callable[[Any], object]
 Int64s = npt.NDArray[np.int64]
@@ -118,13 +118,13 @@ class Collation:
         if mix is not None and self._is_stack_enough(images, indices):  # nothing sees the samples, so none are made
             batch = self._source.batch_of(images, self._source.targets_of(indices))
             uniform = _draw_for_batch(self._progress, position)
-            mixed = mixes_without_forward.mix_without_forward(mix, batch, seed_of(uniform))
+            mixed = mixes_without_forward.mix_without_forward(mix, batch, seed_from_draw(uniform))
             if mixed is not None:
                 return mixed
             mixing = recognition.mixing_of_stacked(function)
             if mixing is not None:
                 with sample_randomness(uniform):
-                    return mixing(batch, seed_of(uniform))
+                    return mixing(batch, seed_from_draw(uniform))
         views = StackedViews()
         with views:
             made = self._make_batch(function, self._make_samples(views, images, indices), position, views)
@@ -147,7 +147,7 @@ class Collation:
         mixing = recognition.mixing_of_samples(function)
         with sample_randomness(uniform):
             try:
-                return function(samples) if mixing is None else mixing(samples, seed_of(uniform), views.stop)
+                return function(samples) if mixing is None else mixing(samples, seed_from_draw(uniform), views.stop)
             except TypeError as error:
                 advise_on_collate_fn(error, function)
                 raise

@@ -20,7 +20,7 @@ from headrace._recipe.draws.seeded_sampler import Seeded, sampler_chain, set_epo
 from headrace.datasets.sources import BlobDataset, image_sizes
 from headrace.sampler.aspect import AspectRatioBatchSampler
 from headrace.sampler.distributed import DistributedSampler, RankSampler, ShardedSampler, Share
-from headrace.sampler.plain import SeededRandomSampler, SeededSequentialSampler
+from headrace.sampler.random_sequential import SeededRandomSampler, SeededSequentialSampler
 
 # Attributes of headrace's and torch's samplers that do not affect the order of all ranks together.
 _DO_NOT_DECIDE = {"epoch", "rank", "num_replicas", "total_size", "dataset", "data_source", "sampler", "generator"}

@@ -19,7 +19,7 @@ from headrace._base.types import State
 from headrace._loading.epoch.sampler_setup import order_of
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._recipe.draws.index_keys import Key, KeyCounts, index_key
-from headrace._recipe.draws.sample_seeds import seed_for_batch, seed_for_sample
+from headrace._recipe.draws.sample_reseeding import seed_for_batch, seed_for_sample
 from headrace.sampler.distributed import RankSampler
 
 Seeding = tuple[int, int, object, object]  # arguments of `seed_for_sample`

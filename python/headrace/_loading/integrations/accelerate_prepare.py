@@ -22,7 +22,7 @@ from headrace._loading.integrations import accelerate_fallback
 from headrace._loading.integrations.loader_handoff import LoopPosition, OwnLoader, Redeemed, Tickets, remake_loader
 from headrace._recipe.draws.seeded_sampler import sampler_chain
 from headrace.sampler.distributed import DistributedSampler, ShardedSampler
-from headrace.sampler.plain import SeededRandomSampler
+from headrace.sampler.random_sequential import SeededRandomSampler
 
 
 def prepare_for_accelerate(

@@ -18,7 +18,7 @@ import torch
 from headrace._loading.mixup import in_place_mixes
 from headrace._loading.mixup.in_place_mixes import Box
 from headrace._loading.mixup.torchvision_in_place import random_choices_of
-from headrace._recipe.draws.python_randomness import sample_randomness, seed_of
+from headrace._recipe.draws.python_randomness import sample_randomness, seed_from_draw
 
 _TRANSFORMS = "torchvision.transforms.v2"
 _TRIALS = 24  # of the comparison with the installed torchvision
@@ -119,7 +119,7 @@ def _matches_installed() -> bool:
             uniform = trial / _TRIALS
             with sample_randomness(uniform):
                 expected = both(images, labels)
-            made = _mix_images(both, images.clone(), labels, generator.manual_seed(seed_of(uniform)))
+            made = _mix_images(both, images.clone(), labels, generator.manual_seed(seed_from_draw(uniform)))
             if not all(map(torch.equal, made, expected)):
                 return False
     except Exception:  # a torchvision with other attributes

@@ -30,7 +30,7 @@ from headrace._loading.native.settings import Settings
 from headrace._loading.native.single_torch_batches import Holds, made_as_torch
 from headrace._loading.native.thread_probe import Looking
 from headrace._recipe.draws.draws import Draws
-from headrace._recipe.draws.held_generators import leave_unseeded
+from headrace._recipe.draws.step_generators import leave_unseeded
 from headrace.datasets.sources.labels import as_in_workers
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import torch
 
 from headrace._lowering.python_steps.abstract_frames import Frames
 from headrace._lowering.python_steps.bytecode_analysis import PLAIN
-from headrace._lowering.python_steps.value_origins import Bound, Member, Seen, find_member
+from headrace._lowering.python_steps.origin_kinds import Bound, Member, Seen, find_member
 from headrace._lowering.python_steps.value_sets import FREE, Frame, Inner, Unclear, Value, bound_arguments
 
 _INFO, _DATA = "what get_worker_info returns", "the dataset"

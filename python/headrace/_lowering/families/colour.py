@@ -14,7 +14,7 @@ import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.byte_tensors import tensor_colour as of_tensors
 from headrace._lowering.families.containers import add_shuffled
-from headrace._lowering.pil_only import Lower, lower_either
+from headrace._lowering.pil_or_tensor import Lower, lower_either
 from headrace._recipe.steps.draw_columns import Column
 
 _FACTORS: dict[str, Callable[[int], S.Step]] = {

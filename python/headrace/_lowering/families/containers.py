@@ -9,7 +9,7 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower
+from headrace._lowering.pil_or_tensor import Lower
 from headrace._recipe.steps.draw_columns import Column
 
 _MOST_BRANCHES = 18  # 18! < 2^53: one draw of 53 bits can encode every order

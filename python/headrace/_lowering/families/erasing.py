@@ -10,7 +10,7 @@ import torch
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.families.geometry import area_and_ratio
-from headrace._lowering.pil_only import Lower
+from headrace._lowering.pil_or_tensor import Lower
 from headrace._recipe.steps.draw_columns import Column
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 import headrace._recipe.steps.steps as S
 from headrace._base import messages
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, refuse_tensors
+from headrace._lowering.pil_or_tensor import Lower, refuse_tensors
 from headrace._recipe.arithmetic import boxes, functional_pil, tensor_rule, torch_resize_blur
 from headrace._recipe.steps.draw_columns import Column
 from headrace.transforms import ResizedCenterCrop, filter_name

@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image
 
 from headrace._lowering.builder import Builder, repr_of
-from headrace._lowering.pil_only import Lower
+from headrace._lowering.pil_or_tensor import Lower
 from headrace._recipe.steps.byte_table import FromArray, TensorStep, all_bytes
 
 _FROM_ARRAYS = ("ToTensor", "MaybeToTensor")

@@ -10,7 +10,7 @@ from PIL import Image
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, refuse_tensors
+from headrace._lowering.pil_or_tensor import Lower, refuse_tensors
 from headrace._recipe.arithmetic import functional_pil, warps
 from headrace._recipe.steps.draw_columns import Column, WarpNumber
 from headrace.transforms import filter_name

@@ -9,7 +9,7 @@ import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
 from headrace._lowering.families.geometry import tensor_filter
 from headrace._lowering.families.pointwise import add_pointwise, begin_tensor
-from headrace._lowering.pil_only import Lower
+from headrace._lowering.pil_or_tensor import Lower
 from headrace._recipe.hf_processors.processor_steps import steps_of
 from headrace._recipe.hf_processors.processor_values import ProcessorValues
 

@@ -10,7 +10,7 @@ from headrace._lowering.builder import Builder
 from headrace._lowering.families.erasing import add_erasing, add_noise
 from headrace._lowering.families.geometry import add_one_of, area_and_ratio, checked_size, resized_crops
 from headrace._lowering.families.pointwise import tensor_step
-from headrace._lowering.pil_only import Lower, refuse_tensors
+from headrace._lowering.pil_or_tensor import Lower, refuse_tensors
 from headrace._lowering.policies import timm_policies
 from headrace._recipe.arithmetic import functional_pil
 from headrace._recipe.steps.draw_columns import Column

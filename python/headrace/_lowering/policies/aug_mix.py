@@ -6,7 +6,7 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, lower_either
+from headrace._lowering.pil_or_tensor import Lower, lower_either
 from headrace._lowering.policies.operations import Steps, choose_any_branch, choose_any_way
 from headrace._lowering.policies.tensor_operations import TensorOperations
 from headrace._recipe.steps.draw_columns import Column, SumWeights

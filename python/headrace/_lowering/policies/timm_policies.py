@@ -9,7 +9,7 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, refuse_tensors
+from headrace._lowering.pil_or_tensor import Lower, refuse_tensors
 from headrace._lowering.policies.operations import Steps, choose_any_branch, choose_any_way
 from headrace._lowering.policies.timm_arguments import Arguments, Operation
 from headrace._lowering.policies.timm_operations import ways_of_operation

@@ -15,7 +15,7 @@ import torch
 from headrace._lowering.python_steps.abstract_frames import Frames
 from headrace._lowering.python_steps.bytecode_analysis import PLAIN, inspectable, is_known
 from headrace._lowering.python_steps.known_methods import DRAWING, READING_ALL
-from headrace._lowering.python_steps.value_origins import (
+from headrace._lowering.python_steps.origin_kinds import (
     ARRAYS,
     ELEMENTS,
     HELD,
@@ -32,7 +32,7 @@ from headrace._lowering.python_steps.value_origins import (
     own_instance,
 )
 from headrace._lowering.python_steps.value_sets import FREE, Frame, Value
-from headrace._recipe.draws.held_generators import GENERATORS
+from headrace._recipe.draws.step_generators import GENERATORS
 
 _PROCESSES = tuple(id(one) for one in (getattr(random, "_inst", None), np.random.mtrand._rand, torch.default_generator))
 _MOST_ELEMENTS = 200

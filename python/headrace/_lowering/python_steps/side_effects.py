@@ -22,8 +22,7 @@ from headrace._lowering.python_steps.known_methods import (
     READING_ALL,
     ends_in_place,
 )
-from headrace._lowering.python_steps.reachable_objects import Reached
-from headrace._lowering.python_steps.value_origins import (
+from headrace._lowering.python_steps.origin_kinds import (
     ARRAYS,
     ELEMENTS,
     HELD,
@@ -39,8 +38,9 @@ from headrace._lowering.python_steps.value_origins import (
     namespaces,
     own_instance,
 )
+from headrace._lowering.python_steps.reachable_objects import Reached
 from headrace._lowering.python_steps.value_sets import FREE, Frame, Inner, Unclear, Value, bound_arguments
-from headrace._recipe.draws.held_generators import GENERATORS
+from headrace._recipe.draws.step_generators import GENERATORS
 
 _DEEPEST = 40
 _MOST_ELEMENTS = 200

@@ -13,7 +13,7 @@ from types import FunctionType, ModuleType
 from headrace._lowering.python_steps.side_effects import Changes
 from headrace._lowering.python_steps.step_copies import find_copied
 from headrace._lowering.python_steps.value_sets import Unclear
-from headrace._recipe.draws.held_generators import GENERATORS, held_generators
+from headrace._recipe.draws.step_generators import GENERATORS, generators_in_step
 
 
 class Kept:
@@ -54,7 +54,7 @@ class Kept:
             for held, name in changes.stored
             if self._reads_all or name in self._read
         ]
-        outside = set(changes.generators) - {id(one) for one in held_generators(self._functions[number])}
+        outside = set(changes.generators) - {id(one) for one in generators_in_step(self._functions[number])}
         drawn = [
             (changes.generators[one], f"draws from a {type(changes.generators[one]).__name__} outside of it")
             for one in outside

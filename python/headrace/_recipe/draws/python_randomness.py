@@ -94,7 +94,7 @@ class FixedRand(_Mode):
         return made.fill_(self._number) if func in (torch.rand, torch.rand_like) else made
 
 
-def seed_of(uniform: float) -> int:
+def seed_from_draw(uniform: float) -> int:
     """Returns the seed, of 53 bits, for a draw in [0, 1)."""
     return int(uniform * 2.0**53)
 
@@ -119,7 +119,7 @@ def sample_randomness(
             whole process: their states are restored afterwards, and only a loader's threads may draw meanwhile.
         device: a CUDA device whose default generator is seeded too, with `process_wide`.
     """
-    seed = seed_of(uniform)
+    seed = seed_from_draw(uniform)
     if not process_wide:
         with _OwnGenerator(seed):
             yield

@@ -9,7 +9,7 @@ from typing import Protocol, TypeGuard
 import torch
 
 from headrace._base.types import Function
-from headrace._recipe.draws.held_generators import held_generators, seeded_for_this_sample
+from headrace._recipe.draws.step_generators import generators_in_step, seeded_for_this_sample
 
 
 class Seedable(Protocol):
@@ -27,7 +27,7 @@ class Reseeded:
 
     def __init__(self, transform: Function) -> None:
         self.transform = transform
-        self._held = held_generators(transform)  # a copy of this object has those of the transform's copy
+        self._held = generators_in_step(transform)  # a copy of this object has those of the transform's copy
         self.shared = any(True for _ in _seedable_globals(transform))
 
     def __call__(self, value: object) -> object:
@@ -42,7 +42,7 @@ class Reseeded:
 
 def reseed_transform(transform: Function) -> Function:
     """Returns the transform wrapped in Reseeded, or itself if nothing in it can be seeded."""
-    found = held_generators(transform) or any(
+    found = generators_in_step(transform) or any(
         True for _ in (*_seedable_attributes(transform), *_seedable_globals(transform))
     )
     return Reseeded(transform) if found else transform

@@ -29,8 +29,8 @@ from headrace._storage.remote.clients.responses import (
     is_strong,
 )
 from headrace._storage.remote.disk_cache import DiskCache
-from headrace._storage.remote.front_reader import FrontReader
 from headrace._storage.remote.network import Network
+from headrace._storage.remote.no_range_reader import NoRangeReader
 from headrace._storage.remote.plain_http import PlainHttp
 from headrace._storage.remote.remote_object import Range, RemoteObject, columns_of, join_ranges
 from headrace._storage.remote.retries import Attempts
@@ -191,11 +191,11 @@ class Fetcher:
         self._bytes_read += len(made.data)
         return made
 
-    def front_reader(
+    def no_range_reader(
         self, url: str, options: Mapping[str, object], stamp: Stamp | None, begun: Body | None = None
-    ) -> FrontReader:
+    ) -> NoRangeReader:
         """Returns a reader of an object whose server reads no ranges. `begun`: the object, as it arrives already."""
-        return FrontReader(self.attempts, self._urgent, self.client(url, options).whole, url, stamp, begun)
+        return NoRangeReader(self.attempts, self._urgent, self.client(url, options).whole, url, stamp, begun)
 
     async def read(
         self, url: str, options: Mapping[str, object], begin: int, end: int | None, stamp: Stamp | None
@@ -297,7 +297,7 @@ class Fetcher:
             except NoRangesError:
                 if not one.from_front:
                     raise
-                reader = self.front_reader(one.url, one.options, one.stamp)
+                reader = self.no_range_reader(one.url, one.options, one.stamp)
                 (data,) = await reader.read_ranges([(begin, end)])
         self._bytes_read += len(data)
         view = memoryview(data)

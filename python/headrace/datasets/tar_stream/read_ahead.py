@@ -18,7 +18,7 @@ from headrace._storage.remote.clients.responses import (
     check_stamp,
 )
 from headrace._storage.remote.fetcher import Fetcher
-from headrace._storage.remote.front_reader import FrontReader
+from headrace._storage.remote.no_range_reader import NoRangeReader
 from headrace._storage.remote.remote_files import RemoteFiles
 from headrace._storage.remote.remote_object import Range
 
@@ -235,7 +235,7 @@ class _Feed:
         if first is not None:
             self._check(shard, first)
             if first.body is not None:
-                reader = self._fetcher.front_reader(url, self._files.options, first.stamp, first.body)
+                reader = self._fetcher.no_range_reader(url, self._files.options, first.stamp, first.body)
                 await self._feed_from_front(segment, begin, first.stamp.size, reader)
                 return
             self._files.note_ranges(shard)
@@ -288,7 +288,7 @@ class _Feed:
         if known is None or known.size == UNKNOWN_SIZE:
             self._stamps[shard] = first.stamp
 
-    async def _feed_from_front(self, segment: int, begin: int, size: int, reader: FrontReader) -> None:
+    async def _feed_from_front(self, segment: int, begin: int, size: int, reader: NoRangeReader) -> None:
         """Reads a shard in one request, piece by piece, as far as there is room. The last piece says how large it is,
         if that is not known."""
         ended, self._usual = False, size

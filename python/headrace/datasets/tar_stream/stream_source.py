@@ -162,7 +162,7 @@ class StreamSource(BlobDataset):
             first = await read(ranges[0])  # alone: a server without ranges would send the others in vain
         except NoRangesError:
             order = sorted(range(len(ranges)), key=lambda i: ranges[i])
-            found = await fetcher.front_reader(url, files.options, stamp).read_ranges([ranges[i] for i in order])
+            found = await fetcher.no_range_reader(url, files.options, stamp).read_ranges([ranges[i] for i in order])
             by_position = dict(zip(order, found, strict=True))
             return [by_position[i] for i in range(len(ranges))]
         files.note_ranges(shard)

@@ -16,7 +16,7 @@ from plain_servers import PlainServer
 from stream_shards import EACH, PATTERN, SHARDS, ObjectServer, keys, keys_of, loader, plain, write_shards
 
 from headrace import Network, TarShards, TarStream
-from headrace._storage.remote import front_reader
+from headrace._storage.remote import no_range_reader
 from headrace.datasets.tar_stream import read_ahead
 from support import assert_same
 
@@ -32,7 +32,7 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     if request.param == "large shards":
         monkeypatch.setattr(read_ahead, "_SMALLEST", 3 << 10)
         monkeypatch.setattr(read_ahead, "_LARGEST", 8 << 10)
-        monkeypatch.setattr(front_reader, "_MOST", 1 << 10)
+        monkeypatch.setattr(no_range_reader, "_MOST", 1 << 10)
 
 
 @pytest.fixture(scope="module")

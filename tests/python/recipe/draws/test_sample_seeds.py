@@ -16,7 +16,7 @@ from torch.overrides import (  # type: ignore[attr-defined]
 )
 
 from headrace._recipe.draws.python_randomness import preserve_process_generators, sample_randomness
-from headrace._recipe.draws.sample_seeds import seed_for_batch, seed_for_sample
+from headrace._recipe.draws.sample_reseeding import seed_for_batch, seed_for_sample
 
 
 def words(seed: Callable[[], None]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ _MOST = 1 << 20  # bytes that are taken from a connection at a time
 _MARK = bytes(1024)  # the end of a tar archive
 
 
-class FrontReader:
+class NoRangeReader:
     """Reads ranges one after the other; one that begins before the end of the last one starts over. Used in the loop
     of its `attempts`, by one task at a time.
 

@@ -19,7 +19,7 @@ _MOST = 1000  # objects to look at
 _here = threading.local()
 
 
-def held_generators(step: object) -> tuple[Generator, ...]:
+def generators_in_step(step: object) -> tuple[Generator, ...]:
     """Returns the generators in a step's attributes and in theirs, of which each copy of the step has its own.
 
     Objects with ``set_random_seed``, which is called for each sample, are not looked into.

@@ -11,7 +11,7 @@ from headrace._recipe.draws.draws import epoch_seed
 from headrace._recipe.draws.seeded_sampler import Seeded
 
 
-def permutation(length: int, seed: int, epoch: int) -> list[int]:
+def random_order(length: int, seed: int, epoch: int) -> list[int]:
     """Returns the order of an epoch, drawn as torch's RandomSampler does from a generator seeded by (seed, epoch)."""
     generator = torch.Generator("cpu").manual_seed(epoch_seed(seed, epoch))
     order: list[int] = torch.randperm(length, generator=generator, device="cpu").tolist()
@@ -26,7 +26,7 @@ class SeededRandomSampler(Seeded, RandomSampler):
         self.seed = seed
 
     def __iter__(self) -> Iterator[int]:
-        return iter(permutation(len(self.data_source), self.seed, self.epoch))
+        return iter(random_order(len(self.data_source), self.seed, self.epoch))
 
 
 class SeededSequentialSampler(Seeded, SequentialSampler):

@@ -7,7 +7,7 @@ from typing import Any
 
 import headrace._recipe.steps.steps as S
 from headrace._lowering.builder import Builder
-from headrace._lowering.pil_only import Lower, refuse_tensors
+from headrace._lowering.pil_or_tensor import Lower, refuse_tensors
 from headrace._recipe.arithmetic import blur_rule, textures
 from headrace._recipe.steps.draw_columns import Column, GaussianWeight
 from headrace.transforms import TextureChannels

@@ -26,7 +26,7 @@ def refuse_tensors(lower: Lower) -> Lower:
 
     def lower_image(builder: Builder, transform: object, library: str) -> str:
         name = type(transform).__name__
-        alike = _takes_bytes(builder, library) and name in _ON_BYTES[library]
+        alike = _gets_byte_tensor(builder, library) and name in _ON_BYTES[library]
         if builder.values is not None and not alike:
             why = "other pixels than Pillow's" if name in _MIXES_PIXELS else "no native twin"
             builder.refuse(
@@ -42,14 +42,14 @@ def lower_either(of_images: Lower, of_bytes: Lower) -> Lower:
     checked = refuse_tensors(of_images)
 
     def lower(builder: Builder, transform: object, library: str) -> str:
-        if _takes_bytes(builder, library):
+        if _gets_byte_tensor(builder, library):
             return of_bytes(builder, transform, library)
         return checked(builder, transform, library)
 
     return lower
 
 
-def _takes_bytes(builder: Builder, library: str) -> bool:
+def _gets_byte_tensor(builder: Builder, library: str) -> bool:
     """Whether a transform of torchvision gets a uint8 tensor, of the same class as it returns."""
     plain = type(builder.values) is torch.Tensor  # of others, such as tv_tensors, version 1 makes plain ones
     return builder.holds_bytes and (library == "v2" or (library == "v1" and plain))
