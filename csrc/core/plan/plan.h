@@ -25,13 +25,18 @@ enum class Filter : uint8_t {
   kFloatBilinear = 8,
   kFloatBicubic = 9,
   kFusedBilinear = 10,
-  kFusedBicubic = 11
+  kFusedBicubic = 11,
+  // torch's choice of the nearest pixel, by positions in float32: "nearest" and "nearest-exact".
+  kTensorNearest = 12,
+  kTensorNearestExact = 13
 };
-/// Whether the filter is one of torch's.
-constexpr bool is_tensor_filter(Filter filter) { return filter >= Filter::kTensorBilinear; }
+/// Whether the filter takes single pixels.
+constexpr bool is_nearest(Filter filter) { return filter == Filter::kNearest || filter >= Filter::kTensorNearest; }
+/// Whether the filter mixes pixels as one of torch's.
+constexpr bool is_tensor_filter(Filter filter) { return filter >= Filter::kTensorBilinear && !is_nearest(filter); }
 /// Whether it is one of those for floats.
-constexpr bool is_float_filter(Filter filter) { return filter >= Filter::kFloatBilinear; }
-constexpr bool is_fused(Filter filter) { return filter >= Filter::kFusedBilinear; }
+constexpr bool is_float_filter(Filter filter) { return filter >= Filter::kFloatBilinear && !is_nearest(filter); }
+constexpr bool is_fused(Filter filter) { return filter == Filter::kFusedBilinear || filter == Filter::kFusedBicubic; }
 /// Whether a filter for floats is cubic.
 constexpr bool is_cubic(Filter filter) { return filter == Filter::kFloatBicubic || filter == Filter::kFusedBicubic; }
 
