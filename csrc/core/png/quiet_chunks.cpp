@@ -43,7 +43,7 @@ bool is_time(std::span<const uint8_t> data) {
 bool QuietChunks::take(std::string_view type, std::span<const uint8_t> data, const PngHeader& header, bool before) {
   if (type == "tEXt") return ++texts_ <= kMostTexts;
   if (!before || std::find(seen_.begin(), seen_.end(), type) != seen_.end()) return false;
-  seen_.push_back(type);
+  seen_.emplace_back(type);
   return is_quiet(type, data, header);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,7 +23,7 @@ class QuietChunks {
  private:
   bool is_quiet(std::string_view type, std::span<const uint8_t> data, const PngHeader& header) const;
 
-  std::vector<std::string_view> seen_;
+  std::vector<std::string> seen_;
   int texts_ = 0;
 };
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace._doors import hf_processors, image_to_tensor, opencv, torchvision_io, webdataset_images
+from headrace._doors import box_crops, hf_processors, image_to_tensor, opencv, torchvision_io, webdataset_images
 from headrace._doors.tensors.image_functions import KERNELS
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later
@@ -15,6 +15,6 @@ def add_doors() -> None:
     global _added
     if not _added:
         _added = Later.defers_bytes = True
-        images = image_to_tensor.STEPS, opencv.STEPS, hf_processors.STEPS, webdataset_images.STEPS
+        images = image_to_tensor.STEPS, opencv.STEPS, hf_processors.STEPS, webdataset_images.STEPS, box_crops.STEPS
         for one in (torchvision_io.STEPS, KERNELS, *images):
             open_patch.add_replacements(one)
