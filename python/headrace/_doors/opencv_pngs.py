@@ -98,17 +98,14 @@ def _is_native(kind: Kind, plain: Decoder) -> bool:
     return True
 
 
-def sample_png(colour: int, depth: int, seed: int, *, transparency: bool = False) -> bytes:
-    """Returns a small PNG of a colour type and depth, without filters; `transparency`: with a tRNS chunk."""
+def sample_png(colour: int, depth: int, seed: int) -> bytes:
+    """Returns a small PNG of a colour type and depth, without filters."""
     random, (height, width) = np.random.default_rng(seed), _SHAPE
     row = (width * _CHANNELS[colour] * depth + 7) // 8
     rows = b"".join(b"\0" + random.bytes(row) for _ in range(height))
     parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))]
     if colour == _PALETTE:
         parts.append((b"PLTE", random.bytes(3 << depth)))
-    if transparency:
-        values = random.bytes(1 << depth) if colour == _PALETTE else struct.pack(">H", 1) * _CHANNELS[colour]
-        parts.append((b"tRNS", values))
     parts += [(b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     return SIGNATURE + b"".join(
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts

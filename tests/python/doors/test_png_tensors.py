@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import torch
 
-from headrace._doors import opened_doors
+from headrace._doors import opened_doors, torchvision_pngs
 from headrace._doors.tensors.deferred_tensor import recording_of
 from headrace._doors.type_checks import checks
 from headrace.pillow.open_patch import deferred_here
-from headrace.pillow.recording.image_counts import ImageCounts
+from headrace.pillow.recording.image_counts import Door, ImageCounts
 from png_samples import EXIF, KINDS, TEXTS, chunk, png, sound_pngs
 from torchvision_shim import import_torchvision
 
@@ -43,8 +43,6 @@ CHUNKS = [
     chunk(b"sRGB", b"\0") + chunk(b"gAMA", b"\0\0\xb1\x8f") + chunk(b"pHYs", bytes(9)),
     chunk(b"tIME", bytes([7, 210, 1, 1, 1, 1, 1])),
     chunk(b"bKGD", b"\0\1\0\1\0\1"),
-    chunk(b"tRNS", b"\0\1"),
-    chunk(b"tRNS", b"\0\1\0\1\0\1"),
 ]
 
 
@@ -113,7 +111,16 @@ def test_kinds_are_equal(colour: int, depth: int, mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_other_files_are_equal(mode: str) -> None:
     for data in sound_pngs():
-        check(data, mode)
+        if b"tRNS" not in data:  # torchcodec 0.16.0 itself ends the process for some
+            check(data, mode)
+
+
+def test_files_with_transparency_are_not_even_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torchvision_pngs, "_find_channels", None)
+    data = png(31, 14, 3, 8, before=chunk(b"tRNS", b"\0\1"))
+    counts = ImageCounts()
+    assert torchvision_pngs.decode(torch.zeros, data, (3,), counts, Door("any", "one")) is None
+    assert counts.by_others == {("one", "PNG with transparency"): 1}
 
 
 def test_a_tensor_of_bytes_is_deferred_and_one_of_16_bits_is_not() -> None:
