@@ -43,7 +43,8 @@ PngDecoder& decoder_of_this_thread() {
 void decode_png(const PngFile& file, py::array_t<uint8_t> out, bool whole) {
   const PngHeader& header = file.header();
   if (out.ndim() != 3 || out.shape(0) != header.size.height || out.shape(1) != header.size.width ||
-      out.shape(2) != (whole ? png_whole_bytes(header) : png_pixel_bytes(header)) || !(out.flags() & py::array::c_style)) {
+      out.shape(2) != (whole ? png_whole_bytes(header) : png_pixel_bytes(header)) ||
+      !(out.flags() & py::array::c_style)) {
     throw py::value_error("out: contiguous, of shape (height, width, pixel_bytes or whole_bytes) as the file has them");
   }
   uint8_t* const to = out.mutable_data();

@@ -52,8 +52,8 @@ struct ResampleTable {
   // each. Invalid if the windows of the block start more than kNearReach pixels apart.
   AlignedArray<uint32_t> near;
 
-  /// Table of the resize in -> out for outputs [first, first + count). Reuses its memory. One that takes single pixels gives
-  /// single taps of weight 1. Starts are relative to source position `origin`.
+  /// Table of the resize in -> out for outputs [first, first + count). Reuses its memory. One that takes single pixels
+  /// gives single taps of weight 1. Starts are relative to source position `origin`.
   void build(int in, int out, Filter filter, int first, int count, int origin = 0);
   /// The source positions that the table reads, relative to `origin`.
   Span span() const { return {start[0], start[count - 1] + taps[count - 1]}; }
