@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 
 #include "bind/convert.h"
 #include "core/base/pixel_math.h"
+#include "core/plan/effect.h"
 
 namespace py = pybind11;
 
@@ -45,8 +47,25 @@ Warp warp_of(const py::handle& from) {
   return warp;
 }
 
-// (name of a step, its parameter or 0); (name of an effect on tensors, factor, sum of TensorFlag); or ("Blur", weights
-// of a row, weights of a column) or ("Warp", warp_of's tuple), whose numbers are appended to the plan's.
+// (matrix, bilinear, fill or None, sum of TensorFlag, whether its matrix product rounds once)
+TensorWarp tensor_warp_of(const py::handle& from) {
+  const auto [matrix, bilinear, fill, flags, fused_places] =
+      from.cast<std::tuple<std::array<double, 6>, bool, std::optional<std::array<double, 3>>, int, bool>>();
+  TensorWarp warp;
+  const auto rounded = [](double value) { return static_cast<float>(value); };
+  std::transform(matrix.begin(), matrix.end(), warp.matrix.begin(), rounded);
+  if (fill) std::transform(fill->begin(), fill->end(), warp.fill.begin(), rounded);
+  warp.bilinear = bilinear;
+  warp.filled = fill.has_value();
+  warp.first_version = (flags & kFirstVersion) != 0;
+  warp.fused = (flags & kFused) != 0;
+  warp.fused_places = fused_places;
+  return warp;
+}
+
+// (name of a step, its parameter or 0); (name of an effect on tensors, factor, sum of TensorFlag, maybe lanes of sums);
+// or ("Blur", weights of a row, weights of a column), ("Warp", warp_of's tuple) or ("TensorWarp", tensor_warp_of's),
+// whose numbers are appended to the plan's.
 Effect effect_of(const py::handle& from, Plan& plan) {
   const auto parts = from.cast<py::tuple>();
   const auto kind = parts[0].cast<std::string>();
@@ -62,11 +81,18 @@ Effect effect_of(const py::handle& from, Plan& plan) {
     plan.warps.push_back(warp_of(parts[1]));
     return {Effect::Kind::kWarp, 0, static_cast<int>(plan.warps.size()) - 1};
   }
+  if (kind == "TensorWarp") {
+    plan.tensor_warps.push_back(tensor_warp_of(parts[1]));
+    return {Effect::Kind::kTensorWarp, 0, static_cast<int>(plan.tensor_warps.size()) - 1};
+  }
   const Effect::Kind* known = effect_named(kind);
   if (known == nullptr) throw py::value_error("unknown effect " + kind);
   const auto parameter = parts[1].cast<double>();
   if (!is_of_tensors(*known)) return pillow_effect(*known, parameter);
-  return tensor_effect(*known, parameter, parts[2].cast<int>());
+  Effect effect = tensor_effect(*known, parameter, parts[2].cast<int>());
+  if (parts.size() > 3) effect.width = parts[3].cast<int>();
+  if (effect.width < 0 || effect.width > kMostLanes) throw py::value_error("lanes: from 0 to 16");
+  return effect;
 }
 
 }  // namespace

@@ -40,15 +40,17 @@ PngDecoder& decoder_of_this_thread() {
   return decoder;
 }
 
-void decode_png(const PngFile& file, py::array_t<uint8_t> out) {
+void decode_png(const PngFile& file, py::array_t<uint8_t> out, bool whole) {
   const PngHeader& header = file.header();
   if (out.ndim() != 3 || out.shape(0) != header.size.height || out.shape(1) != header.size.width ||
-      out.shape(2) != png_pixel_bytes(header) || !(out.flags() & py::array::c_style)) {
-    throw py::value_error("out: contiguous, of shape (height, width, pixel_bytes) as the file has them");
+      out.shape(2) != (whole ? png_whole_bytes(header) : png_pixel_bytes(header)) ||
+      !(out.flags() & py::array::c_style)) {
+    throw py::value_error("out: contiguous, of shape (height, width, pixel_bytes or whole_bytes) as the file has them");
   }
   uint8_t* const to = out.mutable_data();
   const Unlocked unlocked;
-  decoder_of_this_thread().write_samples(header, to);
+  PngDecoder& decoder = decoder_of_this_thread();
+  whole ? decoder.write_whole_samples(header, to) : decoder.write_samples(header, to);
 }
 
 }  // namespace
@@ -77,16 +79,23 @@ void bind_png(py::module_& m) {
           "described", [](const PngFile& file) { return file.header().described; },
           "Whether it has text or EXIF, which may say how the image is turned.")
       .def_property_readonly(
+          "quiet", [](const PngFile& file) { return file.header().quiet; },
+          "Whether libpng is known to read it without a message.")
+      .def_property_readonly(
           "data_end", [](const PngFile& file) { return file.header().data_end; },
           "Number of bytes up to the end of the last chunk of image data.")
       .def_property_readonly(
           "pixel_bytes", [](const PngFile& file) { return png_pixel_bytes(file.header()); },
-          "Bytes of a pixel that decode_png writes: 1 to 4.");
-  m.def("decode_png", &decode_png, py::arg("file"), py::arg("out").noconvert(),
+          "Bytes of a pixel that decode_png writes: 1 to 4.")
+      .def_property_readonly(
+          "whole_bytes", [](const PngFile& file) { return png_whole_bytes(file.header()); },
+          "The same with whole samples: 1 to 8.");
+  m.def("decode_png", &decode_png, py::arg("file"), py::arg("out").noconvert(), py::arg("whole") = false,
         "Writes the samples of a PNG to an array (height, width, pixel_bytes), as Pillow's image of it has them: the\n"
         "higher byte of samples of 16 bits, except gray ones, which have both, the lower one first; 255 for 1 where "
         "gray\n"
-        "has one bit; palette indices. Raises NeedsPillow where the data are damaged, and ValueError where the array\n"
+        "has one bit; palette indices. whole: both bytes of all samples of 16 bits, the lower one first. Raises "
+        "NeedsPillow where the data are damaged, and ValueError where the array\n"
         "does not fit.");
 }
 

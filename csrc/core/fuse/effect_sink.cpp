@@ -1,6 +1,7 @@
 // Applies a stage's effects: collects the rows of an image, changes their values, passes them on.
 #include "core/fuse/effect_sink.h"
 
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -9,6 +10,30 @@
 #include "core/kernels/warp/warp_math.h"
 
 namespace headrace {
+
+namespace {
+
+/// torch's float32 sum of the first bytes of many pixels, by vectors of `lanes`. Each lane of four vectors has a sum of
+/// its own, which is exact up to 2^24; these are added vector by vector, then lane by lane.
+float tensor_sum(const uint8_t* pixels, size_t count, int lanes) {
+  constexpr size_t kAtOnce = 4;
+  const auto wide = static_cast<size_t>(lanes), block = kAtOnce * wide, blocks = count / block;
+  std::array<int32_t, kAtOnce * kMostLanes> exact{};
+  for (size_t i = 0; i < blocks * block; i += block) {
+    for (size_t k = 0; k < block; ++k) exact[k] += pixels[(i + k) * kPixelBytes];
+  }
+  std::array<float, kMostLanes> sums{};
+  for (size_t lane = 0; lane < wide; ++lane) sums[lane] = static_cast<float>(exact[lane]);
+  const size_t vectors_end = count / wide * wide;
+  for (size_t i = blocks * block; i < vectors_end; ++i) sums[i % wide] += pixels[i * kPixelBytes];
+  for (size_t k = wide; k < block; ++k) sums[k % wide] += static_cast<float>(exact[k]);
+  float sum = 0;
+  for (size_t i = vectors_end; i < count; ++i) sum += pixels[i * kPixelBytes];
+  for (size_t lane = 0; lane < wide; ++lane) sum += sums[lane];
+  return sum;
+}
+
+}  // namespace
 
 void ByteTables::reset() {
   for (int i = 0; i < 3 * 256; ++i) entries_[i] = static_cast<uint8_t>(i);
@@ -124,7 +149,7 @@ void EffectSink::retouch(std::span<const Effect> effects) {
         break;
       case Effect::Kind::kTensorContrast:
         make_real();
-        pending_.then_tensor_contrast(effect, tensor_mean(effect.amount, pixels));
+        pending_.then_tensor_contrast(effect, tensor_mean(effect, pixels));
         break;
       case Effect::Kind::kMixChains:
         mix(plan_->chain_mixes[static_cast<size_t>(effect.amount)]);
@@ -165,15 +190,24 @@ void EffectSink::warp(const TensorWarp& warp) {
   std::swap(image_, warped_);
 }
 
-// The sum of bytes is exact in torch's float32 as long as it is at most 2^24, which the lowering checks.
-float EffectSink::tensor_mean(int flags, size_t pixels) const {
+// Larger sums than 2^24 depend on torch's order of additions.
+float EffectSink::tensor_mean(const Effect& effect, size_t pixels) {
+  const bool gray = (effect.amount & kOneChannel) != 0, once = (effect.amount & kFused) != 0;
+  const auto count = static_cast<float>(pixels);
+  if (pixels > kMostExact && effect.width > 0) {
+    if (gray) return tensor_sum(image_.data(), pixels, effect.width) / count;
+    warped_.resize(pixels * kPixelBytes + kRowSlack);
+    std::memcpy(warped_.data(), image_.data(), pixels * kPixelBytes);
+    loops_.tensor_change_saturation(warped_.data(), pixels, 0.0f, 1.0f, once);  // three times the gray value
+    return tensor_sum(warped_.data(), pixels, effect.width) / count;
+  }
   int64_t sum = 0;
-  if ((flags & kOneChannel) != 0) {
+  if (gray) {
     for (size_t i = 0; i < pixels; ++i) sum += image_.data()[i * kPixelBytes];
   } else {
-    sum = loops_.tensor_gray_sum(image_.data(), pixels, (flags & kFused) != 0);
+    sum = loops_.tensor_gray_sum(image_.data(), pixels, once);
   }
-  return static_cast<float>(sum) / static_cast<float>(pixels);
+  return static_cast<float>(sum) / count;
 }
 
 void EffectSink::mix(const ChainMix& mix) {

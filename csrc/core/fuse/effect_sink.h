@@ -48,7 +48,7 @@ class EffectSink final : public RowSink {
   void mix(const ChainMix& mix);
   void warp(const Warp& warp);
   void warp(const TensorWarp& warp);
-  float tensor_mean(int flags, size_t pixels) const;
+  float tensor_mean(const Effect& effect, size_t pixels);
   void make_real();
 
   const EffectLoops& loops_;

@@ -55,6 +55,8 @@ struct Effect {
   int amount = 0;
   // Blur: size of the kernel, and index in Plan::weights of its first weight: those of a row, then those of a column.
   // BoxBlur: `width` is the weight of a pixel in the box, `height` of the next pixel on each side, in units of 2^-24.
+  // TensorContrast: `width` is the number of lanes by which torch sums up more pixels than kMostExact, at most
+  // kMostLanes; 0: there are no more.
   int width = 0, height = 0, weights = 0;
   float rest = 0;  // effects on tensors: 1 - factor; ScaleShift: what is added
   bool operator==(const Effect&) const = default;
@@ -94,6 +96,11 @@ static inline bool has_parameter(Effect::Kind kind) {
   return kind != Effect::Kind::kGray && kind != Effect::Kind::kInvert && kind != Effect::Kind::kAutocontrast &&
          kind != Effect::Kind::kEqualize;
 }
+
+/// Lanes of a vector of torch's.
+inline constexpr int kMostLanes = 16;
+/// Pixels whose bytes torch's float32 holds the sum of exactly: 2^24 / 255.
+inline constexpr size_t kMostExact = 65793;
 
 /// Effect::amount of effects on tensors: a sum of these.
 enum TensorFlag : int { kFirstVersion = 1, kFused = 2, kOneChannel = 4 };

@@ -26,11 +26,18 @@ enum class Filter : uint8_t {
   kFloatBicubic = 9,
   kFusedBilinear = 10,
   kFusedBicubic = 11,
+  // torch's choice of the nearest pixel, by positions in float32: "nearest" and "nearest-exact".
+  kTensorNearest = 12,
+  kTensorNearestExact = 13,
   // OpenCV's bilinear kernel for bytes: 11-bit weights of two pixels, the horizontal pass first.
-  kOpencvBilinear = 12
+  kOpencvBilinear = 14
 };
 /// Whether the filter is one of Pillow's, whose order of passes depends on the sizes.
 constexpr bool is_pillow_filter(Filter filter) { return filter < Filter::kTensorBilinear; }
+/// Whether the filter takes single pixels.
+constexpr bool is_nearest(Filter filter) {
+  return filter == Filter::kNearest || filter == Filter::kTensorNearest || filter == Filter::kTensorNearestExact;
+}
 /// Whether it is one of torch's for floats.
 constexpr bool is_float_filter(Filter filter) {
   return filter >= Filter::kFloatBilinear && filter <= Filter::kFusedBicubic;

@@ -118,6 +118,22 @@ int png_pixel_bytes(const PngHeader& header) {
                                                 : header.channels();
 }
 
+void PngDecoder::write_whole_samples(const PngHeader& header, uint8_t* out) {
+  if (header.depth < 16) {
+    write_samples(header, out);
+    return;
+  }
+  inflate(header);
+  const size_t row = header.row_bytes();
+  for (size_t y = 0; y < static_cast<size_t>(header.size.height); ++y, out += row) {
+    const uint8_t* from = rows_.data() + y * (row + 1) + 1;
+    for (size_t i = 0; i < row; i += 2) {
+      out[i] = from[i + 1];
+      out[i + 1] = from[i];
+    }
+  }
+}
+
 void PngDecoder::write_samples(const PngHeader& header, uint8_t* out) {
   inflate(header);
   const auto width = static_cast<size_t>(header.size.width), height = static_cast<size_t>(header.size.height);

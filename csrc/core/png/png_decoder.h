@@ -36,6 +36,10 @@ class PngDecoder {
   /// of 16 bits has alpha. `out`: png_bytes(header) bytes. Throws NeedsPillow.
   void write_samples(const PngHeader& header, uint8_t* out);
 
+  /// The same, but samples of 16 bits have both bytes, the lower one first, in images of all kinds. `out`:
+  /// png_whole_bytes(header) bytes for each pixel.
+  void write_whole_samples(const PngHeader& header, uint8_t* out);
+
  private:
   struct Free {
     void operator()(libdeflate_decompressor* one) const;
@@ -56,5 +60,8 @@ class PngDecoder {
 
 /// Bytes of a pixel of Pillow's image of a file.
 int png_pixel_bytes(const PngHeader& header);
+
+/// Bytes of a pixel with whole samples.
+inline int png_whole_bytes(const PngHeader& header) { return header.channels() * (header.depth == 16 ? 2 : 1); }
 
 }  // namespace headrace

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
+
+#include "core/png/quiet_chunks.h"
 
 namespace headrace {
 namespace {
@@ -78,6 +81,7 @@ class Chunks {
       return nullptr;
     }
     const bool before = header_.data.empty();
+    header_.quiet = header_.quiet && quiet_.take({chunk.type.data(), chunk.type.size()}, chunk.data, header_, before);
     if (before && chunk.is("PLTE")) return take_plte(chunk.data);
     if (before && chunk.is("tRNS")) return take_trns(chunk.data);
     ended_ = !before;
@@ -168,6 +172,7 @@ class Chunks {
   const uint8_t* const begin_;
   std::span<const uint8_t> left_;
   PngHeader& header_;
+  QuietChunks quiet_;
   size_t text_ = 0;
   bool ended_ = false;  // there was a chunk after the data
 };

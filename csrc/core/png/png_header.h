@@ -22,6 +22,7 @@ struct PngHeader {
   bool transparency = false;                   // has a tRNS chunk
   bool described = false;                      // has text or EXIF, which may say how the image is turned
   std::vector<std::span<const uint8_t>> data;  // of the IDAT chunks
+  bool quiet = true;                           // libpng is known to read it without a message
   size_t data_end = 0;                         // where the last of them ends in the file
   const char* not_plain = nullptr;             // why Pillow decodes the file; null: it need not
 

@@ -18,9 +18,9 @@ from headrace.pillow.files.png_pixels import look_up_colours
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 UNCHANGED = -1
 COLOR, ANYDEPTH, ANYCOLOR, RGB = 1, 2, 4, 256  # cv2.IMREAD_*
-_GRAY, _RGB, _PALETTE, _RGBA = 0, 2, 3, 6  # colour types of PNGs
+_GRAY, _RGB, _PALETTE, _GRAY_ALPHA, _RGBA = 0, 2, 3, 4, 6  # colour types of PNGs
 _SHAPE = 7, 13  # of compared images
-_CHANNELS = {_GRAY: 1, _RGB: 3, _PALETTE: 1, _RGBA: 4}
+_CHANNELS = {_GRAY: 1, _RGB: 3, _PALETTE: 1, _GRAY_ALPHA: 2, _RGBA: 4}
 
 #: OpenCV's function that decodes bytes, given these and flags.
 Decoder = Callable[[Array, int], Any]
@@ -85,10 +85,10 @@ def _make(file: core.PngFile, kind: Kind) -> Array | None:
 @functools.cache
 def _is_native(kind: Kind, plain: Decoder) -> bool:
     """Whether the installed OpenCV makes the array that `_make` makes of a kind."""
-    if kind.colour not in _CHANNELS or (kind.depth == 16 and kind.colour != _GRAY):
+    if kind.colour == _GRAY_ALPHA or (kind.depth == 16 and kind.colour != _GRAY):
         return False
     for seed in range(3):
-        encoded = _sample(kind.colour, kind.depth, seed)
+        encoded = sample_png(kind.colour, kind.depth, seed)
         expected = plain(np.frombuffer(encoded, np.uint8), kind.flags)
         made = _make(core.PngFile(encoded), kind)
         if expected is None or made is None or (expected.shape, expected.dtype) != (made.shape, made.dtype):
@@ -98,8 +98,8 @@ def _is_native(kind: Kind, plain: Decoder) -> bool:
     return True
 
 
-def _sample(colour: int, depth: int, seed: int) -> bytes:
-    """Returns a small PNG of a kind, without filters."""
+def sample_png(colour: int, depth: int, seed: int) -> bytes:
+    """Returns a small PNG of a colour type and depth, without filters."""
     random, (height, width) = np.random.default_rng(seed), _SHAPE
     row = (width * _CHANNELS[colour] * depth + 7) // 8
     rows = b"".join(b"\0" + random.bytes(row) for _ in range(height))

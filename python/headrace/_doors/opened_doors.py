@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from headrace._doors import hf_processors, image_to_tensor, normalised_arrays, opencv, torchvision_io
+from headrace._doors import (
+    box_crops,
+    hf_processors,
+    image_to_tensor,
+    normalised_arrays,
+    opencv,
+    torchvision_io,
+    webdataset_images,
+)
 from headrace._doors.tensors.image_functions import KERNELS
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later
@@ -16,6 +24,6 @@ def add_doors() -> None:
     if not _added:
         _added = Later.defers_bytes = True
         open_patch.add_replacements(
-            openers=(torchvision_io.STEPS, opencv.STEPS, normalised_arrays.STEPS),
-            followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS),
+            openers=(torchvision_io.STEPS, opencv.STEPS, webdataset_images.STEPS, normalised_arrays.STEPS),
+            followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, box_crops.STEPS),
         )

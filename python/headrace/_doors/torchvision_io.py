@@ -1,4 +1,5 @@
-"""Versions of the functions that decode images to tensors, torchvision.io's and torchcodec's: of JPEGs, deferred ones.
+"""Versions of the functions that decode images to tensors, torchvision.io's and torchcodec's: of JPEGs and PNGs,
+deferred ones.
 
 What programs call checks its arguments, and calls a function of torch.ops with the file's bytes. That one is replaced;
 so errors, warnings, and copies of the public functions that a program has imported stay what they are.
@@ -14,7 +15,9 @@ import torch
 
 from headrace._base.native import core
 from headrace._base.types import Array
+from headrace._doors import torchvision_pngs
 from headrace._doors.decoder_probe import OTHER_LIBJPEG, SIGNATURE, agrees, why_library_must_decode
+from headrace._doors.opencv_pngs import SIGNATURE as PNG_SIGNATURE
 from headrace._doors.tensors.deferred_tensor import defer, is_deferring_possible
 from headrace._doors.tensors.memory_layout import FEWEST, Layout
 from headrace._doors.tensors.recording import Origin, Recording, State, table_of
@@ -29,7 +32,11 @@ _UNCHANGED, _GRAY, _RGB = 0, 1, 3  # ImageReadMode
 
 DECODE_IMAGE = Door("torchvision.io.decode_image", "torchvision")
 DECODE_JPEG = Door("torchvision.io.decode_jpeg", "torchvision")
+DECODE_PNG = Door("torchvision.io.decode_png", "torchvision")
+TORCHCODEC_PNG = Door("torchcodec.decoders.decode_png", "torchcodec")
 TORCHCODEC = Door("torchcodec.decoders.decode_jpeg", "torchcodec")
+
+_OF_PNGS = DECODE_IMAGE, DECODE_PNG, TORCHCODEC_PNG
 
 
 def _decoder(door: Door) -> Version:
@@ -52,13 +59,24 @@ def _decode_deferred(
 ) -> torch.Tensor | None:
     if not args or type(args[0]) is not torch.Tensor or not is_deferring_possible():
         return None
-    data, mode, *orientation = (*args, _UNCHANGED) if len(args) == 1 else args
+    data, *arguments = (*args, _UNCHANGED) if len(args) == 1 else args
     if data.dtype != torch.uint8 or data.dim() != 1 or data.device.type != "cpu" or not data.is_contiguous():
         return None
+    encoded = data.numpy().tobytes()
+    if encoded.startswith(PNG_SIGNATURE):
+        return torchvision_pngs.decode(plain, encoded, tuple(arguments), counts, door) if door in _OF_PNGS else None
+    if door in _OF_PNGS and door is not DECODE_IMAGE:
+        return None
+    return _decode_jpeg(plain, encoded, tuple(arguments), counts, door)
+
+
+def _decode_jpeg(
+    plain: Callable[..., torch.Tensor], encoded: bytes, arguments: tuple[Any, ...], counts: ImageCounts, door: Door
+) -> torch.Tensor | None:
+    mode, *orientation = arguments
     if (checking := checks.look()) is not None:
         counts.count(f"of a program that compares types with `is`, in {checking}", door)
         return None
-    encoded = data.numpy().tobytes()
     if not encoded.startswith(SIGNATURE):
         counts.count("not a JPEG", door)
         return None
@@ -84,7 +102,7 @@ def _decode_deferred(
     )
 
     def make() -> torch.Tensor:
-        return plain(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), *args[1:])
+        return plain(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), *arguments)
 
     return defer(Recording(Origin(JpegPixels(file, size, opened, counts, door), make), state))
 
@@ -117,6 +135,8 @@ STEPS = Replacements(
     [
         Place("torchvision.io.image", _image_operators, "decode_image", _decoder(DECODE_IMAGE)),
         Place("torchvision.io.image", _image_operators, "decode_jpeg", _decoder(DECODE_JPEG)),
+        Place("torchvision.io.image", _image_operators, "decode_png", _decoder(DECODE_PNG)),
         Place("torchcodec.decoders._image_decoders", lambda module: module, "_decode_jpeg", _decoder(TORCHCODEC)),
+        Place("torchcodec.decoders._image_decoders", lambda module: module, "_decode_png", _decoder(TORCHCODEC_PNG)),
     ]
 )

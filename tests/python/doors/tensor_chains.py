@@ -107,6 +107,7 @@ def make_step(draw: random.Random) -> Step:
         ("as plain", lambda t: t.as_subclass(torch.Tensor)),
         ("requires grad", lambda t: t.requires_grad_(t.is_floating_point())),
         *make_colour_steps(draw),
+        *make_geometry_steps(draw),
         ("f2.erase", lambda t: f2.erase(t, 1, 2, 3, 4, torch.zeros(1, dtype=t.dtype), inplace=inplace)),
         (f"v1.erase{top, left}", lambda t: v1.erase(t, top, left, 3, 4, torch.ones(t.shape[-3], 1, 1), inplace)),
         ("v2.RandomErasing", seeded(v2.RandomErasing(0.9, value="random"))),
@@ -114,6 +115,9 @@ def make_step(draw: random.Random) -> Step:
         ("v2.RandomHorizontalFlip", seeded(v2.RandomHorizontalFlip(0.5))),
         ("v2.ColorJitter", seeded(v2.ColorJitter(0.4, 0.4, 0.4))),
         ("v2.RandAugment", seeded(v2.RandAugment())),
+        ("v2.RandomAffine", seeded(v2.RandomAffine(20, (0.1, 0.2), (0.7, 1.3), 9, fill=draw.choice([0, 9])))),
+        ("v2.RandomRotation", seeded(v2.RandomRotation(40, draw.choice(FILTERS[:3:2])))),
+        ("v2.RandomGrayscale", seeded(v2.RandomGrayscale(0.6))),
         ("v2.ToDtype", v2.ToDtype(dtype, scale=scale)),
         ("v2.ToPureTensor", v2.ToPureTensor()),
         ("v2.five_crop", lambda t: f2.five_crop(t, [9, 8])[3]),
@@ -156,6 +160,39 @@ def make_colour_steps(draw: random.Random) -> list[Step]:
     found.append((f"f2.permute_channels({order})", lambda t: f2.permute_channels(t, order)))
     found.append(("v2.RandomPhotometricDistort", v2.RandomPhotometricDistort()))
     return draw.sample(found, 6)
+
+
+def make_geometry_steps(draw: random.Random) -> list[Step]:
+    """Functions that map an image by a matrix, v1's and v2's, resizes to the nearest pixel, and grays."""
+    angle = draw.choice([0, 90, 180, 270, 360, -30, draw.uniform(-180, 180), draw.uniform(-180, 180)])
+    moved, scale = [draw.randint(-9, 9), draw.choice([0, 2.5, -3])], draw.choice([1.0, draw.uniform(0.5, 2), 0])
+    shear = draw.choice([[0.0, 0.0], [draw.uniform(-40, 40), draw.uniform(-40, 40)]])
+    filter, expand = draw.choice([*FILTERS[:1], *FILTERS]), draw.random() < 0.2
+    fill = draw.choice([None, 0, 7, 255.0, 300, [1, 2, 3], [4.5], (9.0, 8.0, 7.0)])
+    center = draw.choice([None, None, [0, 0], [5, 30.5]])
+    size, exact = [draw.randint(1, 70), draw.randint(1, 70)], draw.choice(FILTERS[2:])
+    found: list[Step] = []
+    for name, module in (("v1", v1), ("f2", f2)):
+
+        def affine(t: Any, module: Any = module) -> Any:
+            return module.affine(t, angle, moved, scale, shear, interpolation=filter, fill=fill, center=center)
+
+        def rotate(t: Any, module: Any = module) -> Any:
+            return module.rotate(t, angle, filter, expand, center, fill)
+
+        def nearest(t: Any, module: Any = module) -> Any:
+            return module.resize(t, size, exact)
+
+        def gray(t: Any, module: Any = module) -> Any:
+            return module.rgb_to_grayscale(t, 3)
+
+        found += [
+            (f"{name}.affine{angle, moved, scale, shear, filter, fill, center}", affine),
+            (f"{name}.rotate{angle, filter, expand, center, fill}", rotate),
+            (f"{name}.resize{size, exact}", nearest),
+            (f"{name}.rgb_to_grayscale(3)", gray),
+        ]
+    return draw.sample(found, 4)
 
 
 _held: list[Any] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from typing import Any
 
@@ -14,6 +15,7 @@ from headrace._doors import opened_doors
 from headrace._doors.tensors.colour_functions import COLOURS
 from headrace._doors.tensors.deferred_tensor import Deferred, recording_of
 from headrace._doors.type_checks import checks
+from headrace._recipe.arithmetic import tensor_rule
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from torchvision_shim import import_torchvision
@@ -100,10 +102,62 @@ def test_an_erased_part_is_written_to_the_finished_values() -> None:
     assert torch.equal(ours, expected) and counts.native == 1
 
 
-def test_torch_sums_up_large_images_itself() -> None:
-    data = photo((300, 260), "RGB")
+def made_by(function: Any, data: bytes, *, planar: bool, threads: int) -> tuple[Any, bool]:
+    """Returns what a function makes with this many of torch's threads, and whether it was recorded."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        made = function(opened(data, planar))
+        return made, isinstance(made, Deferred) and recording_of(made) is not None
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("size", [(304, 260), (480, 640), (375, 500)])
+def test_sums_of_large_images_are_rounded_as_torch_rounds_them(size: tuple[int, int]) -> None:
+    if tensor_rule.find_lanes_of_sums() is None:
+        pytest.skip("this torch adds in another order")
+    data, recorded = photo(size, "RGB"), []
+    for function in (v1.adjust_contrast, f2.adjust_contrast):
+        for factor in (0.0, 0.55, 1.7):
+            call = functools.partial(_contrast, function, factor)
+            expected, _ = made_by(call, data, planar=False, threads=1)
+            with deferred_here(ImageCounts()):
+                made, is_recorded = made_by(call, data, planar=False, threads=1)
+            recorded.append(is_recorded)
+            assert torch.equal(made, expected), (function, factor)
+    assert any(recorded)
+
+
+def _contrast(function: Any, factor: float, image: Any) -> Any:
+    return function(image, factor)
+
+
+def test_torch_sums_up_large_images_itself_on_several_threads() -> None:
+    data, call = photo((300, 260), "RGB"), functools.partial(_contrast, f2.adjust_contrast, 0.5)
+    expected, _ = made_by(call, data, planar=False, threads=2)
     with deferred_here(ImageCounts()):
-        image = v1.pil_to_tensor(Image.open(io.BytesIO(data)))
-        made = f2.adjust_contrast(image, 0.5)
-    assert not isinstance(made, Deferred) or recording_of(made) is None
-    assert torch.equal(made, f2.adjust_contrast(v1.pil_to_tensor(Image.open(io.BytesIO(data))), 0.5))
+        made, is_recorded = made_by(call, data, planar=False, threads=2)
+    assert not is_recorded and torch.equal(made, expected)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_gray_tensors_have_one_channel_in_memory(version: int) -> None:
+    gray, counts = (v1 if version == 1 else f2).rgb_to_grayscale, ImageCounts()
+    steps: list[Any] = [
+        lambda t: gray(t, 3),
+        lambda t: gray(t, 1),
+        lambda t: f2.crop(gray(t, 3), 2, 3, 10, 11),
+        lambda t: f2.normalize(f2.to_dtype(gray(t, 3), torch.float32, scale=True), [0.1, 0.2, 0.3], [0.4, 0.5, 0.6]),
+        lambda t: f2.pad(f2.horizontal_flip(gray(t, 3)), [2], fill=[1, 2, 3]),
+        lambda t: gray(t, 3).unsqueeze(0),
+    ]
+    for size in SIZES:
+        for planar in (False, True):
+            for step in steps:
+                expected = step(opened(photo(size, "RGB"), planar))
+                with deferred_here(counts):
+                    made = step(opened(photo(size, "RGB"), planar))
+                    assert recording_of(made) is not None
+                assert made.stride() == expected.stride() and torch.equal(made, expected)
+    assert counts.native == counts.total

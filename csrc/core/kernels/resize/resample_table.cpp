@@ -96,8 +96,18 @@ struct Axis {
 };
 
 // Pillow's ImagingScaleAffine accumulates the scale, so position i has the rounding errors of all positions before it.
+// torch rounds each position to float32.
 template <class Visit>
-void visit_nearest(int in, int out, int first, int count, Visit visit) {
+void visit_nearest(int in, int out, Filter filter, int first, int count, Visit visit) {
+  if (filter != Filter::kNearest) {
+    const float scale = static_cast<float>(in) / static_cast<float>(out);
+    const double half = filter == Filter::kTensorNearestExact ? 0.5 : 0.0;
+    for (int i = 0; i < count; ++i) {
+      const auto at = static_cast<float>((first + i + half) * scale);
+      visit(i, std::min(static_cast<int>(at), in - 1));
+    }
+    return;
+  }
   const double scale = static_cast<double>(in) / out;
   double at = scale * 0.5;
   for (int i = 0; i < first + count; ++i, at += scale) {
@@ -138,14 +148,14 @@ size_t padded(int count) { return size_t(count + kTableBlock - 1) / kTableBlock 
 }  // namespace
 
 Span source_span(int in, int out, Filter filter, int first, int count) {
-  if (filter != Filter::kNearest) {
+  if (!is_nearest(filter)) {
     return with_shape(filter, [&](auto shape) -> Span {
       const Axis axis(in, out, shape.kSupport);
       return {axis.window(first).begin, axis.window(first + count - 1).end};
     });
   }
   Span span{};
-  visit_nearest(in, out, first, count, [&](int i, int at) {
+  visit_nearest(in, out, filter, first, count, [&](int i, int at) {
     if (i == 0) span.begin = at;
     span.end = at + 1;
   });
@@ -156,8 +166,8 @@ void ResampleTable::build(int in, int out, Filter filter, int first, int outputs
   count = outputs;
   start.resize(padded(count));
   taps.resize(padded(count));
-  if (filter == Filter::kNearest) {
-    nearest(in, out, first);
+  if (is_nearest(filter)) {
+    nearest(in, out, filter, first);
   } else {
     with_shape(filter, [&](auto shape) {
       using Shape = decltype(shape);
@@ -167,11 +177,11 @@ void ResampleTable::build(int in, int out, Filter filter, int first, int outputs
   finish(origin);
 }
 
-void ResampleTable::nearest(int in, int out, int first) {
+void ResampleTable::nearest(int in, int out, Filter filter, int first) {
   taps_stride = 4;
   weight.resize(start.size() * 4);
   std::memset(weight.data(), 0, weight.size() * sizeof(int32_t));
-  visit_nearest(in, out, first, count, [&](int i, int at) {
+  visit_nearest(in, out, filter, first, count, [&](int i, int at) {
     start[i] = at;
     taps[i] = 1;
     weight[size_t(i) * 4] = 1 << kWeightBits;

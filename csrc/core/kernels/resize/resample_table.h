@@ -52,8 +52,8 @@ struct ResampleTable {
   // each. Invalid if the windows of the block start more than kNearReach pixels apart.
   AlignedArray<uint32_t> near;
 
-  /// Table of the resize in -> out for outputs [first, first + count). Reuses its memory. kNearest gives single taps of
-  /// weight 1. Starts are relative to source position `origin`.
+  /// Table of the resize in -> out for outputs [first, first + count). Reuses its memory. One that takes single pixels
+  /// gives single taps of weight 1. Starts are relative to source position `origin`.
   void build(int in, int out, Filter filter, int first, int count, int origin = 0);
   /// The source positions that the table reads, relative to `origin`.
   Span span() const { return {start[0], start[count - 1] + taps[count - 1]}; }
@@ -64,7 +64,7 @@ struct ResampleTable {
  private:
   template <class Shape>
   void weigh(int in, int out, int first, int bits);
-  void nearest(int in, int out, int first);
+  void nearest(int in, int out, Filter filter, int first);
   void finish(int origin);
 
   AlignedArray<double> real_;  // weights of a block before rounding, [tap][output % kTableBlock]

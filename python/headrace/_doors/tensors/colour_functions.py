@@ -26,6 +26,7 @@ Effect = tuple[Any, ...]
 _FIRST_VERSION, _FUSED, _ONE_CHANNEL = 1, 2, 4
 _MOST_FACTOR = 1e5  # larger ones are torchvision's
 _MOST_SUMMED = 65793  # pixels whose bytes a float32 sum holds exactly: 2^24 / 255
+_LARGE = (264, 256)  # (height, width) of an image of more
 _SIZES = [(41, 57), (32, 48), (5, 64), (17, 19)]  # (height, width) of comparisons, with and without odd last elements
 
 
@@ -51,7 +52,7 @@ def _of_tensors(name: str, is_allowed: Callable[[Any], bool], *, gray: bool) -> 
         if not is_allowed(factor) or (channels == 1 and not gray):
             return None
         flags = _FIRST_VERSION * (version == 1) + _FUSED * (once and version == 2) + _ONE_CHANNEL * (channels == 1)
-        return name, float(factor), flags
+        return name, float(factor), flags, tensor_rule.find_lanes_of_sums() or 0
 
     return effect
 
@@ -78,8 +79,10 @@ def _is_threshold(value: Any) -> bool:
 
 
 def _fits_contrast(shape: tuple[int, int, int], version: int) -> bool:
-    exact = shape[1] * shape[2] <= _MOST_SUMMED
-    return exact and (version == 1 or tensor_rule.is_rounding_uniform(math.prod(shape)))
+    pixels, lanes = shape[1] * shape[2], tensor_rule.find_lanes_of_sums()
+    if pixels > _MOST_SUMMED and (lanes is None or pixels > 4 * lanes * _MOST_SUMMED or torch.get_num_threads() > 1):
+        return False
+    return version == 1 or tensor_rule.is_rounding_uniform(math.prod(shape))
 
 
 def _order_of_channels(order: Any, version: int, channels: int, once: bool) -> Effect | None:
@@ -121,6 +124,8 @@ def recorder_of(name: str, version: int) -> Callable[..., torch.Tensor | None]:
         once = tensor_rule.are_sums_rounded_once()
         if state.dtype != torch.uint8 or state.steps or state.is_batch or once is None:
             return None
+        if state.layout is Layout.EXPANDED:
+            return None
         effect = colour.effect(value, version, state.channels, once)
         shape = state.channels, state.height, state.width
         if effect is None or not colour.fits(shape, version) or min(shape[1:]) < 3:
@@ -139,16 +144,59 @@ def recorder_of(name: str, version: int) -> Callable[..., torch.Tensor | None]:
     return record
 
 
+def record_gray(version: int, plain: Function, tensor: Any, channels: Any) -> torch.Tensor | None:
+    """Records `rgb_to_grayscale` of three channels, to one, or to three with the same memory."""
+    recording = recording_of(tensor)
+    assert recording is not None
+    state, once = recording.state, tensor_rule.are_sums_rounded_once()
+    if state.dtype != torch.uint8 or state.steps or state.is_batch or state.channels != 3 or once is None:
+        return None
+    if state.layout is Layout.EXPANDED or type(channels) is not int or channels not in (1, 3):
+        return None
+    if not _is_gray_native(plain, version, state.layout, any(recording.cut)):
+        return None
+
+    def replay(image: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = plain(image, channels)
+        return made
+
+    name = "effect_of_tensors" if channels == 3 else "gray_of_tensors"
+    operation: Operation = (name, _effect_of_gray(version, once))
+    size = state.height, state.width
+    return record_pixels(tensor, ("gray", version, channels), (operation,), size, replay, channels=channels)
+
+
+def _effect_of_gray(version: int, once: bool) -> Effect:
+    """Saturation 0 is gray: nothing of the colours, and all of the gray value, which has no fraction."""
+    return "TensorSaturation", 0.0, _FIRST_VERSION * (version == 1) + _FUSED * (once and version == 2)
+
+
+@functools.cache
+def _is_gray_native(plain: Function, version: int, layout: Layout, is_part: bool) -> bool:
+    random, once = np.random.default_rng(5), bool(tensor_rule.are_sums_rounded_once())
+    for size in _SIZES:
+        given, pixels = random_tensor(random, size, layout, 3, is_part)
+        whole = size[::-1]
+        stage = {"box": (0, 0, *whole), "resize": whole, "made": whole, "effects": [_effect_of_gray(version, once)]}
+        made = tensor_rule.run_stage(pixels, stage, 3)
+        for channels in (1, 3):
+            expected = plain(given, channels).permute(1, 2, 0).numpy()
+            if not np.array_equal(expected, made[..., :channels]):
+                return False
+    return True
+
+
 @functools.cache
 def _is_native(plain: Function, name: str, version: int, layout: Layout, channels: int, is_part: bool) -> bool:
     """Whether a function does what its effect does, for all parameters that are compared."""
     colour, random = COLOURS[name], np.random.default_rng(5)
     once = tensor_rule.are_sums_rounded_once()
-    for size, value in itertools.product(_SIZES, colour.compared):
+    sizes = [*_SIZES, _LARGE] if name == "adjust_contrast" else _SIZES
+    for size, value in itertools.product(sizes, colour.compared):
         effect = colour.effect(value, version, channels, bool(once))
         if effect is None or not colour.fits((channels, *size), version):
             continue
-        given, pixels = _tensor_and_pixels(random, size, layout, channels, is_part)
+        given, pixels = random_tensor(random, size, layout, channels, is_part)
         expected = plain(given, *(() if value is None else (value,)))
         whole = size[::-1]
         stage = {"box": (0, 0, *whole), "resize": whole, "made": whole, "effects": [effect]}
@@ -157,10 +205,10 @@ def _is_native(plain: Function, name: str, version: int, layout: Layout, channel
     return True
 
 
-def _tensor_and_pixels(
+def random_tensor(
     random: np.random.Generator, size: tuple[int, int], layout: Layout, channels: int, is_part: bool
 ) -> tuple[torch.Tensor, Any]:
-    """Returns a random tensor (C, H, W), maybe a part of a larger one, and the same as an RGBX image (H, W, 4)."""
+    """Returns a random byte tensor (C, H, W), maybe a part of a larger one, and the same as an RGBX image (H, W, 4)."""
     edge = 2 if is_part else 0
     height, width = size[0] + 2 * edge, size[1] + 2 * edge
     shape = channels, height, width

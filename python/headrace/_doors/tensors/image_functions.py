@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-import numpy as np
 import torch
 
 from headrace._base.types import Function
-from headrace._doors.tensors.colour_functions import COLOURS, recorder_of
+from headrace._doors.tensors.colour_functions import COLOURS, record_gray, recorder_of
 from headrace._doors.tensors.deferred_tensor import (
     Deferred,
     DeferredTensor,
@@ -21,17 +20,15 @@ from headrace._doors.tensors.deferred_tensor import (
     make,
     recording_of,
 )
-from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.tensors.recorded_functions import record_finish, record_pixels, record_values
 from headrace._doors.tensors.recording import ValueStep
-from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
+from headrace._doors.tensors.resize_functions import record_resize
+from headrace._doors.tensors.warp_functions import WARPS, recorder_of_warp
 from headrace.pillow.recording.lazy_core import Operation
 from headrace.pillow.recording.patches import Place, Replacements, Untouched, Version, function, kernels_of
 
 Recorder = Callable[..., "torch.Tensor | None"]
 
-_FILTERS = {("tensor", "bilinear"): 6, ("float", "bilinear"): 8, ("fused", "bilinear"): 10}
-_FILTERS |= {(kind, "bicubic"): number + 1 for (kind, _), number in list(_FILTERS.items())}
 _PADDING = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
 _MISSING = inspect.Parameter.empty
 
@@ -101,79 +98,6 @@ def _wrap_result(made: Any, image: Any) -> Any:
         recording.is_shared = True
         return defer(recording, plain)
     return made.as_subclass(plain)
-
-
-def _record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> torch.Tensor | None:
-    """Of v2: interpolation, max_size, antialias; of v1: interpolation and antialias."""
-    state = recording_of(tensor).state  # type: ignore[union-attr]
-    *others, antialias = options
-    mode = _name_of_filter(others[0])
-    is_v2 = len(others) == 2
-    if state.dtype != torch.uint8 or state.steps or antialias is not True or mode is None:
-        return None
-    edges = state.height, state.width
-    try:
-        height, width = _size_of_v2(edges, size, others[1]) if is_v2 else size
-    except Exception:  # raised again by the function
-        return None
-    if type(height) is not int or type(width) is not int or height < 1 or width < 1:
-        return None
-    if (height, width) == edges:
-        return tensor if is_v2 else None
-    is_part = any(recording_of(tensor).cut)  # type: ignore[union-attr]
-    filter = _find_filter(plain, mode, is_v2, state.layout, state.channels, is_part, state.is_batch)
-    if filter is None:
-        return None
-    extra = {"max_size": None} if is_v2 else {}
-    interpolation = others[0]
-
-    def replay(image: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = plain(image, [height, width], interpolation=interpolation, antialias=True, **extra)
-        return made
-
-    operation: Operation = ("resize_tensor", (width, height), filter)
-    return record_pixels(tensor, ("resize", mode, is_v2), (operation,), (height, width), replay)
-
-
-def _name_of_filter(interpolation: Any) -> str | None:
-    """Returns bilinear or bicubic; None for other filters and for what may be refused."""
-    value = getattr(interpolation, "value", interpolation)
-    return value if value in ("bilinear", "bicubic") else None
-
-
-def _size_of_v2(canvas: tuple[int, ...], size: Any, max_size: Any) -> Sequence[int]:
-    made: Sequence[int] = sys.modules["torchvision.transforms.v2.functional._geometry"]._compute_resized_output_size(
-        canvas, size=size, max_size=max_size
-    )
-    return made
-
-
-@functools.cache
-def _find_filter(
-    plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool, is_batch: bool
-) -> int | None:
-    """Returns the number of the native filter that does what a function does; None if none does, as a comparison of
-    both shows."""
-    kind = tensor_rule.kind_of_resize(mode, is_v2 and torch_resize_blur.resizes_bytes(mode))
-    if kind is None:
-        return None
-    filter = _FILTERS[kind, mode]
-    pixels = np.random.default_rng(3).integers(0, 256, (41, 57, 4), dtype=np.uint8)
-    values = torch.empty_strided((channels, 41, 57), layout.strides((channels, 41, 57)), dtype=torch.uint8)
-    if channels == 1:
-        pixels[..., 1:] = pixels[..., :1]
-    values.copy_(torch.from_numpy(pixels).permute(2, 0, 1)[:channels])
-    box = (3, 2, 50, 37) if is_part else (0, 0, 57, 41)
-    left, top, width, height = box
-    given = values[:, top : top + height, left : left + width]
-    given = given.unsqueeze(0) if is_batch else given
-    for size in tensor_rule.SIZES:
-        made = tensor_rule.run_stage(pixels, {"box": box, "resize": size[::-1], "filter": filter}, channels)
-        interpolation = sys.modules["torchvision.transforms"].InterpolationMode(mode) if is_v2 else mode
-        expected = plain(given, list(size), interpolation=interpolation, antialias=True)
-        if not np.array_equal(expected.reshape(channels, *size).permute(1, 2, 0).numpy(), made):
-            return None
-    return filter
 
 
 @functools.cache
@@ -339,7 +263,9 @@ def _tensor_kernels() -> Callable[[Function], Function | None]:
 _UTILS = "torchvision.transforms.v2.functional._utils"
 _V1 = "torchvision.transforms._functional_tensor"
 _RECORDERS: dict[str, Recorder] = {name: recorder_of(name, 2) for name in COLOURS} | {
-    "resize": _record_resize,
+    **{name: recorder_of_warp(name, 2) for name in WARPS},
+    "rgb_to_grayscale": functools.partial(record_gray, 2),
+    "resize": record_resize,
     "resized_crop": _record_resized_crop,
     "pad": _record_pad,
     "erase": _record_erase,
@@ -347,7 +273,9 @@ _RECORDERS: dict[str, Recorder] = {name: recorder_of(name, 2) for name in COLOUR
     "normalize": _record_value_step("normalize", _key_of_normalize),
 }
 _OF_V1: dict[str, Recorder] = {name: recorder_of(name, 1) for name in COLOURS if name != "permute_channels"} | {
-    "resize": _record_resize,
+    **{name: recorder_of_warp(name, 1) for name in WARPS},
+    "rgb_to_grayscale": functools.partial(record_gray, 1),
+    "resize": record_resize,
     "pad": _record_pad_of_v1,
     "erase": _record_erase,
     "convert_image_dtype": _record_value_step("convert_image_dtype", _key_of_dtype),

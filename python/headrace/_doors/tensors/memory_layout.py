@@ -7,6 +7,7 @@ each function is called once with a small tensor of the same order, and its resu
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
@@ -27,14 +28,21 @@ class Cut(NamedTuple):
 
 
 class Layout(enum.Enum):
-    """The order of a dense tensor's values; the members' values are the kernels' names."""
+    """The order of a dense tensor's values; the values of the first two are the kernels' names.
+
+    Attributes:
+        EXPANDED: three channels that have the memory of one, as `Tensor.expand` makes them.
+    """
 
     PLANAR = "planar"
     CHANNELS_LAST = "channels_last"
+    EXPANDED = "expanded"
 
     def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Returns the strides of a dense tensor (C, H, W) or (1, C, H, W), in elements."""
         *lead, channels, height, width = shape
+        if self is Layout.EXPANDED:
+            return (*(height * width for _ in lead), 0, width, 1)
         own = (height * width, width, 1) if self is Layout.PLANAR else (1, width * channels, channels)
         return (*(channels * height * width for _ in lead), *own)
 
@@ -47,6 +55,7 @@ def probe_layout(
     dtype: torch.dtype,
     cut: Cut,
     is_batch: bool = False,
+    made: int | None = None,
 ) -> tuple[Layout, torch.dtype] | None:
     """Returns the order and the type of a function's result.
 
@@ -56,15 +65,16 @@ def probe_layout(
         layout, channels, dtype: of the function's input.
         cut: which edges of the input are shorter than those of the image in memory that it is a part of.
         is_batch: whether it is (1, C, H, W).
+        made: channels of the result; None: as many as the input has.
 
     Returns:
-        None if the result is no dense tensor of as many channels, or is the input itself.
+        None if the result is no dense tensor of that many channels, or is the input itself.
     """
     whole = (key, layout, channels, dtype, cut, is_batch)
     if whole not in _probed:
         if len(_probed) >= _MOST_PROBED:
             _probed.clear()
-        _probed[whole] = _find_layout(function, layout, channels, dtype, cut, is_batch)
+        _probed[whole] = _find_layout(function, layout, channels, dtype, cut, is_batch, made or channels)
     return _probed[whole]
 
 
@@ -75,9 +85,10 @@ def _find_layout(
     dtype: torch.dtype,
     cut: Cut,
     is_batch: bool,
+    made_channels: int,
 ) -> tuple[Layout, torch.dtype] | None:
     shape = channels, _HEIGHT + 2 * cut.height, _WIDTH + 2 * cut.width
-    given = torch.empty_strided(shape, layout.strides(shape), dtype=dtype).zero_()
+    given = torch.zeros(math.prod(shape), dtype=dtype).as_strided(shape, layout.strides(shape))
     try:
         image = given[:, cut.height : cut.height + _HEIGHT, cut.width : cut.width + _WIDTH] if any(cut) else given
         image = image.unsqueeze(0) if is_batch else image
@@ -86,7 +97,7 @@ def _find_layout(
         return None
     if (
         made is image
-        or made.shape[:-2] != image.shape[:-2]
+        or made.shape[:-2] != (*image.shape[:-3], made_channels)
         or made.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
     ):
         return None

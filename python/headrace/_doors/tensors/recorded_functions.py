@@ -17,7 +17,7 @@ from headrace._doors.tensors.deferred_tensor import (
     recording_of,
     set_recording,
 )
-from headrace._doors.tensors.memory_layout import FEWEST, probe_layout
+from headrace._doors.tensors.memory_layout import FEWEST, Layout, probe_layout
 from headrace._doors.tensors.recording import Recording, Replay, ValueStep, table_of
 from headrace.pillow.recording.lazy_core import MOST_PIXELS, Operation
 
@@ -31,6 +31,7 @@ def record_pixels(
     size: tuple[int, int],
     replay: Replay,
     of_small: Replay | None = None,
+    channels: int | None = None,
 ) -> torch.Tensor | None:
     """Records a function that makes new memory for other pixels; returns None if it cannot be recorded.
 
@@ -41,6 +42,7 @@ def record_pixels(
         size: (height, width) of its result.
         replay: the function.
         of_small: the same for a tensor of few pixels, if it is another one.
+        channels: of its result; None: as many as the tensor has.
     """
     recording = recording_of(tensor)
     if recording is None or not _is_size_recordable(size) or not is_deferring_possible():
@@ -49,12 +51,14 @@ def record_pixels(
     if state.finish is not None:
         return None
     found = probe_layout(
-        key, of_small or replay, state.layout, state.channels, state.dtype, recording.cut, state.is_batch
+        key, of_small or replay, state.layout, state.channels, state.dtype, recording.cut, state.is_batch, channels
     )
     if found is None or found[1] != state.dtype:
         return None
     changed = (*state.operations, *operations)
     after = replace(state, height=size[0], width=size[1], layout=found[0], operations=changed)
+    if channels is not None and channels != state.channels:
+        after = replace(after, channels=channels, table=table_of(channels, state.steps))
     return defer(Recording(recording.origin, after, recording, replay))
 
 
@@ -68,6 +72,8 @@ def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = Fal
     if recording is None or not is_deferring_possible() or (in_place and recording.is_shared):
         return None
     state = recording.state
+    if in_place and state.layout is Layout.EXPANDED:  # torch refuses to write there
+        return None
     if state.finish is not None:
         return None
     call = _on_copy(step.call) if in_place else step.call

@@ -166,14 +166,18 @@ class Recording:
 
     def _make_alone(self) -> torch.Tensor:
         state = self.state
-        values = self.origin.pixels.map_pixels(state.operations, state.table, state.layout.value)
+        operations, table, layout = state.operations, state.table, state.layout
+        if layout is Layout.EXPANDED:
+            operations, table, layout = (*operations, ("equal_colours",)), table[:1], Layout.PLANAR
+        values = self.origin.pixels.map_pixels(operations, table, layout.value)
         if values is None:  # by torch, not from tensors that the program may have changed
             made = self.origin.make()
             for replay in self._replays:
                 made = replay(made)
             return made
         made = torch.from_numpy(values)
-        made = made if state.layout is Layout.PLANAR else made.permute(2, 0, 1)
+        made = made if layout is Layout.PLANAR else made.permute(2, 0, 1)
+        made = made.expand(state.shape) if state.layout is Layout.EXPANDED else made
         made = made.as_strided(state.shape, self._strides) if state.is_batch else made
         if state.finish is not None:
             state.finish(made)

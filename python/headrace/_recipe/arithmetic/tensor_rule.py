@@ -6,8 +6,10 @@ for matrices decides by itself. Floats before rounding are compared, because a b
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -96,6 +98,49 @@ def is_rounding_uniform(elements: int) -> bool:
     """
     threads = torch.get_num_threads() if elements >= _PARALLEL else 1
     return not are_sums_rounded_once() or elements % (_AT_ONCE * threads) == 0
+
+
+@functools.cache
+def find_lanes_of_sums() -> int | None:
+    """Returns by how many lanes torch's float32 sum of a long row goes, 8 or 16, on one thread; None if by neither.
+
+    A sum beyond 2^24 is rounded at each addition, so its last bits depend on the order.
+    """
+    random, found = np.random.default_rng(4), {8, 16}
+    with _one_thread():
+        for length in (140_003, 187_500, 307_200, 999_999):
+            values = random.integers(100, 256, length).astype(np.float32)
+            made = np.float32(torch.from_numpy(values).sum().item())
+            found &= {lanes for lanes in found if _sum_by_lanes(values, lanes) == made}
+    return found.pop() if len(found) == 1 else None
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    if before > 1:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if before > 1:
+            torch.set_num_threads(before)
+
+
+def _sum_by_lanes(values: np.ndarray, lanes: int) -> np.float32:
+    """Returns the sum of whole numbers as the kernels make it: that of every fourth vector exactly, the rest in
+    float32."""
+    blocks, vectors = len(values) // (4 * lanes), len(values) // lanes
+    exact = values[: blocks * 4 * lanes].reshape(blocks, 4, lanes).sum(axis=0, dtype=np.int64).astype(np.float32)
+    sums = exact[0]
+    for vector in values[blocks * 4 * lanes : vectors * lanes].reshape(-1, lanes):
+        sums = sums + vector
+    for row in exact[1:]:
+        sums = sums + row
+    total = np.float32(values[vectors * lanes :].sum())
+    for one in sums:
+        total = total + one
+    return np.float32(total)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from headrace._base.types import Array
 from headrace.pillow.files.pixel_selection import select_pixels
 from headrace.pillow.files.pixels import FilePixels, shape_of
 from headrace.pillow.memory import pixel_memory
-from headrace.pillow.recording.image_counts import ImageCounts
+from headrace.pillow.recording.image_counts import PILLOW, Door, ImageCounts
 from headrace.pillow.recording.lazy_core import MODES, SELECTED, Operation
 from headrace.pillow.recording.native_plan import NativePlan
 
@@ -29,13 +29,15 @@ class PngPixels(FilePixels):
     Args:
         samples: (height, width, bytes of a pixel), uint8; see `core.decode_png`.
         mode: of Pillow's image of the file.
-        counts: counts the file.
+        counts, door: as of `FilePixels`.
         counted: whether it is counted already.
     """
 
-    def __init__(self, samples: Array, mode: str, counts: ImageCounts, *, counted: bool = False) -> None:
+    def __init__(
+        self, samples: Array, mode: str, counts: ImageCounts, door: Door = PILLOW, *, counted: bool = False
+    ) -> None:
         height, width, _ = samples.shape
-        super().__init__((width, height), mode, samples.nbytes, counts)
+        super().__init__((width, height), mode, samples.nbytes, counts, door)
         self._samples, self._counted = samples, counted
         self._colours: PngPixels | None = None
         self._count(None)

@@ -99,10 +99,20 @@ class NativePlan:
             self.stages.append({**self.last, "resize": tuple(size), "made": tuple(size)})
             self.last = {"box": (0, 0, *size)}
 
-    def _effect_of_tensors(self, effect: tuple[Any, ...]) -> bool:
-        """Of tensors: a name, a number, and maybe flags, as bind/plan.cpp reads them."""
-        self._end_stage({"box", *_FLIPPED})
+    def _effect_of_tensors(self, effect: tuple[Any, ...], moves: bool = False) -> bool:
+        """Of tensors: an effect as bind/plan.cpp reads it; `moves`: pixels."""
+        self._end_stage({"box"} if moves else {"box", *_FLIPPED})
         self.stages[-1].setdefault("effects", []).append(effect)
+        return True
+
+    def _gray_of_tensors(self, effect: tuple[Any, ...]) -> bool:
+        """Of tensors: an effect whose pixels have three equal colours, of which one is left."""
+        self.mode = "L"
+        return self._effect_of_tensors(effect)
+
+    def _equal_colours(self) -> bool:
+        """One channel of pixels whose three colours are equal."""
+        self.mode = "L"
         return True
 
     def _effect(self, name: str, value: object) -> bool:
