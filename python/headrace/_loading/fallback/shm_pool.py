@@ -9,6 +9,7 @@ that collate_fn has made in other memory is copied to such a storage, where torc
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -165,11 +166,15 @@ class SharedBlocks:
 
     def empty_like(self, batch: torch.Tensor) -> torch.Tensor | None:
         """Returns a contiguous tensor in a block, while collate_fn runs; None if there is none for it."""
-        size = batch.numel() * batch.itemsize
+        return self.empty(batch.shape, batch.dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
+        """The same, of a shape and a type."""
+        size = math.prod(shape) * dtype.itemsize
         if self._given is None or size < LEAST or not is_possible():
             return None
-        made: torch.Tensor = torch.empty(0, dtype=batch.dtype)
-        return made.set_(self._new_shared(size), 0, batch.shape)  # type: ignore[no-any-return, call-overload]
+        made: torch.Tensor = torch.empty(0, dtype=dtype)
+        return made.set_(self._new_shared(size), 0, shape)  # type: ignore[no-any-return, call-overload]
 
     def take_unused(self, size: int) -> torch.UntypedStorage | None:
         """Returns the storage of a block of `size` bytes that nothing uses; None if there is none."""

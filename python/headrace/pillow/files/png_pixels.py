@@ -53,11 +53,13 @@ class PngPixels(FilePixels):
         made.putpalette(*palette)
         return made
 
-    def map_pixels(self, operations: Sequence[Operation], table: Array, layout: str) -> Array | None:
+    def map_pixels(
+        self, operations: Sequence[Operation], table: Array, layout: str, out: Array | None = None
+    ) -> Array | None:
         if not _has_palette(operations):
-            return super().map_pixels(operations, table, layout)
+            return super().map_pixels(operations, table, layout, out)
         (_, *palette), *rest = operations
-        return self._coloured(palette).map_pixels(rest, table, layout) if rest else None
+        return self._coloured(palette).map_pixels(rest, table, layout, out) if rest else None
 
     def _coloured(self, palette: Sequence[Any]) -> PngPixels:
         """Returns the RGB pixels of palette indices."""
@@ -79,8 +81,8 @@ class PngPixels(FilePixels):
             samples = samples.view("<u2").astype(np.int32)
         return Image.frombytes(self._mode, self._size, samples.data, "raw", raw).im
 
-    def _run_plan(self, plan: NativePlan, table: Array, layout: str) -> Array:
-        out = pixel_memory.empty(shape_of(plan, table, layout), table.dtype)
+    def _run_plan(self, plan: NativePlan, table: Array, layout: str, out: Array | None = None) -> Array:
+        out = pixel_memory.empty(shape_of(plan, table, layout), table.dtype) if out is None else out
         core.fuse(self._samples, {"stages": plan.stages, "last": plan.last}, table, out, layout)
         return out
 
