@@ -24,8 +24,9 @@ from headrace._doors.tensors.deferred_tensor import DeferredTensor, defer, handl
 from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.tensors.recording import Recorded, Recording, plainly
 
-#: Returns a contiguous tensor, of a shape and a type, in memory that a batch may be sent in; None if there is none.
-Allocate = Callable[[tuple[int, ...], torch.dtype], "torch.Tensor | None"]
+#: Returns a contiguous tensor, of a shape and a type, in memory that a batch may be sent in, and another one with the
+#: same memory, to write the values to; None if there is none.
+Allocate = Callable[[tuple[int, ...], torch.dtype], "tuple[torch.Tensor, torch.Tensor] | None"]
 
 
 class BatchMemory:
@@ -37,10 +38,13 @@ class BatchMemory:
 
     allocate: Allocate | None = None
 
-    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Returns a contiguous tensor, as `torch.empty`."""
-        made = None if self.allocate is None else self.allocate(shape, dtype)
-        return torch.empty(shape, dtype=dtype) if made is None else made
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns a contiguous tensor, as `torch.empty`, and one with the same memory, to write the values to."""
+        found = None if self.allocate is None else self.allocate(shape, dtype)
+        if found is not None:
+            return found
+        made = torch.empty(shape, dtype=dtype)
+        return made, made
 
 
 batch_memory: BatchMemory = BatchMemory()
@@ -71,8 +75,8 @@ def _join_parts(func: Any, parts: Sequence[Recorded]) -> Any:
         joined = _join_one(func, parts[0], shape)
         return NotImplemented if joined is None else defer(joined)
     with plainly(), torch.no_grad():
-        out = batch_memory.empty(shape, made.dtype)
-        flat, at = out.view(-1), 0
+        out, written = batch_memory.empty(shape, made.dtype)
+        flat, at = written.view(-1), 0
         for one in parts:
             size = math.prod(one.shape)
             _make_into(one, flat[at : at + size])
