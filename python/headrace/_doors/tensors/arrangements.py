@@ -116,7 +116,12 @@ def arrange(func: Any, args: Any, kwargs: Any) -> Any:
         made = func(given, *args[1:], **kwargs)
     except Exception:  # raised again where the function is called with the tensor itself
         return NotImplemented
-    if type(made) is not torch.Tensor or made.numel() == 0 or made.dtype != recorded.dtype or made.device != given.device:
+    if (
+        type(made) is not torch.Tensor
+        or made.numel() == 0
+        or made.dtype != recorded.dtype
+        or made.device != given.device
+    ):
         return NotImplemented
     if made is given:
         return args[0]

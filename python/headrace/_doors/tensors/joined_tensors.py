@@ -5,6 +5,7 @@ The result of one tensor is deferred, too: programs take the first of a batch of
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -64,24 +65,34 @@ def _join(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _join_parts(func: Any, parts: Sequence[Recorded]) -> Any:
-    try:
-        made = func([stand_in(one) for one in parts])
-    except Exception:  # raised again where the function is called with the tensors themselves
+    dtype = parts[0].dtype
+    shape = _shape_of_joined(func, dtype, tuple((one.shape, one.strides) for one in parts))
+    if shape is None or any(one.dtype != dtype for one in parts):
         return NotImplemented
-    if not made.is_contiguous() or any(one.dtype != made.dtype for one in parts):
-        return NotImplemented
-    shape = tuple(made.shape)
     if len(parts) == 1:
         joined = _join_one(func, parts[0], shape)
         return NotImplemented if joined is None else defer(joined)
     with plainly(), torch.no_grad():
-        out, written = batch_memory.empty(shape, made.dtype)
+        out, written = batch_memory.empty(shape, dtype)
         flat, at = written.view(-1), 0
         for one in parts:
             size = math.prod(one.shape)
             _make_into(one, flat[at : at + size])
             at += size
     return out
+
+
+@functools.lru_cache(maxsize=256)
+def _shape_of_joined(
+    func: Any, dtype: torch.dtype, parts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+) -> tuple[int, ...] | None:
+    """Returns the shape of a function's result, given the shapes and strides of its tensors; None if it is not
+    contiguous, or the function raises an error."""
+    try:
+        made = func([torch.empty_strided(*one, dtype=dtype, device="meta") for one in parts])
+    except Exception:  # raised again where the function is called with the tensors themselves
+        return None
+    return tuple(made.shape) if made.is_contiguous() else None
 
 
 def _join_one(func: Any, part: Recorded, shape: tuple[int, ...]) -> Recorded | None:

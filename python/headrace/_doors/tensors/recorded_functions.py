@@ -135,6 +135,9 @@ def record_first_dimension(tensor: torch.Tensor, is_batch: bool) -> torch.Tensor
         return None
     if recording.state.finish is not None:
         return None
+    before = recording.before_dimension
+    if before is not None:
+        return defer(before)
     after = replace(recording.state, is_batch=is_batch)
     replay = _add_dimension if is_batch else _take_first
     return defer(Recording(recording.origin, after, recording, replay, is_view=True))

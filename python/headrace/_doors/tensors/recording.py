@@ -247,6 +247,13 @@ class Recording(Recorded):
         """What the values are made of, until they are made."""
         return Content(self.origin, self.state, self._replays)
 
+    @property
+    def before_dimension(self) -> Recording | None:
+        """The recording of which this is a view that differs in the first dimension alone; None if it is none."""
+        whole = self._whole
+        is_other = isinstance(whole, Recording) and whole.state.is_batch is not self.state.is_batch
+        return whole if is_other and isinstance(whole, Recording) else None
+
     def _make(self) -> torch.Tensor:
         if self._whole is not None:
             return self._replays[-1](self._whole.make_native())
