@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace._doors import hf_processors, image_to_tensor, opencv, torchvision_io
+from headrace._doors.tensors import joined_tensors  # noqa: F401 - registers what it records
 from headrace._doors.tensors.image_functions import KERNELS
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later

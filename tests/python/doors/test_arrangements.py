@@ -7,12 +7,15 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 from headrace._doors import opened_doors
+from headrace._doors.image_to_tensor import defer_tensor
 from headrace._doors.tensors.deferred_tensor import recorded_in
+from headrace._doors.tensors.memory_layout import Layout
 from headrace._doors.type_checks import checks
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
@@ -28,6 +31,16 @@ PROGRAMS = 40
 LENGTH = 7
 _SOUND = (PHOTOS / "archway.jpg").read_bytes()
 FILES = {"sound": _SOUND, "damaged": _SOUND[:9000] + bytes(500) + _SOUND[9500:]}
+
+
+def planar(image: Image.Image) -> torch.Tensor:
+    """An image's tensor in the order that transformers' `process_image` gives it."""
+    made = defer_tensor(image, Layout.PLANAR, from_array)
+    return from_array(image) if made is None else made
+
+
+def from_array(image: Image.Image) -> torch.Tensor:
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
 
 
 def patches(t: torch.Tensor) -> torch.Tensor:
@@ -73,8 +86,9 @@ def run(number: int, data: bytes) -> list[Any]:
     """What a program of random steps sees: of each step the order in memory, or the error; at the end all values."""
     draw = random.Random(number)
     image = Image.open(io.BytesIO(data)).convert("RGB").resize(EDGES[::-1])
-    tensor = v1.pil_to_tensor(image)
-    made, seen = [tensor.float() if draw.random() < 0.5 else tensor], []
+    tensor = v1.pil_to_tensor(image) if draw.random() < 0.5 else planar(image)
+    made = [tensor.float() if draw.random() < 0.5 else tensor]
+    seen: list[Any] = []
     for step in draw.choices(STEPS, k=LENGTH):
         try:
             after = step(made, draw)
@@ -109,12 +123,12 @@ def test_patches_of_several_images_are_made_in_one_tensor() -> None:
     data = FILES["sound"]
 
     def opened() -> torch.Tensor:
-        return f2.resize(v1.pil_to_tensor(Image.open(io.BytesIO(data)).convert("RGB")), list(EDGES)).contiguous()
+        return f2.resize(planar(Image.open(io.BytesIO(data)).convert("RGB")), list(EDGES)).float()[None]
 
-    expected = torch.cat([patches(opened()[None].float())[0] for _ in range(3)])
+    expected = torch.cat([patches(opened())[0] for _ in range(3)])
     counts = ImageCounts()
     with deferred_here(counts):
-        parts = [patches(opened()[None].float())[0] for _ in range(3)]
+        parts = [patches(opened())[0] for _ in range(3)]
         assert all(recorded_in(one) is not None for one in parts)
         assert counts.native == 0
         joined = torch.cat(parts)
@@ -128,9 +142,9 @@ def test_patches_of_several_images_are_made_in_one_tensor() -> None:
 
 def test_a_stack_of_one_image_is_deferred() -> None:
     data = FILES["sound"]
-    expected = torch.stack([v1.pil_to_tensor(Image.open(io.BytesIO(data)).convert("RGB")).float()])
+    expected = torch.stack([planar(Image.open(io.BytesIO(data)).convert("RGB")).float()])
     with deferred_here(ImageCounts()):
-        whole = torch.stack([v1.pil_to_tensor(Image.open(io.BytesIO(data)).convert("RGB")).float()])
+        whole = torch.stack([planar(Image.open(io.BytesIO(data)).convert("RGB")).float()])
         image = whole[0]
         assert recorded_in(image) is not None
         image.add_(1)

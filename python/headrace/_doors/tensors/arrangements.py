@@ -87,7 +87,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def geometry_of(tensor: torch.Tensor) -> Geometry:
     """Returns where the elements of a tensor without memory are in its storage."""
-    return Geometry(tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+    return Geometry(tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()))
 
 
 def stand_in(recorded: Recorded) -> torch.Tensor:

@@ -36,7 +36,7 @@ _torchs: ModuleType = reductions  # without type annotations
 LEAST = 1 << 18  # bytes; below this, reuse saves nothing
 _MOST = 64  # blocks of a worker
 _MAX_IDLE_BATCHES = 8  # a worker frees a block that is unused for this many batches
-_MOST_UNUSED = 2  # a block is at most so many times larger than what is stored in it
+_MOST_UNUSED = 2  # the largest ratio of a block to what is stored in it
 NUMBERS = 4096  # for these; a block that the main process never gives back costs one
 
 
@@ -113,7 +113,7 @@ class _Block:
         return self.references() == _OWN_REFERENCES and torch._C._storage_Use_Count(self.storage._cdata) == 1
 
 
-_new_part: Callable[[int, int], torch.UntypedStorage] = torch.UntypedStorage._new_shared_fd_cpu
+_new_part: Callable[[int, int], torch.UntypedStorage] = getattr(torch.UntypedStorage, "_new_shared_fd_cpu")  # noqa: B009 - not annotated
 
 
 def _entry_of(storage: Any) -> object:
