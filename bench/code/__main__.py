@@ -31,8 +31,6 @@ import headrace
 from bench.code import page, table
 from bench.code.programs import PROGRAMS, Program
 
-BATCH = 32
-
 
 def begin(loader: Any) -> Any:
     """An iterator over an epoch, with generators seeded."""
@@ -99,7 +97,14 @@ def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dic
             (headrace.DataLoader, program.native(dataset) if program.native else dataset),
         )
         theirs, ours = (
-            kind(data, BATCH, num_workers=cores, persistent_workers=True, collate_fn=program.collate_fn, **options)
+            kind(
+                data,
+                program.batch,
+                num_workers=cores,
+                persistent_workers=True,
+                collate_fn=program.collate_fn,
+                **options,
+            )
             for kind, data in kinds
         )
         memory = [None if one is ours and ours.native else most_memory(one) for one in (theirs, ours)]

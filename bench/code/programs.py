@@ -28,7 +28,7 @@ T = import_torchvision().transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
 from torchvision.transforms import v2 as v2  # noqa: E402
 
-from bench.code import detection, doors, pngs  # noqa: E402
+from bench.code import detection, doors, pngs, processors  # noqa: E402
 
 END = [T.ToTensor(), T.Normalize(MEAN, STD)]
 CLASSES = 1000
@@ -39,6 +39,7 @@ class Program:
     """A dataset, made from paths of JPEG files and an empty folder, and further arguments of the loader.
 
     Attributes:
+        batch: samples of a batch.
         native: makes from this dataset one of headrace's with samples of the same kind, for headrace's loader. None:
             both loaders get the same dataset, and only the import of the loader changes.
     """
@@ -47,6 +48,7 @@ class Program:
     shuffle: bool = True
     collate_fn: Callable[[list[Any]], Any] | None = None
     native: Callable[[Any], Any] | None = None
+    batch: int = 32
 
 
 def _own(transform: Any) -> Callable[[list[Path], Path], Any]:
@@ -230,7 +232,7 @@ DINOV2 = [  # as its paper describes them
     *[_coloured(96, (0.05, 0.32), 0.4, T.RandomApply([T.GaussianBlur(9)], 0.5))] * 8,
 ]
 
-PROGRAMS = {
+PROGRAMS: dict[str, Program] = {
     "train": Program(_own(TRAIN)),
     "eval": Program(_own(EVAL), shuffle=False),
     "two views": Program(_own(_Views([_view(224, (0.2, 1.0))] * 2))),
@@ -260,3 +262,8 @@ PROGRAMS = {
         doors.dataset_of("cv2.imread, albumentations"), native=_albumentations_in_threads
     ),
 } | {name: Program(doors.dataset_of(name)) for name in doors.READERS}
+PROGRAMS |= {name: Program(_own(one)) for name, one in processors.IN_DATASETS.items()}
+PROGRAMS |= {
+    name: Program(lambda paths, folder: processors.Opened(paths), collate_fn=one, batch=processors.BATCH)
+    for name, one in processors.IN_COLLATE.items()
+}

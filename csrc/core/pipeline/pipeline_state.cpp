@@ -18,7 +18,7 @@ const Kernels& kernels_of(const PipelineOptions& options) {
   return options.kernels != nullptr ? *options.kernels : kernels();
 }
 
-std::shared_ptr<Backend> backend_of(const PipelineOptions& options) {
+std::shared_ptr<Backend> make_backend(const PipelineOptions& options) {
   if (options.backend != nullptr) return options.backend;
   if (options.recipe.varies()) return std::make_shared<SizedBackend>(options, kernels_of(options));
   return std::make_shared<CpuBackend>(options, kernels_of(options), options.slots_kept);
@@ -29,7 +29,7 @@ std::shared_ptr<Backend> backend_of(const PipelineOptions& options) {
 Pipeline::State::State(PipelineOptions given)
     : options(std::move(given)),
       records(options.recorder != nullptr ? options.recorder : std::make_shared<Recorder>()),
-      backend(backend_of(options)),
+      backend(make_backend(options)),
       device(backend->device_side()),
       python(options, kernels_of(options), *records),
       wanted(options.threads) {

@@ -11,6 +11,7 @@ from headrace._doors import (
     torchvision_io,
     webdataset_images,
 )
+from headrace._doors.tensors import joined_tensors  # noqa: F401 - registers what it records
 from headrace._doors.tensors.image_functions import KERNELS
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later

@@ -178,7 +178,7 @@ LOOKS: dict[str, Any] = {
     "operator": lambda t: torch.ops.aten.sum(t),
     "index": lambda t: t[torch.tensor([1, 0])],
     "out": lambda t: torch.add(t, 1, out=torch.empty(0, dtype=torch.uint8)),
-    "list of them": lambda t: torch.cat([t, t]),
+    "list of them": lambda t: torch.hstack([t, t]),
     "shared": lambda t: t.share_memory_(),
 }
 
@@ -223,8 +223,8 @@ def test_only_the_last_tensor_of_a_file_is_made(monkeypatch: pytest.MonkeyPatch)
     made: list[tuple[int, ...]] = []
     plain = FilePixels.map_pixels
 
-    def map_pixels(self: FilePixels, operations: Any, table: Any, layout: str) -> Any:
-        values: Any = plain(self, operations, table, layout)
+    def map_pixels(self: FilePixels, operations: Any, table: Any, layout: str, out: Any = None) -> Any:
+        values: Any = plain(self, operations, table, layout, out)
         made.append(values.shape)
         return values
 

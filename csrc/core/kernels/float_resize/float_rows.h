@@ -14,7 +14,7 @@ inline int least_of(int a, int b) { return a < b ? a : b; }
 
 /// The number of taps of a window whose products are rounded before they are added, the first one included.
 template <bool kFused>
-inline int rounded_taps(int taps) {
+inline int unfused_taps(int taps) {
   return kFused ? 1 + (taps - 1) / 4 * 4 : taps;
 }
 
@@ -23,7 +23,7 @@ template <bool kFused, int kCount>
 inline void sum_taps(const float* from, size_t stride, int taps, const float* weight, float* to) {
   float sum[kCount];
   for (int i = 0; i < kCount; ++i) sum[i] = from[i] * weight[0];
-  const int rounded = rounded_taps<kFused>(taps);
+  const int rounded = unfused_taps<kFused>(taps);
   for (int t = 1; t < rounded; ++t) {
     const float* row = from + static_cast<size_t>(t) * stride;
     for (int i = 0; i < kCount; ++i) sum[i] = sum[i] + row[i] * weight[t];

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from headrace._doors.tensors.recording import Recording, plainly
+from headrace._doors.tensors.recording import Recorded, Recording, plainly
 from headrace.pillow import open_patch
 
 _RECORDING = "_recording"
@@ -66,9 +66,9 @@ class Deferred:
 
     # Asked most often, and quicker here than through `__torch_function__`.
 
-    shape = property(lambda self: torch.Size(self.__dict__[_RECORDING].state.shape))
-    dtype = property(lambda self: self.__dict__[_RECORDING].state.dtype)
-    ndim = property(lambda self: len(self.__dict__[_RECORDING].state.shape))
+    shape = property(lambda self: torch.Size(self.__dict__[_RECORDING].shape))
+    dtype = property(lambda self: self.__dict__[_RECORDING].dtype)
+    ndim = property(lambda self: len(self.__dict__[_RECORDING].shape))
 
     def as_subclass(self, cls: type) -> Any:
         """A tensor of another class with the same memory. The method of torch does not ask `__torch_function__`."""
@@ -116,7 +116,7 @@ def kind_for(plain: type) -> type | None:
 _were_deferred = False  # whether there ever were deferred tensors in this process
 
 
-def defer(recording: Recording, plain: type = torch.Tensor) -> torch.Tensor:
+def defer(recording: Recorded, plain: type = torch.Tensor) -> torch.Tensor:
     """Returns a deferred tensor.
 
     Args:
@@ -126,9 +126,11 @@ def defer(recording: Recording, plain: type = torch.Tensor) -> torch.Tensor:
     global _were_deferred
     _were_deferred = True
     open_patch.replace_following()
-    state, kind = recording.state, kind_for(plain)
+    kind = kind_for(plain)
     wrapper: Any = torch.Tensor._make_wrapper_subclass
-    tensor: torch.Tensor = wrapper(kind, state.shape, strides=recording.strides, dtype=state.dtype, device="cpu")
+    tensor: torch.Tensor = wrapper(
+        kind, recording.shape, strides=recording.strides, dtype=recording.dtype, device="cpu"
+    )
     _guard(tensor)
     tensor.__dict__[_RECORDING] = recording
     return tensor
@@ -141,11 +143,18 @@ def set_recording(tensor: torch.Tensor, recording: Recording) -> torch.Tensor:
 
 
 def recording_of(tensor: object) -> Recording | None:
+    """Returns what an image's tensor stands for; None if it has values, or its dimensions are no longer those of an
+    image."""
+    recorded = recorded_in(tensor)
+    return recorded if type(recorded) is Recording else None
+
+
+def recorded_in(tensor: object) -> Recorded | None:
     """Returns what a tensor stands for; None if it has values."""
     if not isinstance(tensor, Deferred):
         return None
-    recording: Recording | None = tensor.__dict__.get(_RECORDING)
-    return None if recording is None or recording.is_made else recording
+    recorded: Recorded | None = tensor.__dict__.get(_RECORDING)
+    return None if recorded is None or recorded.is_made else recorded
 
 
 def make(tensor: Any) -> torch.Tensor:
@@ -173,7 +182,7 @@ def make(tensor: Any) -> torch.Tensor:
 
 def _values_of(tensor: Any) -> torch.Tensor:
     """Returns a plain tensor over the memory of a deferred tensor's values."""
-    recording: Recording = tensor.__dict__[_RECORDING]
+    recording: Recorded = tensor.__dict__[_RECORDING]
     made = recording.make_native()
     plain: type = type(tensor).__dict__["stands_for"]
     with plainly():

@@ -30,6 +30,7 @@ from headrace.pillow.recording.patches import Place, Replacements, Untouched, Ve
 Recorder = Callable[..., "torch.Tensor | None"]
 
 _PADDING = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
+_MOST_STEPS = 64  # that are kept for equal calls
 _MISSING = inspect.Parameter.empty
 
 
@@ -195,6 +196,8 @@ def _record_erase(
 def _record_value_step(name: str, depends: Callable[..., Hashable]) -> Recorder:
     """A recorder of a function that maps each value alike; `depends` returns None where it may do more."""
 
+    steps: dict[Hashable, ValueStep] = {}
+
     def record(plain: Function, tensor: Any, *arguments: Any) -> torch.Tensor | None:
         key = depends(tensor, *arguments)
         if key is None:
@@ -202,16 +205,25 @@ def _record_value_step(name: str, depends: Callable[..., Hashable]) -> Recorder:
         if key is _SAME:
             return tensor  # type: ignore[no-any-return]
         in_place = name == "normalize" and arguments[-1] is True
-        # What the program writes into a tensor later is not the step's.
-        given = [one.clone() if isinstance(one, torch.Tensor) else one for one in arguments]
-
-        def call(values: torch.Tensor) -> torch.Tensor:
-            made: torch.Tensor = plain(values, *given)
-            return made
-
-        return record_values(tensor, ValueStep((name, plain, key), call), in_place=in_place)
+        known = (name, plain, key, in_place)
+        if known not in steps:
+            if len(steps) >= _MOST_STEPS:
+                steps.clear()
+            steps[known] = _step_of(plain, (name, plain, key), arguments)
+        return record_values(tensor, steps[known], in_place=in_place)
 
     return record
+
+
+def _step_of(plain: Function, key: Hashable, arguments: Sequence[Any]) -> ValueStep:
+    # What the program writes into a tensor later is not the step's.
+    given = [one.clone() if isinstance(one, torch.Tensor) else one for one in arguments]
+
+    def call(values: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = plain(values, *given)
+        return made
+
+    return ValueStep(key, call)
 
 
 _SAME = object()

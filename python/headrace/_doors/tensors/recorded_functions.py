@@ -141,6 +141,9 @@ def record_first_dimension(tensor: torch.Tensor, is_batch: bool) -> torch.Tensor
         return None
     if recording.state.finish is not None:
         return None
+    before = recording.before_dimension
+    if before is not None:
+        return defer(before)
     after = replace(recording.state, is_batch=is_batch)
     replay = _add_dimension if is_batch else _take_first
     return defer(Recording(recording.origin, after, recording, replay, is_view=True))
@@ -239,6 +242,18 @@ def _unsqueeze(func: Any, args: Any, kwargs: Any) -> Any:
     return NotImplemented if made is None else made
 
 
+def _squeeze(func: Any, args: Any, kwargs: Any) -> Any:
+    """Of the first dimension, the only one of a batch of one image with several channels that has one element."""
+    recording = recording_of(args[0]) if args else None
+    if recording is None or len(args) > 2 or kwargs or type(args[0]) is not DeferredTensor:
+        return NotImplemented
+    is_first = args[1] == 0 and type(args[1]) is int if len(args) == 2 else recording.state.channels > 1
+    if not is_first or not recording.state.is_batch:
+        return NotImplemented
+    made = record_first_dimension(args[0], is_batch=False)
+    return NotImplemented if made is None else made
+
+
 def _contiguous(func: Any, args: Any, kwargs: Any) -> Any:
     """A tensor that is contiguous is returned as it is. Of an image, torchvision returns another object."""
     tensor = args[0]
@@ -330,6 +345,7 @@ def _register() -> None:
         handlers[getattr(torch, name)] = _ask_wrapper
     handlers[_T.__getitem__] = _get_part
     handlers[_T.unsqueeze] = handlers[torch.unsqueeze] = _unsqueeze
+    handlers[_T.squeeze] = handlers[torch.squeeze] = _squeeze
     handlers[_T.contiguous] = _contiguous
     handlers[_T.flip] = handlers[torch.flip] = _flip
     handlers[torch.as_tensor] = _as_tensor

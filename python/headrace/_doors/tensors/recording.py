@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -14,6 +15,7 @@ import torch
 
 from headrace._base.types import Array
 from headrace._doors.tensors.memory_layout import Cut, Layout
+from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.lazy_core import Operation
 
 _MOST_TABLES = 64
@@ -27,7 +29,9 @@ class Pixels(Protocol):
 
     def hold(self, lazy: Any) -> None: ...
 
-    def map_pixels(self, operations: tuple[Operation, ...], table: Array, layout: str) -> Array | None: ...
+    def map_pixels(
+        self, operations: tuple[Operation, ...], table: Array, layout: str, out: Array | None = None
+    ) -> Array | None: ...
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,66 @@ class State:
         return (1, *image) if self.is_batch else image
 
 
-class Recording:
-    """A tensor's origin and state; its values, once they are made. Several tensors share one if they share memory.
+@dataclass(frozen=True)
+class Content:
+    """The values of an image tensor, whatever a program writes into the tensor later.
+
+    Attributes:
+        origin: where the values come from.
+        state: the tensor's.
+        replays: functions that make the tensor of the origin's own, where the file is damaged.
+    """
+
+    origin: Origin
+    state: State
+    replays: tuple[Replay, ...]
+
+    def make(self, *, for_a_while: bool = False) -> torch.Tensor:
+        """Returns the values, in new memory, in the order that the state says.
+
+        Args:
+            for_a_while: whether the memory is soon free again.
+        """
+        state = self.state
+        operations, table, layout = state.operations, state.table, state.layout
+        if layout is Layout.EXPANDED:
+            operations, table, layout = (*operations, ("equal_colours",)), table[:1], Layout.PLANAR
+        size, channels = (state.height, state.width), len(table)
+        shape = (channels, *size) if layout is Layout.PLANAR else (*size, channels)
+        out = pixel_memory.empty_for_a_while(shape, table.dtype) if for_a_while else None
+        values = self.origin.pixels.map_pixels(operations, table, layout.value, out)
+        if values is None:
+            return self._make_by_torch()
+        made = torch.from_numpy(values)
+        made = made if layout is Layout.PLANAR else made.permute(2, 0, 1)
+        made = made.expand(state.shape[-3:]) if state.layout is Layout.EXPANDED else made
+        made = made.as_strided(state.shape, state.layout.strides(state.shape)) if state.is_batch else made
+        if state.finish is not None:
+            state.finish(made)
+        return made
+
+    def make_into(self, out: torch.Tensor) -> None:
+        """Writes the values into a contiguous tensor of the state's shape."""
+        state = self.state
+        if state.layout is Layout.EXPANDED:
+            out.copy_(self.make(for_a_while=True))
+            return
+        array = out.view(state.channels, state.height, state.width).numpy()
+        if self.origin.pixels.map_pixels(state.operations, state.table, Layout.PLANAR.value, array) is None:
+            out.copy_(self._make_by_torch())
+        elif state.finish is not None:
+            state.finish(out)
+
+    def _make_by_torch(self) -> torch.Tensor:
+        """Not from tensors that the program may have changed."""
+        made = self.origin.make()
+        for replay in self.replays:
+            made = replay(made)
+        return made
+
+
+class Recorded(ABC):
+    """What a deferred tensor stands for; its values, once they are made.
 
     Note [views]: a part of a tensor is a view of it, in torch and here: its values are made as a part of the whole's,
     so what is written to one is seen in the other. So is one with another first dimension. A view counts as made once
@@ -95,47 +157,31 @@ class Recording:
     what they need is decoded.
 
     Args:
-        origin: where the values come from.
-        state: the tensor's.
-        before: the recording that the last function got; None for the origin's own tensor.
-        replay: the last function, called with that one's tensor.
-        is_view: whether the function's result has the memory of what it got.
+        pixels: the file's.
+        whole: the recording of a tensor that has the same memory, of which this is a view; or None.
 
     Attributes:
-        cut: which edges are shorter than those of the image in memory.
+        shape, dtype: of the tensor.
+        strides: of the tensor, in elements.
         is_shared: whether other tensors have the same memory.
     """
 
     def __init__(
         self,
-        origin: Origin,
-        state: State,
-        before: Recording | None = None,
-        replay: Replay | None = None,
-        *,
-        is_view: bool = False,
+        pixels: Pixels,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: torch.dtype,
+        whole: Recorded | None = None,
     ) -> None:
-        self.origin, self.state = origin, state
-        self.cut: Cut = Cut()
-        self.is_shared: bool = is_view
-        self._strides = state.layout.strides(state.shape)
-        self._replays: tuple[Replay, ...] = ()
-        if before is not None and replay is not None:
-            self._replays = (*before._replays, replay)
-        self._whole = before if is_view else None
-        if is_view and before is not None:
-            before.is_shared = True
-            edges = state.height < before.state.height, state.width < before.state.width
-            self.cut = Cut(edges[0] or before.cut.height, edges[1] or before.cut.width)
-            self._strides = _strides_of_view(before, state)
+        self.shape, self.strides, self.dtype = shape, strides, dtype
+        self.is_shared: bool = whole is not None
+        if whole is not None:
+            whole.is_shared = True
+        self._whole = whole
         self._made: torch.Tensor | None = None
         self._making, self._process = threading.RLock(), os.getpid()
-        origin.pixels.hold(self)
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Of the tensor, in elements."""
-        return self._strides
+        pixels.hold(self)
 
     @property
     def is_made(self) -> bool:
@@ -150,7 +196,7 @@ class Recording:
                 with plainly():
                     self._made = self._make()
                 self._whole = None
-                self._replays = ()
+                self._forget()
             return self._made
 
     def hand_over(self, tensor: torch.Tensor) -> None:
@@ -158,30 +204,71 @@ class Recording:
         if not self.is_shared:
             self._made = tensor.detach()
 
+    @abstractmethod
+    def _make(self) -> torch.Tensor:
+        """Returns the values: of a view, a view of the whole's."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Called once the values are made: lets go of what made them."""
+
+
+class Recording(Recorded):
+    """A tensor's origin and state. Several tensors share one if they share memory.
+
+    Args:
+        origin: where the values come from.
+        state: the tensor's.
+        before: the recording that the last function got; None for the origin's own tensor.
+        replay: the last function, called with that one's tensor.
+        is_view: whether the function's result has the memory of what it got.
+
+    Attributes:
+        cut: which edges are shorter than those of the image in memory.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        state: State,
+        before: Recording | None = None,
+        replay: Replay | None = None,
+        *,
+        is_view: bool = False,
+    ) -> None:
+        self.origin, self.state = origin, state
+        self.cut: Cut = Cut()
+        self._replays: tuple[Replay, ...] = ()
+        if before is not None and replay is not None:
+            self._replays = (*before._replays, replay)
+        strides = state.layout.strides(state.shape)
+        whole = before if is_view else None
+        if whole is not None:
+            edges = state.height < whole.state.height, state.width < whole.state.width
+            self.cut = Cut(edges[0] or whole.cut.height, edges[1] or whole.cut.width)
+            strides = _strides_of_view(whole, state)
+        super().__init__(origin.pixels, state.shape, strides, state.dtype, whole)
+
+    @property
+    def content(self) -> Content:
+        """What the values are made of, until they are made."""
+        return Content(self.origin, self.state, self._replays)
+
+    @property
+    def before_dimension(self) -> Recording | None:
+        """The recording of which this is a view that differs in the first dimension alone; None if it is none."""
+        whole = self._whole
+        is_other = isinstance(whole, Recording) and whole.state.is_batch is not self.state.is_batch
+        return whole if is_other and isinstance(whole, Recording) else None
+
     def _make(self) -> torch.Tensor:
         if self._whole is not None:
             return self._replays[-1](self._whole.make_native())
         with torch.no_grad():
-            return self._make_alone().data  # no view, of nothing
+            return self.content.make().data  # no view, of nothing
 
-    def _make_alone(self) -> torch.Tensor:
-        state = self.state
-        operations, table, layout = state.operations, state.table, state.layout
-        if layout is Layout.EXPANDED:
-            operations, table, layout = (*operations, ("equal_colours",)), table[:1], Layout.PLANAR
-        values = self.origin.pixels.map_pixels(operations, table, layout.value)
-        if values is None:  # by torch, not from tensors that the program may have changed
-            made = self.origin.make()
-            for replay in self._replays:
-                made = replay(made)
-            return made
-        made = torch.from_numpy(values)
-        made = made if layout is Layout.PLANAR else made.permute(2, 0, 1)
-        made = made.expand(state.shape) if state.layout is Layout.EXPANDED else made
-        made = made.as_strided(state.shape, self._strides) if state.is_batch else made
-        if state.finish is not None:
-            state.finish(made)
-        return made
+    def _forget(self) -> None:
+        self._replays = ()
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 from headrace._base.native import core
 from headrace._base.types import Function
 from headrace._doors.opened_doors import add_doors
+from headrace._doors.tensors import joined_tensors
 from headrace._doors.tensors.deferred_tensor import make_samples
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
@@ -100,6 +101,7 @@ class InWorkers:
         if self._flags is not None:
             self._blocks = SharedBlocks(self._flags, worker, self._ahead)
             self._blocks.install()
+            joined_tensors.batch_memory.allocate = self._blocks.empty
             make_replacements(self._blocks.empty_like).replace()
             if self._is_default and batch_memory.is_possible():
                 places = SamplePlaces(self._blocks.take_unused, LEAST)

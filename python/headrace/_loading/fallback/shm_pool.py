@@ -5,10 +5,14 @@ them costs more than writing it: 0.5 ms for an image of 224 x 224 on a virtual m
 that its collate_fn was given, and gives them out again when nothing in the worker refers to one any more, and the main
 process has said that nothing there does. The main process looks at its storages each time it gets a batch. A tensor
 that collate_fn has made in other memory is copied to such a storage, where torch would copy it to new shared memory.
+
+Note [parts]: where the sizes of batches differ, the first bytes of a larger block are mapped once more, as a storage of
+the size that torch's would have. Values are written through the first mapping, whose pages are there already.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +36,7 @@ _torchs: ModuleType = reductions  # without type annotations
 LEAST = 1 << 18  # bytes; below this, reuse saves nothing
 _MOST = 64  # blocks of a worker
 _MAX_IDLE_BATCHES = 8  # a worker frees a block that is unused for this many batches
+_MOST_UNUSED = 2  # the largest ratio of a block to what is stored in it
 NUMBERS = 4096  # for these; a block that the main process never gives back costs one
 
 
@@ -68,8 +73,27 @@ def make_flags(workers: int) -> Flags:
 class _Block:
     def __init__(self, number: int, storage: torch.UntypedStorage) -> None:
         self.number, self.storage = number, storage
+        self._whole: torch.UntypedStorage | None = None  # of which `storage` is a part
         self.last = 0  # number of the batch that it was used for last
         self._entry: object = None  # in torch's table of shared storages, which gets a new one when the storage is sent
+
+    @property
+    def memory(self) -> torch.UntypedStorage:
+        """All bytes of the block: `storage`, or a larger one that begins with the same."""
+        return self.storage if self._whole is None else self._whole
+
+    def fits(self, size: int) -> bool:
+        """Whether a part of this size is worth its block."""
+        return size <= self.memory.nbytes() <= size * _MOST_UNUSED
+
+    def become(self, size: int) -> None:
+        """Makes `storage`, which nothing refers to, one of `size` bytes: see Note [parts]."""
+        if size != self.storage.nbytes():
+            whole = self.memory
+            is_part = size != whole.nbytes()
+            self._whole = whole if is_part else None
+            # The file stays open: torch duplicates its descriptor.
+            self.storage = _new_part(whole._share_fd_cpu_()[0], size) if is_part else whole
 
     def note_given_out(self, batch: int) -> None:
         """Called before collate_fn gets the storage for the batch of this number."""
@@ -87,6 +111,9 @@ class _Block:
     def is_idle(self) -> bool:
         """Whether nothing else in this process refers to the storage."""
         return self.references() == _OWN_REFERENCES and torch._C._storage_Use_Count(self.storage._cdata) == 1
+
+
+_new_part: Callable[[int, int], torch.UntypedStorage] = getattr(torch.UntypedStorage, "_new_shared_fd_cpu")  # noqa: B009 - not annotated
 
 
 def _entry_of(storage: Any) -> object:
@@ -165,11 +192,19 @@ class SharedBlocks:
 
     def empty_like(self, batch: torch.Tensor) -> torch.Tensor | None:
         """Returns a contiguous tensor in a block, while collate_fn runs; None if there is none for it."""
-        size = batch.numel() * batch.itemsize
+        made = self.empty(batch.shape, batch.dtype)
+        return None if made is None else made[0]
+
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The same, of a shape and a type; with it, another tensor with the same memory, to write the values to."""
+        size = math.prod(shape) * dtype.itemsize
         if self._given is None or size < LEAST or not is_possible():
             return None
-        made: torch.Tensor = torch.empty(0, dtype=batch.dtype)
-        return made.set_(self._new_shared(size), 0, batch.shape)  # type: ignore[no-any-return, call-overload]
+        storage = self._new_shared(size)
+        is_of_block = bool(self._given) and self._given[-1].storage is storage
+        memory = self._given[-1].memory if is_of_block else storage
+        made, written = (_over(one, shape, dtype) for one in (storage, memory))
+        return made, written
 
     def take_unused(self, size: int) -> torch.UntypedStorage | None:
         """Returns the storage of a block of `size` bytes that nothing uses; None if there is none."""
@@ -202,15 +237,17 @@ class SharedBlocks:
             return
         if torch._C._storage_Use_Count(storage._cdata) != 2:  # the tensor's, and that of the object `storage`
             return
-        block = self.empty_like(leaf)
+        block = self.empty(leaf.shape, leaf.dtype)
         if block is not None:
-            leaf.data = block.copy_(leaf)
+            made, written = block
+            written.copy_(leaf)
+            leaf.data = made
 
     def _new_shared(self, size: int, *, device: torch.device | str = "cpu") -> torch.UntypedStorage:
         given = self._given
         if given is None or size < LEAST or torch.device(device).type != "cpu" or not is_possible():
             return self._plain(size, device=device)
-        block = self._find_idle_block(size)
+        block = self._find_idle_block(size) or self._find_larger_block(size)
         if block is None:
             used = {one.number for one in self._blocks}
             free = (n for n in range(NUMBERS) if n not in used and not self._flags[self._first + n])
@@ -233,8 +270,21 @@ class SharedBlocks:
                 return block
         return None
 
+    def _find_larger_block(self, size: int) -> _Block | None:
+        """Returns a block of this size that was a larger one; None if there is none that nothing uses."""
+        for block in reversed(self._blocks):
+            if block.fits(size) and not self._is_used(block):
+                block.become(size)
+                return block
+        return None
+
     def _is_used(self, block: _Block) -> bool:
         return bool(self._flags[self._first + block.number]) or not block.is_idle()
+
+
+def _over(storage: torch.UntypedStorage, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    made: torch.Tensor = torch.empty(0, dtype=dtype)
+    return made.set_(storage, 0, shape)  # type: ignore[no-any-return, call-overload]
 
 
 _all: Living[SharedBlocks] = Living()

@@ -37,9 +37,9 @@ class JpegPixels(FilePixels):
         self._crops = 0  # decoded so far
         self._whole: Array | None = None
 
-    def _run_plan(self, plan: NativePlan, table: Array, layout: str) -> Array:
+    def _run_plan(self, plan: NativePlan, table: Array, layout: str, out: Array | None = None) -> Array:
         """Threads that call this at the same time may decode once more."""
-        out = pixel_memory.empty(shape_of(plan, table, layout), table.dtype)
+        out = pixel_memory.empty(shape_of(plan, table, layout), table.dtype) if out is None else out
         steps = {"stages": plan.stages, "last": plan.last}
         self._crops += 1
         self._counts.crop(self._crops)

@@ -78,12 +78,15 @@ class FilePixels(ABC):
             made = apply_effect(made, *arguments) if name == "effect" else getattr(made, name)(*arguments)
         return made
 
-    def map_pixels(self, operations: Sequence[Operation], table: Array, layout: str) -> Array | None:
+    def map_pixels(
+        self, operations: Sequence[Operation], table: Array, layout: str, out: Array | None = None
+    ) -> Array | None:
         """Returns the values that a table gives for the pixels after the operations, made in one pass.
 
         Args:
             table: values of the 256 bytes, (channels, 256), contiguous.
             layout: "planar", for a result (channels, height, width), or "channels_last", for (height, width, channels).
+            out: an array of this shape, to write the values into. None: a new one.
 
         Returns:
             None if not all operations are native, or the file is damaged.
@@ -92,7 +95,7 @@ class FilePixels(ABC):
         if plan.rest or len(plan.mode) != len(table):
             return None
         try:
-            return self._run_plan(plan, table, layout)
+            return self._run_plan(plan, table, layout, out)
         except core.NeedsPillow as error:
             if self._door is not PILLOW:  # of a tensor, which its own library makes now
                 self._count(str(error))
@@ -119,8 +122,9 @@ class FilePixels(ABC):
             self._counts.count(reason, self._door)
 
     @abstractmethod
-    def _run_plan(self, plan: NativePlan, table: Array, layout: str) -> Array:
-        """Returns the values that a table gives for the pixels of a plan. Raises NeedsPillow for a damaged file."""
+    def _run_plan(self, plan: NativePlan, table: Array, layout: str, out: Array | None = None) -> Array:
+        """Returns the values that a table gives for the pixels of a plan, in `out` if it is given. Raises NeedsPillow
+        for a damaged file."""
 
     @abstractmethod
     def _decode_by_pillow(self) -> object:

@@ -59,12 +59,14 @@ class PngPixels(FilePixels):
         made.putpalette(*palette)
         return made
 
-    def map_pixels(self, operations: Sequence[Operation], table: Array, layout: str) -> Array | None:
+    def map_pixels(
+        self, operations: Sequence[Operation], table: Array, layout: str, out: Array | None = None
+    ) -> Array | None:
         palette, operations = _split_palette(operations)
         pixels, rest = self._select(operations)
         if palette is None:
-            return super(PngPixels, pixels).map_pixels(rest, table, layout)
-        return pixels._coloured(palette).map_pixels(rest, table, layout) if rest else None
+            return super(PngPixels, pixels).map_pixels(rest, table, layout, out)
+        return pixels._coloured(palette).map_pixels(rest, table, layout, out) if rest else None
 
     def _select(self, operations: Sequence[Operation]) -> tuple[PngPixels, Sequence[Operation]]:
         """Returns the pixels after operations that only choose some, and the operations after these."""
@@ -93,8 +95,8 @@ class PngPixels(FilePixels):
             samples = samples.view("<u2").astype(np.int32)
         return Image.frombytes(self._mode, self._size, samples.data, "raw", raw).im
 
-    def _run_plan(self, plan: NativePlan, table: Array, layout: str) -> Array:
-        out = pixel_memory.empty(shape_of(plan, table, layout), table.dtype)
+    def _run_plan(self, plan: NativePlan, table: Array, layout: str, out: Array | None = None) -> Array:
+        out = pixel_memory.empty(shape_of(plan, table, layout), table.dtype) if out is None else out
         core.fuse(self._samples, {"stages": plan.stages, "last": plan.last}, table, out, layout)
         return out
 

@@ -355,3 +355,26 @@ def test_small_tensors_are_torchs(tmp_path: Path) -> None:
     data: Any = torch.arange(4000).view(-1, 10)
     inodes = [inode(batch) for batch in headrace.DataLoader(data, 4, num_workers=1)]
     assert len(inodes) == 100
+
+
+class Growing(Numbers):
+    """The same, of a size that differs from batch to batch."""
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.full((VALUES + 64 * ((index // 4 * 7) % 16),), float(index))
+
+
+def test_batches_of_several_sizes_share_blocks_of_the_size_that_torchs_have() -> None:
+    loader = headrace.DataLoader(Growing(96), batch_size=4, num_workers=2, collate_fn=default_collate)
+    inodes = []
+    for number, batch in enumerate(loader):
+        assert holds(batch, number)
+        assert batch.shape[1] == VALUES + 64 * (number * 7 % 16)
+        assert batch.untyped_storage().nbytes() == batch.nbytes
+        inodes.append(inode(batch))
+    assert len(set(inodes)) < len(inodes)
+
+
+def test_a_kept_batch_stays_when_others_take_parts_of_blocks() -> None:
+    kept = list(headrace.DataLoader(Growing(64), batch_size=4, num_workers=1))
+    assert all(holds(batch, number) for number, batch in enumerate(kept))
