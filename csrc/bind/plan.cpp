@@ -49,7 +49,7 @@ Warp warp_of(const py::handle& from) {
 
 // (matrix, bilinear, fill or None, sum of TensorFlag, whether its matrix product rounds once)
 TensorWarp tensor_warp_of(const py::handle& from) {
-  const auto [matrix, bilinear, fill, flags, fused_places] =
+  const auto [matrix, bilinear, fill, flags, fused_positions] =
       from.cast<std::tuple<std::array<double, 6>, bool, std::optional<std::array<double, 3>>, int, bool>>();
   TensorWarp warp;
   const auto rounded = [](double value) { return static_cast<float>(value); };
@@ -59,7 +59,7 @@ TensorWarp tensor_warp_of(const py::handle& from) {
   warp.filled = fill.has_value();
   warp.first_version = (flags & kFirstVersion) != 0;
   warp.fused = (flags & kFused) != 0;
-  warp.fused_places = fused_places;
+  warp.fused_positions = fused_positions;
   return warp;
 }
 

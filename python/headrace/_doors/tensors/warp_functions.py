@@ -171,7 +171,7 @@ def _operations_of(warp: Warp, size: tuple[int, int], version: int, channels: in
     if rounding is None:
         return None
     flags = _FIRST_VERSION * (version == 1) + _FUSED * rounding.samples
-    effect = ("TensorWarp", (matrix, warp.filter == "bilinear", fill, flags, rounding.places))
+    effect = ("TensorWarp", (matrix, warp.filter == "bilinear", fill, flags, rounding.positions))
     return (("effect_of_tensors", effect, True),)
 
 
