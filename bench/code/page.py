@@ -1,6 +1,6 @@
 """Fills the figures of `bench.code` in docs/benchmarks.md, docs/from-your-code.md and bench/results/code.md.
 
-They are those of code.json.
+They are those of four runs, each of a part of the programs: see `FILES`.
 
     python -m bench.code.page
 
@@ -18,6 +18,8 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "bench" / "results"
+#: Where figures are.
+FILES = ("code.json", "doors.json", "pngs.json", "processors.json")
 #: page -> the first words of a row -> the program that it is about
 ROWS = {
     "docs/benchmarks.md": {
@@ -37,8 +39,8 @@ ROWS = {
         "the same with `Resize`": "eval",
         "two views of an image (SimCLR": "two views",
         "2 + 8 views (DINO)": "DINO's ten views",
-        "an image and its PNG mask": "image and mask",
-        "the same as [`headrace.Fields`]": "image and mask, as Fields",
+        "an image and its PNG mask, ": "image and mask",
+        "an image and its PNG mask as": "image and mask, as Fields",
         "a table whose rows": "table",
         "an `IterableDataset` over a tar file": "tar, CLIP",
         "MixUp and CutMix in a `collate_fn` (": "MixUp, CutMix",
@@ -46,9 +48,33 @@ ROWS = {
         "the first with RandAugment": "RandAugment",
         "SimCLR's recipe": "SimCLR's recipe",
         "DINOv2's recipe": "DINOv2's recipe",
-        "a filter of Pillow's": "Python step",
-        "the same step in a recognised dataset": "Python step, in threads",
+        "a filter of Pillow's after": "Python step",
+        "a filter of Pillow's in a": "Python step, in threads",
         "NumPy steps on": "numpy",
+        "`torchvision.io.decode_image`, `read_image` or": "decode_image, v2",
+        "the same with v2's": "decode_image, v2, eval",
+        "the first with torchcodec's": "torchcodec, v2",
+        "the first with `Image.open` and `ToImage`": "ToImage, v2",
+        "`cv2.imread` or `imdecode`, `cv2.resize`": "cv2.imread, cv2.resize",
+        "`cv2.imread`, albumentations": "cv2.imread, albumentations",
+        "the second as `headrace.ImageFiles`": "albumentations, in threads",
+        "ViT's processor": "ViT's processor",
+        "CLIP's processor in the dataset |": "CLIP's processor",
+        "DINOv2's processor": "DINOv2's processor",
+        "SigLIP2's processor": "SigLIP2's processor",
+        "CLIP's processor in a `collate_fn`": "CLIP's processor, collate_fn",
+        "Qwen2-VL's processor": "Qwen2-VL's processor, collate_fn",
+        "SmolVLM's processor": "SmolVLM's processor, collate_fn",
+        "CLIP's processor that works with Pillow": "CLIP's processor, Pillow",
+        "a dataset of PNG photographs": "PNG",
+        "the same as `headrace.ImageFiles`": "PNG, in threads",
+        "the same of palette PNGs": "PNG with a palette",
+        "depth maps of 16 bits": "depth",
+        "the same by `cv2.imread(path": "depth, cv2.imread",
+        "a photograph, its depth map": "image, depth and mask",
+        "detection: flip": "detection, images",
+        "the same after `ToImage`": "detection, tensors",
+        "the same with `RandomIoUCrop`": "detection, SSD's crop",
     },
 }
 _MEMORY = re.compile(r"took \d\.\d\d to \d\.\d\d times the memory")
@@ -58,8 +84,10 @@ Programs = dict[str, dict[str, Any]]
 
 def figures() -> Programs:
     """What was measured: "program, cores" -> figures."""
-    programs: Programs = json.loads((RESULTS / "code.json").read_text())["programs"]
-    return programs
+    made: Programs = {}
+    for name in FILES:
+        made |= json.loads((RESULTS / name).read_text())["programs"]
+    return made
 
 
 def ratio(found: dict[str, Any]) -> str:

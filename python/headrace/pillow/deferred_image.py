@@ -114,7 +114,7 @@ def _set_im(image: Image.Image, native: Any) -> None:
         counts = in_force.here()
         if counts is not None and image.tile:  # Pillow decodes the file
             reason = image.__dict__.pop("_by_pillow", None) or _why_not_deferrable(image)
-            counts.count(reason or f"{image.format} of a class that a program has replaced")
+            counts.count(reason or f"{image.format} that was not opened by Pillow's own function")
     if _IM == "_im":
         image._im = native
     else:
