@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "bind/dlpack.h"
+#include "bind/dlpack_abi.h"
 #include "core/pipeline/batch/slot_pool.h"
 
 namespace headrace {

@@ -1,6 +1,6 @@
 // Note [diagonal]: a byte that the Paeth filter predicts depends on the one at its left, so one row is a serial chain.
-// Row k is worked on k pixels to the left of the first: then the pixel above each one is finished, and lanes of one vector hold
-// a pixel of each row. A step goes one pixel to the right in all rows.
+// Row k is worked on k pixels to the left of the first: then the pixel above each one is finished, and lanes of one
+// vector hold a pixel of each row. A step goes one pixel to the right in all rows.
 #include "core/png/paeth_rows.h"
 
 #include <algorithm>

@@ -9,7 +9,8 @@ from errno import ENOMEM
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from headrace._base.exceptions import (
+from headrace._base.messages import printable
+from headrace._base.safe_exceptions import (
     add_note,
     attributes_of,
     bases_of,
@@ -18,7 +19,6 @@ from headrace._base.exceptions import (
     is_instance,
     set_cause,
 )
-from headrace._base.messages import printable
 
 REMEDY = 'on_error="skip" passes over such samples, on_error="replace" takes their neighbours'
 _GROUP: type[BaseException] | None = getattr(builtins, "BaseExceptionGroup", None)  # from Python 3.11 on

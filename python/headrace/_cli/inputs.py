@@ -171,7 +171,7 @@ def set_recipe(dataset: object, text: str | None) -> str:
 
 def _recipe_of(text: str) -> Callable[..., object]:
     from headrace import transforms
-    from headrace._base.exceptions import named_message_of
+    from headrace._base.safe_exceptions import named_message_of
     from headrace._cli import recipes
     from headrace.datasets.opening.named_objects import is_object, named_object
 

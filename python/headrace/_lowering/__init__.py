@@ -24,7 +24,7 @@ from headrace._lowering.families import (
     warps,
 )
 from headrace._lowering.libraries import albumentations, hf_processors, timm
-from headrace._lowering.libraries.compose_calls import compose_called_by
+from headrace._lowering.libraries.albumentations_wrappers import wrapped_compose
 from headrace._lowering.multi_output import crops, views
 from headrace._lowering.pil_or_tensor import Lower
 from headrace._lowering.policies import torchvision_policies as policies
@@ -195,7 +195,7 @@ def _lower_transform(builder: Builder, transform: object) -> None:
         builder.refuse("has forward hooks or a replaced method, which would not run; remove them")
     if name == "Identity":
         lowered = "nothing"
-    elif (compose := compose_called_by(transform)) is not None:
+    elif (compose := wrapped_compose(transform)) is not None:
         lowered = albumentations.lower_compose(builder, compose)
     elif name not in lowers:
         _refuse_unknown(builder, transform)

@@ -15,7 +15,7 @@ from typing import IO, Any, Literal, Protocol
 
 from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
-from headrace._base.exceptions import contextmanager
+from headrace._base.safe_exceptions import contextmanager
 from headrace.pillow.deferred_image import defer, prepare
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import ImageCounts, in_force

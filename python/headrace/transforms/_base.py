@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from headrace._base.checks import explained
-from headrace._base.exceptions import add_remedy
+from headrace._base.safe_exceptions import add_remedy
 from headrace._recipe.images.part_kinds import Kind, has_image, is_pure_tensor, kind_of
 
 Sizes = TypeVar("Sizes", bound=tuple[int, ...])

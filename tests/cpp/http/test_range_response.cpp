@@ -66,7 +66,7 @@ TEST_CASE("ranges of one request, with and without gaps, in pieces of any length
       RangeResponse response(request, store);
       CHECK(response.untouched());
       CHECK(feed(response, a_head(begin, end) + bytes_of(begin, end), piece) == State::kDone);
-      CHECK(response.reusable());
+      CHECK(response.connection_reusable());
       CHECK(response.bytes() == end - begin);
       CHECK(request.parts.empty());
       for (const RangeKey& key : keys) CHECK(held(store, key) == bytes_of(key.offset, key.offset + key.length));
@@ -159,6 +159,6 @@ TEST_CASE("after the answer: connections that end, and bytes too many") {
     store.want(request.parts[0]);
     RangeResponse response(request, store);
     CHECK(feed(response, a_head(10, 30, head) + bytes_of(10, 30) + tail, 1000) == State::kDone);
-    CHECK_FALSE(response.reusable());
+    CHECK_FALSE(response.connection_reusable());
   }
 }

@@ -8,9 +8,8 @@ import sys
 
 import pytest
 
-from headrace._base import exceptions
-from headrace._base.exceptions import add_note, add_remedy
 from headrace._base.messages import public_name_of
+from headrace._base.safe_exceptions import add_note, add_remedy
 
 
 class Silent(Exception):

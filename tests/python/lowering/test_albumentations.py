@@ -19,7 +19,7 @@ from PIL import Image
 
 import headrace
 from headrace._lowering import LoweringError, lower
-from headrace._lowering.libraries.compose_calls import compose_called_by
+from headrace._lowering.libraries.albumentations_wrappers import wrapped_compose
 from headrace._recipe.draws.draws import Draws
 from headrace.transforms import from_albumentations
 from support import data_folder, in_host_memory
@@ -226,7 +226,7 @@ def _of_closure() -> Callable[[Any], Any]:
 
 @pytest.mark.parametrize("call", [_in_a_line, _in_lines, _Object(STEPS), _of_closure()])
 def test_code_that_calls_a_compose_is_recognised(call: Any, paths: list[Path]) -> None:
-    assert compose_called_by(call) is STEPS
+    assert wrapped_compose(call) is STEPS
     loader = loader_of(paths, call)
     assert "called in Python" not in str(loader.explain())
     expected = torch.cat(list(loader_of(paths, from_albumentations(STEPS))))
@@ -283,7 +283,7 @@ class _Property:
     ],
 )
 def test_other_code_is_not(call: Any) -> None:
-    assert compose_called_by(call) is None
+    assert wrapped_compose(call) is None
 
 
 def _refused() -> Iterator[tuple[Any, str]]:

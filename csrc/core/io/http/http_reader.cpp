@@ -160,7 +160,7 @@ void HttpReader::Inner::end(Connection& one, Connection::State state) {
   switch (state) {
     case Connection::State::kDone:
       if (one.is_small()) times.add(now_ns() - one.begun_ns());
-      if (!response.reusable()) gone.push_back(&one);
+      if (!response.connection_reusable()) gone.push_back(&one);
       (void)one.take_back();
       return;
     case Connection::State::kLost:

@@ -39,7 +39,7 @@ class RangeResponse {
   /// Whether nothing has arrived.
   bool untouched() const { return filled_ == 0 && !head_read_; }
   /// After kDone: whether the connection can take another request.
-  bool reusable() const { return reusable_; }
+  bool connection_reusable() const { return reusable_; }
   int status() const { return status_; }
   const std::string& retry_after() const { return retry_after_; }
   uint64_t bytes() const { return received_; }

@@ -27,7 +27,7 @@ inline void change_block(uint8_t* pixels, size_t bytes, PixelBlock& block, Chang
 }
 
 template <class Change>
-inline void each_block(uint8_t* pixels, size_t count, Change change) {
+inline void change_pixels(uint8_t* pixels, size_t count, Change change) {
   PixelBlock block{};
   for (; count >= kBlock; count -= kBlock, pixels += sizeof(PixelBlock))
     change_block(pixels, sizeof(PixelBlock), block, change);
@@ -35,19 +35,19 @@ inline void each_block(uint8_t* pixels, size_t count, Change change) {
 }
 
 void gray(uint8_t* pixels, size_t count) {
-  each_block(pixels, count, [](uint32_t pixel) { return grayed(pixel); });
+  change_pixels(pixels, count, [](uint32_t pixel) { return grayed(pixel); });
 }
 
 void change_saturation(uint8_t* pixels, size_t count, float factor) {
-  each_block(pixels, count, [factor](uint32_t pixel) { return saturated(pixel, factor); });
+  change_pixels(pixels, count, [factor](uint32_t pixel) { return saturated(pixel, factor); });
 }
 
 void turn_hue(uint8_t* pixels, size_t count, int turn) {
-  each_block(pixels, count, [turn](uint32_t pixel) { return turned(pixel, turn); });
+  change_pixels(pixels, count, [turn](uint32_t pixel) { return turned(pixel, turn); });
 }
 
 void permute(uint8_t* pixels, size_t count, int order) {
-  each_block(pixels, count, [order](uint32_t pixel) { return permuted(pixel, order); });
+  change_pixels(pixels, count, [order](uint32_t pixel) { return permuted(pixel, order); });
 }
 
 inline int32_t luma_of_block(const PixelBlock& block) {
@@ -176,14 +176,15 @@ auto rounding(bool once, Run run) {
 
 void tensor_change_saturation(uint8_t* pixels, size_t count, float factor, float rest, bool once) {
   rounding(once, [&](auto how) {
-    each_block(pixels, count,
-               [factor, rest](uint32_t pixel) { return tensor_saturated<decltype(how)::value>(pixel, factor, rest); });
+    change_pixels(pixels, count, [factor, rest](uint32_t pixel) {
+      return tensor_saturated<decltype(how)::value>(pixel, factor, rest);
+    });
   });
 }
 
 void tensor_turn_hue(uint8_t* pixels, size_t count, float turn, bool first) {
-  if (first) return each_block(pixels, count, [turn](uint32_t pixel) { return tensor_turned<true>(pixel, turn); });
-  each_block(pixels, count, [turn](uint32_t pixel) { return tensor_turned<false>(pixel, turn); });
+  if (first) return change_pixels(pixels, count, [turn](uint32_t pixel) { return tensor_turned<true>(pixel, turn); });
+  change_pixels(pixels, count, [turn](uint32_t pixel) { return tensor_turned<false>(pixel, turn); });
 }
 
 // Black pixels after the last add nothing.

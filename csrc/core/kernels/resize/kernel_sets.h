@@ -26,6 +26,7 @@ int store_normalised_avx2(const uint8_t* row, int pixels, bool mirror, const Nor
 // Only builds for Arm have the loops of NEON: for other processors CMakeLists.txt omits these files, which have no
 // guards.
 extern const Kernels kNeonKernels;
-void store_normalised_neon(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut, const RowTarget& target);
+void store_normalised_neon(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut,
+                           const RowTarget& target);
 
 }  // namespace headrace

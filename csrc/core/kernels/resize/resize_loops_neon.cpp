@@ -136,8 +136,12 @@ void resample_y(const uint8_t* src, size_t src_stride, const TableView& table, i
 
 }  // namespace
 
-const Kernels kNeonKernels{"neon",       false,         rgb_to_rgbx,         resample_x,    resample_y,
-                           store_normalised_neon,   &kNeonEffects, make_texture_scalar, run_warp_neon, run_tensor_warp_neon,
-                           &kNeonMixing, &kNeonFloats,  &kScalarOpencv,      &kNeonBlocks};
+const Kernels kNeonKernels{"neon",         false,
+                           rgb_to_rgbx,    resample_x,
+                           resample_y,     store_normalised_neon,
+                           &kNeonEffects,  make_texture_scalar,
+                           run_warp_neon,  run_tensor_warp_neon,
+                           &kNeonMixing,   &kNeonFloats,
+                           &kScalarOpencv, &kNeonBlocks};
 
 }  // namespace headrace

@@ -65,7 +65,7 @@ int store_normalised(const uint8_t* row, int pixels, bool mirror, const Normalis
 }  // namespace
 
 void store_normalised_neon(const uint8_t* row, int plane_stride, int pixels, bool mirror, const Lut& lut,
-                const RowTarget& target) {
+                           const RowTarget& target) {
   constexpr ptrdiff_t kBytes = sizeof(float);
   int done = 0;
   if (lut.normalisation != nullptr && plane_stride == 0) {

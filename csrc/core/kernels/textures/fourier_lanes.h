@@ -20,7 +20,7 @@ struct LaneArray {
 
 /// The transform of odd length `radix` of a + b i; changes `a` and `b`. `step`: between angles of 2 pi / radix.
 [[gnu::always_inline]] inline void odd_butterfly(int radix, Lanes* a, Lanes* b, Lanes* made_a, Lanes* made_b,
-                                                 const FourierView& fourier, int step) {
+                                                 const FourierTablesView& fourier, int step) {
   const int half = radix / 2;
   Lanes first_a = a[0], first_b = b[0];
   for (int k = 1; k <= half; ++k) {
@@ -55,7 +55,7 @@ struct LaneArray {
 
 /// The transform of length `radix`; `a` and `b` may be changed.
 [[gnu::always_inline]] inline void butterfly(int radix, Lanes* a, Lanes* b, Lanes* made_a, Lanes* made_b,
-                                             const FourierView& fourier) {
+                                             const FourierTablesView& fourier) {
   if (radix == 2) {
     made_a[0] = a[0] + a[1], made_b[0] = b[0] + b[1];
     made_a[1] = a[0] - a[1], made_b[1] = b[0] - b[1];
@@ -73,7 +73,7 @@ struct LaneArray {
 
 /// One pass of Stockham's order. Combines values `after * stride` apart. `values`: four arrays of `radix` values.
 [[gnu::always_inline]] inline void pass(int radix, const LaneArray& from, const LaneArray& to,
-                                        const FourierView& fourier, int after, int stride, Lanes* values) {
+                                        const FourierTablesView& fourier, int after, int stride, Lanes* values) {
   Lanes *a = values, *b = values + radix, *made_a = values + 2 * radix, *made_b = values + 3 * radix;
   for (int p = 0; p < after; ++p) {
     for (int q = 0; q < stride; ++q) {
@@ -100,14 +100,14 @@ struct LaneArray {
 }
 
 template <int radix>
-void pass_of(const LaneArray& from, const LaneArray& to, const FourierView& fourier, int after, int stride) {
+void pass_of(const LaneArray& from, const LaneArray& to, const FourierTablesView& fourier, int after, int stride) {
   Lanes values[4 * radix];
   pass(radix, from, to, fourier, after, stride, values);
 }
 
 /// Transforms `values`. The result is in the returned array, which is `values` or `other`; both are changed.
 /// `butterfly_scratch`: memory for the butterfly of a radix above 7, four arrays of its length.
-LaneArray fourier_transform(const LaneArray& values, const LaneArray& other, const FourierView& fourier,
+LaneArray fourier_transform(const LaneArray& values, const LaneArray& other, const FourierTablesView& fourier,
                             Lanes* butterfly_scratch) {
   LaneArray from = values, to = other;
   int after = fourier.length, stride = 1;

@@ -20,7 +20,7 @@ std::vector<int> radices_of(int length) {
   return found;
 }
 
-FourierView fourier_view(int length, const std::vector<int>& radices, const std::vector<double>& turns) {
+FourierTablesView fourier_tables_view(int length, const std::vector<int>& radices, const std::vector<double>& turns) {
   return {length, static_cast<int>(radices.size()), radices.data(), turns.data(), turns.data() + length};
 }
 
@@ -37,8 +37,8 @@ Texture::Texture(Size size, TextureTables tables, const std::array<double, 4>& b
   fill_byte_tables();
   fill_positions();
   fill_passes(bands);
-  view_.along_x = fourier_view(size.width, radices_x_, tables_.turns_x);
-  view_.along_y = fourier_view(size.height, radices_y_, tables_.turns_y);
+  view_.along_x = fourier_tables_view(size.width, radices_x_, tables_.turns_x);
+  view_.along_y = fourier_tables_view(size.height, radices_y_, tables_.turns_y);
   view_.linear = tables_.linear.data();
   view_.roots = tables_.roots.data();
   view_.luma = luma_.data();

@@ -19,7 +19,7 @@ inline constexpr int texture_padded(int count) { return (count + kTextureLanes -
 
 /// The transform of one length. `radices`: those of its passes, as headrace._recipe.arithmetic.fourier.factors lists
 /// them.
-struct FourierView {
+struct FourierTablesView {
   int length = 1;
   int passes = 0;
   const int* radices = nullptr;
@@ -30,7 +30,7 @@ struct FourierView {
 /// What the loops read besides pixels. Plain pointers: code for one instruction set instantiates no library templates.
 struct TextureView {
   Size size;
-  FourierView along_x, along_y;
+  FourierTablesView along_x, along_y;
   const double* linear = nullptr;    // [256]: linear intensities of bytes
   const double* roots = nullptr;     // [kRootStarts + 1]: cube roots, as start values
   const double* luma = nullptr;      // [3][256]: what each byte of R, G and B adds to the luma

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace._base.cores import usable_cores
 from headrace._base.errors import SampleError
-from headrace._base.exceptions import message_of, type_name_of
+from headrace._base.safe_exceptions import message_of, type_name_of
 from headrace._cli.bench import sample_choice
 from headrace._cli.bench.equality import DifferentError, check_equal_batches
 from headrace._cli.bench.loaders import list_contenders

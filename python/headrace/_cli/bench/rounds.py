@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace._base.exceptions import message_of, type_name_of
+from headrace._base.safe_exceptions import message_of, type_name_of
 from headrace._cli.bench.loaders import OURS, Make, make_loader
 from headrace._cli.bench.result import Result, Series
 from headrace._cli.bench.sample_choice import UnusableError

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import message_of
+from headrace._base.safe_exceptions import message_of
 from headrace._cli.pack.conversion import RAW, Conversion, square_pixels
 from headrace._cli.pack.job_processes import run_in_processes
 from headrace._cli.pack.manifest import (

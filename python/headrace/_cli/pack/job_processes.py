@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 
-from headrace._base.exceptions import is_instance, message_of, named_message_of
+from headrace._base.safe_exceptions import is_instance, message_of, named_message_of
 
 #: Does one job; its second argument has to be called after each sample.
 Work = Callable[[int, Callable[[], None]], None]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace._base.exceptions import message_of
+from headrace._base.safe_exceptions import message_of
 from headrace._cli.pack.keys import Keys
 from headrace.datasets.sources.dataset import BlobDataset
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from PIL import ExifTags, Image
 
 from headrace._base.errors import HeadraceError
-from headrace._base.exceptions import message_of
 from headrace._base.native import core
+from headrace._base.safe_exceptions import message_of
 from headrace._cli.pack.completion import find_finished
 from headrace._cli.pack.conversion import LOSSLESS
 from headrace._cli.pack.job_processes import run_in_processes

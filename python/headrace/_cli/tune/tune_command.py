@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tune(args: argparse.Namespace, out: TextIO) -> int:
-    from headrace._base.exceptions import message_of, type_name_of
+    from headrace._base.safe_exceptions import message_of, type_name_of
     from headrace._cli.console.results import write_document
     from headrace._cli.tune.measurement import Sweep
     from headrace._loading.autotune.budget import AutoWorkers, budget_of

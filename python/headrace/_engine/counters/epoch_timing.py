@@ -117,7 +117,7 @@ class Spending:
 
     __slots__ = ("_begin_ns", "_pace", "_part")
 
-    def __init__(self, pace: Pace, part: str) -> None:
+    def __init__(self, pace: EpochTiming, part: str) -> None:
         self._pace, self._part = pace, part
 
     def __enter__(self) -> None:
@@ -127,7 +127,7 @@ class Spending:
         self._pace.add_time(self._part, time.perf_counter_ns() - self._begin_ns)
 
 
-class Pace:
+class EpochTiming:
     """Counts of one epoch. One thread at a time calls `handed_out`; `add_time` is for any thread.
 
     Marks begin with the first batch, whose wait is the time in which everything starts. When there are too many, every
@@ -198,7 +198,7 @@ class Pace:
             parts[part] = parts.get(part, 0) + ns
         return parts
 
-    def follow(self, before: Pace) -> None:
+    def follow(self, before: EpochTiming) -> None:
         """Notes the epoch before this one, and those that it followed."""
         self.earlier = before.earlier.followed_by(before.marks, before.recent)
 

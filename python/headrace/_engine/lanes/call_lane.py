@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace._base.exceptions import format_error, message_of, set_traceback, traceback_of
 from headrace._base.native import core
+from headrace._base.safe_exceptions import format_error, message_of, set_traceback, traceback_of
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._engine.lanes.worker_info import WorkerValues, as_worker
 from headrace._lowering.python_steps.step_copies import copy_function

@@ -8,8 +8,8 @@ from io import BytesIO
 
 from PIL import Image
 
-from headrace._base.exceptions import message_of, set_traceback, walk_causes
 from headrace._base.native import core
+from headrace._base.safe_exceptions import message_of, set_traceback, walk_causes
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._recipe.arithmetic.functional_pil import open_image
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from headrace._base.cores import bind_thread
-from headrace._base.exceptions import format_error, is_instance, set_traceback, traceback_of
 from headrace._base.lifetimes.thread_settings import ThreadSettings
 from headrace._base.lifetimes.threads import Serving
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.messages import printable
 from headrace._base.native import core
+from headrace._base.safe_exceptions import format_error, is_instance, set_traceback, traceback_of
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
 _live: Living[PythonLane] = Living()

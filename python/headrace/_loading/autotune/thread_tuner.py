@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from headrace._engine.counters.epoch_timing import Mark, Pace
+from headrace._engine.counters.epoch_timing import EpochTiming, Mark
 from headrace._engine.engine import Flight
 from headrace._loading.autotune.ab_test import Window
 from headrace._loading.autotune.budget import size_of_batch
@@ -58,7 +58,7 @@ class Tuning:
     def __init__(
         self,
         tuner: Tuner,
-        pace: Pace,
+        pace: EpochTiming,
         engine: Threads,
         queue: Ahead,
         collating: int = 0,

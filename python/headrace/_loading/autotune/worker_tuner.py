@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch.utils.data import IterableDataset
 
-from headrace._engine.counters.epoch_timing import Pace
+from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._loading.autotune.tuner import Tuner
 from headrace._loading.bottleneck.batch_cost import Load, Setting, mean_load_between
 from headrace._loading.bottleneck.model import free_cores, predict_period, with_threads
@@ -48,7 +48,7 @@ def why_fixed(loader: Tuned) -> str:
     return ""
 
 
-def choose_workers(loader: Choosing, pace: Pace | None) -> None:
+def choose_workers(loader: Choosing, pace: EpochTiming | None) -> None:
     """Sets the number for the epoch that is about to begin, if the loader chooses it.
 
     Args:

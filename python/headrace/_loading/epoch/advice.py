@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headrace._base.exceptions import add_remedy
+from headrace._base.safe_exceptions import add_remedy
 
 _END = "or pass a collate_fn."
 # The second by torch's workers, which stack into shared memory.

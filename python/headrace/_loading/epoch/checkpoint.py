@@ -13,7 +13,7 @@ import torch
 from headrace._base.errors import SampleError
 from headrace._base.types import State
 from headrace._engine.counters.counters import Counters
-from headrace._engine.counters.epoch_timing import Pace
+from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._loading.epoch.delivery_tracker import Delivery, settle
 from headrace._loading.epoch.order import Cut
 from headrace._loading.epoch.sampler_setup import GlobalOrder
@@ -112,7 +112,7 @@ class Progress:
     ended: bool = False  # the order has no more batches
     errors: list[SampleError] = field(default_factory=list)
     before: Counters = field(default_factory=Counters)  # the engine's counters when the epoch began
-    pace: Pace | None = None  # of the newest iterator; None before it is made
+    pace: EpochTiming | None = None  # of the newest iterator; None before it is made
 
     @property
     def epoch(self) -> int:

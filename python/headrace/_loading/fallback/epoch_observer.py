@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import IterableDataset
 
 from headrace._base.types import State
-from headrace._engine.counters.epoch_timing import Pace, Seen
+from headrace._engine.counters.epoch_timing import EpochTiming, Seen
 from headrace._engine.counters.thread_times import scheduler_times_of_processes
 from headrace._loading.epoch.sampler_state import is_stateful, state_of
 from headrace._loading.epoch.torch_loader import TorchLoader
@@ -84,7 +84,7 @@ class TorchProgress:
         self.base_seed = start.base_seed
         self.images = ImageCounts()
         self.first_images: FirstImages | None = None  # judges those of the loader's first batches
-        self.pace = Pace(Seen)
+        self.pace = EpochTiming(Seen)
         self.when_requested: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested
         self.when_iterated: Callable[[], object] | None = None  # called when the sampler was iterated the first time
 
@@ -119,7 +119,7 @@ class TorchProgress:
     def began(self, iterator: Any) -> None:
         """Called when the iterator has been made; from now on other code may draw from the generators."""
         self.start = replace(self.start, begun=True)
-        self.pace = Pace(_Looking(tuple(one.pid for one in getattr(iterator, "_workers", ()))))
+        self.pace = EpochTiming(_Looking(tuple(one.pid for one in getattr(iterator, "_workers", ()))))
         if self._draws is None and not self._ends:
             self._blind = "its iterator is not headrace's subclass of torch's iterator"
             return

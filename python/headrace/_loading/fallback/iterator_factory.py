@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import IterableDataset
 
-from headrace._base.exceptions import contextmanager
+from headrace._base.safe_exceptions import contextmanager
 from headrace._loading.epoch.sampler_setup import foreign_epoch, samplers_of
 from headrace._loading.epoch.sampler_state import restore_state
 from headrace._loading.epoch.torch_loader import TorchLoader

@@ -18,7 +18,7 @@ import torch
 from torch.utils.data import dataloader
 from torch.utils.data.dataloader import _DatasetKind
 
-from headrace._engine.counters.epoch_timing import Pace
+from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.deferred_workers import CountedBatch, InWorkers, call_deferring
@@ -52,7 +52,7 @@ class Watch(Protocol):
     workers: WorkerStates | None
     base_seed: int | None
     images: ImageCounts
-    pace: Pace
+    pace: EpochTiming
 
     def begins(self, sampler: object) -> Iterator[object]:
         """Returns the iterator over the batches of indices."""

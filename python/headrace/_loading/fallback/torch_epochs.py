@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.types import State
-from headrace._engine.counters.epoch_timing import Pace
+from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._loading.epoch.sampler_setup import (
     headrace_samplers,
     late_epoch,
@@ -48,7 +48,7 @@ class TorchEpochs:
         self._next = 0
         self._loaded: tuple[State, Saved] | None = None
         self._progress: TorchProgress | None = None  # of the newest epoch, until another one is requested
-        self._newest: tuple[int, Pace, ImageCounts] | None = None  # also while another one is requested
+        self._newest: tuple[int, EpochTiming, ImageCounts] | None = None  # also while another one is requested
         self._begun: _BaseDataLoaderIter | None = None  # by state_dict(), before the caller's iter(loader)
         self._fresh: Any = None  # keeps an iterator without a requested batch alive: its workers' first states may come
         self._making: Making | None = None
@@ -95,7 +95,7 @@ class TorchEpochs:
         return ImageCounts() if self._newest is None else self._newest[2]
 
     @property
-    def pace(self) -> Pace | None:
+    def pace(self) -> EpochTiming | None:
         """The pace of the newest epoch; None before the first."""
         return None if self._newest is None else self._newest[1]
 

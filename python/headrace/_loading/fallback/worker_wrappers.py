@@ -15,7 +15,7 @@ from typing import Any
 
 from torch.utils.data import get_worker_info
 
-from headrace._base.exceptions import named_message_of
+from headrace._base.safe_exceptions import named_message_of
 from headrace._base.types import Function, State
 from headrace._loading.epoch.sampler_state import is_stateful, restore_state
 from headrace._loading.fallback.mailbox import Mailbox

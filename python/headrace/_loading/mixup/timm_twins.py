@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headrace._base.exceptions import contextmanager
 from headrace._base.originals.relied_functions import are_functions_original
+from headrace._base.safe_exceptions import contextmanager
 from headrace._base.types import Function
 from headrace._loading.mixup import in_place_mixes
 from headrace._recipe.draws.python_randomness import numpy_seed_of

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import torch
 
-from headrace._base.exceptions import is_instance, set_traceback
 from headrace._base.native import span
+from headrace._base.safe_exceptions import is_instance, set_traceback
 from headrace._engine.engine import Engine
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.epoch.delivery_tracker import Delivery, settle

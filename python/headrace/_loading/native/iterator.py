@@ -17,7 +17,7 @@ from headrace._base.errors import SampleError
 from headrace._base.lifetimes.finalizers import Ending, call_all
 from headrace._base.lifetimes.weak_list import Living
 from headrace._base.native import core, span
-from headrace._engine.counters.epoch_timing import Pace, Spending
+from headrace._engine.counters.epoch_timing import EpochTiming, Spending
 from headrace._engine.engine import Engine, Flight
 from headrace._loading.collate.collate_call import Collation
 from headrace._loading.collate.collate_threads import CollateThreads
@@ -106,7 +106,7 @@ class NativeIterator(Ending):
         own = settings.num_workers or settings.seed is not None or for_comparison
         self._drawing = nullcontext if own else leave_unseeded  # for the generators that steps in this thread hold
         self._exhausted = self._closed = False
-        progress.pace = self._pace = Pace(Looking(engine, self._collating, progress.before))
+        progress.pace = self._pace = EpochTiming(Looking(engine, self._collating, progress.before))
         self._blocked_ns = 0  # of the current next()
         self._tuning = None if for_comparison else self._tuning_of_epoch(collate_threads)
         _live.add(self)

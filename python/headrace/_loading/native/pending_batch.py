@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.errors import SampleError
-from headrace._base.exceptions import is_instance
+from headrace._base.safe_exceptions import is_instance
 from headrace._base.types import Array
 from headrace._engine.engine import Failure, Flight
 from headrace._loading.epoch.delivery_tracker import Delivery

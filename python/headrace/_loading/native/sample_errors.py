@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from headrace._base import messages
 from headrace._base.errors import SampleError, choose_error_to_raise, make_native_cause, sample_error
-from headrace._base.exceptions import format_error, is_instance, traceback_of, walk_causes
+from headrace._base.safe_exceptions import format_error, is_instance, traceback_of, walk_causes
 from headrace._engine.engine import Failure
 from headrace._loading.native.loader_attributes import OnError
 

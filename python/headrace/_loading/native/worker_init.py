@@ -24,7 +24,7 @@ from headrace._lowering.python_steps.value_sets import FREE, Frame, Inner, Uncle
 
 _INFO, _DATA = "what get_worker_info returns", "the dataset"
 #: By module, the functions that may be called: those that seed; those that limit threads; those that only compute.
-_CALLABLE = {
+_ALLOWED_FUNCTIONS = {
     "random": ("seed", "setstate", "getstate", "Random"),
     "numpy": ("array", "asarray", "int64", "uint32", "uint64", "iinfo", "abs", "arange"),
     "numpy.random": ("seed", "get_state", "set_state", "SeedSequence", "default_rng", "RandomState", "randint"),
@@ -197,12 +197,12 @@ class _Seeding(Frames):
             named = {**{name: self.origin(value) for name, value in called.keywords.items()}}
             named |= dict(zip(names, arguments[len(arguments) - len(names) :], strict=True))
             return self._call(Seen(called.func), [*given, *named.values()], tuple(named))
-        if type(called) is MethodType and isinstance(called.__func__, FunctionType) and not _is_seeding(called):
+        if type(called) is MethodType and isinstance(called.__func__, FunctionType) and not _is_allowed(called):
             return self._call(Bound(called.__func__, Seen(called.__self__)), arguments, names)
         name = getattr(called, "__name__", "")
         if name == "get_worker_info" and called is torch.utils.data.get_worker_info:
             return frozenset([_INFO])
-        if _is_seeding(called) or (isinstance(called, type) and called in _PURE_TYPES) or _is_error(called):
+        if _is_allowed(called) or (isinstance(called, type) and called in _PURE_TYPES) or _is_error(called):
             self._only_pure(arguments)
             return frozenset([_DATA]) if any(_DATA in one for one in arguments) else FREE
         if name in ("getattr", "hasattr", "isinstance", "callable") and isinstance(called, BuiltinFunctionType):
@@ -287,9 +287,9 @@ def _is_error(called: object) -> bool:
     return isinstance(called, type) and issubclass(called, BaseException)
 
 
-def _is_seeding(called: object) -> bool:
+def _is_allowed(called: object) -> bool:
     """Whether an object is one of the functions that seed, limit threads, or have no effect."""
-    for module, names in _CALLABLE.items():
+    for module, names in _ALLOWED_FUNCTIONS.items():
         held = sys.modules.get(module)
         # Methods of the process's generators are new objects at each look-up.
         if held is not None and any(called is one or _is_same_method(called, one) for one in _members(held, names)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headrace._base.exceptions import message_of
 from headrace._base.originals.relied_functions import Relied, Replaced, rely_on_functions
+from headrace._base.safe_exceptions import message_of
 from headrace._base.types import Function
 from headrace._loading.collate import collate_call, collate_registry
 from headrace._loading.native.settings import OwnSettings, Settings

@@ -18,7 +18,7 @@ from headrace._loading.epoch.sampler_setup import sizes_known_to
 from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.routes.route import Batches, NativeRoute
 from headrace._lowering import lower
-from headrace._lowering.libraries.compose_calls import compose_called_by
+from headrace._lowering.libraries.albumentations_wrappers import wrapped_compose
 from headrace._lowering.multi_output.crops import called_after_crops
 from headrace._lowering.python_steps.bytecode_analysis import Reach
 from headrace._lowering.transform_library import attributes, leaf_transforms
@@ -179,7 +179,7 @@ def _collect_lowered(variants: tuple[Variant, ...], recipe: Recipe) -> tuple[Low
     for transform in different.values():
         for number, leaf in enumerate(leaf_transforms(transform)):
             in_python = number in recipe.in_python and not recipe.variants
-            called = called_after_crops(leaf), compose_called_by(leaf)
+            called = called_after_crops(leaf), wrapped_compose(leaf)
             held = attributes(leaf) + attributes(called) + (Reach(leaf).values if in_python else "")
             found.append(Lowered(leaf, held, in_python))
     return tuple(found)

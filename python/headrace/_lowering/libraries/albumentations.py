@@ -19,7 +19,7 @@ from headrace._base.originals.originality import is_own
 from headrace._lowering.builder import Builder, repr_of
 from headrace._lowering.families.geometry import area_and_ratio
 from headrace._lowering.families.pointwise import add_pointwise, begin_tensor
-from headrace._lowering.libraries.compose_calls import is_of_albumentations
+from headrace._lowering.libraries.albumentations_wrappers import is_of_albumentations
 from headrace._recipe.arithmetic import opencv_rule
 from headrace._recipe.steps.draw_columns import Column
 

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 import headrace._recipe.steps.steps as S
-from headrace._base.exceptions import is_instance, message_of, type_name_of
+from headrace._base.safe_exceptions import is_instance, message_of, type_name_of
 from headrace._base.types import Function
 from headrace._lowering.builder import Builder, LoweringError, repr_of
 from headrace._lowering.python_steps.bytecode_analysis import Reach

@@ -16,7 +16,7 @@ from torch.overrides import (  # type: ignore[attr-defined]
     _pop_torch_function_stack,
 )
 
-from headrace._base.exceptions import contextmanager
+from headrace._base.safe_exceptions import contextmanager
 from headrace._base.types import Function
 
 _NAMES = (

@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from headrace._base.errors import SampleError
-from headrace._base.exceptions import message_of, type_name_of
+from headrace._base.safe_exceptions import message_of, type_name_of
 from headrace._loading.bottleneck.verdict import NOTHING_YET
 from headrace._reports.html.report_data import Facts, Progress
 from headrace._reports.loader.profiler import profile

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from headrace._base.exceptions import message_of
 from headrace._base.native import core
+from headrace._base.safe_exceptions import message_of
 from headrace._recipe.images.file_header import FileHeader, file_header
 from headrace._reports.html.report_data import Facts, SlowFile
 from headrace.datasets.sources import BlobDataset

@@ -8,7 +8,7 @@ from typing import Any
 from headrace._base.control_group import cpu_quota
 from headrace._base.cores import allowed_cores
 from headrace._engine.counters.counters import Counters
-from headrace._engine.counters.epoch_timing import Pace
+from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._engine.counters.percentiles import Durations, percentile
 from headrace._engine.engine import Engine
 from headrace._loading.autotune.tuner_summary import Tuned
@@ -223,7 +223,7 @@ def collect(
     )
 
 
-def _step_and_wait_spreads(pace: Pace) -> tuple[Spread, Spread]:
+def _step_and_wait_spreads(pace: EpochTiming) -> tuple[Spread, Spread]:
     return Spread.of(pace.steps, pace.stepped_ns), Spread.of(pace.waits, pace.waited_ns)
 
 
@@ -250,7 +250,7 @@ def _stages_from_counters(counted: Counters) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def stats_of_torch(workers: int, images: ImageCounts, pace: Pace | None, judged: bool = True) -> Stats:
+def stats_of_torch(workers: int, images: ImageCounts, pace: EpochTiming | None, judged: bool = True) -> Stats:
     """Returns the statistics of a loader whose batches torch delivers: counts of images, and the consumer's times."""
     setting = Setting(workers, _cores_available(), native=False)
     if pace is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace._base.exceptions import named_message_of
-from headrace._engine.counters.epoch_timing import Pace
+from headrace._base.safe_exceptions import named_message_of
+from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._reports.metrics.totals import Totals
 
 
@@ -35,7 +35,7 @@ class Look:
     trouble: str = ""
 
 
-def pace_of(loader: Any) -> Pace | None:
+def pace_of(loader: Any) -> EpochTiming | None:
     """Returns the pace of a loader's newest epoch; None before the first."""
     if loader.native:
         progress = loader._runner.progress

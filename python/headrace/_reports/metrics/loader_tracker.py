@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset
 
-from headrace._engine.counters.epoch_timing import Pace
+from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._reports.metrics.loader_snapshot import Look, look_at, pace_of
 from headrace._reports.metrics.process_figures import LoaderFigures, StageFigures
 from headrace._reports.metrics.rolling_rate import Recent
@@ -29,7 +29,7 @@ class Followed:
         self.number, self.loader = number, weakref.ref(loader)
         self._lock = threading.Lock()  # an epoch does not begin while totals are added
         self._before, self._newest = Totals(), Totals()  # of the epochs before; of the newest
-        self._pace: weakref.ref[Pace] | None = None  # of the newest
+        self._pace: weakref.ref[EpochTiming] | None = None  # of the newest
         self._recent = Recent(of_samples=False)
         self._length = -1
 

@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from headrace._base.exceptions import is_instance, message_of, named_message_of
+from headrace._base.safe_exceptions import is_instance, message_of, named_message_of
 from headrace._base.version import __version__
 from headrace._reports.metrics import processes, status_files
 from headrace._reports.metrics.loader_registry import Loaders

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import is_instance, message_of, named_message_of
 from headrace._base.messages import printable
 from headrace._base.native import core
+from headrace._base.safe_exceptions import is_instance, message_of, named_message_of
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.clients.client_choice import Client, open_client
 from headrace._storage.remote.clients.responses import (
@@ -187,7 +187,7 @@ class Fetcher:
 
     async def first(self, url: str, options: Mapping[str, object], length: int) -> Beginning:
         """Returns the first bytes of an object, and its stamp, with one request where the protocol has both in one."""
-        made = await self.attempts.run(url, lambda: self.client(url, options).first(url, length), self._urgent)
+        made = await self.attempts.run(url, lambda: self.client(url, options).read_beginning(url, length), self._urgent)
         self._bytes_read += len(made.data)
         return made
 

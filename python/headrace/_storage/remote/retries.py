@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from headrace._base import loggers
-from headrace._base.exceptions import find_builtin_type, message_of
+from headrace._base.safe_exceptions import find_builtin_type, message_of
 from headrace._storage.remote.clients.responses import (
     ChangedError,
     NoRangesError,

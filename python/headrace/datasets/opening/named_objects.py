@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from headrace._base.exceptions import named_message_of
+from headrace._base.safe_exceptions import named_message_of
 
 _NAMED = re.compile(r"(?P<module>[A-Za-z_][\w.]*|.+\.py):(?P<object>[A-Za-z_][\w.]*)")
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.checks import explained
-from headrace._base.exceptions import add_remedy
+from headrace._base.safe_exceptions import add_remedy
 from headrace._storage.remote.cache import Cache
 from headrace.datasets.sources.image_files import ImageFiles
 from headrace.datasets.sources.packed_paths import PackedPaths

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
 
-from headrace._base.exceptions import contextmanager, is_instance, message_of
+from headrace._base.safe_exceptions import contextmanager, is_instance, message_of
 
 _in_worker: ContextVar[bool] = ContextVar("in_worker", default=False)
 _KINDS = (TypeError, RuntimeError, ValueError, KeyError)

@@ -10,7 +10,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import message_of
+from headrace._base.safe_exceptions import message_of
 from headrace.datasets.sources.byte_ranges import Ranges
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._base.exceptions import message_of
 from headrace._base.native import core
+from headrace._base.safe_exceptions import message_of
 from headrace._base.types import State
 from headrace._storage.remote.clients.responses import NoRangesError, Stamp
 from headrace._storage.remote.fetcher import Fetcher

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headrace._engine.counters.counters import Counters, sum_counters
-from headrace._engine.counters.epoch_timing import Pace, Seen, Spending
+from headrace._engine.counters.epoch_timing import EpochTiming, Seen, Spending
 from headrace._engine.counters.percentiles import BOUNDS, Durations, percentile
 from headrace._engine.counters.thread_times import (
     NEVER,
@@ -60,7 +60,7 @@ def test_the_kernel_tells_how_long_a_thread_ran() -> None:
     assert Scheduled(5, 9).since(Scheduled(7, 3)) == (0, 6)
 
 
-def run(pace: Pace, batches: int, ms: float, *, steady: bool = True) -> int:
+def run(pace: EpochTiming, batches: int, ms: float, *, steady: bool = True) -> int:
     """Hands out batches that take 1 ms each, `ms` after each other; returns the time of the last."""
     now = pace.marks[-1].at_ns if pace.marks else 10**9
     for _ in range(batches):
@@ -76,7 +76,7 @@ def test_an_epoch_of_any_length_has_few_marks() -> None:
         looked.append(Seen())
         return looked[-1]
 
-    pace = Pace(look)
+    pace = EpochTiming(look)
     run(pace, 100_000, 2.0)
     assert 16 <= len(pace.marks) <= 32 and len(looked) < 400
     assert pace.marks[0].batches == 1 and pace.batches == 100_000 == sum(pace.waits.counts)
@@ -88,10 +88,10 @@ def test_an_epoch_of_any_length_has_few_marks() -> None:
 
 
 def test_marks_are_ten_milliseconds_and_two_batches_apart_and_end_with_the_supply() -> None:
-    pace = Pace(Seen)
+    pace = EpochTiming(Seen)
     run(pace, 21, 1.0)
     assert [one.batches for one in pace.marks] == [1, 11, 21]
-    slow = Pace(Seen)
+    slow = EpochTiming(Seen)
     run(slow, 5, 50.0)
     assert [one.batches for one in slow.marks] == [1, 3, 5]
     run(slow, 4, 50.0, steady=False)
@@ -102,7 +102,7 @@ def test_marks_are_ten_milliseconds_and_two_batches_apart_and_end_with_the_suppl
 
 
 def test_time_is_counted_by_part_in_any_thread_and_a_pace_can_be_copied() -> None:
-    pace = Pace(Seen)
+    pace = EpochTiming(Seen)
 
     def spend() -> None:
         for _ in range(1000):
@@ -123,7 +123,7 @@ def test_time_is_counted_by_part_in_any_thread_and_a_pace_can_be_copied() -> Non
 
 def test_a_mark_survives_the_end_by_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """`close()` in another thread ends the pace while the first batch is being counted."""
-    pace = Pace(lambda: Seen({}, {}, NEVER, NEVER, 0))
+    pace = EpochTiming(lambda: Seen({}, {}, NEVER, NEVER, 0))
 
     def ended_meanwhile(threads: tuple[int, ...]) -> Scheduled:
         pace.end()

@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, IterableDataset
 import headrace
 from headrace import AutoWorkers, DataLoader
 from headrace import transforms as T
-from headrace._engine.counters.epoch_timing import Pace, Seen
+from headrace._engine.counters.epoch_timing import EpochTiming, Seen
 from headrace._loading.autotune import thread_tuner, worker_tuner
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.autotune.tuner import Choice, Tuner
@@ -272,9 +272,9 @@ class Clockwork:
         return self.now
 
 
-def clockwork(tuner: Tuner) -> tuple[Clockwork, Any, Pace]:
+def clockwork(tuner: Tuner) -> tuple[Clockwork, Any, EpochTiming]:
     made = Clockwork()
-    pace = Pace(lambda: Seen({"read": made.now, "idle": 0}, {"read": made.made}, count=1))
+    pace = EpochTiming(lambda: Seen({"read": made.now, "idle": 0}, {"read": made.made}, count=1))
     return made, thread_tuner.Tuning(tuner, pace, made, made, clock=made.clock), pace
 
 

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from headrace import DataLoader
 from headrace import transforms as T
-from headrace._engine.counters.epoch_timing import History, Mark, Pace, Seen, Step
+from headrace._engine.counters.epoch_timing import EpochTiming, History, Mark, Seen, Step
 from headrace._engine.counters.thread_times import Scheduled
 from headrace._loading.bottleneck.batch_cost import Setting
 from headrace._loading.bottleneck.verdict import BATCHES, judge
@@ -76,14 +76,14 @@ def test_short_epochs_are_judged_together() -> None:
 def test_an_epoch_without_marks_leaves_the_history() -> None:
     earlier = History().followed_by(marks(3), [LONG])
     assert earlier.followed_by([], [LONG]) == earlier and earlier.marks == tuple(marks(3))
-    pace = Pace(Seen)
-    pace.follow(Pace(Seen))
+    pace = EpochTiming(Seen)
+    pace.follow(EpochTiming(Seen))
     assert pace.earlier == History()
 
 
 def test_a_short_epoch_has_one_window() -> None:
     """The order ends before two steady batches after the first were handed out."""
-    pace = Pace(Seen)
+    pace = EpochTiming(Seen)
     for number, steady in enumerate((True, True, False, False)):
         pace.handed_out(number * 1000, number * 1000 + 1, 0, steady=steady)
     assert [one.batches for one in pace.marks] == [1, 3]

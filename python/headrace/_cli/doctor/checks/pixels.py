@@ -11,9 +11,9 @@ import PIL
 import torch
 from PIL import features
 
-from headrace._base.exceptions import named_message_of
 from headrace._base.messages import install_command
 from headrace._base.native import core
+from headrace._base.safe_exceptions import named_message_of
 from headrace._base.version import __version__
 from headrace._cli.demo.photo_folder import PHOTOS
 from headrace._cli.doctor.checks.finding import Finding, means

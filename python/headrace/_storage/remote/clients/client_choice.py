@@ -24,7 +24,7 @@ class Client(Protocol):
 
     async def read(self, url: str, begin: int, end: int | None, stamp: Stamp | None) -> tuple[bytes, Stamp]: ...
 
-    async def first(self, url: str, length: int) -> Beginning:
+    async def read_beginning(self, url: str, length: int) -> Beginning:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp; or the
         object as it arrives, of which this number of bytes is here, where the server reads no ranges."""
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Any
 
-from headrace._base.exceptions import find_builtin_type
+from headrace._base.safe_exceptions import find_builtin_type
 from headrace._storage.remote.clients.responses import Beginning, Body, Stamp, TemporaryError, check_stamp
 
 _TAGS = (
@@ -55,7 +55,7 @@ class FsspecClient:
             raise TemporaryError(f"the answer has {len(data)} bytes")
         return data, known
 
-    async def first(self, url: str, length: int) -> Beginning:
+    async def read_beginning(self, url: str, length: int) -> Beginning:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
         stamp = await self.stamp(url)
         if not stamp.size:

@@ -67,7 +67,7 @@ class HttpClient:
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
 
-    async def first(self, url: str, length: int) -> Beginning:
+    async def read_beginning(self, url: str, length: int) -> Beginning:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp; or the
         object as it arrives, of which this number of bytes is here, where the server reads no ranges."""
         one = await self._begin(url, {"Range": f"bytes=0-{length - 1}"})

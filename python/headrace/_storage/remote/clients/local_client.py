@@ -21,7 +21,7 @@ class LocalClient:
         """Returns the bytes [begin, end) of a file, or all of it, and its stamp."""
         return await asyncio.to_thread(_read, url, begin, end, stamp)
 
-    async def first(self, url: str, length: int) -> Beginning:
+    async def read_beginning(self, url: str, length: int) -> Beginning:
         """Returns the first bytes of a file, all of them if it has no more than `length`, and its stamp."""
         data, stamp = await asyncio.to_thread(_read, url, 0, length, None, or_less=True)
         return Beginning(data, stamp)

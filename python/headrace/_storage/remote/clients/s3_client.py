@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from headrace._base.exceptions import find_builtin_type
+from headrace._base.safe_exceptions import find_builtin_type
 from headrace._storage.remote.clients.http_client import HttpClient
 from headrace._storage.remote.clients.responses import (
     Beginning,
@@ -74,7 +74,7 @@ class S3Client:
             raise TemporaryError(f"the answer ends after {len(data)} bytes")
         return data, found
 
-    async def first(self, url: str, length: int) -> Beginning:
+    async def read_beginning(self, url: str, length: int) -> Beginning:
         """Returns the first bytes of an object, all of them if it has no more than `length`, and its stamp."""
         try:
             data, found = await self._get_object(url, {"Range": f"bytes=0-{length - 1}"}, whole=False, stamp=None)

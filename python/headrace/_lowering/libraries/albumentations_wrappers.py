@@ -57,7 +57,7 @@ def is_of_albumentations(value: object, name: str) -> bool:
     return any(getattr(home, name, None) is type(value) for home in homes if home is not None)
 
 
-def compose_called_by(transform: object) -> Any:
+def wrapped_compose(transform: object) -> Any:
     """Returns the Compose of albumentations that a transform calls on the array of an image, or None.
 
     Args:
