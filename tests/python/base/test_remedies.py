@@ -52,10 +52,10 @@ def test_where_the_words_are_not_ours_to_change_it_is_a_note(error: Exception) -
 
 def test_notes_are_words_where_python_prints_none(monkeypatch: pytest.MonkeyPatch) -> None:
     error = ValueError("it is wrong")
-    monkeypatch.setattr(exceptions, "_PRINTS_NOTES", True)
+    monkeypatch.setattr(safe_exceptions, "_PRINTS_NOTES", True)
     add_note(error, "sample 3: skip it", "skip it")
     assert str(error) == "it is wrong" and error.__notes__ == ["sample 3: skip it"]
-    monkeypatch.setattr(exceptions, "_PRINTS_NOTES", False)
+    monkeypatch.setattr(safe_exceptions, "_PRINTS_NOTES", False)
     other = ValueError("it is wrong")
     for number in (3, 4):
         add_note(other, f"sample {number}: skip it", "skip it")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from headrace._recipe.arithmetic.tensor_rule import run_stage
 
 #: The number of the native filter.
-_FILTER = 12
+_FILTER = 14
 #: INTER_LINEAR of OpenCV.
 LINEAR = 1
 #: (height, width) before and after: enlarged, reduced by a little, by halves and by more, along one axis, to one pixel.
