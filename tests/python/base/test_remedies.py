@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from headrace._base import safe_exceptions
 from headrace._base.messages import public_name_of
 from headrace._base.safe_exceptions import add_note, add_remedy
 
