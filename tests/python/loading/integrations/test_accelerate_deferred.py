@@ -87,12 +87,12 @@ BOTH = """
 """
 
 
+WAYS = "{}, {'use_seedable_sampler': True}, {'split_batches': True}, {'non_blocking': True}, *stateful"
+
+
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize(
-    "way", ["{}", "{'use_seedable_sampler': True}", "{'split_batches': True}", "{'non_blocking': True}", "*stateful"]
-)
-def test_one_process(folder: Path, tmp_path: Path, way: str, workers: int) -> None:
-    run(folder, tmp_path, f"{BOTH}\n        for way in [{way}]: check(Own(), way, {workers}, shuffle=True)\n")
+def test_one_process(folder: Path, tmp_path: Path, workers: int) -> None:
+    run(folder, tmp_path, f"{BOTH}\n        for way in [{WAYS}]: check(Own(), way, {workers}, shuffle=True)\n")
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -106,9 +106,13 @@ def test_other_arguments(folder: Path, tmp_path: Path, workers: int) -> None:
     run(folder, tmp_path, BOTH + program)
 
 
-@pytest.mark.parametrize("way", ["{}", "{'dispatch_batches': True}", "{'dispatch_batches': False}"])
-def test_streams(folder: Path, tmp_path: Path, way: str) -> None:
-    run(folder, tmp_path, f"{BOTH}\n        for workers in (0, 2): check(Stream(), {way}, workers)\n")
+def test_streams(folder: Path, tmp_path: Path) -> None:
+    program = """
+        for way in ({}, {'dispatch_batches': True}, {'dispatch_batches': False}):
+            for workers in (0, 2):
+                check(Stream(), way, workers)
+        """
+    run(folder, tmp_path, BOTH + program)
 
 
 RANKS = """
@@ -119,21 +123,26 @@ RANKS = """
         """
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
+CALLS = {
+    "Own": [
         "check(Own(), {}, 1, shuffle=True)",
         "check(Own(), {'use_seedable_sampler': True}, 1, shuffle=True)",
         "check(Own(), {'split_batches': True}, 0, drop_last=True)",
         "check(Own(), {'even_batches': False}, 0, shuffle=True, skips=False)",
         "check(Own(), {'dispatch_batches': True}, 1, shuffle=True, skips=False)",
+    ],
+    "Stream": [
         "check(Stream(), {}, 1, skips=False)",
         "check(Stream(), {'dispatch_batches': False}, 1, skips=False)",
         "check(Stream(), {'dispatch_batches': False, 'split_batches': True}, 0, skips=False)",
     ],
-)
-def test_two_processes(folder: Path, tmp_path: Path, call: str) -> None:
-    run(folder, tmp_path, BOTH + RANKS.format(f"        {call}"), ranks=2)
+}
+
+
+@pytest.mark.parametrize("data", CALLS)
+def test_two_processes(folder: Path, tmp_path: Path, data: str) -> None:
+    calls = "\n".join(f"        {call}" for call in CALLS[data])
+    run(folder, tmp_path, BOTH + RANKS.format(calls), ranks=2)
 
 
 def test_what_is_not_headraces_is_left_alone(folder: Path, tmp_path: Path) -> None:
