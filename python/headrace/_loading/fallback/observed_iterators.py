@@ -19,6 +19,7 @@ from torch.utils.data import dataloader
 from torch.utils.data.dataloader import _DatasetKind
 
 from headrace._engine.counters.epoch_timing import EpochTiming
+from headrace._loading.collate.tensor_rows import RowFetcher, takes_rows
 from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.deferred_workers import CountedBatch, InWorkers, call_deferring
@@ -200,6 +201,8 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
         def __init__(self, loader: _View, held: ObserverHolder, defers: bool) -> None:
             self.held, self._defers = held, defers
             super().__init__(loader)
+            if takes_rows(self._dataset_fetcher):
+                self._dataset_fetcher: Any = RowFetcher(self._dataset_fetcher)
 
         def _next_data(self) -> Any:
             with contextlib.ExitStack() as self._while_seeded:
