@@ -108,17 +108,6 @@ def set_traceback(error: BaseException, trace: types.TracebackType | None) -> No
     BaseException.with_traceback(error, trace)
 
 
-def add_remedy(error: BaseException, remedy: str, end: str = "") -> None:
-    """Adds a line to what an exception says: ``print(error)`` and every version of Python show it, which notes do not.
-    Where its words are not its one argument's, or an operating system's, adds a note.
-
-    Args:
-        end: an earlier line with this end is replaced, since one object may be raised several times; "": an equal one.
-    """
-    if not _extend_message(error, remedy, end or remedy):
-        _add_note(error, remedy, end or remedy)
-
-
 def _extend_message(error: BaseException, line: str, end: str) -> bool:
     """Adds a line to an exception's words. Returns whether that can be done."""
     try:
@@ -139,11 +128,15 @@ def _extend_message(error: BaseException, line: str, end: str) -> bool:
     return False
 
 
-def add_note(error: BaseException, note: str, end: str) -> None:
-    """Adds a line that Python prints below the exception; instead of an earlier one with this end, since one object may
-    be raised several times. Before Python 3.11, which prints no notes, the exception says it, where it can."""
-    if _PRINTS_NOTES or not _extend_message(error, note, end):
-        _add_note(error, note, end)
+def add_note(error: BaseException, note: str, end: str = "") -> None:
+    """Adds a line that Python prints below the exception. Before Python 3.11, which prints no notes, the exception says
+    it, where its words are its one argument's, or an operating system's.
+
+    Args:
+        end: an earlier line with this end is replaced, since one object may be raised several times; "": an equal one.
+    """
+    if _PRINTS_NOTES or not _extend_message(error, note, end or note):
+        _add_note(error, note, end or note)
 
 
 def _add_note(error: BaseException, note: str, end: str) -> None:

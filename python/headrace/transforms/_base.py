@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from headrace._base.checks import explained
-from headrace._base.safe_exceptions import add_remedy
+from headrace._base.safe_exceptions import add_note
 from headrace._recipe.images.part_kinds import Kind, has_image, is_pure_tensor, kind_of
 
 Sizes = TypeVar("Sizes", bound=tuple[int, ...])
@@ -119,7 +119,7 @@ class RandomTransform(Transform):
         if not 0.0 <= p <= 1.0:
             error = ValueError("`p` should be a floating point value in the interval [0.0, 1.0].")
             remedy = "pass a probability, such as 0.5"
-            add_remedy(error, f"p={p!r} was given: {remedy}", remedy)
+            add_note(error, f"p={p!r} was given: {remedy}", remedy)
             raise error
         self.p = p
 

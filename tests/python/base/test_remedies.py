@@ -1,4 +1,4 @@
-"""Remedies in the words of exceptions: what print(error) shows, also before Python 3.11, which prints no notes."""
+"""Notes of exceptions, and what exceptions say before Python 3.11, which prints no notes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from headrace._base import safe_exceptions
 from headrace._base.messages import public_name_of
-from headrace._base.safe_exceptions import add_note, add_remedy
+from headrace._base.safe_exceptions import add_note
 
 
 class Silent(Exception):
@@ -25,29 +25,45 @@ class Raising(Exception):
         raise RuntimeError
 
 
+@pytest.fixture
+def without_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreter that prints no notes."""
+    monkeypatch.setattr(safe_exceptions, "_PRINTS_NOTES", False)
+
+
+def test_words_stay_the_original_ones() -> None:
+    error = ValueError("num_workers option should be non-negative")
+    for _ in range(2):  # one object may be raised several times
+        add_note(error, "pass 0 or more")
+    assert str(error) == "num_workers option should be non-negative" and error.__notes__ == ["pass 0 or more"]
+
+
+@pytest.mark.usefixtures("without_notes")
 def test_a_remedy_follows_the_original_words() -> None:
     error = ValueError("num_workers option should be non-negative")
     for _ in range(2):  # one object may be raised several times
-        add_remedy(error, "pass 0 or more")
+        add_note(error, "pass 0 or more")
     assert str(error) == "num_workers option should be non-negative\npass 0 or more"
     assert not hasattr(error, "__notes__")
-    add_remedy(error, "pass 1 or more", "or more")
+    add_note(error, "pass 1 or more", "or more")
     assert str(error).splitlines()[1:] == ["pass 1 or more"]
 
 
+@pytest.mark.usefixtures("without_notes")
 def test_a_remedy_of_an_operating_systems_error() -> None:
     error = FileNotFoundError(errno.ENOENT, "No such file or directory", "photo")
     for _ in range(2):
-        add_remedy(error, "look for a misspelt name")
+        add_note(error, "look for a misspelt name")
     assert str(error) == "[Errno 2] No such file or directory (look for a misspelt name): 'photo'"
     assert (error.errno, error.filename, error.args[:2]) == (2, "photo", (2, "No such file or directory"))
     assert not hasattr(error, "__notes__")
 
 
+@pytest.mark.usefixtures("without_notes")
 @pytest.mark.parametrize("error", [Silent("words"), Raising("words"), KeyError("key"), ValueError(1, 2), ValueError()])
 def test_where_the_words_are_not_ours_to_change_it_is_a_note(error: Exception) -> None:
     given = error.args
-    add_remedy(error, "do this")
+    add_note(error, "do this")
     assert error.args == given and error.__notes__ == ["do this"]
 
 

@@ -128,7 +128,7 @@ MISTAKES = {
         lambda folder: h.TarShards(URL, network=QUICK),
         OSError,
         r"127\.0\.0\.1:1/0\.tar",
-        "check the address and the port",
+        r"check the address and the port|Network\.patience",
     ),
     "a pattern behind a URL": M(lambda folder: h.TarShards("http://h/*.tar"), ValueError, r"\*", r"\{000\.\.012\}"),
     "options of URLs for files": M(

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from headrace._base.safe_exceptions import add_remedy
+from headrace._base.safe_exceptions import add_note
 
 _END = "or pass a collate_fn."
 # The second by torch's workers, which stack into shared memory.
@@ -42,7 +42,7 @@ def advise_on_arguments(error: Exception, given: dict[str, Any]) -> None:
     for begin, remedy in _REFUSED.items():
         if said.startswith(begin):
             note = remedy.format(**given)
-            add_remedy(error, note)
+            add_note(error, note)
 
 
 def advise_on_dataset(error: Exception, dataset: object) -> None:
@@ -50,7 +50,7 @@ def advise_on_dataset(error: Exception, dataset: object) -> None:
     if dataset is None or isinstance(dataset, type):
         named = "None" if dataset is None else f"the class {dataset.__name__} itself"
         note = f"dataset is {named}: pass an object, such as ImageFolder(root, transform)"
-        add_remedy(error, note)
+        add_note(error, note)
 
 
 def find_means_of_bytes(dataset: object) -> str | None:
@@ -80,7 +80,7 @@ def advise_on_collate_fn(error: Exception, collate_fn: object) -> None:
     """Adds to an error that the `collate_fn` cannot be called, if it cannot."""
     if not callable(collate_fn) and "object is not callable" in str(error):
         note = f"collate_fn={collate_fn!r:.60} is no function: pass one that makes a batch of a list of samples"
-        add_remedy(error, note)
+        add_note(error, note)
 
 
 def advise_on_batch(error: Exception, dataset: Any) -> None:
@@ -90,13 +90,13 @@ def advise_on_batch(error: Exception, dataset: Any) -> None:
         dataset = dataset.dataset
     said = str(error) if isinstance(error, (TypeError, RuntimeError, ValueError)) else ""
     if "default_collate: batch must contain" in said and "PIL." in said:
-        add_remedy(error, f"The samples are images: end the transforms with ToTensor(), {_END}", _END)
+        add_note(error, f"The samples are images: end the transforms with ToTensor(), {_END}", _END)
     elif any(words in said for words in _SIZES_DIFFER):
-        add_remedy(error, f"The samples differ in size: end the transforms with {_SIZES}, {_END}", _END)
+        add_note(error, f"The samples differ in size: end the transforms with {_SIZES}, {_END}", _END)
     elif said:
         found = (_of_transform(said, name, getattr(dataset, name, None)) for name in ("transform", "target_transform"))
         if remedy := next(filter(None, found), ""):
-            add_remedy(error, remedy)
+            add_note(error, remedy)
 
 
 def _of_transform(said: str, name: str, transform: Any) -> str:

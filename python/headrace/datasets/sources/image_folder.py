@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.checks import explained
-from headrace._base.safe_exceptions import add_remedy
+from headrace._base.safe_exceptions import add_note
 from headrace._storage.remote.cache import Cache
 from headrace.datasets.sources.image_files import ImageFiles
 from headrace.datasets.sources.packed_paths import PackedPaths
@@ -120,7 +120,7 @@ def _advise_on_root(error: Exception, root: Any) -> None:
     elif isinstance(error, TypeError) and not isinstance(root, (str, os.PathLike)):
         note = f"root={root!r:.60} is no folder: pass one path; headrace.ImageFiles takes a list of images"
     if note:
-        add_remedy(error, note)
+        add_note(error, note)
 
 
 def _class_names(root: str) -> list[str]:
