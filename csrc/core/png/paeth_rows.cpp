@@ -98,46 +98,25 @@ class Diagonal {
   }
 };
 
-using One = Diagonal<1, 2>;
-using Two = Diagonal<2, 2>;
-using Three = Diagonal<3, 2>;
-using Four = Diagonal<4, 2>;
-using Six = Diagonal<6, 3>;
-using Eight = Diagonal<8, 3>;
+template <int kPixel, int kVectors>
+constexpr PaethRows kRowsOf{Diagonal<kPixel, kVectors>::kRows, Diagonal<kPixel, kVectors>::run};
 
 }  // namespace
 
-int paeth_rows_at_once(int pixel) {
+PaethRows paeth_rows(int pixel) {
   switch (pixel) {
     case 1:
-      return One::kRows;
+      return kRowsOf<1, 2>;
     case 2:
-      return Two::kRows;
+      return kRowsOf<2, 2>;
     case 3:
-      return Three::kRows;
+      return kRowsOf<3, 2>;
     case 4:
-      return Four::kRows;
+      return kRowsOf<4, 2>;
     case 6:
-      return Six::kRows;
+      return kRowsOf<6, 3>;
     default:
-      return Eight::kRows;
-  }
-}
-
-void undo_paeth_rows(uint8_t* first, size_t stride, const uint8_t* above, size_t bytes, int pixel) {
-  switch (pixel) {
-    case 1:
-      return One::run(first, stride, above, bytes);
-    case 2:
-      return Two::run(first, stride, above, bytes);
-    case 3:
-      return Three::run(first, stride, above, bytes);
-    case 4:
-      return Four::run(first, stride, above, bytes);
-    case 6:
-      return Six::run(first, stride, above, bytes);
-    default:
-      return Eight::run(first, stride, above, bytes);
+      return kRowsOf<8, 3>;
   }
 }
 

@@ -6,12 +6,16 @@
 
 namespace headrace {
 
-/// How many rows with the Paeth filter `undo_paeth_rows` undoes at once. `pixel`: bytes of a whole pixel.
-int paeth_rows_at_once(int pixel);
+/// How rows with the Paeth filter are undone.
+struct PaethRows {
+  int at_once;  // rows
+  /// Undoes the filter of `at_once` rows in place. `first`: the `bytes` bytes, whole pixels, of the first one; the
+  /// others follow at distances of `stride`. `above`: those of the finished row before. Two bytes after each row are
+  /// read, too.
+  void (*undo)(uint8_t* first, size_t stride, const uint8_t* above, size_t bytes);
+};
 
-/// Undoes the Paeth filter of `paeth_rows_at_once(pixel)` rows in place. `first`: the `bytes` bytes, whole pixels, of
-/// the first one; the others follow at distances of `stride`. `above`: those of the finished row before. Two bytes
-/// after each row are read, too.
-void undo_paeth_rows(uint8_t* first, size_t stride, const uint8_t* above, size_t bytes, int pixel);
+/// `pixel`: bytes of a whole pixel: 1, 2, 3, 4, 6 or 8.
+PaethRows paeth_rows(int pixel);
 
 }  // namespace headrace

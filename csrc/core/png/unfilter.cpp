@@ -151,14 +151,14 @@ bool unfilter_row(int filter, uint8_t* row, const uint8_t* above, size_t bytes, 
 
 bool unfilter_rows(uint8_t* rows, size_t bytes, int height, int pixel) {
   const size_t stride = bytes + 1;
-  const int at_once = paeth_rows_at_once(pixel);
+  const auto [at_once, undo] = paeth_rows(pixel);
   const bool whole = bytes % static_cast<size_t>(pixel) == 0;
   const uint8_t* above = nullptr;
   for (int y = 0; y < height;) {
     const bool several = whole && above != nullptr && y + at_once <= height;
     const int done = several && count_paeth_rows(rows, stride, at_once) == at_once ? at_once : 1;
     if (done > 1) {
-      undo_paeth_rows(rows + 1, stride, above, bytes, pixel);
+      undo(rows + 1, stride, above, bytes);
     } else if (!unfilter_row(rows[0], rows + 1, above, bytes, pixel)) {
       return false;
     }
