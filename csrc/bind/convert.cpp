@@ -11,27 +11,31 @@
 namespace py = pybind11;
 
 namespace headrace {
-namespace {
 
 Filter to_filter(const py::handle& name) {
-  static const std::vector<std::pair<std::string, Filter>> kFilters = {{"nearest", Filter::kNearest},
-                                                                       {"lanczos", Filter::kLanczos},
-                                                                       {"bilinear", Filter::kBilinear},
-                                                                       {"bicubic", Filter::kBicubic},
-                                                                       {"box", Filter::kBox},
-                                                                       {"hamming", Filter::kHamming},
-                                                                       {"tensor_bilinear", Filter::kTensorBilinear},
-                                                                       {"tensor_bicubic", Filter::kTensorBicubic},
-                                                                       {"float_bilinear", Filter::kFloatBilinear},
-                                                                       {"float_bicubic", Filter::kFloatBicubic},
-                                                                       {"fused_bilinear", Filter::kFusedBilinear},
-                                                                       {"fused_bicubic", Filter::kFusedBicubic},
-                                                                       {"opencv_bilinear", Filter::kOpencvBilinear}};
+  static const std::vector<std::pair<std::string, Filter>> kFilters = {
+      {"nearest", Filter::kNearest},
+      {"lanczos", Filter::kLanczos},
+      {"bilinear", Filter::kBilinear},
+      {"bicubic", Filter::kBicubic},
+      {"box", Filter::kBox},
+      {"hamming", Filter::kHamming},
+      {"tensor_bilinear", Filter::kTensorBilinear},
+      {"tensor_bicubic", Filter::kTensorBicubic},
+      {"float_bilinear", Filter::kFloatBilinear},
+      {"float_bicubic", Filter::kFloatBicubic},
+      {"fused_bilinear", Filter::kFusedBilinear},
+      {"fused_bicubic", Filter::kFusedBicubic},
+      {"tensor_nearest", Filter::kTensorNearest},
+      {"tensor_nearest_exact", Filter::kTensorNearestExact},
+      {"opencv_bilinear", Filter::kOpencvBilinear}};
   for (const auto& [known, filter] : kFilters) {
     if (known == py::cast<std::string>(name)) return filter;
   }
   throw py::value_error("unknown filter " + py::cast<std::string>(py::repr(name)));
 }
+
+namespace {
 
 PadMode to_pad_mode(const std::string& name) {
   if (name == "constant") return PadMode::kConstant;

@@ -19,6 +19,9 @@ namespace headrace {
 SampleOptions to_sample_options(const pybind11::object& recipe, const pybind11::buffer& lut, const std::string& layout,
                                 int64_t max_pixels, const std::string& pass_order);
 
+/// A filter of headrace._recipe.steps by its name. Raises ValueError for another name.
+Filter to_filter(const pybind11::handle& name);
+
 /// A copy of an array's elements.
 template <class T>
 std::vector<T> to_vector(const pybind11::array_t<T, pybind11::array::c_style | pybind11::array::forcecast>& array) {

@@ -22,6 +22,12 @@ T field(const py::dict& from, const char* name, T otherwise) {
   return from.contains(name) ? from[name].cast<T>() : otherwise;
 }
 
+// A name, or the number of one of Pillow's.
+Filter filter_of(const py::dict& from) {
+  if (from.contains("filter") && py::isinstance<py::str>(from["filter"])) return to_filter(from["filter"]);
+  return static_cast<Filter>(field(from, "filter", static_cast<int>(Filter::kBilinear)));
+}
+
 Box box_of(const py::handle& from) {
   const auto t = from.cast<std::array<int, 4>>();
   return {t[0], t[1], t[2], t[3]};
@@ -101,7 +107,7 @@ Plan to_plan(const py::dict& from) {
   Plan plan;
   for (const py::handle item : field(from, "stages", py::list())) {
     const auto given = item.cast<py::dict>();
-    PlanStage stage{take_of(given), {}, static_cast<Filter>(field(given, "filter", 2)), false, {}, {}};
+    PlanStage stage{take_of(given), {}, filter_of(given), false, {}, {}};
     const auto size = given["resize"].cast<std::array<int, 2>>();
     stage.resize = {size[0], size[1]};
     stage.vertical_first = field(given, "vertical_first", false);

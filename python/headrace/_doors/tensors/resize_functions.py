@@ -21,9 +21,8 @@ from headrace._doors.tensors.recorded_functions import record_pixels
 from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
 from headrace.pillow.recording.lazy_core import Operation
 
-_FILTERS = {("tensor", "bilinear"): 6, ("float", "bilinear"): 8, ("fused", "bilinear"): 10}
-_FILTERS |= {(kind, "bicubic"): number + 1 for (kind, _), number in list(_FILTERS.items())}
-_NEAREST = {"nearest": 12, "nearest-exact": 13}
+#: torch's name of a filter -> the kernels'.
+_NEAREST = {"nearest": "tensor_nearest", "nearest-exact": "tensor_nearest_exact"}
 _MOST_SIZES = 4096  # pairs of lengths whose pixels are known
 
 
@@ -104,15 +103,15 @@ def _with_dimension(values: torch.Tensor) -> torch.Tensor:
 @functools.cache
 def _find_filter(
     plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool, is_batch: bool
-) -> int | None:
-    """Returns the number of the native filter that does what a function does; None if none does, as a comparison of
+) -> str | None:
+    """Returns the name of the native filter that does what a function does; None if none does, as a comparison of
     both shows."""
     filter = _NEAREST.get(mode)
     if filter is None:
         kind = tensor_rule.kind_of_resize(mode, is_v2 and torch_resize_blur.resizes_bytes(mode))
         if kind is None:
             return None
-        filter = _FILTERS[kind, mode]
+        filter = f"{kind}_{mode}"
     pixels = np.random.default_rng(3).integers(0, 256, (41, 57, 4), dtype=np.uint8)
     values = torch.empty_strided((channels, 41, 57), layout.strides((channels, 41, 57)), dtype=torch.uint8)
     if channels == 1:

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._recipe.arithmetic.tensor_rule import run_stage
+from headrace._recipe.steps.steps import OPENCV_FILTER
 
-#: The number of the native filter.
-_FILTER = 14
 #: INTER_LINEAR of OpenCV.
 LINEAR = 1
 #: (height, width) before and after: enlarged, reduced by a little, by halves and by more, along one axis, to one pixel.
@@ -54,5 +53,5 @@ def resizes_natively() -> bool:
 
 def resize(pixels: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDArray[np.uint8]:
     """Returns the native resize of an RGBX image (H, W, 4), uint8: (height, width, 3)."""
-    stage = {"box": (0, 0, *pixels.shape[1::-1]), "resize": (width, height), "filter": _FILTER}
+    stage = {"box": (0, 0, *pixels.shape[1::-1]), "resize": (width, height), "filter": OPENCV_FILTER}
     return run_stage(pixels, stage, 3)

@@ -73,7 +73,7 @@ def kind_of_resize(mode: str, in_bytes: bool) -> str | None:
 def _resize_array(pixels: np.ndarray, size: tuple[int, int], kind: str, mode: str) -> np.ndarray:
     if kind != "tensor":
         return core.float_resize(pixels, *size, mode == "bicubic", kind == "fused")
-    stage = {"box": (0, 0, *pixels.shape[1::-1]), "resize": size[::-1], "filter": 6 + (mode == "bicubic")}
+    stage = {"box": (0, 0, *pixels.shape[1::-1]), "resize": size[::-1], "filter": f"tensor_{mode}"}
     return run_stage(pixels, stage, 3)
 
 

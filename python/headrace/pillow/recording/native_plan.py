@@ -71,12 +71,12 @@ class NativePlan:
         self._add_resize(size, int(resample), pillow_rule.vertical_first(height, width, size[1], size[0]))
         return True
 
-    def _resize_tensor(self, size: tuple[int, int], filter: int) -> bool:
-        """Of tensors: a filter of torch's, as plan.h numbers them. Pillow 13 has others of the same numbers."""
+    def _resize_tensor(self, size: tuple[int, int], filter: str) -> bool:
+        """Of tensors: the name of a filter of torch's, as bind/convert.cpp has it."""
         self._add_resize(size, filter, vertical_first=False)
         return True
 
-    def _add_resize(self, size: tuple[int, int], filter: int, vertical_first: bool) -> None:
+    def _add_resize(self, size: tuple[int, int], filter: int | str, vertical_first: bool) -> None:
         resize = {"resize": size, "made": size, "filter": filter, "vertical_first": vertical_first}
         self.stages.append({**self.last, **resize})
         self.last = {"box": (0, 0, *size)}

@@ -20,7 +20,7 @@ SIZES = 250  # pairs for each instruction set
 
 def resize(pixels: np.ndarray, height: int, width: int, box: tuple[int, int, int, int], isa: str) -> np.ndarray:
     """The part `box` (left, top, width, height) of the native resize, uint8 (H, W, 3)."""
-    stage = {"box": (0, 0, *pixels.shape[1::-1]), "resize": (width, height), "filter": 14}
+    stage = {"box": (0, 0, *pixels.shape[1::-1]), "resize": (width, height), "filter": "opencv_bilinear"}
     made = np.empty((box[3], box[2], 3), np.uint8)
     table = np.tile(np.arange(256, dtype=np.uint8), (3, 1))
     core.fuse(pixels, {"stages": [stage], "last": {"box": box}}, table, made, layout="channels_last", isa=isa)
