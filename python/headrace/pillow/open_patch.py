@@ -54,24 +54,23 @@ class _Steps:
     def replace(self) -> None:
         """Replaces those that have been imported."""
         self.modules = len(sys.modules)
-        found = [one.replace() for one in self.openers]
-        if self.follow:
-            found += [one.replace() for one in self.followers]
-            if _has_transforms():
-                from headrace.pillow import effect_patches, to_tensor_patches  # these import torch
-
-                found += [effect_patches.STEPS.replace(), to_tensor_patches.STEPS.replace()]
-                self.are_all = all(found)
+        found = [one.replace() for one in (*self.openers, *self._following())]
+        self.are_all = self.follow and _has_transforms() and all(found)
 
     def put_back(self) -> None:
-        for one in (*self.openers, *self.followers):
+        for one in (*self.openers, *self._following()):
             one.put_back()
-        if self.follow and _has_transforms():
-            from headrace.pillow import effect_patches, to_tensor_patches
-
-            to_tensor_patches.STEPS.put_back()
-            effect_patches.STEPS.put_back()
         self.modules, self.are_all = 0, False
+
+    def _following(self) -> list[Replaceable]:
+        if not self.follow:
+            return []
+        found = list(self.followers)
+        if _has_transforms():
+            from headrace.pillow import effect_patches, to_tensor_patches  # these import torch
+
+            found += [effect_patches.STEPS, to_tensor_patches.STEPS]
+        return found
 
 
 def import_steps() -> None:

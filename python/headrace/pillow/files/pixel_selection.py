@@ -24,63 +24,70 @@ _VALUES = {1: np.uint8, 2: np.uint16}  # bytes of a pixel -> a value that holds 
 _RAMPS = {1: ("I", "i4", 2**31 - 1), 2: ("I;16", "<u2", 2**16 - 1)}
 
 
-def select_pixels(samples: Array, operations: Sequence[Operation]) -> tuple[Array, int]:
-    """Returns the pixels after the first of the operations, as far as these only choose pixels, and their number.
+class PixelSelection:
+    """The lines and columns of an image that make up the result of operations, in order.
 
     Args:
-        samples: (height, width, 1 or 2 bytes of a pixel), uint8, contiguous.
+        shape: (height, width, bytes of a pixel), 1 or 2, of the samples.
+        operations: from the first one on, as far as they only choose pixels.
+
+    Attributes:
+        count: how many of the operations these are.
     """
-    selection = _Selection(*samples.shape)
-    for count, (name, *arguments) in enumerate(operations):
-        add: Callable[..., bool] | None = getattr(selection, name, None)
-        if add is None or not add(*arguments):
-            return selection.take(samples), count
-    return selection.take(samples), len(operations)
 
+    def __init__(self, shape: tuple[int, ...], operations: Sequence[Operation]) -> None:
+        height, width, self._pixel = shape
+        self._down: Numbers = np.arange(height)
+        self._right: Numbers = np.arange(width)
+        self._turned = False  # whether lines of the result are columns of the image
+        self.count = 0
+        for name, *arguments in operations:
+            add: Callable[..., bool] | None = _OPERATIONS.get(name)
+            if add is None or not add(self, *arguments):
+                break
+            self.count += 1
 
-class _Selection:
-    """The lines and columns of an image that make up the result, in order; ``turned``: its lines are columns there."""
-
-    def __init__(self, height: int, width: int, pixel: int) -> None:
-        self._pixel = pixel
-        self.down: Numbers = np.arange(height)
-        self.right: Numbers = np.arange(width)
-        self.turned = False
-
-    def crop(self, box: tuple[int, int, int, int]) -> bool:
+    def _crop(self, box: tuple[int, int, int, int]) -> bool:
         left, top, right, bottom = box
-        if not (0 <= left < right <= len(self.right) and 0 <= top < bottom <= len(self.down)):
+        if not (0 <= left < right <= len(self._right) and 0 <= top < bottom <= len(self._down)):
             return False
-        self.down, self.right = self.down[top:bottom], self.right[left:right]
+        self._down, self._right = self._down[top:bottom], self._right[left:right]
         return True
 
-    def resize(self, size: tuple[int, int], resample: int, _: object) -> bool:
+    def _resize(self, size: tuple[int, int], resample: int, _: object) -> bool:
         if resample != Image.Resampling.NEAREST:
             return False
-        down = nearest(self._pixel, len(self.down), size[1], upright=True)
-        right = nearest(self._pixel, len(self.right), size[0], upright=False)
+        down = nearest(self._pixel, len(self._down), size[1], upright=True)
+        right = nearest(self._pixel, len(self._right), size[0], upright=False)
         if down is None or right is None:
             return False
-        self.down, self.right = self.down[down], self.right[right]
+        self._down, self._right = self._down[down], self._right[right]
         return True
 
-    def transpose(self, method: int) -> bool:
+    def _transpose(self, method: int) -> bool:
         if method in (Image.Transpose.TRANSPOSE, Image.Transpose.TRANSVERSE, *_QUARTERS):
-            self.down, self.right, self.turned = self.right, self.down, not self.turned
+            self._down, self._right, self._turned = self._right, self._down, not self._turned
         if method in _UPSIDE_DOWN:
-            self.down = self.down[::-1]
+            self._down = self._down[::-1]
         if method in _MIRRORED:
-            self.right = self.right[::-1]
+            self._right = self._right[::-1]
         return True
 
     def take(self, samples: Array) -> Array:
+        """Returns the pixels of the result, uint8 as the samples, contiguous."""
         height, width, pixel = samples.shape
         values: Any = samples.view(_VALUES[pixel]).reshape(height, width)
-        if self.turned:
+        if self._turned:
             values = values.T
-        taken = np.ascontiguousarray(_take(_take(values, self.down, 0), self.right, 1))
+        taken = np.ascontiguousarray(_take(_take(values, self._down, 0), self._right, 1))
         return taken.view(np.uint8).reshape(*taken.shape, pixel)
 
+
+_OPERATIONS: dict[str, Callable[..., bool]] = {
+    "crop": PixelSelection._crop,
+    "resize": PixelSelection._resize,
+    "transpose": PixelSelection._transpose,
+}
 
 _QUARTERS = (Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_270)
 # What is mirrored after lines and columns have changed places, where they do: quarter turns are against the clock.

@@ -11,7 +11,7 @@ from PIL import Image
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace.pillow.files.pixel_selection import select_pixels
+from headrace.pillow.files.pixel_selection import PixelSelection
 from headrace.pillow.files.pixels import FilePixels, shape_of
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import PILLOW, Door, ImageCounts
@@ -45,8 +45,11 @@ class PngPixels(FilePixels):
     def bytes_of(self, operations: Sequence[Operation]) -> bytes | None:
         if self._mode not in _AS_THEY_ARE or sys.byteorder != "little":
             return None
-        pixels, rest = self._select(_split_palette(operations)[1])
-        return None if rest else pixels._samples.tobytes()
+        _, operations = _split_palette(operations)
+        selection = self._find_selection(operations)
+        if selection is None:
+            return None if operations else self._samples.tobytes()
+        return selection.take(self._samples).tobytes() if selection.count == len(operations) else None
 
     def make(self, operations: Sequence[Operation]) -> object:
         palette, operations = _split_palette(operations)
@@ -70,10 +73,18 @@ class PngPixels(FilePixels):
 
     def _select(self, operations: Sequence[Operation]) -> tuple[PngPixels, Sequence[Operation]]:
         """Returns the pixels after operations that only choose some, and the operations after these."""
-        if not operations or self._mode not in SELECTED:
+        selection = self._find_selection(operations)
+        if selection is None:
             return self, operations
-        samples, count = select_pixels(self._samples, operations)
-        return PngPixels(samples, self._mode, self._counts, counted=True) if count else self, operations[count:]
+        pixels = PngPixels(selection.take(self._samples), self._mode, self._counts, counted=True)
+        return pixels, operations[selection.count :]
+
+    def _find_selection(self, operations: Sequence[Operation]) -> PixelSelection | None:
+        """Returns what the first operations choose; None if they choose nothing."""
+        if not operations or self._mode not in SELECTED:
+            return None
+        selection = PixelSelection(self._samples.shape, operations)
+        return selection if selection.count else None
 
     def _coloured(self, palette: Sequence[Any]) -> PngPixels:
         """Returns the RGB pixels of palette indices."""
