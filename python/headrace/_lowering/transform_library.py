@@ -173,14 +173,3 @@ def _format_array(array: Array | torch.Tensor) -> str:
         return f"{tuple(array.shape)} {array.dtype} {zlib.crc32(held.data)}{where}"
     except (TypeError, ValueError, RuntimeError):  # an array of objects, or a tensor outside of CPU memory
         return repr(array)
-
-
-def value_of_name(function: Any, name: str) -> object:
-    """Returns the value of a free or global name of a function; None without one."""
-    free = function.__code__.co_freevars
-    if name in free:
-        try:
-            return (function.__closure__ or ())[free.index(name)].cell_contents
-        except ValueError:  # not filled yet
-            return None
-    return function.__globals__.get(name)

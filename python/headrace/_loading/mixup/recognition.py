@@ -11,10 +11,7 @@ from torch.utils.data import default_collate
 
 from headrace._base.types import Function
 from headrace._loading.mixup import timm_twins, torchvision_in_place
-from headrace._lowering.transform_library import value_of_name
-
-_PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "MAKE_CELL"))
-_NAMED = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")
+from headrace._lowering.function_idioms import NAMED, PASSED_OVER, is_without_defaults, takes_arguments, value_of_name
 
 
 def mixing_of_samples(function: Function) -> Function | None:
@@ -105,22 +102,20 @@ def _find_in_place_twin(mix: object) -> Function | None:
 def _names_in(function: object) -> tuple[str, ...] | None:
     """Returns ("mix", "collate") of ``return mix(*collate(argument))``, ("mix",) of ``return mix(*argument)``, and None
     for any other function."""
-    if type(function) is not types.FunctionType or function.__defaults__ or function.__kwdefaults__:
-        return None
-    return _names_called_in(function.__code__)
+    return _names_called_in(function.__code__) if is_without_defaults(function) else None
 
 
 @functools.lru_cache(maxsize=64)
 def _names_called_in(code: types.CodeType) -> tuple[str, ...] | None:
-    if code.co_argcount != 1 or code.co_nlocals != 1 or code.co_kwonlyargcount or code.co_flags & 0x0C:
+    if not takes_arguments(code, 1) or code.co_nlocals != 1:
         return None
-    steps = [one for one in dis.get_instructions(code) if one.opname not in _PASSED_OVER]
+    steps = [one for one in dis.get_instructions(code) if one.opname not in PASSED_OVER]
     kinds = [one.opname for one in steps]
     if kinds[-2:] != ["CALL_FUNCTION_EX", "RETURN_VALUE"] or steps[-2].arg:
         return None
-    if len(steps) == 4 and kinds[0] in _NAMED and kinds[1].startswith("LOAD_FAST"):
+    if len(steps) == 4 and kinds[0] in NAMED and kinds[1].startswith("LOAD_FAST"):
         return (steps[0].argval,)
-    if len(steps) != 6 or kinds[0] not in _NAMED or kinds[1] not in _NAMED or not kinds[2].startswith("LOAD_FAST"):
+    if len(steps) != 6 or kinds[0] not in NAMED or kinds[1] not in NAMED or not kinds[2].startswith("LOAD_FAST"):
         return None
     if kinds[3] not in ("CALL", "CALL_FUNCTION") or steps[3].arg != 1:
         return None

@@ -56,7 +56,7 @@ def lower_compose(builder: Builder, compose: Any) -> str:
         if finished:
             builder.refuse(f"{name} comes after ToTensorV2, which must be the last transform")
         if name not in known or not is_of_albumentations(transform, name):
-            builder.refuse(f"{_named(transform)} has no native twin")
+            builder.refuse(f"{repr_of(transform)} has no native twin")
         _check_plain(builder, transform)
         finished = name == "ToTensorV2"
         _LOWERS[name](builder, transform)
@@ -113,27 +113,23 @@ def _check_plain(builder: Builder, transform: Any) -> None:
     replaced = any(callable(getattr(cls, name, None)) for name in vars(transform))
     _check_methods(builder, transform)
     if replaced or transform.deterministic or transform.replay_mode:
-        builder.refuse(f"{_named(transform)} has replaced methods, or is in a mode of replay")
-
-
-def _named(transform: object) -> str:
-    return repr_of(transform)
+        builder.refuse(f"{repr_of(transform)} has replaced methods, or is in a mode of replay")
 
 
 def _size(builder: Builder, transform: Any, size: Any) -> tuple[int, int]:
     height, width = (operator.index(edge) for edge in size)
     if min(height, width) < 1:
-        builder.refuse(f"{_named(transform)} has a size that is not positive")
+        builder.refuse(f"{repr_of(transform)} has a size that is not positive")
     return height, width
 
 
 def _check_resize(builder: Builder, transform: Any) -> None:
     if builder.values is not None:
-        builder.refuse(f"{_named(transform)} resizes floats; put it before Normalize")
+        builder.refuse(f"{repr_of(transform)} resizes floats; put it before Normalize")
     if transform.interpolation != opencv_rule.LINEAR:
-        builder.refuse(f"{_named(transform)} has another interpolation than cv2.INTER_LINEAR")
+        builder.refuse(f"{repr_of(transform)} has another interpolation than cv2.INTER_LINEAR")
     if getattr(transform, "area_for_downscale", None) is not None:
-        builder.refuse(f"{_named(transform)} resizes with cv2.INTER_AREA where it makes images smaller")
+        builder.refuse(f"{repr_of(transform)} resizes with cv2.INTER_AREA where it makes images smaller")
     if not isinstance(sys.modules["cv2"].resize, BuiltinFunctionType):
         builder.refuse("resizes with cv2.resize, which has been replaced by another function")
     if not opencv_rule.resizes_natively():
@@ -154,7 +150,7 @@ def _random_resized_crop(builder: Builder, transform: Any) -> None:
     height, width = _size(builder, transform, transform.size)
     narrow, wide = transform.ratio
     if round(wide) < 1 or round(1 / narrow) < 1:
-        builder.refuse(f"{_named(transform)} may crop an empty box from a very thin image")
+        builder.refuse(f"{repr_of(transform)} may crop an empty box from a very thin image")
     share, aspect = area_and_ratio(builder, transform.scale, transform.ratio)
     draw = builder.draw(*[share, aspect] * 10, Column(), Column())
     scale, ratio = (share.low, share.high), (float(narrow), float(wide))
@@ -177,14 +173,14 @@ def _longer_edge(builder: Builder, transform: Any) -> None:
 def _scale_edge(builder: Builder, transform: Any, *, of_longer: bool) -> None:
     _check_resize(builder, transform)
     if not isinstance(transform.max_size, int) or transform.max_size < 1:
-        builder.refuse(f"{_named(transform)} has another size than one positive number, max_size")
+        builder.refuse(f"{repr_of(transform)} has another size than one positive number, max_size")
     _add(builder, transform, S.ScaleEdge(transform.max_size, of_longer, S.OPENCV_FILTER))
 
 
 def _brightness_contrast(builder: Builder, transform: Any) -> None:
     _check_position(builder, transform)
     if not transform.brightness_by_max or transform.ensure_safe_range:
-        builder.refuse(f"{_named(transform)} depends on the values of the image")
+        builder.refuse(f"{repr_of(transform)} depends on the values of the image")
     (darker, lighter), (less, more) = transform.brightness_limit, transform.contrast_limit
     factor, shift = Column(1.0 + less, 1.0 + more), Column(255.0 * darker, 255.0 * lighter)
     _add(builder, transform, S.ScaleShift(builder.draw(factor, shift)))
@@ -192,7 +188,7 @@ def _brightness_contrast(builder: Builder, transform: Any) -> None:
 
 def _check_position(builder: Builder, transform: Any) -> None:
     if builder.values is not None:
-        builder.refuse(f"{_named(transform)} comes after Normalize; put it before")
+        builder.refuse(f"{repr_of(transform)} comes after Normalize; put it before")
 
 
 def _crop(builder: Builder, transform: Any, place: Column) -> None:
@@ -217,17 +213,17 @@ def _random_crop(builder: Builder, transform: Any) -> None:
 def _pad_if_needed(builder: Builder, transform: Any) -> None:
     _check_position(builder, transform)
     if transform.pad_height_divisor is not None or transform.pad_width_divisor is not None:
-        builder.refuse(f"{_named(transform)} pads to multiples")
+        builder.refuse(f"{repr_of(transform)} pads to multiples")
     size = _size(builder, transform, (transform.min_height, transform.min_width))
     _add(builder, transform, _padding(builder, transform, size, transform.position))
 
 
 def _padding(builder: Builder, transform: Any, size: tuple[int, int], position: str) -> S.RandomPad:
     if position != "center" or transform.border_mode != 0:
-        builder.refuse(f"{_named(transform)} pads in another way than with a constant around the centre")
+        builder.refuse(f"{repr_of(transform)} pads in another way than with a constant around the centre")
     fill = transform.fill if isinstance(transform.fill, (tuple, list)) else [transform.fill] * 3
     if len(fill) != 3 or any(one != int(one) or not 0 <= one <= 255 for one in fill):
-        builder.refuse(f"{_named(transform)} has a fill that is no byte for each channel")
+        builder.refuse(f"{repr_of(transform)} has a fill that is no byte for each channel")
     red, green, blue = (int(one) for one in fill)
     return S.RandomPad(*size, (red, green, blue), builder.draw(*[Column(_CENTRE, _CENTRE)] * 2))
 
@@ -242,18 +238,18 @@ def _flip_vertical(builder: Builder, transform: Any) -> None:
 
 def _normalize(builder: Builder, transform: Any) -> None:
     if transform.p < 1:
-        builder.refuse(f"{_named(transform)} is left out sometimes, and then makes another dtype")
+        builder.refuse(f"{repr_of(transform)} is left out sometimes, and then makes another dtype")
     if getattr(transform, "normalization", "standard") != "standard":
-        builder.refuse(f"{_named(transform)} normalises by the values of the image")
+        builder.refuse(f"{repr_of(transform)} normalises by the values of the image")
     if builder.values is not None:
-        builder.refuse(f"{_named(transform)} normalises for a second time")
+        builder.refuse(f"{repr_of(transform)} normalises for a second time")
     begin_tensor(builder)
     add_pointwise(builder, OnArray(copy.deepcopy(transform)))
 
 
 def _to_tensor(builder: Builder, transform: Any) -> None:
     if transform.p < 1:
-        builder.refuse(f"{_named(transform)} is left out sometimes")
+        builder.refuse(f"{repr_of(transform)} is left out sometimes")
     if builder.values is None:
         begin_tensor(builder)
 

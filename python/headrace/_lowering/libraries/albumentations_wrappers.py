@@ -13,12 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from headrace._lowering.transform_library import class_origin, value_of_name
+from headrace._lowering.function_idioms import (
+    ATTRIBUTE,
+    CALLS,
+    CONSTANT,
+    NAMED,
+    PASSED_OVER,
+    is_without_defaults,
+    takes_arguments,
+    value_of_name,
+)
+from headrace._lowering.transform_library import class_origin
 
-#: What differs between versions of Python, and not in what is computed.
-_PASSED_OVER = frozenset(("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "NOT_TAKEN"))
 _ARRAYS = ("array", "asarray")
-_FREE_ARGUMENTS = 0x2C  # *args, **kwargs, a generator
+_CALLS = CALLS | {"CALL_FUNCTION_KW", "CALL_KW"}  # with keywords
 
 
 class _Image:
@@ -74,11 +82,7 @@ def wrapped_compose(transform: object) -> Any:
         if hasattr(type(transform), "forward") or "__getattr__" in dir(type(transform)):
             return None
         function, owner = vars(type(transform)).get("__call__"), transform
-    if type(function) is not types.FunctionType or function.__defaults__ or function.__kwdefaults__:
-        return None
-    code = function.__code__
-    wanted = 1 if owner is None else 2
-    if code.co_argcount != wanted or code.co_kwonlyargcount or code.co_flags & _FREE_ARGUMENTS:
+    if not is_without_defaults(function) or not takes_arguments(function.__code__, 1 if owner is None else 2):
         return None
     try:
         made = _Reader(function, owner).read()
@@ -109,13 +113,13 @@ class _Reader:
         for one in dis.get_instructions(self._function):
             if one.opname == "RETURN_VALUE":
                 return self._stack.pop()
-            if one.opname not in _PASSED_OVER:
+            if one.opname not in PASSED_OVER:
                 self._follow(one)
         raise _Unknown
 
     def _follow(self, one: dis.Instruction) -> None:
         op, stack = one.opname, self._stack
-        if op in ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME"):
+        if op in NAMED:
             stack.append(value_of_name(self._function, one.argval))
         elif op.startswith("LOAD_FAST"):
             names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
@@ -125,13 +129,13 @@ class _Reader:
         elif op == "STORE_FAST_LOAD_FAST":
             self._variables[one.argval[0]] = stack.pop()
             stack.append(self._variable(one.argval[1]))
-        elif op in ("LOAD_ATTR", "LOAD_METHOD"):
+        elif op in ATTRIBUTE:
             stack.append(self._attribute(stack.pop(), one.argval))
-        elif op in ("LOAD_CONST", "LOAD_SMALL_INT"):
+        elif op in CONSTANT:
             stack.append(one.argval)
         elif op == "KW_NAMES":
             self._keywords = self._function.__code__.co_consts[one.arg or 0]  # Python 3.11 gives no argval
-        elif op in ("CALL", "CALL_FUNCTION", "CALL_METHOD", "CALL_FUNCTION_KW", "CALL_KW"):
+        elif op in _CALLS:
             keywords = stack.pop() if op.endswith("_KW") else self._keywords
             self._keywords = ()
             arguments = [stack.pop() for _ in range(one.arg or 0)]

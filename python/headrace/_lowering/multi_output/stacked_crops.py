@@ -14,17 +14,20 @@ from typing import Any, NamedTuple
 import torch
 
 from headrace._base.types import Function
-from headrace._lowering.transform_library import class_origin, value_of_name
-
-#: What differs between versions of Python, or with the place that a name comes from, and not in what is computed.
-_PASSED_OVER = frozenset(
-    ("RESUME", "PUSH_NULL", "PRECALL", "CACHE", "COPY_FREE_VARS", "NOP", "MAKE_CELL", "LOAD_CLOSURE", "BUILD_TUPLE")
+from headrace._lowering.function_idioms import (
+    ATTRIBUTE,
+    CALLS,
+    CONSTANT,
+    NAMED,
+    PASSED_OVER,
+    is_without_defaults,
+    takes_arguments,
+    value_of_name,
 )
-_NAMED = frozenset(("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME"))
-_ATTRIBUTE = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
-_CALLS = frozenset(("CALL", "CALL_FUNCTION", "CALL_METHOD"))
-_FAST = frozenset(("LOAD_FAST", "LOAD_FAST_BORROW"))  # the second, and the next line's, from Python 3.14
-_CONSTANT = frozenset(("LOAD_CONST", "LOAD_SMALL_INT"))
+from headrace._lowering.transform_library import class_origin
+
+_PASSED_OVER = PASSED_OVER | {"LOAD_CLOSURE", "BUILD_TUPLE"}
+_FAST = frozenset(("LOAD_FAST", "LOAD_FAST_BORROW"))  # the second from Python 3.14
 
 
 def functions_stacked_by(function: object) -> list[Function] | None:
@@ -35,7 +38,7 @@ def functions_stacked_by(function: object) -> list[Function] | None:
             ``f(crop)`` may be several calls around each other. What is called has a name, or is an attribute of a named
             module, or is made there by a call of a known transform's class.
     """
-    if type(function) is not types.FunctionType or function.__defaults__ or function.__kwdefaults__:
+    if not is_without_defaults(function):
         return None
     ours, theirs = _split_code(_recognised_idiom.__code__), _split_code(function.__code__)
     if ours is None or theirs is None or theirs.frame != ours.frame:
@@ -60,7 +63,7 @@ class _Parts(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _split_code(code: types.CodeType) -> _Parts | None:
-    if code.co_argcount != 1 or code.co_kwonlyargcount or code.co_flags & 0x2C:  # *args, **kwargs, a generator
+    if not takes_arguments(code, 1):
         return None
     outer = list(_operations(code))
     inner = [one.argval for one in outer if isinstance(one.argval, types.CodeType)]  # up to Python 3.11
@@ -74,7 +77,7 @@ def _split_code(code: types.CodeType) -> _Parts | None:
     around = [*outer, *loop[:begin], *loop[end:]] if inner else [*loop[:begin], *loop[end:]]
     return _Parts(
         tuple(map(_normalised_opname, around)),
-        tuple(one.argval for one in around if one.opname in _NAMED | _ATTRIBUTE),
+        tuple(one.argval for one in around if one.opname in NAMED | ATTRIBUTE),
         loop[begin - 1].argval,
         tuple(loop[begin:end]),
     )
@@ -83,7 +86,7 @@ def _split_code(code: types.CodeType) -> _Parts | None:
 def _normalised_opname(one: dis.Instruction) -> str:
     """The name of an operation. A compiler that sees the import of a module reads its functions as attributes, and
     otherwise as methods."""
-    return "LOAD_ATTR" if one.opname in _ATTRIBUTE else "CALL" if one.opname in _CALLS else one.opname
+    return "LOAD_ATTR" if one.opname in ATTRIBUTE else "CALL" if one.opname in CALLS else one.opname
 
 
 def _operations(code: types.CodeType) -> Iterator[dis.Instruction]:
@@ -118,13 +121,13 @@ def _follow_element(function: object, parts: _Parts) -> list[Function] | None:
 
 def _follow_instruction(one: dis.Instruction, stack: list[Any], function: object, variable: str) -> bool:
     """Does one operation; returns whether it is known."""
-    if one.opname in _NAMED:
+    if one.opname in NAMED:
         stack.append(value_of_name(function, one.argval))
     elif one.opname in _FAST and one.argval == variable:
         stack.append(_Element())
-    elif one.opname in _ATTRIBUTE and isinstance(stack[-1], types.ModuleType):
+    elif one.opname in ATTRIBUTE and isinstance(stack[-1], types.ModuleType):
         stack.append(getattr(stack.pop(), one.argval, None))
-    elif one.opname in _CONSTANT and not isinstance(one.argval, types.CodeType):
+    elif one.opname in CONSTANT and not isinstance(one.argval, types.CodeType):
         stack.append(one.argval)
     elif one.opname in ("BUILD_LIST", "BUILD_TUPLE"):
         made = [stack.pop() for _ in range(one.arg or 0)][::-1]
@@ -132,7 +135,7 @@ def _follow_instruction(one: dis.Instruction, stack: list[Any], function: object
     elif one.opname == "LIST_EXTEND" and one.arg == 1:
         more = stack.pop()
         stack[-1].extend(more)
-    elif one.opname in _CALLS:
+    elif one.opname in CALLS:
         arguments = [stack.pop() for _ in range(one.arg or 0)][::-1]
         return _follow_call(stack, stack.pop(), arguments)
     else:
