@@ -93,7 +93,7 @@ def _make(file: core.PngFile, channels: int, counts: ImageCounts, door: Door) ->
         pixels = PngPixels(samples, mode, counts, door)
         table = table_of(channels, ())
         state = State(channels, file.height, file.width, Layout.CHANNELS_LAST, torch.uint8, operations, table)
-        return defer(Recording(Origin(pixels, lambda: _fail()), state))
+        return defer(Recording(Origin(pixels, _fail), state))
     made = _values_of(file, channels)
     if made is not None:
         counts.count(None, door)

@@ -39,7 +39,7 @@ from headrace.transforms._geometry import (
 from headrace.transforms._pointwise import Normalize, PILToTensor, ToImage, ToPureTensor, ToTensor
 from headrace.transforms._sizes import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter
 from headrace.transforms._warps import RandomAffine, RandomPerspective, RandomRotation
-from headrace.transforms.own.array_transform import AlbumentationsTransform, from_albumentations
+from headrace.transforms.own.albumentations_transform import AlbumentationsTransform, from_albumentations
 from headrace.transforms.own.processor import ProcessorTransform, from_processor
 from headrace.transforms.own.ratio import ByAspectRatio, ResizedCenterCrop
 from headrace.transforms.own.texture import TextureChannels

@@ -120,8 +120,8 @@ def measure_crops(source: BlobDataset, threads: int, files: Sequence[int], costs
         source: encoded images.
         threads: number of native threads.
         files: numbers of the samples to choose from.
-        costs: of each, what its decoding costs in some unit, such as its size; the choice has as many cheap and dear
-            ones as the whole.
+        costs: an estimate of what decoding each of them takes, such as its size in bytes. Files of all costs are chosen
+            in the same proportions as they have in `files`.
     """
     spent: list[Cost] = []
     images = 0

@@ -69,6 +69,7 @@ def _join_parts(func: Any, parts: Sequence[Recorded]) -> Any:
     shape = _shape_of_joined(func, dtype, tuple((one.shape, one.strides) for one in parts))
     if shape is None or any(one.dtype != dtype for one in parts):
         return NotImplemented
+    parts = [_copy_in(one) for one in parts]
     if len(parts) == 1:
         joined = _join_one(func, parts[0], shape)
         return NotImplemented if joined is None else defer(joined)
@@ -102,8 +103,6 @@ def _join_one(func: Any, part: Recorded, shape: tuple[int, ...]) -> Recorded | N
         return Recording(part.origin, state, part, lambda tensor: torch.stack([tensor]))
     if isinstance(part, Copy):
         return Copy(part.content, part.geometry, shape)
-    if isinstance(part, View) and isinstance(part.of, Copy) and _is_whole(part):
-        return Copy(part.of.content, part.of.geometry, shape)
     if isinstance(part, View) and isinstance(part.of, Recording):
         return Copy(part.of.content, part.geometry, shape)
     if isinstance(part, Recording):
@@ -117,19 +116,17 @@ def _make_into(part: Recorded, out: torch.Tensor) -> None:
         part.content.make_into(out.view(part.shape))
     elif isinstance(part, Copy):
         part.make_into(out)
-    elif isinstance(part, View) and isinstance(part.of, Copy) and _is_whole(part):
-        part.of.make_into(out)
     else:
         out.view(part.shape).copy_(part.make_native())
 
 
-def _is_whole(view: View) -> bool:
-    """Whether a view has all elements of its whole, which is contiguous, in their order."""
-    return (
-        view.geometry.offset == 0
-        and math.prod(view.shape) == math.prod(view.of.shape)
-        and view.strides == contiguous_strides(view.shape)
-    )
+def _copy_in(part: Recorded) -> Recorded:
+    """Returns the copy of which a tensor is a view that has all its elements in their order, such as one of another
+    shape; every other tensor as it is."""
+    if not isinstance(part, View) or not isinstance(part.of, Copy):
+        return part
+    is_whole = part.geometry.offset == 0 and math.prod(part.shape) == math.prod(part.of.shape)
+    return part.of if is_whole and part.strides == contiguous_strides(part.shape) else part
 
 
 for _function in (torch.stack, torch.cat, torch.concat, torch.concatenate):
