@@ -135,6 +135,10 @@ void PngDecoder::write_whole_samples(const PngHeader& header, uint8_t* out) {
 }
 
 void PngDecoder::write_samples(const PngHeader& header, uint8_t* out) {
+  if (header.depth == 16 && header.colour == PngColour::kGray) {
+    write_whole_samples(header, out);
+    return;
+  }
   inflate(header);
   const auto width = static_cast<size_t>(header.size.width), height = static_cast<size_t>(header.size.height);
   const size_t row = header.row_bytes() + 1, out_row = width * static_cast<size_t>(png_pixel_bytes(header));
@@ -147,11 +151,6 @@ void PngDecoder::write_samples(const PngHeader& header, uint8_t* out) {
     const uint8_t* from = rows_.data() + y * row + 1;
     if (header.depth == 8) {
       std::memcpy(out, from, row - 1);
-    } else if (header.colour == PngColour::kGray) {
-      for (size_t i = 0; i < out_row; i += 2) {
-        out[i] = from[i + 1];
-        out[i + 1] = from[i];
-      }
     } else if (header.colour == PngColour::kGrayAlpha) {
       for (size_t x = 0; x < width; ++x) {
         const uint8_t gray = from[4 * x];

@@ -108,8 +108,8 @@ class Attempts:
             else:
                 self._reached.add(where)
             wait = random.uniform(0, min(_LONGEST_S, _FIRST_S * 2 ** min(tried - 1, 16)))
-            if where not in self._reached:
-                wait = min(wait, self._reach + patience - self._network.patience)  # the last request is made then
+            if where not in self._reached:  # the last request is made when the time to reach it ends, or just before
+                wait = min(wait, self._reach - _FIRST_S / 2 + patience - self._network.patience)
             if last.wait_s > 0:
                 self._not_before[where] = time.monotonic() + last.wait_s
                 self._paused(where, last.wait_s)

@@ -40,7 +40,7 @@ class PixelSelection:
         self._down: Numbers = np.arange(height)
         self._right: Numbers = np.arange(width)
         self._turned = False  # whether lines of the result are columns of the image
-        self.count = 0
+        self.count: int = 0
         for name, *arguments in operations:
             add: Callable[..., bool] | None = _OPERATIONS.get(name)
             if add is None or not add(self, *arguments):

@@ -84,6 +84,16 @@ def test_a_host_that_was_never_reached_is_an_error_soon(caplog: pytest.LogCaptur
     assert sum("the next one in" in one.message for one in caplog.records) >= 2
 
 
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("network", [Network(reach=0.5), Network(patience=0.5), Network(patience=0.5, reach=0.5)])
+def test_the_words_for_a_host_that_was_never_reached_do_not_depend_on_chance(
+    network: Network, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda least, most: least + share * (most - least))
+    with pytest.raises(OSError, match="no connection could be made to this host"):
+        TarShards("http://127.0.0.1:9/0.tar", network=network)
+
+
 def test_a_server_that_asks_for_a_pause_gets_it(folder: Path) -> None:
     with ObjectServer(folder) as server:
         dataset = far(server, Network(hedge=0))
