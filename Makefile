@@ -62,7 +62,7 @@ test-pillow: $(VENV)/.installed $(VENV)/.tools
 # torchvision.io's and torchcodec's decoders need the build of torch for CUDA, 5.5 GB, and run on the CPU: not part of CI.
 DOORS := build/doors-env
 test-doors: $(DOORS)/.installed
-	PYTHONPATH=tests/python $(DOORS)/bin/python -m pytest -q tests/python/doors
+	PYTHONPATH=tests/python $(DOORS)/bin/python -m pytest -q tests/python/loading/doors
 
 $(DOORS)/.installed: $(NATIVE)
 	$(PYTHON) -m venv $(DOORS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace._doors import opened_doors
+from headrace._loading.doors import opened_doors
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later
 

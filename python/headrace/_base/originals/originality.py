@@ -28,7 +28,7 @@ from typing import TypeVar
 from headrace._base.originals.code_files import Binding, find_binding, is_compiled_otherwise
 
 _HEADRACE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")  # noqa: PTH118, PTH120 - as text
-_OURS = tuple(os.path.join(_HEADRACE, one, "") for one in ("pillow", "_doors"))  # noqa: PTH118 - compared as text
+_OURS = tuple(os.path.join(_HEADRACE, one, "") for one in ("pillow", os.path.join("_loading", "doors")))  # noqa: PTH118 - compared as text
 _MOST_WRAPPERS = 10
 T = TypeVar("T")
 ABSENT = object()  # where there is no value
@@ -124,7 +124,7 @@ def is_ours(value: object) -> bool:
     """Returns whether headrace has put `value`, or its code, in place of another library's function."""
     if isinstance(value, FunctionType):
         return value.__code__.co_filename.startswith(_OURS)
-    return type(value).__module__.startswith(("headrace.pillow.", "headrace._doors."))
+    return type(value).__module__.startswith(("headrace.pillow.", "headrace._loading.doors."))
 
 
 _replaced_codes: dict[int, tuple[object, object]] = {}  # id of code of ours -> itself, which is kept, and the library's

@@ -15,9 +15,9 @@ from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from headrace._base.native import core
 from headrace._base.types import Function
-from headrace._doors.opened_doors import add_doors
-from headrace._doors.tensors import joined_tensors
-from headrace._doors.tensors.deferred_tensor import make_samples
+from headrace._loading.doors.opened_doors import add_doors
+from headrace._loading.doors.tensors import joined_tensors
+from headrace._loading.doors.tensors.deferred_tensor import make_samples
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
 from headrace._loading.mixup.mixes_in_workers import make_replacements

@@ -1,0 +1,30 @@
+"""The doors that are open while images are opened deferred."""
+
+from __future__ import annotations
+
+from headrace._loading.doors import (
+    box_crops,
+    hf_processors,
+    image_to_tensor,
+    normalised_arrays,
+    opencv,
+    torchvision_io,
+    webdataset_images,
+)
+from headrace._loading.doors.tensors import joined_tensors  # noqa: F401 - registers what it records
+from headrace._loading.doors.tensors.image_functions import KERNELS
+from headrace.pillow import open_patch
+from headrace.pillow.to_tensor_patches import Later
+
+_added = False
+
+
+def add_doors() -> None:
+    """Has these functions replaced, too, wherever Pillow's images are deferred. A second call has no effect."""
+    global _added
+    if not _added:
+        _added = Later.defers_bytes = True
+        open_patch.add_replacements(
+            openers=(torchvision_io.STEPS, opencv.STEPS, webdataset_images.STEPS, normalised_arrays.STEPS),
+            followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, box_crops.STEPS),
+        )

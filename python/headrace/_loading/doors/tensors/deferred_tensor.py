@@ -1,0 +1,231 @@
+"""Tensors of images without values, until something needs them.
+
+Note [deferred tensors]: such a tensor is an instance of a subclass of `torch.Tensor`, or of `tv_tensors.Image`, without
+memory. Its shape, type and strides are right. Functions that `recorded_functions` knows return another one of its kind;
+all others make its values first. Then the object *becomes* a plain tensor: it gets the memory and the class of one. So
+identity, aliases and in-place changes are those of plain tensors, and only `type` can tell a difference, before
+anything has read the tensor.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from headrace._loading.doors.tensors.recording import Recorded, Recording, plainly
+from headrace.pillow import open_patch
+
+_RECORDING = "_recording"
+_becoming = threading.RLock()
+#: Called with a function of torch, its arguments and keywords, one of which is a deferred tensor; returns
+#: NotImplemented to have the values made.
+Handler = Callable[..., Any]
+handlers: dict[Any, Handler] = {}
+
+
+# Code in C++ that asks for the memory gets an error, not an address where nothing is.
+_guard: Callable[[torch.Tensor], object] = getattr(torch._C, "_set_throw_on_mutable_data_ptr", lambda tensor: None)
+
+
+class _Meta(type(torch.Tensor)):  # type: ignore[misc]
+    """Makes the classes equal to those that they stand for, as keys of a dict, too."""
+
+    stands_for: type
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is cls.stands_for
+
+    def __hash__(cls) -> int:
+        return hash(cls.stands_for)
+
+
+class Deferred:
+    """What the classes of deferred tensors have in common."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        handler = handlers.get(func)
+        if handler is not None:
+            made = handler(func, args, kwargs)
+            if made is not NotImplemented:
+                return made
+        if not make_samples((args, kwargs)):  # in a structure that is not known, or still deferred
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    # Asked most often, and quicker here than through `__torch_function__`.
+
+    shape = property(lambda self: torch.Size(self.__dict__[_RECORDING].shape))
+    dtype = property(lambda self: self.__dict__[_RECORDING].dtype)
+    ndim = property(lambda self: len(self.__dict__[_RECORDING].shape))
+
+    def as_subclass(self, cls: type) -> Any:
+        """A tensor of another class with the same memory. The method of torch does not ask `__torch_function__`."""
+        if not isinstance(cls, type):
+            return make(self).as_subclass(cls)
+        recording, plain = recording_of(self), cls.__dict__.get("stands_for", cls)
+        # Not of an image: its kernels go on with torch's functions, which need values.
+        if recording is not None and type(self) is DeferredTensor and kind_for(plain) is not None:
+            recording.is_shared = True
+            return defer(recording, plain)
+        return make(self).as_subclass(plain)
+
+    def set_(self, *args: Any, **kwargs: Any) -> Any:
+        """Another method of torch that does not ask `__torch_function__`."""
+        return make(self).set_(*args, **kwargs)
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Reached by code in C++, which does not ask for `__torch_function__`."""
+        args, kwargs = tree_map_only(Deferred, _values_of, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+class DeferredTensor(Deferred, torch.Tensor, metaclass=_Meta):  # type: ignore[misc]
+    """Stands for a `torch.Tensor`."""
+
+
+DeferredTensor.stands_for = torch.Tensor
+DeferredTensor.__name__ = DeferredTensor.__qualname__ = "Tensor"
+DeferredTensor.__module__ = "torch"
+_kinds: dict[type, type] = {torch.Tensor: DeferredTensor}
+
+
+def kind_for(plain: type) -> type | None:
+    """Returns the class that stands for a plain one: `torch.Tensor` or, once it is imported, `tv_tensors.Image`."""
+    found = _kinds.get(plain)
+    if found is None and (plain.__module__, plain.__qualname__) == ("torchvision.tv_tensors._image", "Image"):
+        found = _Meta("Image", (Deferred, plain), {"__module__": plain.__module__, "stands_for": plain})
+        _kinds[plain] = found
+    return found
+
+
+_were_deferred = False  # whether there ever were deferred tensors in this process
+
+
+def defer(recording: Recorded, plain: type = torch.Tensor) -> torch.Tensor:
+    """Returns a deferred tensor.
+
+    Args:
+        recording: what it stands for.
+        plain: the class that it will have.
+    """
+    global _were_deferred
+    _were_deferred = True
+    open_patch.replace_following()
+    kind = kind_for(plain)
+    wrapper: Any = torch.Tensor._make_wrapper_subclass
+    tensor: torch.Tensor = wrapper(
+        kind, recording.shape, strides=recording.strides, dtype=recording.dtype, device="cpu"
+    )
+    _guard(tensor)
+    tensor.__dict__[_RECORDING] = recording
+    return tensor
+
+
+def set_recording(tensor: torch.Tensor, recording: Recording) -> torch.Tensor:
+    """Makes a deferred tensor stand for something else of the same shape and type; returns it."""
+    tensor.__dict__[_RECORDING] = recording
+    return tensor
+
+
+def recording_of(tensor: object) -> Recording | None:
+    """Returns what an image's tensor stands for; None if it has values, or its dimensions are no longer those of an
+    image."""
+    recorded = recorded_in(tensor)
+    return recorded if type(recorded) is Recording else None
+
+
+def recorded_in(tensor: object) -> Recorded | None:
+    """Returns what a tensor stands for; None if it has values."""
+    if not isinstance(tensor, Deferred):
+        return None
+    recorded: Recorded | None = tensor.__dict__.get(_RECORDING)
+    return None if recorded is None or recorded.is_made else recorded
+
+
+def make(tensor: Any) -> torch.Tensor:
+    """Makes a deferred tensor plain, and returns it; or, while code in C++ refers to it, a plain tensor with the same
+    memory."""
+    recording = tensor.__dict__.get(_RECORDING)
+    if recording is not None:
+        recording.make_native()
+    with _becoming:
+        if _RECORDING not in tensor.__dict__:  # another thread was first
+            return tensor  # type: ignore[no-any-return]
+        values = _values_of(tensor)
+        if tensor._use_count() > 1:
+            return values
+        # As torch.utils.swap_tensors, which refuses tensors with weak references: those are to the object, which stays.
+        # The class comes last: until then other threads that use the tensor wait here.
+        kind = type(tensor)
+        torch._C._swap_tensor_impl(tensor, values)
+        del tensor.__dict__[_RECORDING]
+        tensor.__class__, values.__class__ = type(values), kind
+        if recording is not None:
+            recording.hand_over(tensor)
+        return tensor  # type: ignore[no-any-return]
+
+
+def _values_of(tensor: Any) -> torch.Tensor:
+    """Returns a plain tensor over the memory of a deferred tensor's values."""
+    recording: Recorded = tensor.__dict__[_RECORDING]
+    made = recording.make_native()
+    plain: type = type(tensor).__dict__["stands_for"]
+    with plainly():
+        # Where other tensors have the same memory, the versions that autograd counts are one, too.
+        whole = made.detach() if recording.is_shared else made
+        return whole if plain is torch.Tensor else whole.as_subclass(plain)
+
+
+def make_samples(samples: Any) -> bool:
+    """Makes the deferred tensors in lists, tuples and mappings plain, where they are. Returns whether there were some,
+    and all could become plain."""
+    if not _were_deferred:
+        return False
+    found = [make(one) is one for one in _deferred_in(samples)]
+    return bool(found) and all(found)
+
+
+def _deferred_in(samples: Any) -> Iterator[Any]:
+    if isinstance(samples, Deferred):
+        yield samples
+    elif isinstance(samples, (list, tuple)):
+        for one in samples:
+            yield from _deferred_in(one)
+    elif isinstance(samples, Mapping):
+        for one in samples.values():
+            yield from _deferred_in(one)
+
+
+def is_deferring_possible() -> bool:
+    """Whether nothing else looks at calls of torch in this thread: a mode, a transform of `torch.func`, inference."""
+    return (
+        torch._C._len_torch_function_stack() == 0
+        and torch._C._len_torch_dispatch_stack() == 0
+        and not torch.is_inference_mode_enabled()
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )
+
+
+def _after_fork() -> None:
+    """Another thread of the parent may have held the lock."""
+    global _becoming
+    _becoming = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,327 @@
+"""Versions of torchvision's functions for image tensors, v1's and v2's, that record deferred tensors."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from headrace._base.types import Function
+from headrace._loading.doors.tensors.colour_functions import COLOURS, record_gray, recorder_of
+from headrace._loading.doors.tensors.deferred_tensor import (
+    Deferred,
+    DeferredTensor,
+    defer,
+    is_deferring_possible,
+    make,
+    recording_of,
+)
+from headrace._loading.doors.tensors.recorded_functions import record_finish, record_pixels, record_values
+from headrace._loading.doors.tensors.recording import ValueStep
+from headrace._loading.doors.tensors.resize_functions import record_resize
+from headrace._loading.doors.tensors.warp_functions import WARPS, recorder_of_warp
+from headrace.pillow.recording.lazy_core import Operation
+from headrace.pillow.recording.patches import Place, Replacements, Untouched, Version, function, kernels_of
+
+Recorder = Callable[..., "torch.Tensor | None"]
+
+_PADDING = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
+_MOST_STEPS = 64  # that are kept for equal calls
+_MISSING = inspect.Parameter.empty
+
+
+def _recorded(recorder: Recorder) -> Version:
+    """A version of a function whose first argument is a tensor: `recorder` gets the function and its arguments, and
+    returns None where it is left to the function."""
+
+    def version(plain: Function) -> Function:
+        parameters = list(inspect.signature(plain).parameters.values())[1:]
+        names, defaults = [one.name for one in parameters], [one.default for one in parameters]
+
+        @functools.wraps(plain)
+        def call(image: Any, *args: Any, **kwargs: Any) -> Any:
+            if not isinstance(image, Deferred):
+                return plain(image, *args, **kwargs)
+            if type(image) is DeferredTensor and recording_of(image) is not None and is_deferring_possible():
+                values = [*args, *(kwargs.get(name, default) for name, default in _pairs_after(args))]
+                # What the function does not accept is left to it, and to its error.
+                if not any(one is _MISSING for one in values) and kwargs.keys() <= set(names[len(args) :]):
+                    made = recorder(plain, image, *values)
+                    if made is not None:
+                        return made
+            return plain(make(image), *args, **kwargs)
+
+        def _pairs_after(args: tuple[Any, ...]) -> Iterable[tuple[str, Any]]:
+            return zip(names[len(args) :], defaults[len(args) :], strict=True)
+
+        return call
+
+    return version
+
+
+def _making(plain: Function) -> Function:
+    """A version of a function in C that asks for a tensor's memory without asking `__torch_function__`."""
+
+    @functools.wraps(plain)
+    def call(tensor: Any) -> Any:
+        return plain(make(tensor) if isinstance(tensor, Deferred) else tensor)
+
+    return call
+
+
+def _for_images(plain: Function) -> Function:
+    """A version of v2's kernel for `tv_tensors.Image`: calls that for tensors, as the kernel does."""
+    kernel_of = _tensor_kernels()
+
+    @functools.wraps(plain)
+    def call(image: Any, *args: Any, **kwargs: Any) -> Any:
+        recording = recording_of(image)
+        kernel = None if recording is None else kernel_of(plain)
+        if recording is None or kernel is None:
+            return plain(make(image) if isinstance(image, Deferred) else image, *args, **kwargs)
+        return _wrap_result(kernel(defer(recording), *args, **kwargs), image)
+
+    return call
+
+
+def _wrap_result(made: Any, image: Any) -> Any:
+    if isinstance(made, (list, tuple)):
+        return type(made)(_wrap_result(one, image) for one in made)
+    if not isinstance(made, torch.Tensor):
+        return made
+    recording = recording_of(made)
+    plain: type = type(image).__dict__.get("stands_for", type(image))
+    if recording is not None:
+        recording.is_shared = True
+        return defer(recording, plain)
+    return made.as_subclass(plain)
+
+
+@functools.cache
+def _parts_of_resized_crop() -> Untouched:
+    """The functions that torchvision's kernel calls by their names."""
+    geometry = sys.modules["torchvision.transforms.v2.functional._geometry"]
+    return Untouched((geometry, "crop_image"), (geometry, "resize_image"))
+
+
+def _record_resized_crop(
+    plain: Function, tensor: Any, top: Any, left: Any, height: Any, width: Any, size: Any, *options: Any
+) -> Any:
+    geometry = sys.modules["torchvision.transforms.v2.functional._geometry"]
+    if not _parts_of_resized_crop():
+        return None
+    part = geometry.crop_image(tensor, top, left, height, width)
+    return _kernel_of("resize")(part, size, interpolation=options[0], antialias=options[1])
+
+
+def _record_pad(plain: Function, tensor: Any, padding: Any, fill: Any, padding_mode: Any) -> torch.Tensor | None:
+    recording = recording_of(tensor)
+    assert recording is not None
+    state = recording.state
+    if (
+        not isinstance(padding_mode, str)
+        or padding_mode not in _PADDING
+        or state.steps
+        or state.dtype != torch.uint8
+        or state.is_batch
+    ):
+        return None
+    values = [padding] if type(padding) is int else list(padding) if isinstance(padding, (list, tuple)) else []
+    if len(values) not in (1, 2, 4) or not all(type(one) is int and one >= 0 for one in values):
+        return None
+    left, top, right, bottom = values * (4 // len(values))
+    height, width = state.height, state.width
+    if padding_mode != "constant" and (max(left, right) >= width or max(top, bottom) >= height):
+        return None
+    bytes_ = _bytes_of_fill(fill, state.channels)
+    if bytes_ is None or (padding_mode != "constant" and fill not in (0, None)):
+        return None
+
+    def replay(image: torch.Tensor, padding: Any = padding) -> torch.Tensor:
+        made: torch.Tensor = plain(image, padding, fill, padding_mode)
+        return made
+
+    sides = [int(side > 0) for side in (left, top, right, bottom)]
+    size = top + height + bottom, left + width + right
+    operation: Operation = ("pad", (left, top, right, bottom), _PADDING[padding_mode], bytes_)
+    key = ("pad", plain, padding_mode, *sides, isinstance(fill, (list, tuple)))
+    return record_pixels(tensor, key, (operation,), size, replay, lambda image: replay(image, sides))
+
+
+def _record_pad_of_v1(plain: Function, tensor: Any, padding: Any, fill: Any, padding_mode: Any) -> torch.Tensor | None:
+    return None if isinstance(fill, (list, tuple)) else _record_pad(plain, tensor, padding, fill, padding_mode)
+
+
+def _bytes_of_fill(fill: Any, channels: int) -> tuple[int, int, int] | None:
+    """Returns the bytes of the colour; None if a tensor of bytes has no such numbers."""
+    values = list(fill) if isinstance(fill, (list, tuple)) else [0 if fill is None else fill]
+    if len(values) not in (1, channels) or not all(
+        type(one) in (int, float) and 0 <= one <= 255 and one == int(one) for one in values
+    ):
+        return None
+    whole = [int(one) for one in values]
+    return tuple(whole * (3 // len(whole)))  # type: ignore[return-value]
+
+
+def _record_erase(
+    plain: Function, tensor: Any, top: Any, left: Any, height: Any, width: Any, values: Any, inplace: Any
+) -> torch.Tensor | None:
+    """Of a rectangle inside the image, with values that fit it."""
+    state = recording_of(tensor).state  # type: ignore[union-attr]
+    edges = top, left, height, width
+    if inplace is not False or not all(type(one) is int and one >= 0 for one in edges):
+        return None
+    if not 0 < height <= state.height - top or not 0 < width <= state.width - left:
+        return None
+    if type(values) is not torch.Tensor or values.requires_grad or values.device.type != "cpu":
+        return None
+    part = (*state.shape[:-2], height, width)
+    if len(values.shape) > len(part) or not all(
+        one in (1, edge) for one, edge in zip(values.shape[::-1], part[::-1], strict=False)
+    ):
+        return None
+    kept = values.clone()
+
+    def finish(image: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = plain(image, top, left, height, width, kept, True)
+        return made
+
+    return record_finish(tensor, finish)
+
+
+def _record_value_step(name: str, depends: Callable[..., Hashable]) -> Recorder:
+    """A recorder of a function that maps each value alike; `depends` returns None where it may do more."""
+
+    steps: dict[Hashable, ValueStep] = {}
+
+    def record(plain: Function, tensor: Any, *arguments: Any) -> torch.Tensor | None:
+        key = depends(tensor, *arguments)
+        if key is None:
+            return None
+        if key is _SAME:
+            return tensor  # type: ignore[no-any-return]
+        in_place = name == "normalize" and arguments[-1] is True
+        known = (name, plain, key, in_place)
+        if known not in steps:
+            if len(steps) >= _MOST_STEPS:
+                steps.clear()
+            steps[known] = _step_of(plain, (name, plain, key), arguments)
+        return record_values(tensor, steps[known], in_place=in_place)
+
+    return record
+
+
+def _step_of(plain: Function, key: Hashable, arguments: Sequence[Any]) -> ValueStep:
+    # What the program writes into a tensor later is not the step's.
+    given = [one.clone() if isinstance(one, torch.Tensor) else one for one in arguments]
+
+    def call(values: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = plain(values, *given)
+        return made
+
+    return ValueStep(key, call)
+
+
+_SAME = object()
+
+
+def _key_of_dtype(tensor: Any, dtype: Any, *scale: Any) -> Hashable:
+    if not isinstance(dtype, torch.dtype) or not all(type(one) is bool for one in scale):
+        return None
+    return _SAME if dtype == tensor.dtype else (dtype, *scale)
+
+
+def _key_of_normalize(tensor: Any, mean: Any, std: Any, inplace: Any) -> Hashable:
+    if type(inplace) is not bool or not tensor.is_floating_point():
+        return None
+    found = []
+    for one in (mean, std):
+        if isinstance(one, torch.Tensor):
+            if type(one) is not torch.Tensor or one.dim() != 1 or one.device.type != "cpu" or one.requires_grad:
+                return None
+            found.append((one.dtype, *one.tolist()))
+        else:
+            found.append((None, *one) if isinstance(one, (list, tuple)) else (None, one))
+    if not all(type(one) in (int, float) for _, *values in found for one in values):
+        return None
+    if not all(len(values) in (1, tensor.shape[-3]) for _, *values in found) or 0 in found[1][1:]:
+        return None
+    return repr(found)
+
+
+def _kernel_of(name: str) -> Any:
+    return kernels_of(name)(sys.modules[_UTILS])[torch.Tensor]  # type: ignore[index]
+
+
+def _tensor_kernels() -> Callable[[Function], Function | None]:
+    """Returns a function that finds the kernel for tensors beside one for images."""
+
+    @functools.cache
+    def find(plain: Function) -> Function | None:
+        image_class = sys.modules["torchvision.tv_tensors"].Image
+        for kernels in sys.modules[_UTILS]._KERNEL_REGISTRY.values():
+            ours = kernels.get(image_class)
+            if ours is plain or getattr(ours, "__wrapped__", None) is plain:
+                return lambda *args, **kwargs: kernels[torch.Tensor](*args, **kwargs)
+        return None
+
+    return find
+
+
+_UTILS = "torchvision.transforms.v2.functional._utils"
+_V1 = "torchvision.transforms._functional_tensor"
+_RECORDERS: dict[str, Recorder] = {name: recorder_of(name, 2) for name in COLOURS} | {
+    **{name: recorder_of_warp(name, 2) for name in WARPS},
+    "rgb_to_grayscale": functools.partial(record_gray, 2),
+    "resize": record_resize,
+    "resized_crop": _record_resized_crop,
+    "pad": _record_pad,
+    "erase": _record_erase,
+    "to_dtype": _record_value_step("to_dtype", _key_of_dtype),
+    "normalize": _record_value_step("normalize", _key_of_normalize),
+}
+_OF_V1: dict[str, Recorder] = {name: recorder_of(name, 1) for name in COLOURS if name != "permute_channels"} | {
+    **{name: recorder_of_warp(name, 1) for name in WARPS},
+    "rgb_to_grayscale": functools.partial(record_gray, 1),
+    "resize": record_resize,
+    "pad": _record_pad_of_v1,
+    "erase": _record_erase,
+    "convert_image_dtype": _record_value_step("convert_image_dtype", _key_of_dtype),
+    "normalize": _record_value_step("normalize", _key_of_normalize),
+}
+
+
+class ImageKernels:
+    """The replacements, made once torchvision's v2 is there: its functionals are only known then."""
+
+    def __init__(self) -> None:
+        self._torch = Replacements([function("torch.utils.dlpack", "to_dlpack", _making)])
+        self._v1 = Replacements([function(_V1, name, _recorded(recorder)) for name, recorder in _OF_V1.items()])
+        self._v2: Replacements | None = None
+
+    def replace(self) -> bool:
+        """See `Replacements.replace`."""
+        self._torch.replace()
+        self._v1.replace()
+        if self._v2 is None and (utils := sys.modules.get(_UTILS)) is not None:
+            image_class = sys.modules["torchvision.tv_tensors"].Image
+            names = [known.__name__ for known, kernels in utils._KERNEL_REGISTRY.items() if image_class in kernels]
+            self._v2 = Replacements(
+                [Place(_UTILS, kernels_of(name), torch.Tensor, _recorded(one)) for name, one in _RECORDERS.items()]
+                + [Place(_UTILS, kernels_of(name), image_class, _for_images) for name in names]
+            )
+        return self._v2 is not None and self._v2.replace()
+
+    def put_back(self) -> None:
+        """See `Replacements.put_back`."""
+        self._torch.put_back()
+        self._v1.put_back()
+        if self._v2 is not None:
+            self._v2.put_back()
+
+
+KERNELS: ImageKernels = ImageKernels()

@@ -1,0 +1,139 @@
+"""`torch.stack` and `torch.cat` of deferred tensors: each is made at its place in the result.
+
+The result of one tensor is deferred, too: programs take the first of a batch of one again.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from headrace._loading.doors.tensors.arrangements import (
+    Copy,
+    View,
+    contiguous_strides,
+    geometry_of,
+    is_dense,
+    stand_in,
+)
+from headrace._loading.doors.tensors.deferred_tensor import (
+    DeferredTensor,
+    defer,
+    handlers,
+    is_deferring_possible,
+    recorded_in,
+)
+from headrace._loading.doors.tensors.memory_layout import Layout
+from headrace._loading.doors.tensors.recording import Recorded, Recording, plainly
+
+#: Returns a contiguous tensor, of a shape and a type, in memory that a batch may be sent in, and another one with the
+#: same memory, to write the values to; None if there is none.
+Allocate = Callable[[tuple[int, ...], torch.dtype], "tuple[torch.Tensor, torch.Tensor] | None"]
+
+
+class BatchMemory:
+    """Where the results are made.
+
+    Attributes:
+        allocate: set by worker processes.
+    """
+
+    allocate: Allocate | None = None
+
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns a contiguous tensor, as `torch.empty`, and one with the same memory, to write the values to."""
+        found = None if self.allocate is None else self.allocate(shape, dtype)
+        if found is not None:
+            return found
+        made = torch.empty(shape, dtype=dtype)
+        return made, made
+
+
+batch_memory: BatchMemory = BatchMemory()
+
+
+def _join(func: Any, args: Any, kwargs: Any) -> Any:
+    tensors, *dim = args or ((),)
+    dim = [kwargs["dim"]] if "dim" in kwargs and not dim else dim
+    if kwargs.keys() - {"dim"} or dim not in ([], [0]) or not isinstance(tensors, (list, tuple)) or not tensors:
+        return NotImplemented
+    if not is_deferring_possible() or any(type(one) is not DeferredTensor for one in tensors):
+        return NotImplemented
+    parts = [recorded_in(one) for one in tensors]
+    if any(one is None or not is_dense(one.of if isinstance(one, View) else one) for one in parts):
+        return NotImplemented
+    return _join_parts(func, [one for one in parts if one is not None])
+
+
+def _join_parts(func: Any, parts: Sequence[Recorded]) -> Any:
+    dtype = parts[0].dtype
+    shape = _shape_of_joined(func, dtype, tuple((one.shape, one.strides) for one in parts))
+    if shape is None or any(one.dtype != dtype for one in parts):
+        return NotImplemented
+    parts = [_copy_in(one) for one in parts]
+    if len(parts) == 1:
+        joined = _join_one(func, parts[0], shape)
+        return NotImplemented if joined is None else defer(joined)
+    with plainly(), torch.no_grad():
+        out, written = batch_memory.empty(shape, dtype)
+        flat, at = written.view(-1), 0
+        for one in parts:
+            size = math.prod(one.shape)
+            _make_into(one, flat[at : at + size])
+            at += size
+    return out
+
+
+@functools.lru_cache(maxsize=256)
+def _shape_of_joined(
+    func: Any, dtype: torch.dtype, parts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+) -> tuple[int, ...] | None:
+    """Returns the shape of a function's result, given the shapes and strides of its tensors; None if it is not
+    contiguous, or the function raises an error."""
+    try:
+        made = func([torch.empty_strided(*one, dtype=dtype, device="meta") for one in parts])
+    except Exception:  # raised again where the function is called with the tensors themselves
+        return None
+    return tuple(made.shape) if made.is_contiguous() else None
+
+
+def _join_one(func: Any, part: Recorded, shape: tuple[int, ...]) -> Recorded | None:
+    """Returns a tensor of its own memory with the values of one."""
+    if isinstance(part, Recording) and func is torch.stack and not part.state.is_batch:
+        state = replace(part.state, is_batch=True, layout=Layout.PLANAR)
+        return Recording(part.origin, state, part, lambda tensor: torch.stack([tensor]))
+    if isinstance(part, Copy):
+        return Copy(part.content, part.geometry, shape)
+    if isinstance(part, View) and isinstance(part.of, Recording):
+        return Copy(part.of.content, part.geometry, shape)
+    if isinstance(part, Recording):
+        return Copy(part.content, geometry_of(stand_in(part)), shape)
+    return None
+
+
+def _make_into(part: Recorded, out: torch.Tensor) -> None:
+    """Writes the values of a tensor into one of as many elements, of one dimension."""
+    if isinstance(part, Recording):
+        part.content.make_into(out.view(part.shape))
+    elif isinstance(part, Copy):
+        part.make_into(out)
+    else:
+        out.view(part.shape).copy_(part.make_native())
+
+
+def _copy_in(part: Recorded) -> Recorded:
+    """Returns the copy of which a tensor is a view that has all its elements in their order, such as one of another
+    shape; every other tensor as it is."""
+    if not isinstance(part, View) or not isinstance(part.of, Copy):
+        return part
+    is_whole = part.geometry.offset == 0 and math.prod(part.shape) == math.prod(part.of.shape)
+    return part.of if is_whole and part.strides == contiguous_strides(part.shape) else part
+
+
+for _function in (torch.stack, torch.cat, torch.concat, torch.concatenate):
+    handlers[_function] = _join

@@ -1,0 +1,303 @@
+"""What a tensor without values stands for: the pixels of a file, and the functions that the program has called."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import torch
+
+from headrace._base.types import Array
+from headrace._loading.doors.tensors.memory_layout import Cut, Layout
+from headrace.pillow.memory import pixel_memory
+from headrace.pillow.recording.lazy_core import Operation
+
+_MOST_TABLES = 64
+#: A function of torch, called with a tensor.
+Replay: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
+_tables: dict[Hashable, Array] = {}
+
+
+class Pixels(Protocol):
+    """The pixels of a file: `headrace.pillow.files.pixels.FilePixels`."""
+
+    def hold(self, lazy: Any) -> None: ...
+
+    def map_pixels(
+        self, operations: tuple[Operation, ...], table: Array, layout: str, out: Array | None = None
+    ) -> Array | None: ...
+
+
+@dataclass(frozen=True)
+class ValueStep:
+    """A function that maps each value of an image alike.
+
+    Attributes:
+        key: what its result depends on beside the value.
+        call: the function.
+    """
+
+    key: Hashable
+    call: Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the values come from.
+
+    Attributes:
+        pixels: of the file.
+        make: makes the tensor as the function would have made it that the program called.
+    """
+
+    pixels: Pixels
+    make: Callable[[], torch.Tensor]
+
+
+@dataclass(slots=True)
+class State:
+    """A tensor (C, H, W), or (1, C, H, W), described. Not changed once it is made.
+
+    Attributes:
+        operations: native ones, in order, that make its pixels.
+        steps: what maps these.
+        table: the values that the steps make of the 256 bytes, (channels, 256). Made when the steps are recorded: the
+            default dtype may be another one later.
+        is_batch: whether it has a first dimension of one image.
+        finish: changes the finished values in place; what is called after it is not recorded.
+    """
+
+    channels: int
+    height: int
+    width: int
+    layout: Layout
+    dtype: torch.dtype
+    operations: tuple[Operation, ...]
+    table: Array
+    steps: tuple[ValueStep, ...] = ()
+    is_batch: bool = False
+    finish: Callable[[torch.Tensor], object] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        image = self.channels, self.height, self.width
+        return (1, *image) if self.is_batch else image
+
+
+@dataclass(frozen=True)
+class Content:
+    """The values of an image tensor, whatever a program writes into the tensor later.
+
+    Attributes:
+        origin: where the values come from.
+        state: the tensor's.
+        replays: functions that make the tensor of the origin's own, where the file is damaged.
+    """
+
+    origin: Origin
+    state: State
+    replays: tuple[Replay, ...]
+
+    def make(self, *, for_a_while: bool = False) -> torch.Tensor:
+        """Returns the values, in new memory, in the order that the state says.
+
+        Args:
+            for_a_while: whether the memory is soon free again.
+        """
+        state = self.state
+        operations, table, layout = state.operations, state.table, state.layout
+        if layout is Layout.EXPANDED:
+            operations, table, layout = (*operations, ("equal_colours",)), table[:1], Layout.PLANAR
+        size, channels = (state.height, state.width), len(table)
+        shape = (channels, *size) if layout is Layout.PLANAR else (*size, channels)
+        out = pixel_memory.empty_for_a_while(shape, table.dtype) if for_a_while else None
+        values = self.origin.pixels.map_pixels(operations, table, layout.value, out)
+        if values is None:
+            return self._make_by_torch()
+        made = torch.from_numpy(values)
+        made = made if layout is Layout.PLANAR else made.permute(2, 0, 1)
+        made = made.expand(state.shape[-3:]) if state.layout is Layout.EXPANDED else made
+        made = made.as_strided(state.shape, state.layout.strides(state.shape)) if state.is_batch else made
+        if state.finish is not None:
+            state.finish(made)
+        return made
+
+    def make_into(self, out: torch.Tensor) -> None:
+        """Writes the values into a contiguous tensor of the state's shape."""
+        state = self.state
+        if state.layout is Layout.EXPANDED:
+            out.copy_(self.make(for_a_while=True))
+            return
+        array = out.view(state.channels, state.height, state.width).numpy()
+        if self.origin.pixels.map_pixels(state.operations, state.table, Layout.PLANAR.value, array) is None:
+            out.copy_(self._make_by_torch())
+        elif state.finish is not None:
+            state.finish(out)
+
+    def _make_by_torch(self) -> torch.Tensor:
+        """Not from tensors that the program may have changed."""
+        made = self.origin.make()
+        for replay in self.replays:
+            made = replay(made)
+        return made
+
+
+class Recorded(ABC):
+    """What a deferred tensor stands for; its values, once they are made.
+
+    Note [views]: a part of a tensor is a view of it, in torch and here: its values are made as a part of the whole's,
+    so what is written to one is seen in the other. So is one with another first dimension. A view counts as made once
+    the whole is: something may have been written to it. Other functions make new memory, which nothing shares, so only
+    what they need is decoded.
+
+    Args:
+        pixels: the file's.
+        whole: the recording of a tensor that has the same memory, of which this is a view; or None.
+
+    Attributes:
+        shape, dtype: of the tensor.
+        strides: of the tensor, in elements.
+        is_shared: whether other tensors have the same memory.
+    """
+
+    def __init__(
+        self,
+        pixels: Pixels,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: torch.dtype,
+        whole: Recorded | None = None,
+    ) -> None:
+        self.shape, self.strides, self.dtype = shape, strides, dtype
+        self.is_shared: bool = whole is not None
+        if whole is not None:
+            whole.is_shared = True
+        self._whole = whole
+        self._made: torch.Tensor | None = None
+        self._making, self._process = threading.RLock(), os.getpid()
+        pixels.hold(self)
+
+    @property
+    def is_made(self) -> bool:
+        return self._made is not None or (self._whole is not None and self._whole.is_made)
+
+    def make_native(self) -> torch.Tensor:
+        """Returns the values, made at the first call."""
+        if self._process != os.getpid():  # another thread of the parent may have held the lock
+            self._making, self._process = threading.RLock(), os.getpid()
+        with self._making:
+            if self._made is None:
+                with plainly():
+                    self._made = self._make()
+                self._whole = None
+                self._forget()
+            return self._made
+
+    def hand_over(self, tensor: torch.Tensor) -> None:
+        """Called with the tensor that has the values now."""
+        if not self.is_shared:
+            self._made = tensor.detach()
+
+    @abstractmethod
+    def _make(self) -> torch.Tensor:
+        """Returns the values: of a view, a view of the whole's."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Called once the values are made: lets go of what made them."""
+
+
+class Recording(Recorded):
+    """A tensor's origin and state. Several tensors share one if they share memory.
+
+    Args:
+        origin: where the values come from.
+        state: the tensor's.
+        before: the recording that the last function got; None for the origin's own tensor.
+        replay: the last function, called with that one's tensor.
+        is_view: whether the function's result has the memory of what it got.
+
+    Attributes:
+        cut: which edges are shorter than those of the image in memory.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        state: State,
+        before: Recording | None = None,
+        replay: Replay | None = None,
+        *,
+        is_view: bool = False,
+    ) -> None:
+        self.origin, self.state = origin, state
+        self.cut: Cut = Cut()
+        self._replays: tuple[Replay, ...] = ()
+        if before is not None and replay is not None:
+            self._replays = (*before._replays, replay)
+        strides = state.layout.strides(state.shape)
+        whole = before if is_view else None
+        if whole is not None:
+            edges = state.height < whole.state.height, state.width < whole.state.width
+            self.cut = Cut(edges[0] or whole.cut.height, edges[1] or whole.cut.width)
+            strides = _strides_of_view(whole, state)
+        super().__init__(origin.pixels, state.shape, strides, state.dtype, whole)
+
+    @property
+    def content(self) -> Content:
+        """What the values are made of, until they are made."""
+        return Content(self.origin, self.state, self._replays)
+
+    @property
+    def before_dimension(self) -> Recording | None:
+        """The recording of which this is a view that differs in the first dimension alone; None if it is none."""
+        whole = self._whole
+        is_other = isinstance(whole, Recording) and whole.state.is_batch is not self.state.is_batch
+        return whole if is_other and isinstance(whole, Recording) else None
+
+    def _make(self) -> torch.Tensor:
+        if self._whole is not None:
+            return self._replays[-1](self._whole.make_native())
+        with torch.no_grad():
+            return self.content.make().data  # no view, of nothing
+
+    def _forget(self) -> None:
+        self._replays = ()
+
+
+@contextlib.contextmanager
+def plainly() -> Iterator[None]:
+    """Inside ``with``, torch makes plain tensors: no inference tensors, no levels of `torch.func`."""
+    with torch.inference_mode(False), torch._C._DisableFuncTorch():
+        yield
+
+
+def _strides_of_view(before: Recording, state: State) -> tuple[int, ...]:
+    """Returns the strides of a part of a tensor, or of one with or without a first dimension."""
+    if state.is_batch and not before.state.is_batch:  # as Tensor.unsqueeze
+        return before.state.channels * before.strides[0], *before.strides
+    return before.strides[1:] if before.state.is_batch and not state.is_batch else before.strides
+
+
+def table_of(channels: int, steps: tuple[ValueStep, ...]) -> Array:
+    """Returns the values that steps make of the 256 bytes, (channels, 256)."""
+    key = (channels, torch.get_default_dtype(), *(step.key for step in steps))
+    if key not in _tables:
+        if len(_tables) >= _MOST_TABLES:
+            _tables.clear()
+        _tables[key] = np.ascontiguousarray(map_every_byte(channels, steps).numpy().reshape(channels, 256))
+    return _tables[key]
+
+
+def map_every_byte(channels: int, steps: Sequence[ValueStep]) -> torch.Tensor:
+    """Returns what steps make of a tensor (channels, 16, 16) that has all bytes in each channel."""
+    values = torch.arange(256, dtype=torch.uint8).repeat(channels).view(channels, 16, 16)
+    for step in steps:
+        values = step.call(values)
+    return values.contiguous()

@@ -1,0 +1,130 @@
+"""torchvision's resizes of byte tensors, v1's and v2's, recorded where they are native.
+
+A resize is native once a comparison with the installed function has shown it, for tensors of the same order in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import interpolate
+
+from headrace._base.types import Function
+from headrace._loading.doors.tensors.deferred_tensor import recording_of
+from headrace._loading.doors.tensors.memory_layout import Layout
+from headrace._loading.doors.tensors.recorded_functions import record_pixels
+from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
+from headrace.pillow.recording.lazy_core import Operation
+
+#: torch's name of a filter -> the kernels'.
+_NEAREST = {"nearest": "tensor_nearest", "nearest-exact": "tensor_nearest_exact"}
+_MOST_SIZES = 4096  # pairs of lengths whose pixels are known
+
+
+def record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> torch.Tensor | None:
+    """A recorder, as `image_functions` has them. Options of v2: interpolation, max_size, antialias; of v1:
+    interpolation and antialias."""
+    recording = recording_of(tensor)
+    assert recording is not None
+    state = recording.state
+    *others, antialias = options
+    mode = _name_of_filter(others[0], antialias)
+    is_v2 = len(others) == 2
+    if state.dtype != torch.uint8 or state.steps or mode is None or state.layout is Layout.EXPANDED:
+        return None
+    edges = state.height, state.width
+    try:
+        height, width = _size_of_v2(edges, size, others[1]) if is_v2 else size
+    except Exception:  # raised again by the function
+        return None
+    if type(height) is not int or type(width) is not int or height < 1 or width < 1:
+        return None
+    if (height, width) == edges:
+        return tensor if is_v2 else None
+    if mode in _NEAREST and not (
+        _takes_known_pixels(mode, edges[0], height) and _takes_known_pixels(mode, edges[1], width)
+    ):
+        return None
+    filter = _find_filter(plain, mode, is_v2, state.layout, state.channels, any(recording.cut), state.is_batch)
+    if filter is None:
+        return None
+    extra = {"max_size": None} if is_v2 else {}
+    interpolation = others[0]
+
+    def replay(image: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = plain(image, [height, width], interpolation=interpolation, antialias=antialias, **extra)
+        return made
+
+    operation: Operation = ("resize_tensor", (width, height), filter)
+    return record_pixels(tensor, ("resize", mode, is_v2), (operation,), (height, width), replay)
+
+
+def _name_of_filter(interpolation: Any, antialias: Any) -> str | None:
+    """Returns the name of a filter; None for others, for what may be refused, and for mixed pixels without
+    antialiasing."""
+    value = getattr(interpolation, "value", interpolation)
+    if not isinstance(value, str):
+        return None
+    if value in _NEAREST:
+        return value if antialias in (True, False, None) else None
+    return value if value in ("bilinear", "bicubic") and antialias is True else None
+
+
+def _size_of_v2(canvas: tuple[int, ...], size: Any, max_size: Any) -> Sequence[int]:
+    made: Sequence[int] = sys.modules["torchvision.transforms.v2.functional._geometry"]._compute_resized_output_size(
+        canvas, size=size, max_size=max_size
+    )
+    return made
+
+
+@functools.lru_cache(_MOST_SIZES)
+def _takes_known_pixels(mode: str, length: int, made: int) -> bool:
+    """Whether torch takes the pixels that the kernels take, along an edge: they depend on the last bit of a float."""
+    numbers = torch.arange(length).view(1, 1, length)
+    whole = torch.cat([numbers & 255, numbers >> 8 & 255, numbers >> 16], 1).to(torch.uint8)  # in three channels
+    found = [interpolate(one, made, mode=mode)[0].to(torch.int64) for one in (whole, whole.to(torch.float32))]
+    found += [interpolate(_with_dimension(whole), (made, 2), mode=mode)[0, :, :, 0].to(torch.int64)]
+    scale = np.float32(length) / np.float32(made)
+    places = np.arange(made, dtype=np.float64) + (0.5 if mode == "nearest-exact" else 0.0)
+    expected = np.minimum((places * np.float64(scale)).astype(np.float32).astype(np.int64), length - 1)
+    return all(np.array_equal((one[0] + 256 * one[1] + 65536 * one[2]).numpy(), expected) for one in found)
+
+
+def _with_dimension(values: torch.Tensor) -> torch.Tensor:
+    """The same values (1, C, L, 2), whose channels are adjacent in memory."""
+    return values.unsqueeze(-1).repeat(1, 1, 1, 2).contiguous(memory_format=torch.channels_last)
+
+
+@functools.cache
+def _find_filter(
+    plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool, is_batch: bool
+) -> str | None:
+    """Returns the name of the native filter that does what a function does; None if none does, as a comparison of
+    both shows."""
+    filter = _NEAREST.get(mode)
+    if filter is None:
+        kind = tensor_rule.kind_of_resize(mode, is_v2 and torch_resize_blur.resizes_bytes(mode))
+        if kind is None:
+            return None
+        filter = f"{kind}_{mode}"
+    pixels = np.random.default_rng(3).integers(0, 256, (41, 57, 4), dtype=np.uint8)
+    values = torch.empty_strided((channels, 41, 57), layout.strides((channels, 41, 57)), dtype=torch.uint8)
+    if channels == 1:
+        pixels[..., 1:] = pixels[..., :1]
+    values.copy_(torch.from_numpy(pixels).permute(2, 0, 1)[:channels])
+    box = (3, 2, 50, 37) if is_part else (0, 0, 57, 41)
+    left, top, width, height = box
+    given = values[:, top : top + height, left : left + width]
+    given = given.unsqueeze(0) if is_batch else given
+    for size in tensor_rule.SIZES:
+        made = tensor_rule.run_stage(pixels, {"box": box, "resize": size[::-1], "filter": filter}, channels)
+        interpolation = sys.modules["torchvision.transforms"].InterpolationMode(mode) if is_v2 else mode
+        expected = plain(given, list(size), interpolation=interpolation, antialias=True)
+        if not np.array_equal(expected.reshape(channels, *size).permute(1, 2, 0).numpy(), made):
+            return None
+    return filter

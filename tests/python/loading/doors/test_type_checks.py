@@ -1,0 +1,61 @@
+"""Programs that compare types with ``is`` are found: they get tensors with values."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import pytest
+import torch
+
+from headrace._loading.doors.type_checks import TypeChecks, has_check
+
+
+def compares(x: object) -> bool:
+    return type(x) is torch.Tensor
+
+
+def refuses(x: object) -> None:
+    if type(x) is not torch.Tensor:
+        raise TypeError("no tensor")
+
+
+def compares_parameter(x: object) -> bool:
+    return x is not None and type(x) is not torch.nn.Parameter and type(x) is torch.Tensor
+
+
+def compares_both(x: object, y: object) -> bool:
+    return type(x) is type(y)
+
+
+def equals(x: object) -> bool:
+    return type(x) == torch.Tensor  # noqa: E721 - what programs write
+
+
+def compares_number(x: object) -> bool:
+    return type(x) is int
+
+
+def isinstances(x: object) -> bool:
+    return x is not None and isinstance(x, torch.Tensor)
+
+
+@pytest.mark.parametrize("function", [compares, refuses, compares_parameter])
+def test_comparisons_by_is_are_found(function: Any) -> None:
+    assert has_check(function.__code__)
+
+
+@pytest.mark.parametrize("function", [equals, compares_number, compares_both, isinstances])
+def test_others_are_not(function: Any) -> None:
+    assert not has_check(function.__code__)
+
+
+def test_modules_are_looked_at_when_they_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = TypeChecks()
+    module = types.ModuleType("a_programs_module")
+    module.__file__ = "/home/somebody/a_programs_module.py"
+    exec("import torch\nclass A:\n    @staticmethod\n    def look(x): return type(x) is torch.Tensor", vars(module))
+    monkeypatch.setitem(sys.modules, "a_programs_module", module)
+    found._modules = {name for name in sys.modules if name != "a_programs_module"}
+    assert found.look() == "a_programs_module.look"
