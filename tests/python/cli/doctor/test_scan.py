@@ -104,7 +104,7 @@ def test_recommendations_have_numbers() -> None:
         return " ".join(scan_summary.recommendations(found, disk, memory))
 
     text = said(found, None, 1e12)
-    assert re.search(r"num_workers=2 delivers about [\d,]+ images/s", text)
+    assert re.search(r"num_workers=2 delivers about [\d,]+( to [\d,]+)? images/s", text)
     assert "fit in the memory of this machine (1,000.0 GB)" in text
     assert "2 files are broken" in text and "2 images (3.1%) are trained on their side" in text
     slow = said(found, DiskSpeed(10**6, 10, 100.0, 0), 1e3)
