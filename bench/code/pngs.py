@@ -49,7 +49,10 @@ def write_pngs(paths: list[Path], folder: Path, kind: Callable[[Image.Image], Im
 
 
 def write_webps(paths: list[Path], folder: Path, **options: Any) -> list[Path]:
-    """Returns the paths of WebP files made of the images, one for each different path; `options`: of Pillow's `save`."""
+    """Returns the paths of WebP files made of the images, one for each different path.
+
+    `options` are those of Pillow's `save`.
+    """
     return _write_files(paths, folder, "webp", as_photograph, **options)
 
 

@@ -46,7 +46,8 @@ class Format(NamedTuple):
 
     Attributes:
         why_not_deferrable: returns why an image cannot be deferred; None if it can.
-        read: reads a file where Pillow would decode it; returns None and the reason if Pillow has to.
+        read: reads a file where Pillow would decode it; returns None and the reason if Pillow has to. Raises what
+            Pillow's ``load`` raises, if that decodes.
     """
 
     why_not_deferrable: Callable[[Any], str | None]

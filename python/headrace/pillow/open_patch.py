@@ -1,8 +1,8 @@
 """Opens images deferred: in place of what Pillow does with a JPEG, or by a function of its own.
 
 Note [registry]: ``PIL.Image.open`` stays as it is: programs pickle it, look at its code and keep it. It looks up in a
-registry what opens a format. There, Pillow's own entries for JPEG, PNG and WebP files are replaced while images are opened
-deferred; one that the program has registered stays, and opens its images.
+registry what opens a format. There, Pillow's own entries for JPEG, PNG and WebP files are replaced while images are
+opened deferred; one that the program has registered stays, and opens its images.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def open(
     """Opens an image as ``PIL.Image.open`` does, without decoding it.
 
     A PNG, a WebP, or an RGB or gray JPEG, is read where Pillow would decode it, by the first ``load``, ``convert``,
-    ``crop``, ``resize``, ``transpose`` or ``copy``, and closed then if Pillow opened it. A PNG is decoded then, natively,
-    and a WebP by Pillow's decoder. Its pixels, and those of operations, are made at the first access to them.
+    ``crop``, ``resize``, ``transpose`` or ``copy``, and closed then if Pillow opened it. A PNG is decoded then,
+    natively, and a WebP by Pillow's decoder. The pixels of images are made at the first access to them.
     Errors are raised where Pillow raises them: files that it may refuse are decoded by it at once. A file object is
     read to its end.
 

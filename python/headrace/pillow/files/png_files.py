@@ -8,8 +8,8 @@ from PIL.PngImagePlugin import PngImageFile
 
 from headrace._base.native import core
 from headrace.pillow.files.contents import TRAILING, read_contents, why_not_as_opened, why_not_readable
-from headrace.pillow.files.pixels import FilePixels
 from headrace.pillow.files.decoded_pixels import RAW_MODES, DecodedPixels
+from headrace.pillow.files.pixels import FilePixels
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import ImageCounts
 from headrace.pillow.recording.lazy_core import MOST_PIXELS

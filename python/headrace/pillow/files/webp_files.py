@@ -1,7 +1,7 @@
 """Reads WebP files that Pillow has opened, where it would decode them.
 
-Pillow's own decoder decodes them: it holds the file's bytes from the time it is opened. Its pixels are taken from there,
-without the image that Pillow would make of them, so that crops, resizes and tensors are native.
+Pillow's own decoder decodes them: it holds the file's bytes from the time it is opened. Its pixels are taken from
+there, without the image that Pillow would make of them, so that crops, resizes and tensors are native.
 """
 
 from __future__ import annotations
@@ -84,14 +84,13 @@ def _why_pillow_must_decode(image: WebPImageFile) -> str | None:
     if image.decoderconfig != () or image.width * image.height > MOST_PIXELS:
         return "after draft(), closed or huge"
     are_as_opened = all(getattr(image, name, None) == value for name, value in _AS_OPENED.items())
-    if not are_as_opened or image.tile != [] or _LAYOUTS.get(image.mode) != image.rawmode:
+    if not are_as_opened or image.tile != [] or _LAYOUTS.get(image.mode) != getattr(image, "rawmode", None):
         return "changed before it was loaded"
     return why_not_as_opened(image, _LOADING, "raw")
 
 
 def _decode(image: Any) -> Array | None:
-    """Returns the pixels (height, width, 4), decoded as Pillow's ``load`` does; None if they are not of the image's size:
-    then nothing has happened."""
+    """Returns the pixels (height, width, 4) as Pillow's ``load`` decodes them; None if the image has another size."""
     data, timestamp, duration = image._get_next()
     if len(data) != 4 * image.width * image.height:
         image._reset()
@@ -104,7 +103,10 @@ def _decode(image: Any) -> Array | None:
 @functools.cache
 def _is_loaded_as_by_pillow() -> bool:
     """Whether the installed Pillow leaves an image that it has loaded as this module does."""
-    return in_force.call_as_usual(lambda: all(map(_is_small_file_loaded_as_by_pillow, _SMALL)))
+    try:
+        return in_force.call_as_usual(lambda: all(map(_is_small_file_loaded_as_by_pillow, _SMALL)))
+    except Exception:  # a Pillow with other methods
+        return False
 
 
 def _is_small_file_loaded_as_by_pillow(data: bytes) -> bool:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image, ImageFile, PngImagePlugin
+from shown_images import STEPS, outcome
 
 import headrace.pillow
 from headrace._base.native import core
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from png_samples import KINDS, odd_pngs, png, sound_pngs
-from shown_images import STEPS, outcome
 
 pytestmark = pytest.mark.pixels
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import random
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageFile, WebPImagePlugin, features
+from shown_images import STEPS, outcome, shown
 
 import headrace.pillow
 from headrace import transforms
@@ -19,7 +21,6 @@ from headrace.pillow.deferred_image import is_deferred
 from headrace.pillow.files import webp_files
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
-from shown_images import STEPS, outcome, shown
 from webp_samples import animation, odd_webps, still_webps, webp
 
 pytestmark = [
@@ -144,9 +145,18 @@ def test_an_image_that_a_program_changes_before_it_is_loaded_is_pillows() -> Non
 
 
 def test_a_pillow_that_loads_otherwise_decodes_its_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webp_files, "_is_loaded_as_by_pillow", lambda: False)
-    with headrace.pillow.deferred():
-        assert not is_deferred(Image.open(io.BytesIO(webp())))
+    def other(image: Any) -> Any:
+        raise AttributeError("_get_next")
+
+    for decode in (other, lambda image: None, lambda image: np.zeros((image.height, image.width, 4), np.uint8)):
+        monkeypatch.setattr(webp_files, "_decode", decode)
+        webp_files._is_loaded_as_by_pillow.cache_clear()
+        counts = ImageCounts()
+        with deferred_here(counts):
+            assert not is_deferred(Image.open(io.BytesIO(webp())))
+        assert not counts.any
+    monkeypatch.undo()
+    webp_files._is_loaded_as_by_pillow.cache_clear()
 
 
 def test_a_class_that_a_program_has_registered_opens_its_images(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,12 +181,12 @@ def test_a_file_that_pillow_opened_is_closed_once_it_is_loaded(tmp_path: Path) -
 
 def test_threads_that_load_one_image_get_the_same_pixels() -> None:
     wanted = Image.open(io.BytesIO(webp(size=(64, 33)))).tobytes()
+
+    def read(image: Image.Image) -> bytes:
+        return image.convert("RGB").tobytes()
+
     for _ in range(20):
         image = headrace.pillow.open(io.BytesIO(webp(size=(64, 33))))
-        found: list[bytes] = []
-        threads = [threading.Thread(target=lambda: found.append(image.convert("RGB").tobytes())) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert found == [wanted] * 4
+        with ThreadPoolExecutor(4) as threads:
+            found = [threads.submit(read, image) for _ in range(4)]
+        assert [one.result() for one in found] == [wanted] * 4
