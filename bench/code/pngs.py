@@ -1,4 +1,4 @@
-"""Programs that read PNG files: photographs, masks, and depth maps of 16 bits."""
+"""Programs that read PNG files: photographs, masks, and depth maps of 16 bits; and WebP files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.contenders._common import MEAN, SIZE, STD
 _REGIONS = 21
 
 
-def as_png(image: Image.Image) -> Image.Image:
+def as_photograph(image: Image.Image) -> Image.Image:
     """The photograph itself."""
     return image.convert("RGB")
 
@@ -45,12 +45,26 @@ def as_mask(image: Image.Image) -> Image.Image:
 
 def write_pngs(paths: list[Path], folder: Path, kind: Callable[[Image.Image], Image.Image]) -> list[Path]:
     """Returns the paths of PNG files made of the images, one for each different path."""
+    return _write_files(paths, folder, "png", kind)
+
+
+def write_webps(paths: list[Path], folder: Path, **options: Any) -> list[Path]:
+    """Returns the paths of WebP files made of the images, one for each different path.
+
+    `options` are those of Pillow's `save`.
+    """
+    return _write_files(paths, folder, "webp", as_photograph, **options)
+
+
+def _write_files(
+    paths: list[Path], folder: Path, ending: str, kind: Callable[[Image.Image], Image.Image], **options: Any
+) -> list[Path]:
     made: dict[Path, Path] = {}
     for number, path in enumerate(paths):
         if path not in made:
-            made[path] = folder / f"{kind.__name__}-{number}.png"
+            made[path] = folder / f"{kind.__name__}-{number}.{ending}"
             with Image.open(path) as image:
-                kind(image).save(made[path])
+                kind(image).save(made[path], **options)
     return [made[path] for path in paths]
 
 

@@ -207,6 +207,10 @@ def _pngs(kind: Callable[[Image.Image], Image.Image]) -> Callable[[list[Path], P
     return lambda paths, folder: OwnDataset(pngs.write_pngs(paths, folder, kind), TRAIN)
 
 
+def _webps(**options: Any) -> Callable[[list[Path], Path], Any]:
+    return lambda paths, folder: OwnDataset(pngs.write_webps(paths, folder, **options), TRAIN)
+
+
 def _in_threads(dataset: Any) -> headrace.ImageFiles:
     """The same files and transform in headrace's threads, which call the Python step."""
     return headrace.ImageFiles(dataset.paths, transform=dataset.transform)
@@ -252,9 +256,12 @@ PROGRAMS: dict[str, Program] = {
     "detection, tensors": Program(_detection(detection.ON_TENSORS), collate_fn=detection.collate),
     "detection, images": Program(_detection(detection.ON_IMAGES), collate_fn=detection.collate),
     "detection, SSD's crop": Program(_detection(detection.SSD), collate_fn=detection.collate),
-    "PNG": Program(_pngs(pngs.as_png)),
-    "PNG, in threads": Program(_pngs(pngs.as_png), native=_in_threads),
+    "PNG": Program(_pngs(pngs.as_photograph)),
+    "PNG, in threads": Program(_pngs(pngs.as_photograph), native=_in_threads),
     "PNG with a palette": Program(_pngs(pngs.as_palette)),
+    "WebP": Program(_webps(quality=80)),
+    "WebP, in threads": Program(_webps(quality=80), native=_in_threads),
+    "WebP, lossless": Program(_webps(lossless=True)),
     "depth": Program(pngs.Depth),
     "depth, cv2.imread": Program(pngs.DepthByOpenCV),
     "image, depth and mask": Program(pngs.Scenes),

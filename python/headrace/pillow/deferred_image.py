@@ -17,8 +17,10 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar
 from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
+from PIL.WebPImagePlugin import WebPImageFile
 
-from headrace.pillow.files import jpeg_files, png_files
+from headrace.pillow.files import jpeg_files, png_files, webp_files
+from headrace.pillow.files.contents import leave_loaded
 from headrace.pillow.files.pixels import BYTES, FilePixels
 from headrace.pillow.recording.image_counts import ImageCounts, in_force
 from headrace.pillow.recording.lazy_core import MODES, LazyCore
@@ -44,7 +46,8 @@ class Format(NamedTuple):
 
     Attributes:
         why_not_deferrable: returns why an image cannot be deferred; None if it can.
-        read: reads a file where Pillow would decode it; returns None and the reason if Pillow has to.
+        read: reads a file where Pillow would decode it; returns None and the reason if Pillow has to. Raises what
+            Pillow's ``load`` raises, if that decodes.
     """
 
     why_not_deferrable: Callable[[Any], str | None]
@@ -54,6 +57,7 @@ class Format(NamedTuple):
 _FORMATS: dict[type, Format] = {
     JpegImageFile: Format(jpeg_files.why_not_deferrable, jpeg_files.read),
     PngImageFile: Format(png_files.why_not_deferrable, png_files.read),
+    WebPImageFile: Format(webp_files.why_not_deferrable, webp_files.read),
 }
 
 
@@ -79,11 +83,7 @@ class Unread:
                 own["_by_pillow"] = reason
             else:
                 own[_IM] = LazyCore(pixels, image.mode, image.size)
-                # What Pillow's load() leaves.
-                image.tile, image.readonly, image.map = [], 0, None
-                if image._exclusive_fp and image.fp is not None:
-                    image.fp.close()
-                image.fp = None
+                leave_loaded(image)
             del own["_unread"]
 
 
@@ -165,6 +165,7 @@ def prepare() -> None:
     for kind in _FORMATS:
         if "load" not in kind.__dict__:
             setattr(kind, "load", _load_pixels)  # noqa: B010
+    webp_files.LOAD.replace()
 
 
 def find_recording(image: object) -> LazyCore | None:

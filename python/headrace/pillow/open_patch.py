@@ -1,8 +1,8 @@
 """Opens images deferred: in place of what Pillow does with a JPEG, or by a function of its own.
 
 Note [registry]: ``PIL.Image.open`` stays as it is: programs pickle it, look at its code and keep it. It looks up in a
-registry what opens a format. There, Pillow's own entries for JPEG and PNG files are replaced while images are opened
-deferred; one that the program has registered stays, and opens its images.
+registry what opens a format. There, Pillow's own entries for JPEG, PNG and WebP files are replaced while images are
+opened deferred; one that the program has registered stays, and opens its images.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, Literal, Protocol
 
-from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
+from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 
 from headrace._base.safe_exceptions import contextmanager
 from headrace.pillow.deferred_image import defer, prepare
@@ -101,6 +101,11 @@ def png_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
     return _defer_opened(_before.get("PNG", PngImagePlugin.PngImageFile)(fp, filename))
 
 
+def webp_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
+    """Opens a WebP file as Pillow's class for it, deferred where that is in force."""
+    return _defer_opened(_before.get("WEBP", WebPImagePlugin.WebPImageFile)(fp, filename))
+
+
 def _defer_opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:
     counts = in_force.here()
     if counts is None:
@@ -110,7 +115,9 @@ def _defer_opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:
     return defer(image, counts)
 
 
-_FACTORIES: dict[str, Any] = {"JPEG": jpeg_factory, "PNG": png_factory}
+_FACTORIES: dict[str, Any] = {"JPEG": jpeg_factory, "PNG": png_factory, "WEBP": webp_factory}
+#: Formats that Pillow's own classes open.
+_CLASSES: dict[str, type] = {"PNG": PngImagePlugin.PngImageFile, "WEBP": WebPImagePlugin.WebPImageFile}
 
 
 def replace_imported() -> None:
@@ -151,9 +158,9 @@ def open(
 ) -> ImageFile.ImageFile:
     """Opens an image as ``PIL.Image.open`` does, without decoding it.
 
-    A PNG, or an RGB or gray JPEG, is read where Pillow would decode it, by the first ``load``, ``convert``, ``crop``,
-    ``resize``, ``transpose`` or ``copy``, and closed then if Pillow opened it. A PNG is decoded then, natively. Its
-    pixels, and those of operations, are made at the first access to them.
+    A PNG, a WebP, or an RGB or gray JPEG, is read where Pillow would decode it, by the first ``load``, ``convert``,
+    ``crop``, ``resize``, ``transpose`` or ``copy``, and closed then if Pillow opened it. A PNG is decoded then,
+    natively, and a WebP by Pillow's decoder. The pixels of images are made at the first access to them.
     Errors are raised where Pillow raises them: files that it may refuse are decoded by it at once. A file object is
     read to its end.
 
@@ -260,8 +267,8 @@ def _install_patch() -> None:
 
 def _is_pillows(format: str, opens: object) -> bool:
     global _pillows_jpeg
-    if format == "PNG":
-        return opens is PngImagePlugin.PngImageFile
+    if format in _CLASSES:
+        return opens is _CLASSES[format]
     if opens is not _pillows_jpeg and is_own(opens, JpegImagePlugin, "jpeg_factory") and not isinstance(opens, type):
         _pillows_jpeg = opens
     return callable(opens) and opens is _pillows_jpeg

@@ -13,7 +13,7 @@ import numpy as np
 
 from headrace._base.native import core
 from headrace._base.types import Array
-from headrace.pillow.files.png_pixels import look_up_colours
+from headrace.pillow.files.decoded_pixels import look_up_colours
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 UNCHANGED = -1

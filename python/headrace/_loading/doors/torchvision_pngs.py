@@ -21,7 +21,7 @@ from headrace._loading.doors.tensors.deferred_tensor import defer
 from headrace._loading.doors.tensors.memory_layout import FEWEST, Layout
 from headrace._loading.doors.tensors.recording import Origin, Recording, State, table_of
 from headrace._loading.doors.type_checks import checks
-from headrace.pillow.files.png_pixels import PngPixels, look_up_colours
+from headrace.pillow.files.decoded_pixels import DecodedPixels, look_up_colours
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import Door, ImageCounts
 from headrace.pillow.recording.lazy_core import MOST_PIXELS, Operation
@@ -90,7 +90,7 @@ def _make(file: core.PngFile, channels: int, counts: ImageCounts, door: Door) ->
         if found is None:
             return None
         samples, mode, operations = found
-        pixels = PngPixels(samples, mode, counts, door)
+        pixels = DecodedPixels(samples, mode, counts, door)
         table = table_of(channels, ())
         state = State(channels, file.height, file.width, Layout.CHANNELS_LAST, torch.uint8, operations, table)
         return defer(Recording(Origin(pixels, _fail), state))

@@ -40,6 +40,14 @@ def why_not_as_opened(image: ImageFile.ImageFile, loading: Untouched, decoder: s
     return reason
 
 
+def leave_loaded(image: ImageFile.ImageFile) -> None:
+    """Sets what Pillow's ``load`` leaves, other than pixels."""
+    image.tile, image.readonly, image.map = [], 0, None
+    if image._exclusive_fp and image.fp is not None:
+        image.fp.close()
+    image.fp = None
+
+
 def read_contents(file: Any, most: int, own: bool) -> bytes | None:
     """Returns a file's bytes; None if there are more than `most`: then the file stays where it is, with what its buffer
     holds.

@@ -8,8 +8,8 @@ from PIL.PngImagePlugin import PngImageFile
 
 from headrace._base.native import core
 from headrace.pillow.files.contents import TRAILING, read_contents, why_not_as_opened, why_not_readable
+from headrace.pillow.files.decoded_pixels import RAW_MODES, DecodedPixels
 from headrace.pillow.files.pixels import FilePixels
-from headrace.pillow.files.png_pixels import RAW_MODES, PngPixels
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import ImageCounts
 from headrace.pillow.recording.lazy_core import MOST_PIXELS
@@ -82,7 +82,7 @@ def read(image: PngImageFile, counts: ImageCounts) -> tuple[FilePixels | None, s
     setattr(image, _IDAT, 0)
     image.fp.seek(file.data_end)  # type: ignore[union-attr]  # it was read
     image.load_end()
-    return PngPixels(samples, image.mode, counts), None
+    return DecodedPixels(samples, image.mode, counts), None
 
 
 _IDAT = "_PngImageFile__idat"  # bytes of the data that `load_end` still has to read

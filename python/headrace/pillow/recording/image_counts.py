@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class Door(NamedTuple):
@@ -94,21 +97,32 @@ class InForce:
     Attributes:
         uses: number of `deferred` blocks and installations, which hold for all threads.
         counts: of the images opened for these.
-        threads: counts of the images opened inside `deferred_here`, by thread.
+        threads: counts of the images opened inside `deferred_here`, by thread; None: it opens them as usual.
     """
 
     def __init__(self) -> None:
         self.uses = 0
         self.counts: ImageCounts = ImageCounts()
-        self.threads: dict[int, ImageCounts] = {}
+        self.threads: dict[int, ImageCounts | None] = {}
 
     def here(self) -> ImageCounts | None:
         """Returns what counts the images that this thread opens; None if it opens them as usual."""
         if self.threads:
-            found = self.threads.get(threading.get_ident())
-            if found is not None:
-                return found
+            thread = threading.get_ident()
+            if thread in self.threads:
+                return self.threads[thread]
         return self.counts if self.uses else None
+
+    def call_as_usual(self, function: Callable[[], T]) -> T:
+        """Returns what a function returns, which opens images as usual."""
+        thread = threading.get_ident()
+        before = {thread: self.threads[thread]} if thread in self.threads else {}
+        self.threads[thread] = None
+        try:
+            return function()
+        finally:
+            del self.threads[thread]
+            self.threads |= before
 
 
 in_force: InForce = InForce()

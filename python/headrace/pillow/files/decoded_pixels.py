@@ -1,4 +1,4 @@
-"""Makes the pixels of a PNG file after recorded operations: from its samples, which are decoded when it is loaded."""
+"""Makes the pixels of a file after recorded operations: from its samples, which are decoded when it is loaded."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ RAW_MODES = {"1": "1;8", "L": "L", "P": "P", "LA": "LA", "RGB": "RGB", "RGBA": "
 _AS_THEY_ARE = ("L", "P", "LA", "RGB", "RGBA", "I;16")  # modes whose bytes Pillow's tobytes() gives as they are
 
 
-class PngPixels(FilePixels):
-    """The pixels of one PNG.
+class DecodedPixels(FilePixels):
+    """The pixels of one file that is decoded whole: a PNG or a WebP.
 
     Args:
-        samples: (height, width, bytes of a pixel), uint8; see `core.decode_png`.
+        samples: (height, width, bytes of a pixel), uint8, as `core.decode_png` writes them; pixels of mode RGB may have
+            a fourth byte, which is ignored.
         mode: of Pillow's image of the file.
         counts, door: as of `FilePixels`.
         counted: whether it is counted already.
@@ -39,11 +40,11 @@ class PngPixels(FilePixels):
         height, width, _ = samples.shape
         super().__init__((width, height), mode, samples.nbytes, counts, door)
         self._samples, self._counted = samples, counted
-        self._colours: PngPixels | None = None
+        self._colours: DecodedPixels | None = None
         self._count(None)
 
     def bytes_of(self, operations: Sequence[Operation]) -> bytes | None:
-        if self._mode not in _AS_THEY_ARE or sys.byteorder != "little":
+        if self._mode not in _AS_THEY_ARE or self._has_fourth_byte() or sys.byteorder != "little":
             return None
         _, operations = _split_palette(operations)
         selection = self._find_selection(operations)
@@ -55,10 +56,10 @@ class PngPixels(FilePixels):
         palette, operations = _split_palette(operations)
         pixels, rest = self._select(operations)
         if palette is None:
-            return super(PngPixels, pixels).make(rest)
+            return super(DecodedPixels, pixels).make(rest)
         if rest:
             return pixels._coloured(palette).make(rest)
-        made: Any = super(PngPixels, pixels).make(())
+        made: Any = super(DecodedPixels, pixels).make(())
         made.putpalette(*palette)
         return made
 
@@ -68,15 +69,15 @@ class PngPixels(FilePixels):
         palette, operations = _split_palette(operations)
         pixels, rest = self._select(operations)
         if palette is None:
-            return super(PngPixels, pixels).map_pixels(rest, table, layout, out)
+            return super(DecodedPixels, pixels).map_pixels(rest, table, layout, out)
         return pixels._coloured(palette).map_pixels(rest, table, layout, out) if rest else None
 
-    def _select(self, operations: Sequence[Operation]) -> tuple[PngPixels, Sequence[Operation]]:
+    def _select(self, operations: Sequence[Operation]) -> tuple[DecodedPixels, Sequence[Operation]]:
         """Returns the pixels after operations that only choose some, and the operations after these."""
         selection = self._find_selection(operations)
         if selection is None:
             return self, operations
-        pixels = PngPixels(selection.take(self._samples), self._mode, self._counts, counted=True)
+        pixels = DecodedPixels(selection.take(self._samples), self._mode, self._counts, counted=True)
         return pixels, operations[selection.count :]
 
     def _find_selection(self, operations: Sequence[Operation]) -> PixelSelection | None:
@@ -86,7 +87,7 @@ class PngPixels(FilePixels):
         selection = PixelSelection(self._samples.shape, operations)
         return selection if selection.count else None
 
-    def _coloured(self, palette: Sequence[Any]) -> PngPixels:
+    def _coloured(self, palette: Sequence[Any]) -> DecodedPixels:
         """Returns the RGB pixels of palette indices."""
         if self._colours is None:
             ramp = Image.new("P", (256, 1))
@@ -94,17 +95,21 @@ class PngPixels(FilePixels):
             ramp.im.putpalette(*palette)
             table = np.frombuffer(ramp._new(ramp.im.convert("RGB", 0)).tobytes("raw", "RGBX"), np.uint8)
             samples = look_up_colours(self._samples, table.reshape(256, 4))
-            self._colours = PngPixels(samples, "RGB", self._counts, counted=True)
+            self._colours = DecodedPixels(samples, "RGB", self._counts, counted=True)
         return self._colours
 
     def _make_planned(self, plan: NativePlan) -> object:
         if plan.mode in MODES and not _is_whole(plan, self._size, self._mode):
             return super()._make_planned(plan)
-        raw = "RGBX" if self._mode == "RGB" and self._samples.shape[2] == 4 else RAW_MODES[self._mode]
+        raw = "RGBX" if self._has_fourth_byte() else RAW_MODES[self._mode]
         samples = self._samples
         if self._mode == "I":  # of 16 bits, before Pillow 11
             samples = samples.view("<u2").astype(np.int32)
         return Image.frombytes(self._mode, self._size, samples.data, "raw", raw).im
+
+    def _has_fourth_byte(self) -> bool:
+        """Whether the pixels are of mode RGB and have one byte more."""
+        return self._mode == "RGB" and self._samples.shape[2] == 4
 
     def _run_plan(self, plan: NativePlan, table: Array, layout: str, out: Array | None = None) -> Array:
         out = pixel_memory.empty(shape_of(plan, table, layout), table.dtype) if out is None else out
@@ -112,7 +117,7 @@ class PngPixels(FilePixels):
         return out
 
     def _decode_by_pillow(self) -> NoReturn:
-        raise AssertionError("a PNG is decoded before there are pixels of it")
+        raise AssertionError("a file is decoded before there are pixels of it")
 
 
 def look_up_colours(indices: Array, table: Array) -> Array:
