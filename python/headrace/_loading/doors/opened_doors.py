@@ -11,7 +11,7 @@ from headrace._loading.doors import (
     torchvision_io,
     webdataset_images,
 )
-from headrace._loading.doors.tensors import joined_tensors  # noqa: F401 - registers what it records
+from headrace._loading.doors.tensors import joined_tensors, padded_copies  # noqa: F401 - they register what they record
 from headrace._loading.doors.tensors.image_functions import KERNELS
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later
