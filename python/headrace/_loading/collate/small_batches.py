@@ -18,14 +18,14 @@ from torch.utils.data._utils import collate
 
 from headrace.pillow.recording.patches import Untouched
 
-MOST = 1 << 20  # bytes of a batch; torch copies a larger one with several threads
-_DTYPES: dict[np.dtype[Any], torch.dtype] = {
-    torch.empty(0, dtype=one).numpy().dtype: one
+MOST = 1 << 18  # bytes of a batch; a larger one takes longer to copy twice than torch takes
+_DTYPES: frozenset[np.dtype[Any]] = frozenset(
+    torch.empty(0, dtype=one).numpy().dtype
     for one in (
         *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
         *(torch.float16, torch.float32, torch.float64, torch.complex64, torch.complex128),
     )
-}
+)
 _LEAVES = frozenset((torch.Tensor, int, float, str, bytes))
 _TORCHS_KINDS: dict[Any, Any] = dict(collate.default_collate_fn_map)
 
@@ -100,13 +100,12 @@ def _are_all(batch: Sequence[Any], kind: type) -> bool:
 def _stack_arrays(arrays: Sequence[Any]) -> torch.Tensor | None:
     """Returns the arrays as one tensor; None unless all are contiguous, and of one shape and type."""
     shape, dtype = arrays[0].shape, arrays[0].dtype
-    found = _DTYPES.get(dtype)
-    size = arrays[0].nbytes
-    if found is None or not shape or not 0 < size * len(arrays) <= MOST:
+    if dtype not in _DTYPES or not shape or not 0 < arrays[0].nbytes * len(arrays) <= MOST:
         return None
     for one in arrays:
         if type(one) is not np.ndarray or one.dtype is not dtype or one.shape != shape or not one.flags.carray:
             return None
-    made = torch.empty((len(arrays), *shape), dtype=found)
-    np.concatenate(arrays, out=made.numpy().reshape(len(arrays) * shape[0], *shape[1:]))
-    return made
+    if 1 in shape and any(one.strides != np.empty(shape, dtype).strides for one in arrays):  # torch refuses some
+        return None
+    joined = np.concatenate(arrays).reshape(len(arrays), *shape)
+    return torch.from_numpy(joined).clone()  # to memory of torch's, which can be resized
