@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace._loading.doors import (
     box_crops,
+    hf_pil_processors,
     hf_processors,
     image_to_tensor,
     normalised_arrays,
@@ -26,5 +27,5 @@ def add_doors() -> None:
         _added = Later.defers_bytes = True
         open_patch.add_replacements(
             openers=(torchvision_io.STEPS, opencv.STEPS, webdataset_images.STEPS, normalised_arrays.STEPS),
-            followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, box_crops.STEPS),
+            followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, hf_pil_processors.STEPS, box_crops.STEPS),
         )
