@@ -137,6 +137,11 @@ def replace_following() -> None:
                 _steps.replace()
 
 
+def has_deferred() -> bool:
+    """Returns whether there has been a deferred image in this process, or in the one that it was forked from."""
+    return _steps.follow
+
+
 def add_replacements(openers: Iterable[Replaceable], followers: Iterable[Replaceable]) -> None:
     """Has more functions replaced while images are opened deferred.
 

@@ -173,17 +173,18 @@ class EpochTiming:
         last, self._last_ns = self._last_ns, end_ns
         self.batches += 1
         self.samples += samples
-        self.waits.add(end_ns - begin_ns)
-        self.waited_ns += end_ns - begin_ns
+        waited_ns = end_ns - begin_ns
+        self.waits.add(waited_ns)
+        self.waited_ns += waited_ns
         if last == 0:
             self._mark(end_ns)
             return
-        step = Step(begin_ns - last, blocked_ns, end_ns - begin_ns - blocked_ns)
-        self.steps.add(step.own)
-        self.stepped_ns += step.own
-        self.recent.append(step)
+        own_ns, handed_ns = begin_ns - last, waited_ns - blocked_ns
+        self.steps.add(own_ns)
+        self.stepped_ns += own_ns
+        self.recent.append(Step(own_ns, blocked_ns, handed_ns))
         own, blocked, handed = self._sums
-        self._sums = [own + step.own, blocked + step.blocked, handed + step.handed]
+        self._sums = [own + own_ns, blocked + blocked_ns, handed + handed_ns]
         newest = self.marks[-1] if self.marks else None
         due = newest is None or (
             end_ns - newest.at_ns >= self._interval_ns and self.batches - newest.batches >= _LEAST_BATCHES

@@ -21,7 +21,7 @@ def _defer_image(plain: Function) -> Function:
     def process_image(self: Any, image: Any, *args: Any, **kwargs: Any) -> Any:
         made = None
         # Other modes, and RGB with a transparent colour, are converted; a device is not this machine's memory.
-        if not args and kwargs.get("device") is None and _is_rgb(image):
+        if not args and kwargs.get("device") is None and is_rgb(image):
 
             def make(pixels: Any) -> torch.Tensor:
                 tensor: torch.Tensor = plain(self, pixels, **kwargs)
@@ -33,7 +33,7 @@ def _defer_image(plain: Function) -> Function:
     return process_image
 
 
-def _is_rgb(image: Any) -> bool:
+def is_rgb(image: Any) -> bool:
     return getattr(image, "mode", None) == "RGB" and image.info.get("transparency") is None
 
 

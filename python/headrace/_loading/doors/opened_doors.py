@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace._loading.doors import (
     box_crops,
+    hf_pil_processors,
     hf_processors,
     image_to_tensor,
     normalised_arrays,
@@ -11,7 +12,7 @@ from headrace._loading.doors import (
     torchvision_io,
     webdataset_images,
 )
-from headrace._loading.doors.tensors import joined_tensors  # noqa: F401 - registers what it records
+from headrace._loading.doors.tensors import joined_tensors, padded_copies  # noqa: F401 - they register what they record
 from headrace._loading.doors.tensors.image_functions import KERNELS
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later
@@ -26,5 +27,5 @@ def add_doors() -> None:
         _added = Later.defers_bytes = True
         open_patch.add_replacements(
             openers=(torchvision_io.STEPS, opencv.STEPS, webdataset_images.STEPS, normalised_arrays.STEPS),
-            followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, box_crops.STEPS),
+            followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, hf_pil_processors.STEPS, box_crops.STEPS),
         )

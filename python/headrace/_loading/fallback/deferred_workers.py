@@ -25,8 +25,8 @@ from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.memory import batch_memory, pixel_memory
 from headrace.pillow.memory.batch_memory import SamplePlaces
 from headrace.pillow.memory.surviving_images import files
-from headrace.pillow.open_patch import deferred_here, import_steps, install_for, replace_imported
-from headrace.pillow.recording.image_counts import ImageCounts
+from headrace.pillow.open_patch import deferred_here, has_deferred, import_steps, install_for, replace_imported
+from headrace.pillow.recording.image_counts import ImageCounts, in_force
 
 T = TypeVar("T")
 
@@ -162,6 +162,43 @@ class AloneInWorkers(InWorkers):
         return batch
 
 
+class DeferringCalls:
+    """Calls in this process that make the batches of an epoch, with images deferred.
+
+    Functions are replaced for each call: a quarter of what a batch of small arrays takes. So while no image has been
+    opened, only some of the calls look for one.
+
+    Args:
+        counts: counts the images.
+        samples_are_gone: see `call_deferring`.
+    """
+
+    def __init__(self, counts: ImageCounts, *, samples_are_gone: bool) -> None:
+        self._counts, self._samples_are_gone = counts, samples_are_gone
+        self._calls, self._has_images, self._looks = 0, False, True
+
+    def rests(self) -> bool:
+        """Counts a call, and returns whether its batch may be made without `call`."""
+        self._calls += 1
+        self._looks = self._has_images or self._calls <= _FIRST_CALLS or not self._calls % _CALLS_PER_LOOK
+        return not self._looks and not has_deferred()
+
+    def call(self, make: Callable[[], T]) -> T:
+        """Returns the result of `make`, after `rests` has returned False."""
+        if not self._looks:
+            made = make()
+            _finish_batch(made, self._counts, self._samples_are_gone)  # the program may have kept deferred images
+            return made
+        asked = in_force.asked
+        made = call_deferring(make, self._counts, samples_are_gone=self._samples_are_gone)
+        self._has_images = self._has_images or in_force.asked != asked
+        return made
+
+
+_FIRST_CALLS = 4  # that look for images
+_CALLS_PER_LOOK = 16  # later
+
+
 def call_deferring(make: Callable[[], T], counts: ImageCounts, *, samples_are_gone: bool) -> T:
     """Returns the result of `make`; images that it opens are deferred and counted.
 
@@ -173,10 +210,15 @@ def call_deferring(make: Callable[[], T], counts: ImageCounts, *, samples_are_go
     add_doors()
     with deferred_here(counts):
         made = make()
-    make_samples(made)
-    _make_pixels(leaves(made))
-    files.end_batch(counts, samples_are_gone)
+    _finish_batch(made, counts, samples_are_gone)
     return made
+
+
+def _finish_batch(made: object, counts: ImageCounts, samples_are_gone: bool) -> None:
+    if has_deferred():
+        make_samples(made)
+        _make_pixels(leaves(made))
+        files.end_batch(counts, samples_are_gone)
 
 
 def _make_pixels(found: Iterable[Leaf]) -> None:

@@ -6,8 +6,9 @@ import contextlib
 import copy
 import itertools
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from types import GeneratorType
 from typing import Any
 
 import torch
@@ -105,7 +106,7 @@ class IndexBatches:
         return self
 
     def __next__(self) -> object:
-        number, item = self._next()
+        number, item = self._draw() if self._unbegun is None and not self._ahead else self._next()
         self._asked[self._count] = number
         self._count += 1
         return item
@@ -120,8 +121,11 @@ class IndexBatches:
         with contextlib.suppress(StopIteration):
             self._ahead.appendleft(self._next())
 
-    def drop_returned(self, out: Container[int]) -> None:
+    def drop_returned(self, out: Collection[int]) -> None:
         """Records that all requested batches except `out` (counted by request, from 0) have come back."""
+        if not out:
+            self._asked.clear()
+            return
         for one in [one for one in self._asked if one not in out]:
             del self._asked[one]
 
@@ -294,8 +298,15 @@ class _Inner:
 
     def _iterate_and_note_end(self) -> Iterator[object]:
         assert self.iterator is not None
-        yield from map(next, itertools.repeat(self.iterator))  # not `iter`, which restarts some iterators
+        # Not `iter` of another class, which restarts some iterators.
+        again = isinstance(self.iterator, GeneratorType)
+        items = self.iterator if again else map(next, itertools.repeat(self.iterator))
+        return itertools.chain(items, self._note_end())
+
+    def _note_end(self) -> Iterator[object]:
         self.ended = True
+        return
+        yield
 
 
 def _resume_sampler(sampler: Iterable[object], state: State | None, iterate: Iterate) -> Iterator[object]:

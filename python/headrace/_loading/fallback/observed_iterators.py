@@ -15,14 +15,16 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from torch.utils.data import dataloader
+from torch.utils.data import dataloader, default_collate
 from torch.utils.data.dataloader import _DatasetKind
 
 from headrace._engine.counters.epoch_timing import EpochTiming
+from headrace._loading.collate.small_batches import collate_plainly
 from headrace._loading.collate.tensor_rows import RowFetcher, takes_rows
 from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.torch_loader import TorchLoader
-from headrace._loading.fallback.deferred_workers import CountedBatch, InWorkers, call_deferring
+from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringCalls, InWorkers
+from headrace._loading.fallback.profiling import QUICK_RECORDER, unprofiled
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
@@ -111,8 +113,21 @@ class _Watched:
     _dataset_kind: int  # set by torch
     _dataset: Any
     _drawn_seed: int
+    _sampler_iter: object
+    _profile_name: str
+    _num_yielded: int
+    _IterableDataset_len_called: int | None
     _returned: BlocksInUse | None = None
-    _defers = False  # whether images are opened deferred while this process makes a batch
+
+    def __next__(self) -> Any:
+        # torch records each call for its profiler in 8 us; where that is not running, its quick recorder does.
+        warns = self._dataset_kind == _DatasetKind.Iterable and self._IterableDataset_len_called is not None
+        if self._sampler_iter is None or warns or not unprofiled():
+            return super().__next__()  # type: ignore[misc]
+        with QUICK_RECORDER(self._profile_name):
+            data = self._next_data()
+            self._num_yielded += 1
+            return data
 
     def _next_data(self) -> object:
         begin = time.perf_counter_ns()
@@ -127,16 +142,9 @@ class _Watched:
         if self._returned is not None:
             self._returned.look()
         try:
-            make = super()._next_data  # type: ignore[misc]
-            data = self._made_deferring(make) if self._defers else make()
-        except StopIteration:
-            self.held.watch.note_return(self)
-            self.held.watch.note_end()
-            raise
+            data = super()._next_data()  # type: ignore[misc]
         except Exception as error:
-            self.held.watch.note_return(self)
-            advise_on_batch(error, self._dataset)
-            advise_on_collate_fn(error, self._collate_fn)
+            self._note_error(error)
             raise
         self.held.watch.note_return(self)
         if isinstance(data, CountedBatch):
@@ -147,9 +155,14 @@ class _Watched:
             data = data.batch
         return self.held.watch.batch(data)
 
-    def _made_deferring(self, make: Callable[[], object]) -> object:
-        is_map = self._dataset_kind == _DatasetKind.Map  # an iterator keeps its last sample until it is asked again
-        return call_deferring(make, self.held.watch.images, samples_are_gone=is_map)
+    def _note_error(self, error: Exception) -> None:
+        """Called with what came instead of a batch: the epoch's end, or an error."""
+        self.held.watch.note_return(self)
+        if isinstance(error, StopIteration):
+            self.held.watch.note_end()
+        else:
+            advise_on_batch(error, self._dataset)
+            advise_on_collate_fn(error, self._collate_fn)
 
     @property
     def _base_seed(self) -> int:
@@ -199,20 +212,44 @@ _to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [col
 def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseDataLoaderIter]:
     class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
         def __init__(self, loader: _View, held: ObserverHolder, defers: bool) -> None:
-            self.held, self._defers = held, defers
+            self.held = held
+            self._while_seeded: contextlib.ExitStack | None = None
+            self._deferring: DeferringCalls | None = None
             super().__init__(loader)
+            if defers:
+                is_map = self._dataset_kind == _DatasetKind.Map  # an iterator keeps its last sample until asked again
+                self._deferring = DeferringCalls(held.watch.images, samples_are_gone=is_map)
             if takes_rows(self._dataset_fetcher):
                 self._dataset_fetcher: Any = RowFetcher(self._dataset_fetcher)
+            elif self._auto_collation and self._dataset_fetcher.collate_fn is default_collate:
+                self._dataset_fetcher.collate_fn = collate_plainly
 
         def _next_data(self) -> Any:
-            with contextlib.ExitStack() as self._while_seeded:
-                return super()._next_data()
+            """The same as of other iterators, in few calls: small batches are made as quickly as this runs."""
+            begin = time.perf_counter_ns()
+            watch, deferring = self.held.watch, self._deferring
+            try:
+                make: Callable[[], Any] = super(_Watched, self)._next_data
+                data = make() if deferring is None or deferring.rests() else deferring.call(make)
+            except Exception as error:
+                self._note_error(error)
+                raise
+            finally:
+                if self._while_seeded is not None:
+                    self._while_seeded.close()
+                    self._while_seeded = None
+            watch.note_return(self)
+            data = watch.batch(data)
+            end = time.perf_counter_ns()
+            watch.pace.handed_out(begin, end, end - begin)
+            return data
 
         def _next_index(self) -> object:
             item = super()._next_index()  # type: ignore[no-untyped-call]
             if not isinstance(item, (SeededSamples, SeededCall)):
                 return item
             # Only now: what the sampler drew from the process's generators stays drawn.
+            self._while_seeded = contextlib.ExitStack()
             self._while_seeded.enter_context(preserve_process_generators())
             return item.seed_and_return()
 

@@ -98,15 +98,17 @@ class InForce:
         uses: number of `deferred` blocks and installations, which hold for all threads.
         counts: of the images opened for these.
         threads: counts of the images opened inside `deferred_here`, by thread; None: it opens them as usual.
+        asked: how often `here` was called: by each replaced function that may open an image.
     """
 
     def __init__(self) -> None:
-        self.uses = 0
+        self.uses = self.asked = 0
         self.counts: ImageCounts = ImageCounts()
         self.threads: dict[int, ImageCounts | None] = {}
 
     def here(self) -> ImageCounts | None:
         """Returns what counts the images that this thread opens; None if it opens them as usual."""
+        self.asked += 1
         if self.threads:
             thread = threading.get_ident()
             if thread in self.threads:

@@ -19,7 +19,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 import headrace
 from headrace import transforms
 from headrace._loading.fallback import observed_iterators
-from headrace.pillow.deferred_image import is_deferred
+from headrace.pillow.deferred_image import is_deferred, is_recorded
 from own_dataset import OwnDataset
 from support import let_go
 from torchvision_shim import import_torchvision
@@ -272,3 +272,47 @@ def test_another_version_of_torch_opens_images_as_usual(files: list[Path], monke
     loader = headrace.DataLoader(OwnDataset(files[:2], _is_deferred), collate_fn=list)
     assert loader.route == "torch"
     assert [deferred for ((deferred, _),) in loader] == [False] * 2
+
+
+class LateImages(Dataset[Any]):
+    """Numbers; later, whether an image is deferred."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        self.path, self.first = path, first
+
+    def __len__(self) -> int:
+        return 70
+
+    def __getitem__(self, index: int) -> Any:
+        return index if index < self.first else is_deferred(Image.open(self.path))
+
+
+def test_batches_without_images_leave_the_functions_and_look_now_and_then(files: list[Path]) -> None:
+    looked: list[bool] = []
+
+    class Looking(LateImages):
+        def __getitem__(self, index: int) -> Any:
+            looked.append(Image.OPEN["JPEG"] != PILLOWS)
+            return super().__getitem__(index)
+
+    seen = list(headrace.DataLoader(Looking(files[0], 30), batch_size=None))
+    assert seen[:30] == list(range(30))
+    found = next(number for number, one in enumerate(seen) if one is True)
+    assert 30 <= found < 30 + 16
+    assert all(seen[found:])  # once there was an image
+    assert sum(looked[:30]) < 8
+    assert Image.OPEN["JPEG"] == PILLOWS
+
+
+def test_images_that_a_dataset_has_kept_are_made_in_a_batch_without_a_look(files: list[Path]) -> None:
+    kept: list[Any] = []
+
+    class Keeping(LateImages):
+        def __getitem__(self, index: int) -> Any:
+            return kept[0]
+
+    loader = headrace.DataLoader(Keeping(files[0], 0), batch_size=None)
+    with headrace.pillow.deferred():
+        kept.append(Image.open(files[0]).convert("RGB").resize((9, 9)))
+    for number, image in enumerate(loader):
+        assert not is_recorded(image), number

@@ -7,6 +7,7 @@ function's own result, and whether that is a view.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -19,18 +20,10 @@ from headrace._loading.doors.tensors.deferred_tensor import (
     is_deferring_possible,
     recorded_in,
 )
+from headrace._loading.doors.tensors.geometries import Geometry, contiguous_strides, find_outcome
+from headrace._loading.doors.tensors.memory_layout import Layout
 from headrace._loading.doors.tensors.recording import Content, Recorded, Recording
-
-
-class Geometry(NamedTuple):
-    """Where the elements of a view are in the memory of its whole: as `torch.as_strided` has it."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-
-    def view(self, whole: torch.Tensor) -> torch.Tensor:
-        return whole.as_strided(self.shape, self.strides, whole.storage_offset() + self.offset)
+from headrace.pillow.memory import pixel_memory
 
 
 class View(Recorded):
@@ -52,6 +45,18 @@ class View(Recorded):
         pass
 
 
+class Padding(NamedTuple):
+    """What is around the elements of a copy.
+
+    Attributes:
+        inner: where the elements are in the copy's memory; of the shape of the view that they come from.
+        value: of all other elements.
+    """
+
+    inner: Geometry
+    value: float
+
+
 class Copy(Recorded):
     """A contiguous tensor of the elements of a view, in their order.
 
@@ -59,10 +64,13 @@ class Copy(Recorded):
         content: the values of the image.
         geometry: the view of it.
         shape: of the copy.
+        padding: what else the copy has.
     """
 
-    def __init__(self, content: Content, geometry: Geometry, shape: tuple[int, ...]) -> None:
-        self.origin, self.geometry = content.origin, geometry
+    def __init__(
+        self, content: Content, geometry: Geometry, shape: tuple[int, ...], padding: Padding | None = None
+    ) -> None:
+        self.origin, self.geometry, self.padding = content.origin, geometry, padding
         self._content: Content | None = content
         super().__init__(self.origin.pixels, shape, contiguous_strides(shape), content.state.dtype)
 
@@ -74,11 +82,26 @@ class Copy(Recorded):
 
     def make_into(self, out: torch.Tensor) -> None:
         """Writes the values into a contiguous tensor of as many elements."""
-        out.view(self.geometry.shape).copy_(self.geometry.view(self.content.make(for_a_while=True)))
+        if self.padding is None:
+            inner = out.view(self.geometry.shape)
+        else:
+            inner = self.padding.inner.view(out)
+            _fill_around(inner, out, self.padding.value)
+        inner.copy_(self._view())
+
+    def _view(self) -> torch.Tensor:
+        """Returns the view that is copied, of values in an order in memory that makes the copy quick."""
+        state, geometry = self.content.state, self.geometry
+        if state.layout is Layout.PLANAR and (of_pixels := geometry.by_pixel(*state.shape[-3:])) is not None:
+            made = self.content.make_native(Layout.CHANNELS_LAST)
+            if made is not None:
+                return of_pixels.view(made)
+        return geometry.view(self.content.make(for_a_while=True))
 
     def _make(self) -> torch.Tensor:
         with torch.no_grad():
-            made = torch.empty(self.shape, dtype=self.dtype)
+            # Where the sample's place in its batch is, if that is known.
+            made = torch.from_numpy(pixel_memory.empty(self.shape, self.content.state.table.dtype))
             self.make_into(made)
             return made
 
@@ -86,14 +109,24 @@ class Copy(Recorded):
         self._content = None
 
 
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the strides of a contiguous tensor, as torch has them."""
-    return torch.empty(shape, device="meta").stride()
+def _fill_around(inner: torch.Tensor, out: torch.Tensor, value: float) -> None:
+    """Writes a value to the elements of a contiguous tensor that are not those of a part; or, where these are not next
+    to each other, to all."""
+    if not inner.is_contiguous():
+        out.fill_(value)
+        return
+    begin, flat = inner.storage_offset() - out.storage_offset(), out.view(-1)
+    flat[:begin].fill_(value)
+    flat[begin + inner.numel() :].fill_(value)
 
 
-def geometry_of(tensor: torch.Tensor) -> Geometry:
-    """Returns where the elements of a tensor without memory are in its storage."""
-    return Geometry(tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()))
+def copy_in(part: Recorded) -> Recorded:
+    """Returns the copy of which a tensor is a view that has all its elements in their order, such as one of another
+    shape; every other tensor as it is."""
+    if not isinstance(part, View) or not isinstance(part.of, Copy):
+        return part
+    is_whole = part.geometry.offset == 0 and math.prod(part.shape) == math.prod(part.of.shape)
+    return part.of if is_whole and part.strides == contiguous_strides(part.shape) else part
 
 
 def stand_in(recorded: Recorded) -> torch.Tensor:
@@ -102,6 +135,11 @@ def stand_in(recorded: Recorded) -> torch.Tensor:
         whole = torch.empty_strided(recorded.of.shape, recorded.of.strides, dtype=recorded.dtype, device="meta")
         return recorded.geometry.view(whole)
     return torch.empty_strided(recorded.shape, recorded.strides, dtype=recorded.dtype, device="meta")
+
+
+def geometry_in(recorded: Recorded) -> Geometry:
+    """Returns where the elements of a tensor are in its storage."""
+    return recorded.geometry if isinstance(recorded, View) else Geometry(recorded.shape, recorded.strides, 0)
 
 
 def is_dense(recorded: Recorded) -> bool:
@@ -117,25 +155,16 @@ def arrange(func: Any, args: Any, kwargs: Any) -> Any:
     whole = recorded.of if isinstance(recorded, View) else recorded
     if not isinstance(whole, (Recording, Copy)) or not is_dense(whole):
         return NotImplemented
-    given = stand_in(recorded)
-    try:
-        made = func(given, *args[1:], **kwargs)
-    except Exception:  # raised again where the function is called with the tensor itself
+    made = find_outcome(func, lambda: stand_in(recorded), (geometry_in(recorded), recorded.dtype), args[1:], kwargs)
+    if made is None:
         return NotImplemented
-    if (
-        type(made) is not torch.Tensor
-        or made.numel() == 0
-        or made.dtype != recorded.dtype
-        or made.device != given.device
-    ):
-        return NotImplemented
-    if made is given:
+    if made.is_same:
         return args[0]
-    if made.untyped_storage()._cdata == given.untyped_storage()._cdata:
-        return defer(View(whole, geometry_of(made)))
-    if isinstance(whole, Copy) or not made.is_contiguous() or func not in _COPYING:
+    if made.is_view:
+        return defer(View(whole, made.geometry))
+    if isinstance(whole, Copy) or not made.is_contiguous or func not in _COPYING:
         return NotImplemented
-    return defer(Copy(whole.content, geometry_of(given), tuple(made.shape)))
+    return defer(Copy(whole.content, geometry_in(recorded), made.geometry.shape))
 
 
 _T = torch.Tensor

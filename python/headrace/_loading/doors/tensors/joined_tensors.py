@@ -16,10 +16,9 @@ import torch
 from headrace._loading.doors.tensors.arrangements import (
     Copy,
     View,
-    contiguous_strides,
-    geometry_of,
+    copy_in,
+    geometry_in,
     is_dense,
-    stand_in,
 )
 from headrace._loading.doors.tensors.deferred_tensor import (
     DeferredTensor,
@@ -60,7 +59,13 @@ batch_memory: BatchMemory = BatchMemory()
 def _join(func: Any, args: Any, kwargs: Any) -> Any:
     tensors, *dim = args or ((),)
     dim = [kwargs["dim"]] if "dim" in kwargs and not dim else dim
-    if kwargs.keys() - {"dim"} or dim not in ([], [0]) or not isinstance(tensors, (list, tuple)) or not tensors:
+    if (
+        kwargs.keys() - {"dim", "out"}
+        or kwargs.get("out") is not None
+        or dim not in ([], [0])
+        or not isinstance(tensors, (list, tuple))
+        or not tensors
+    ):
         return NotImplemented
     if not is_deferring_possible() or any(type(one) is not DeferredTensor for one in tensors):
         return NotImplemented
@@ -75,7 +80,7 @@ def _join_parts(func: Any, parts: Sequence[Recorded]) -> Any:
     shape = _shape_of_joined(func, dtype, tuple((one.shape, one.strides) for one in parts))
     if shape is None or any(one.dtype != dtype for one in parts):
         return NotImplemented
-    parts = [_copy_in(one) for one in parts]
+    parts = [copy_in(one) for one in parts]
     if len(parts) == 1:
         joined = _join_one(func, parts[0], shape)
         return NotImplemented if joined is None else defer(joined)
@@ -108,11 +113,11 @@ def _join_one(func: Any, part: Recorded, shape: tuple[int, ...]) -> Recorded | N
         state = replace(part.state, is_batch=True, layout=Layout.PLANAR)
         return Recording(part.origin, state, part, lambda tensor: torch.stack([tensor]))
     if isinstance(part, Copy):
-        return Copy(part.content, part.geometry, shape)
+        return Copy(part.content, part.geometry, shape, part.padding)
     if isinstance(part, View) and isinstance(part.of, Recording):
         return Copy(part.of.content, part.geometry, shape)
     if isinstance(part, Recording):
-        return Copy(part.content, geometry_of(stand_in(part)), shape)
+        return Copy(part.content, geometry_in(part), shape)
     return None
 
 
@@ -124,15 +129,6 @@ def _make_into(part: Recorded, out: torch.Tensor) -> None:
         part.make_into(out)
     else:
         out.view(part.shape).copy_(part.make_native())
-
-
-def _copy_in(part: Recorded) -> Recorded:
-    """Returns the copy of which a tensor is a view that has all its elements in their order, such as one of another
-    shape; every other tensor as it is."""
-    if not isinstance(part, View) or not isinstance(part.of, Copy):
-        return part
-    is_whole = part.geometry.offset == 0 and math.prod(part.shape) == math.prod(part.of.shape)
-    return part.of if is_whole and part.strides == contiguous_strides(part.shape) else part
 
 
 for _function in (torch.stack, torch.cat, torch.concat, torch.concatenate):

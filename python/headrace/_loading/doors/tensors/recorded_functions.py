@@ -296,6 +296,15 @@ def _map_values(func: Any, args: Any, kwargs: Any) -> Any:
     return NotImplemented if recorded is None else recorded
 
 
+def _convert(func: Any, args: Any, kwargs: Any) -> Any:
+    """To another type; a tensor that has this type is returned as it is."""
+    wanted = torch.float32 if func is _T.float else args[1] if func is _T.to and len(args) == 2 else None
+    is_there = isinstance(wanted, torch.dtype) and not kwargs and recording_of(args[0]) is not None
+    if is_there and len(args) == (1 if func is _T.float else 2) and args[0].dtype == wanted:
+        return args[0]
+    return _map_values(func, args, kwargs)
+
+
 def _snapshot(value: Any) -> Any:
     """A number for each channel as it is now: the program may change it later."""
     return value.clone() if isinstance(value, torch.Tensor) and not isinstance(value, Deferred) else value
@@ -355,7 +364,7 @@ def _register() -> None:
     for name in ("div", "true_divide", "mul", "sub", "add"):
         handlers[getattr(torch, name)] = _map_values
     for name in ("float", "to", "half", "type_as"):
-        handlers[getattr(_T, name)] = _map_values
+        handlers[getattr(_T, name)] = _convert
 
 
 _register()

@@ -111,22 +111,35 @@ class Content:
             for_a_while: whether the memory is soon free again.
         """
         state = self.state
-        operations, table, layout = state.operations, state.table, state.layout
-        if layout is Layout.EXPANDED:
-            operations, table, layout = (*operations, ("equal_colours",)), table[:1], Layout.PLANAR
-        size, channels = (state.height, state.width), len(table)
-        shape = (channels, *size) if layout is Layout.PLANAR else (*size, channels)
-        out = pixel_memory.empty_for_a_while(shape, table.dtype) if for_a_while else None
-        values = self.origin.pixels.map_pixels(operations, table, layout.value, out)
-        if values is None:
+        if state.layout is Layout.EXPANDED:
+            operations = (*state.operations, ("equal_colours",))
+            made = self._make_pixels(operations, state.table[:1], Layout.PLANAR, for_a_while=for_a_while)
+        else:
+            made = self._make_pixels(state.operations, state.table, state.layout, for_a_while=for_a_while)
+        if made is None:
             return self._make_by_torch()
-        made = torch.from_numpy(values)
-        made = made if layout is Layout.PLANAR else made.permute(2, 0, 1)
         made = made.expand(state.shape[-3:]) if state.layout is Layout.EXPANDED else made
         made = made.as_strided(state.shape, state.layout.strides(state.shape)) if state.is_batch else made
         if state.finish is not None:
             state.finish(made)
         return made
+
+    def make_native(self, layout: Layout) -> torch.Tensor | None:
+        """Returns the values of an image (C, H, W) without a `finish`, in another order, in memory that is soon free
+        again; None if they cannot be made natively."""
+        return self._make_pixels(self.state.operations, self.state.table, layout, for_a_while=True)
+
+    def _make_pixels(
+        self, operations: tuple[Operation, ...], table: Array, layout: Layout, *, for_a_while: bool
+    ) -> torch.Tensor | None:
+        size, channels = (self.state.height, self.state.width), len(table)
+        shape = (channels, *size) if layout is Layout.PLANAR else (*size, channels)
+        out = pixel_memory.empty_for_a_while(shape, table.dtype) if for_a_while else None
+        values = self.origin.pixels.map_pixels(operations, table, layout.value, out)
+        if values is None:
+            return None
+        made = torch.from_numpy(values)
+        return made if layout is Layout.PLANAR else made.permute(2, 0, 1)
 
     def make_into(self, out: torch.Tensor) -> None:
         """Writes the values into a contiguous tensor of the state's shape."""

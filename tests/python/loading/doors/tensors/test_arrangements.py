@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.nn.functional import pad
 
 from headrace._loading.doors import opened_doors
 from headrace._loading.doors.image_to_tensor import defer_tensor
@@ -27,7 +28,7 @@ from torchvision.transforms import functional as v1  # noqa: E402 - after the sh
 from torchvision.transforms.v2 import functional as f2  # noqa: E402
 
 EDGES = 24, 36
-PROGRAMS = 40
+PROGRAMS = 60
 LENGTH = 7
 _SOUND = (PHOTOS / "archway.jpg").read_bytes()
 FILES = {"sound": _SOUND, "damaged": _SOUND[:9000] + bytes(500) + _SOUND[9500:]}
@@ -49,6 +50,19 @@ def patches(t: torch.Tensor) -> torch.Tensor:
     return parts.unsqueeze(6).expand(-1, -1, -1, -1, -1, -1, 2, -1, -1).reshape(batch, -1, channels * 72)
 
 
+def patches_of_pixels(t: torch.Tensor) -> torch.Tensor:
+    """As SigLIP2's: the channels of a pixel are next to each other."""
+    channels, height, width = t.shape
+    parts = t.reshape(channels, height // 6, 6, width // 6, 6)
+    return parts.permute(1, 3, 2, 4, 0).reshape(height // 6 * (width // 6), -1)
+
+
+def padded(t: torch.Tensor, draw: random.Random) -> torch.Tensor:
+    sides = draw.choice([[0, 0] * (t.dim() - 1) + [1, 2], (1, 0, 2, 3), [0, 0, 0, 3], [0, 2], [0, 0], [-1, 0], [1]])
+    value = draw.choice([None, 0, 7, 0.5, -0.0, float("nan"), 300, True])
+    return pad(t, sides, draw.choice(["constant"] * 9 + ["reflect"]), value)
+
+
 def frames(t: torch.Tensor) -> torch.Tensor:
     return t.unfold(-2, 12, 12).unfold(-2, 12, 12).contiguous()
 
@@ -63,7 +77,10 @@ STEPS: list[Callable[[list[torch.Tensor], random.Random], Any]] = [
     lambda made, draw: f2.normalize(made[-1].to(torch.float32), [0.5] * 3, [0.25] * 3, inplace=True),
     lambda made, draw: f2.resize(made[-1], [24, 36], antialias=True),
     lambda made, draw: patches(made[-1]),
+    lambda made, draw: patches_of_pixels(made[-1]),
     lambda made, draw: frames(made[-1]),
+    lambda made, draw: padded(made[-1], draw),
+    lambda made, draw: padded(made[-1], draw),
     lambda made, draw: made[-1].permute(*draw.sample(range(made[-1].dim()), made[-1].dim())),
     lambda made, draw: made[-1].transpose(0, -1),
     lambda made, draw: torch.movedim(made[-1], 0, -1),
@@ -73,6 +90,7 @@ STEPS: list[Callable[[list[torch.Tensor], random.Random], Any]] = [
     lambda made, draw: made[-1].view(-1),
     lambda made, draw: made[-1].contiguous(),
     lambda made, draw: torch.stack([made[-1]]),
+    lambda made, draw: torch.stack([made[-1]] * 2, 0, out=None),
     lambda made, draw: torch.stack([made[-1], draw.choice(made)]),
     lambda made, draw: torch.stack([made[-1]] * 3, dim=draw.choice([0, 1])),
     lambda made, draw: torch.cat([made[-1], draw.choice(made)], dim=0),
@@ -100,7 +118,7 @@ def run(number: int, data: bytes) -> list[Any]:
         if after.dim() == 0:
             break
     order = draw.sample(range(len(made)), len(made))
-    return [*seen, *((made[at].tolist(), made[at].is_contiguous()) for at in order)]
+    return [*seen, *((repr(made[at].tolist()), made[at].is_contiguous()) for at in order)]
 
 
 @pytest.fixture(autouse=True)
@@ -150,3 +168,29 @@ def test_a_stack_of_one_image_is_deferred() -> None:
         image.add_(1)
         assert torch.equal(whole, expected + 1)
         assert whole.stride() == expected.stride()
+
+
+def test_padded_patches_of_several_images_are_made_in_one_tensor() -> None:
+    """As SigLIP2's processor, BatchFeature and default_collate have them, for images with fewer patches and without."""
+    data = FILES["sound"]
+
+    def made(size: tuple[int, int], dtype: torch.dtype) -> torch.Tensor:
+        image = f2.resize(planar(Image.open(io.BytesIO(data)).convert("RGB")), list(size)).to(dtype)
+        few = patches_of_pixels(image)
+        return torch.stack([pad(few, [0, 0, 0, 30 - len(few)], value=3)])[0]
+
+    for dtype in torch.float32, torch.uint8:
+        sizes = (24, 36), (12, 48), (30, 36)
+        expected = torch.stack([made(size, dtype) for size in sizes])
+        counts = ImageCounts()
+        with deferred_here(counts):
+            parts = [made(size, dtype) for size in sizes]
+            assert all(recorded_in(one) is not None for one in parts)
+            assert counts.native == 0
+            joined = torch.stack(parts, 0, out=None)
+            assert type(joined) is torch.Tensor
+            assert counts.native == 3
+            assert torch.equal(joined, expected)
+            parts[1].add_(1)  # a copy of its own
+            assert torch.equal(torch.stack(parts)[1], expected[1] + 1)
+            assert torch.equal(joined, expected)
