@@ -123,7 +123,7 @@ class InForce:
         try:
             return function()
         finally:
-            del self.threads[thread]
+            self.threads.pop(thread, None)
             self.threads |= before
 
 
