@@ -20,7 +20,7 @@ PYTEST := $(PY) -m pytest -n auto --dist worksteal
 # The commit whose speed `make speed` compares with.
 BASE ?= HEAD~1
 
-.PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-doors test-site check format bench bench-peers sanitize asan tsan fuzz licenses \
+.PHONY: demo quick speed test test-python test-cpp test-portable test-aarch64 test-pillow test-with test-doors test-site check format bench bench-peers sanitize asan tsan fuzz licenses \
   wheel sdist release-rehearsal gpu-check gpu-bench docs clean
 
 demo: $(VENV)/.installed
@@ -58,6 +58,11 @@ test-aarch64: $(VENV)/.system-tests
 test-pillow: $(VENV)/.installed $(VENV)/.tools
 	test -d build/pillow-$(PILLOW) || $(PIP) --no-deps --target build/pillow-$(PILLOW) pillow==$(PILLOW)
 	PYTHONPATH=build/pillow-$(PILLOW) $(PYTEST) -m "$(PILLOW_TESTS)"
+
+# Tests with another version of a library, in the same environment: make test-with LIBRARY=torchvision==0.25.0 TESTS=...
+test-with: $(VENV)/.installed $(VENV)/.tools
+	test -d build/with-$(LIBRARY) || $(PIP) --no-deps --target build/with-$(LIBRARY) $(LIBRARY)
+	PYTHONPATH=build/with-$(LIBRARY) $(PYTEST) -q $(TESTS)
 
 # torchvision.io's and torchcodec's decoders need the build of torch for CUDA, 5.5 GB, and run on the CPU: not part of CI.
 DOORS := build/doors-env
