@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace._loading.doors import hf_pil_processors
+from headrace._base.native import core
 from headrace._loading.fallback.deferred_workers import call_deferring
 from headrace.pillow.recording.image_counts import ImageCounts
 from support import PHOTOS
@@ -133,7 +133,7 @@ def test_processors_get_other_modes_as_they_are(processor: Any, files: list[Path
 
 
 def _own_class(pil: Any, monkeypatch: Any) -> Any:
-    class Own(pil):  # type: ignore[misc]
+    class Own(pil):
         def process_image(self, image: Any, *args: Any, **kwargs: Any) -> Any:
             return 255 - super().process_image(image, *args, **kwargs)
 
@@ -181,13 +181,13 @@ def test_a_processor_with_pillow_resizes_the_image_itself(files: list[Path], mon
     import_torchvision()
     pil = importlib.import_module("transformers.models.vit.image_processing_pil_vit").ViTImageProcessorPil()
     shapes = []
-    plain = hf_pil_processors.core.decode_fuse
+    plain = core.decode_fuse
 
     def seen(file: Any, plan: Any, table: Any, out: Any, *options: Any, **named: Any) -> Any:
         shapes.append(out.shape)
         return plain(file, plan, table, out, *options, **named)
 
-    monkeypatch.setattr(hf_pil_processors.core, "decode_fuse", seen)
+    monkeypatch.setattr(core, "decode_fuse", seen)
     made = call_deferring(lambda: pil(Image.open(files[0])), ImageCounts(), samples_are_gone=True)
     assert made["pixel_values"][0].shape == (3, 224, 224)
     assert shapes == [(224, 224, 3)]
