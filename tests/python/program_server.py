@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import gc
 import importlib
 import json
@@ -43,6 +42,8 @@ IMPORTS = {
 HARMLESS = {"jemalloc_bg_thd"}
 #: Seconds between the request to end and the end by force of the other ranks: torchrun's.
 GRACE = 30.0
+#: Servers of a test process at one time: each takes some hundred megabytes.
+MOST = 2
 
 
 class Run:
@@ -88,7 +89,6 @@ class _Server:
 
     def __init__(self, kind: str, variables: Mapping[str, str]) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._lock = threading.Lock()
         with theirs:
             command = [sys.executable, str(Path(__file__)), kind, str(theirs.fileno())]
             self._process = subprocess.Popen(
@@ -96,24 +96,35 @@ class _Server:
             )
 
     def send(self, request: Mapping[str, Any], descriptors: list[int]) -> None:
-        with self._lock:
-            socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
+        socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
 
     def close(self) -> None:
-        """Ends it, and the programs that still run."""
+        """Ends it, once its programs have ended."""
         self._control.shutdown(socket.SHUT_RDWR)  # also where a worker process of torch's has a copy
         self._control.close()
         self._process.wait()
 
 
-@functools.cache
-def _server(kind: str, owner: int, variables: tuple[tuple[str, str], ...]) -> _Server:
-    made = _Server(kind, dict(variables))
-    atexit.register(made.close)
-    return made
+_servers: dict[tuple[str, tuple[tuple[str, str], ...]], _Server] = {}  # the one used last comes last
+_lock = threading.Lock()
 
 
-_starting = threading.Lock()
+def _find_server(kind: str, variables: Mapping[str, str]) -> _Server:
+    """A server that runs, or a new one."""
+    key = kind, tuple(sorted(variables.items()))
+    server = _servers.pop(key, None)
+    if server is None:
+        while len(_servers) >= MOST:
+            _servers.pop(next(iter(_servers))).close()
+        server = _Server(kind, variables)
+    _servers[key] = server
+    return server
+
+
+@atexit.register
+def _close_servers() -> None:
+    for server in _servers.values():
+        server.close()
 
 
 def start(kind: str, *command: object, variables: Mapping[str, str], ranks: int = 1, **more: str) -> Run:
@@ -127,10 +138,9 @@ def start(kind: str, *command: object, variables: Mapping[str, str], ranks: int 
     """
     of_pytest = {"PYTEST_CURRENT_TEST", "PYTEST_VERSION"}
     common = {name: value for name, value in variables.items() if name not in of_pytest}
-    with _starting:
-        server = _server(kind, os.getpid(), tuple(sorted(common.items())))
     own = {"command": [*map(str, command)], "variables": {**variables, **more}, "ranks": ranks}
-    return Run(server, {**own, "folder": str(Path.cwd())})
+    with _lock:
+        return Run(_find_server(kind, common), {**own, "folder": str(Path.cwd())})
 
 
 def _import(kind: str) -> None:

@@ -43,8 +43,15 @@ def start(*command: object, **more: str) -> subprocess.Popen[str]:
     )
 
 
-def fork(kind: str, *command: object, ranks: int = 1, **more: str) -> Run:
-    """Starts a Python that has imported what programs of this kind import: `program_server.IMPORTS`."""
+def torchrun(ranks: int) -> list[object]:
+    """The beginning of a command that starts a program on several ranks."""
+    return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks]
+
+
+def fork(kind: str, *command: object, ranks: int = 1, **more: str) -> subprocess.Popen[str] | Run:
+    """Starts a Python that has imported what programs of this kind import: `program_server.IMPORTS`. On Linux."""
+    if sys.platform != "linux":
+        return start(*(torchrun(ranks) if ranks > 1 else []), *command, **more)
     return program_server.start(kind, *command, variables=variables(), ranks=ranks, **more)
 
 
