@@ -53,10 +53,10 @@ class Run:
         self.returncode: int | None = None
         self._store: object = None
         if request["ranks"] > 1:
-            import torch.distributed  # here: the server imports this module before it imports torch
+            from torch._C._distributed_c10d import TCPStore  # here: a server begins before it imports torch
 
             # As torchrun does: it outlives the ranks, and its port cannot be taken by others in between.
-            store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
             request = {**request, "port": store.port}
             self._store = store
         self._out, self._err = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
