@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from trainers import finish, needs, start
+from trainers import finish, fork, needs
 
 # 42 samples: the last batch is not full.
 BEGIN = """
@@ -25,7 +25,6 @@ def same(ours, theirs):
     assert len(ours) == len(theirs) and ours
     for a, b in zip(ours, theirs):
         assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
-assert "accelerate" not in sys.modules
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
 """
@@ -43,5 +42,4 @@ def run(folder: Path, tmp_path: Path, program: str, ranks: int = 1) -> list[str]
     needs("accelerate")
     path = tmp_path / "program.py"
     path.write_text(BEGIN + textwrap.dedent(program) + END)
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks] if ranks > 1 else []
-    return finish(start(*torchrun, path, folder))
+    return finish(fork("accelerate", path, folder, ranks=ranks))

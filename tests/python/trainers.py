@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import headrace
+import program_server
+from program_server import Run
 from support import WATCHDOG_S
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -26,20 +28,34 @@ def needs(*modules: str) -> None:
             pytest.skip(f"{module} is not installed")
 
 
-def start(*command: object, **more: str) -> subprocess.Popen[str]:
-    """Starts Python with headrace, these tests and the examples on its path, and torch limited to one thread."""
+def variables() -> dict[str, str]:
+    """An environment with headrace, these tests and the examples on Python's path, and torch limited to one thread."""
     folders = [Path(headrace.__file__).parents[1], Path(__file__).parent, EXAMPLES]
-    variables = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
+    ours = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
+    return {**os.environ, **ours, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+def start(*command: object, **more: str) -> subprocess.Popen[str]:
+    """Starts a new Python."""
+    out = subprocess.PIPE
     return subprocess.Popen(
-        [sys.executable, *map(str, command)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **variables, **more, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"},
+        [sys.executable, *map(str, command)], stdout=out, stderr=out, text=True, env={**variables(), **more}
     )
 
 
-def finish(process: subprocess.Popen[str], *, killed: bool = False, ranks: int = 1) -> list[str]:
+def torchrun(ranks: int) -> list[object]:
+    """The beginning of a command that starts a program on several ranks."""
+    return ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks]
+
+
+def fork(kind: str, *command: object, ranks: int = 1, **more: str) -> subprocess.Popen[str] | Run:
+    """Starts a Python that has imported what programs of this kind import: `program_server.IMPORTS`. On Linux."""
+    if sys.platform != "linux":
+        return start(*(torchrun(ranks) if ranks > 1 else []), *command, **more)
+    return program_server.start(kind, *command, variables=variables(), ranks=ranks, **more)
+
+
+def finish(process: subprocess.Popen[str] | Run, *, killed: bool = False, ranks: int = 1) -> list[str]:
     """The lines that a program printed. It must exit with 0, or if `killed` by SIGKILL, which torchrun reports as 1."""
     try:
         out, err = process.communicate(timeout=WATCHDOG_S)
@@ -50,10 +66,18 @@ def finish(process: subprocess.Popen[str], *, killed: bool = False, ranks: int =
     return out.splitlines()
 
 
-def example(whose: str, name: str, *arguments: object, ranks: int = 1, note: str = os.devnull) -> subprocess.Popen[str]:
-    """Starts an example with the `native` or the `oracle` loader; under torchrun if there are several ranks."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks] if ranks > 1 else []
-    return start(*torchrun, RUNNER, whose, EXAMPLES / f"{name}.py", *arguments, HEADRACE_ORACLE_LOG=note)
+def example(
+    whose: str, name: str, *arguments: object, ranks: int = 1, note: str = os.devnull
+) -> subprocess.Popen[str] | Run:
+    """Starts an example with the `native` or the `oracle` loader, of several ranks as torchrun does."""
+    command, more = (RUNNER, whose, EXAMPLES / f"{name}.py", *arguments), {"HEADRACE_ORACLE_LOG": note}
+    return start(*command, **more) if name == "ray_train" else fork(kind_of(name), *command, ranks=ranks, **more)
+
+
+def kind_of(name: str) -> str:
+    """The kind of server that has imported what an example imports."""
+    trainer = name.split("_")[0]
+    return trainer if trainer in program_server.IMPORTS else "torch"
 
 
 def losses(lines: Sequence[str]) -> dict[int, str]:

@@ -187,6 +187,8 @@ def few_objects() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as conftest.py does
 
 
 @pytest.mark.usefixtures("few_objects")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,18 +12,22 @@ import pytest
 
 from headrace._cli.demo.photo_folder import make_photo_folder
 from support import WATCHDOG_S
+from trainers import EXAMPLES, finish, fork
 
 pytestmark = pytest.mark.processes
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-
 
 def run(*arguments: object) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
-    )
+    """Runs an example in a new Python, with as many threads as `again`."""
+    command, variables = [sys.executable, *map(str, arguments)], {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_S, check=False, env=variables)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def again(*arguments: object) -> list[str]:
+    """Runs an example that has run in a new Python, in one that has imported torch and headrace."""
+    return finish(fork("torch", *arguments))
 
 
 def test_training_resumes_with_the_very_next_batch(tmp_path: Path) -> None:
@@ -30,18 +35,18 @@ def test_training_resumes_with_the_very_next_batch(tmp_path: Path) -> None:
     script = [EXAMPLES / "train.py", folder, "--epochs", 2, "--checkpoint"]
     whole = run(*script, tmp_path / "whole.pt")
     assert len(whole) == 2 and whole[1].startswith("epoch 1: loss ")
-    first = run(*script, tmp_path / "parts.pt", "--stop-after", 7)
+    first = again(*script, tmp_path / "parts.pt", "--stop-after", 7)
     assert first[-1].startswith("left in epoch ")
-    second = run(*script, tmp_path / "parts.pt")
+    second = again(*script, tmp_path / "parts.pt")
     assert second[0].startswith("resumed in epoch ")
     assert second[-1] == whole[-1]
-    run(*script, tmp_path / "epoch.pt", "--stop-after", 5)  # all of the first epoch's batches
-    assert run(*script, tmp_path / "epoch.pt")[-1] == whole[-1]
+    again(*script, tmp_path / "epoch.pt", "--stop-after", 5)  # all of the first epoch's batches
+    assert again(*script, tmp_path / "epoch.pt")[-1] == whole[-1]
 
 
 def test_evaluation_is_the_same_with_stock_torch(tmp_path: Path) -> None:
     layout = make_photo_folder(tmp_path / "set", files=50)
-    run(EXAMPLES / "train.py", layout.train, "--checkpoint", tmp_path / "run.pt", "--stop-after", 4)
+    again(EXAMPLES / "train.py", layout.train, "--checkpoint", tmp_path / "run.pt", "--stop-after", 4)
     ours = run(EXAMPLES / "evaluate.py", layout.validation, "--checkpoint", tmp_path / "run.pt")
     assert ours[-1].startswith("all ") and " of 10: " in ours[-1]
     ours_only = "    DataLoader,  # was: from torch.utils.data import DataLoader\n"
@@ -51,7 +56,7 @@ def test_evaluation_is_the_same_with_stock_torch(tmp_path: Path) -> None:
     line = "from torch.utils.data import DataLoader\n"
     stock.write_text(source.replace(ours_only, "").replace("import torch\n", "import torch\n" + line, 1))
     shutil.copy(EXAMPLES / "train.py", tmp_path)
-    assert run(stock, layout.validation, "--checkpoint", tmp_path / "run.pt") == ours
+    assert again(stock, layout.validation, "--checkpoint", tmp_path / "run.pt") == ours
 
 
 def test_a_missing_checkpoint_is_one_sentence(tmp_path: Path) -> None:
@@ -75,7 +80,7 @@ def test_a_step_of_ones_own_is_named_and_verified() -> None:
 def test_images_and_queries_of_two_loaders_belong_together() -> None:
     lines = run(EXAMPLES / "queries.py", "--epochs", 2)
     assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
-    assert run(EXAMPLES / "queries.py", "--epochs", 2, "--workers", 0) == lines
+    assert again(EXAMPLES / "queries.py", "--epochs", 2, "--workers", 0) == lines
 
 
 def test_two_views_train_an_encoder() -> None:
@@ -89,4 +94,4 @@ def test_images_and_their_masks() -> None:
     assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
     losses = [float(line.split()[3]) for line in lines]
     assert losses[1] < losses[0]
-    assert run(EXAMPLES / "segmentation.py", "--epochs", 2, "--workers", 0) == lines
+    assert again(EXAMPLES / "segmentation.py", "--epochs", 2, "--workers", 0) == lines

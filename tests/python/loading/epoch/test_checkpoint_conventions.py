@@ -11,7 +11,7 @@ import pytest
 from accelerate_programs import BEGIN
 from headrace import DataLoader
 from headrace._loading.integrations.loader_handoff import remake_loader
-from trainers import finish, needs, start
+from trainers import finish, fork, needs
 
 pytestmark = pytest.mark.trainers
 
@@ -47,7 +47,7 @@ def test_lightning_keeps_every_argument(folder: Path, tmp_path: Path) -> None:
     needs("lightning")
     program = tmp_path / "program.py"
     program.write_text(BEGIN.replace("from accelerate", "# from accelerate") + ANEW)
-    finish(start(program, folder))
+    finish(fork("lightning", program, folder))
 
 
 def test_every_argument_is_an_attribute(folder: Path) -> None:
@@ -82,7 +82,7 @@ dcp.load({{"loader": other}}, checkpoint_id={str(tmp_path / "saved")!r})
 assert taken + labels_of(other) == whole
 """
     )
-    finish(start(program, folder))
+    finish(fork("torch", program, folder))
 
 
 def test_torchdatas_way_of_saving_is_ours(folder: Path, tmp_path: Path) -> None:
@@ -105,4 +105,4 @@ for taken in (1, 5, 10, 11):
     assert resumed(theirs, taken) == resumed(lambda: loader_of(shuffle=False), taken)
 """
     )
-    finish(start(program, folder))
+    finish(fork("torch", program, folder))

@@ -15,6 +15,7 @@ import torch
 
 import headrace
 from support import WATCHDOG_S, blobs, train
+from trainers import finish, fork, variables
 
 pytestmark = pytest.mark.processes
 
@@ -55,17 +56,18 @@ dist.destroy_process_group()
 """
 
 
-def torchrun(
-    size: int, out: Path, *, batch_size: int, stop: int = -1, die: int = -1, state: str = ""
-) -> subprocess.Popen:
+def command(out: Path, batch_size: int, stop: int = -1, die: int = -1, state: str = "") -> list[str]:
     out.mkdir()
     script = out / "script.py"
     script.write_text(SCRIPT)
-    path = os.pathsep.join([str(Path(headrace.__file__).parents[1]), str(Path(__file__).parents[2])])
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}", str(script)]
+    return [str(script), str(out), str(batch_size), str(stop), str(die), state]
+
+
+def torchrun(size: int, out: Path, *, batch_size: int, die: int = -1) -> subprocess.Popen:
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}"]
     return subprocess.Popen(
-        [*run, str(out), str(batch_size), str(stop), str(die), state],
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        [*run, *command(out, batch_size, die=die)],
+        env=variables(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -116,13 +118,10 @@ def test_ranks_of_torchrun_share_an_epoch(tmp_path: Path, size: int) -> None:
 
 @pytest.mark.parametrize(("then", "now"), [(2, 3), (3, 2)])
 def test_resume_with_another_number_of_ranks(tmp_path: Path, then: int, now: int) -> None:
-    process = torchrun(then, tmp_path / "first", batch_size=12 // then, stop=2)
-    output = finished(process)
-    assert process.returncode == 0, output
+    """Under the server of programs, whose ranks find the variables of torchrun's."""
+    finish(fork("torch", *command(tmp_path / "first", 12 // then, stop=2), ranks=then))
     state = str(tmp_path / "first" / "state0.pt")
-    process = torchrun(now, tmp_path / "second", batch_size=12 // now, state=state)
-    output = finished(process)
-    assert process.returncode == 0, output
+    finish(fork("torch", *command(tmp_path / "second", 12 // now, state=state), ranks=now))
     made = samples(tmp_path / "first", then) + samples(tmp_path / "second", now)
     expected = alone(12)
     assert [step[: len(known)] for step, known in zip(made, expected, strict=True)] == expected

@@ -17,7 +17,7 @@ from headrace import DataLoader
 from headrace import transforms as T
 from stateful_datasets import Counting, Deck, Plain, Resumed, Stream, same
 from support import TENSOR, blobs
-from trainers import finish, needs, start
+from trainers import finish, fork, needs
 
 pytestmark = pytest.mark.processes
 
@@ -233,4 +233,4 @@ def test_lightning_saves_and_goes_on(tmp_path: Path) -> None:
     needs("lightning")
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(FIT))
-    finish(start(program, tmp_path / "checkpoints"))
+    finish(fork("lightning", program, tmp_path / "checkpoints"))

@@ -311,6 +311,8 @@ def loader():
     return headrace.DataLoader(headrace.ImageFolder({str(folder)!r}, T.Compose([T.CenterCrop(16), T.ToTensor()])), 4)
 
 for line in {imports!r}.split("; "):
+    if line == "import accelerate" and "util" not in globals():
+        assert "accelerate" not in sys.modules
     exec(line)
 from headrace import transforms as T
 made = loader()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace._cli.demo.photo_folder import make_photo_folder
-from trainers import EXAMPLES, RUNNER, curve, finish, killed_and_resumed, losses, needs, start, stock
+from trainers import EXAMPLES, RUNNER, curve, finish, killed_and_resumed, losses, needs, start, stock, torchrun
 
 pytestmark = pytest.mark.trainers
 
@@ -120,10 +120,8 @@ STOCK = {
 def test_the_stock_line_runs_too(name: str, training_set: Path, tmp_path: Path) -> None:
     trainer, arguments = TRAINERS[name], ("--epochs", 1, *STOCK[name])
     needs(*trainer.needs)
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2] if trainer.ranks > 1 else []
-    lines = finish(
-        start(*torchrun, RUNNER, "oracle", stock(name, tmp_path), training_set, *arguments)
-    )  # without a native engine
+    command = (RUNNER, "oracle", stock(name, tmp_path), training_set, *arguments)  # without a native engine
+    lines = finish(start(*(torchrun(2) if trainer.ranks > 1 else []), *command))
     assert list(losses(lines)) == list(range(10 if "--epochs" in STOCK[name] else 5))
 
 

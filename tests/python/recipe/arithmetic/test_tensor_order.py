@@ -144,6 +144,8 @@ def test_every_size_equals_torchs_kernel(isa: str, kind: str) -> None:
 def test_every_capability_of_torch(capability: str) -> None:
     """The tests above, with torch's kernels of another instruction set; one that the processor lacks is lowered."""
     skip_without_twin("v1")
+    if capability == torch.backends.cpu.get_cpu_capability().lower():
+        pytest.skip("the tests above run with these kernels")
     chosen = "test_lowered_and_equal or test_every_size"
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", chosen],
