@@ -113,6 +113,7 @@ STOCK = {
     "compiled_step": ("--backend", "eager"),
     "lightning_module": (),
     "accelerate_loop": ("--resume", "skip"),
+    "transformers_trainer": (),
 }
 
 
