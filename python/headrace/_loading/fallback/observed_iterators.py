@@ -22,9 +22,9 @@ from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._loading.collate.small_batches import collate_plainly
 from headrace._loading.collate.tensor_rows import RowFetcher, takes_rows
 from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
+from headrace._loading.epoch.profiling import QUICK_RECORDER, unprofiled
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringCalls, InWorkers
-from headrace._loading.fallback.profiling import QUICK_RECORDER, unprofiled
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
