@@ -102,7 +102,8 @@ class InForce:
     """
 
     def __init__(self) -> None:
-        self.uses = self.asked = 0
+        self.uses: int = 0
+        self.asked: int = 0
         self.counts: ImageCounts = ImageCounts()
         self.threads: dict[int, ImageCounts | None] = {}
 
