@@ -9,7 +9,7 @@ import pytest
 from object_stores import Faults, ObjectServer, batches, first_error, transform
 
 import headrace
-from headrace import ImageFiles
+from headrace import ImageFiles, Network
 from headrace._storage.remote.remote_object import Range, join_ranges
 from support import assert_same, eventually, pictures
 
@@ -36,7 +36,7 @@ def test_equal_to_files(folder: Path, tmp_path: Path, cache: str | None) -> None
     kept = tmp_path / "cache" if cache == "disk" else cache
     with ObjectServer(folder) as server:
         urls = [f"{server.url}/{i}.jpg?token=x" for i in range(COUNT)]
-        far = ImageFiles(urls, range(COUNT), transform(), cache=kept)
+        far = ImageFiles(urls, range(COUNT), transform(), cache=kept, network=Network(hedge=0))
         for workers in (2, 0, 2):
             assert_same(batches(far, workers), batches(local(folder)))
         assert server.requests() == (COUNT if cache else 3 * COUNT)

@@ -40,7 +40,8 @@ def test_equal_to_shards_on_a_disk(folder: Path, tmp_path: Path, cache: str | No
     expected = batches(local)
     kept = str(tmp_path / "cache") if cache == "disk" else cache
     with ObjectServer(folder) as server:
-        far = TarShards(f"{server.url}/{PATTERN}", label=label, transform=transform(), cache=kept)
+        once = Network(hedge=0)
+        far = TarShards(f"{server.url}/{PATTERN}", label=label, transform=transform(), cache=kept, network=once)
         assert list(far.keys) == list(local.keys)
         for workers in (2, 0):
             assert_same(batches(far, workers), expected)
@@ -52,7 +53,8 @@ def test_equal_to_shards_on_a_disk(folder: Path, tmp_path: Path, cache: str | No
 
 def test_neighbours_share_a_request(folder: Path) -> None:
     with ObjectServer(folder) as server:
-        far = TarShards(f"{server.url}/{PATTERN}", label="txt", transform=transform(), index=False)
+        once = Network(hedge=0)
+        far = TarShards(f"{server.url}/{PATTERN}", label="txt", transform=transform(), index=False, network=once)
         before = server.requests()
         loader = headrace.DataLoader(far, 8, num_workers=2)
         assert len(list(loader)) == SHARDS * EACH // 8
@@ -131,7 +133,7 @@ def test_an_index_beside_the_shard_is_used(tmp_path: Path) -> None:
     folder = write_shards(tmp_path / "bucket")
     expected = batches(TarShards(str(folder / PATTERN), transform=transform()))  # writes the indexes
     with ObjectServer(folder) as server:
-        far = TarShards(f"{server.url}/{PATTERN}", transform=transform())
+        far = TarShards(f"{server.url}/{PATTERN}", transform=transform(), network=Network(hedge=0))
         gets = sum(server.counts[f"GET /00{i}.tar"] for i in range(SHARDS))
         assert gets <= 17  # labels of some samples, and one that looks whether ranges are read
         assert_same(batches(far), expected)
