@@ -1,6 +1,6 @@
 """Fills the figures of `bench.code` in docs/benchmarks.md, docs/from-your-code.md and bench/results/code.md.
 
-They are those of four runs, each of a part of the programs: see `FILES`.
+They are those of five runs, each of a part of the programs: see `FILES`.
 
     python -m bench.code.page
 
@@ -19,7 +19,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "bench" / "results"
 #: Where figures are.
-FILES = ("code.json", "doors.json", "pngs.json", "processors.json")
+FILES = ("code.json", "doors.json", "pngs.json", "processors.json", "kinds.json")
 #: page -> the first words of a row -> the program that it is about
 ROWS = {
     "docs/benchmarks.md": {
@@ -40,7 +40,7 @@ ROWS = {
         "two views of an image (SimCLR": "two views",
         "2 + 8 views (DINO)": "DINO's ten views",
         "an image and its PNG mask, ": "image and mask",
-        "an image and its PNG mask as": "image and mask, as Fields",
+        "an image and its PNG mask as [": "image and mask, as Fields",
         "a table whose rows": "table",
         "an `IterableDataset` over a tar file": "tar, CLIP",
         "MixUp and CutMix in a `collate_fn` (": "MixUp, CutMix",
@@ -61,12 +61,28 @@ ROWS = {
         "a dataset of PNG photographs": "PNG",
         "the same as `headrace.ImageFiles`": "PNG, in threads",
         "the same of palette PNGs": "PNG with a palette",
+        "a dataset of WebP photographs": "WebP",
+        "these WebPs as": "WebP, in threads",
+        "lossless WebPs": "WebP, lossless",
         "depth maps of 16 bits": "depth",
         "the same by `cv2.imread(path": "depth, cv2.imread",
         "a photograph, its depth map": "image, depth and mask",
         "detection: flip": "detection, images",
         "the same after `ToImage`": "detection, tensors",
         "the same with `RandomIoUCrop`": "detection, SSD's crop",
+        "encoded images in memory": "encoded images in memory",
+        "webdataset's `torchrgb8`": "webdataset's torchrgb8, v2",
+        "clips of eight": "clips of JPEG frames",
+        "an image and its PNG mask as `tv_tensors": "v2 with masks",
+        "Pillow's `resize` to at most": "resize to 448, crop",
+        "`ImageOps.exif_transpose`": "exif_transpose, thumbnail, pad",
+        "`np.array(Image.open(path))`, v2": "np.array, v2",
+        "this array, `torch": "np.array, interpolate",
+        "`imageio.v3.imread`, v2": "imageio, v2",
+        "`skimage.io.imread`, v2": "skimage, v2",
+        "arrays of 32 x 32": "small arrays as images",
+        "rows of an array in": "rows of an array",
+        "`ElasticTransform`": "ElasticTransform",
     },
 }
 _MEMORY = re.compile(r"took \d\.\d\d to \d\.\d\d times the memory")
