@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from bench.code import doors
+from bench.code import doors, pngs
 from bench.contenders._common import MEAN, SIZE, STD
 
 SIDE = 32  # pixels along an edge of the small images, as in CIFAR and SVHN
@@ -104,12 +104,7 @@ class Masked(Dataset[Any]):
     """Images and their PNG masks as tv_tensors, through v2 in one call."""
 
     def __init__(self, paths: list[Path], folder: Path) -> None:
-        rng = np.random.default_rng(0)
-        self.paths, self.masks = paths, [folder / f"{path.stem}.png" for path in paths]
-        for path, mask in dict(zip(paths, self.masks, strict=True)).items():
-            with Image.open(path) as image:
-                regions = Image.fromarray(rng.integers(0, 21, (8, 8), np.uint8))
-                regions.resize(image.size, Image.Resampling.NEAREST).save(mask)
+        self.paths, self.masks = paths, pngs.write_pngs(paths, folder, pngs.as_mask)
 
     def __len__(self) -> int:
         return len(self.paths)

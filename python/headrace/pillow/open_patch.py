@@ -98,12 +98,12 @@ def jpeg_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
 
 def png_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
     """Opens a PNG file as Pillow's class for it, deferred where that is in force."""
-    return _defer_opened(_before.get("PNG", PngImagePlugin.PngImageFile)(fp, filename))
+    return _defer_opened(_before.get("PNG", _CLASSES["PNG"])(fp, filename))
 
 
 def webp_factory(fp: Any = None, filename: Any = None) -> ImageFile.ImageFile:
     """Opens a WebP file as Pillow's class for it, deferred where that is in force."""
-    return _defer_opened(_before.get("WEBP", WebPImagePlugin.WebPImageFile)(fp, filename))
+    return _defer_opened(_before.get("WEBP", _CLASSES["WEBP"])(fp, filename))
 
 
 def _defer_opened(image: ImageFile.ImageFile) -> ImageFile.ImageFile:

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from headrace._base.native import core
 from headrace._base.types import Array, Function
 from headrace._loading.doors.code_replacement import CodeReplacement
 from headrace._loading.doors.hf_processors import is_rgb
+from headrace._loading.doors.normalised_arrays import map_bytes
 from headrace.pillow.deferred_image import is_deferred
 from headrace.pillow.recording.image_counts import in_force
 from headrace.pillow.recording.patches import Replacements, Untouched, method
@@ -91,9 +91,7 @@ def _rescale(plain: Function) -> Function:
         if pixels is None or table is None:
             return plain(image, scale, data_format, dtype, input_data_format)
         made: Array = np.empty_like(image, np.float32)
-        height, width, _ = pixels.shape
-        plan = {"stages": [], "last": {"box": (0, 0, width, height)}}
-        core.fuse(np.ascontiguousarray(pixels), plan, table, made.transpose(1, 2, 0), layout="channels_last")
+        map_bytes(np.ascontiguousarray(pixels), table, made.transpose(1, 2, 0))
         return made
 
     return rescale

@@ -26,7 +26,11 @@ def _apply(plain: Function) -> Function:
     @functools.wraps(plain)
     def apply(self: Any, img: Any, **params: Any) -> Any:
         table = _find_table(plain, self) if in_force.here() is not None and _is_picture(img) else None
-        return plain(self, img, **params) if table is None else _map_bytes(img, table)
+        if table is None:
+            return plain(self, img, **params)
+        made: Array = np.empty(img.shape, np.float32)
+        map_bytes(img, table, made)
+        return made
 
     return apply
 
@@ -42,13 +46,11 @@ def _is_picture(img: object) -> bool:
     )
 
 
-def _map_bytes(img: Array, table: Array) -> Array:
-    """Returns the entries (3, 256), float32, of the bytes (H, W, 3) of an array."""
+def map_bytes(img: Array, table: Array, out: Array) -> None:
+    """Writes the entries (3, 256), float32, of the bytes of a contiguous array (H, W, 3) into another one."""
     height, width, _ = img.shape
-    made = np.empty(img.shape, np.float32)
     plan = {"stages": [], "last": {"box": (0, 0, width, height)}}
-    core.fuse(img, plan, table, made, layout="channels_last")
-    return made
+    core.fuse(img, plan, table, out, layout="channels_last")
 
 
 #: What a table depends on -> the table, float32 (3, 256).

@@ -14,9 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace._loading.doors import opened_doors
 from headrace._loading.doors.tensors.deferred_tensor import recording_of
-from headrace._loading.doors.type_checks import checks
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from support import PHOTOS
@@ -26,6 +24,8 @@ torchvision = import_torchvision()
 from torchvision import tv_tensors  # noqa: E402 - after the shim
 from torchvision.transforms import functional as v1  # noqa: E402
 from torchvision.transforms.v2 import functional as f2  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("open_doors")
 
 HALVES = [0.5] * 3
 Program = Callable[[torch.Tensor], Any]
@@ -190,12 +190,6 @@ def files() -> dict[str, bytes]:
 
 def to_tensor(data: bytes) -> torch.Tensor:
     return v1.pil_to_tensor(Image.open(io.BytesIO(data)).convert("RGB"))
-
-
-@pytest.fixture(autouse=True)
-def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened_doors.add_doors()
-    monkeypatch.setattr(checks, "look", lambda: None)
 
 
 @pytest.mark.filterwarnings("ignore")

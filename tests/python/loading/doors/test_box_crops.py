@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace._loading.doors import box_crops, opened_doors
-from headrace._loading.doors.type_checks import checks
+from headrace._loading.doors import box_crops
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from torchvision_shim import import_torchvision
@@ -17,11 +16,7 @@ torchvision = import_torchvision()
 from torchvision import tv_tensors  # noqa: E402 - after the shim
 from torchvision.transforms import v2  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened_doors.add_doors()
-    monkeypatch.setattr(checks, "look", lambda: None)  # tests do compare types
+pytestmark = pytest.mark.usefixtures("open_doors")
 
 
 def boxes_of(seed: int, *, format: str = "XYXY", dtype: torch.dtype = torch.float32) -> Any:

@@ -10,9 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace._loading.doors import opened_doors
 from headrace._loading.doors.tensors.deferred_tensor import make_samples
-from headrace._loading.doors.type_checks import checks
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from png_samples import png
@@ -21,6 +19,8 @@ from torchvision_shim import import_torchvision
 torchvision = import_torchvision()
 from torchvision import tv_tensors  # noqa: E402 - after the shim
 from torchvision.transforms import v2  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("open_doors")
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 FILL: dict[Any, Any] = {tv_tensors.Image: (123, 117, 104), Image.Image: (123, 117, 104), "others": 0}
@@ -43,12 +43,6 @@ RECIPES = {
     for name, steps in GEOMETRY.items()
     for first in ("tensors", "images")
 }
-
-
-@pytest.fixture(autouse=True)
-def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened_doors.add_doors()
-    monkeypatch.setattr(checks, "look", lambda: None)  # tests do compare types
 
 
 @pytest.fixture(scope="module")

@@ -65,13 +65,13 @@ def test_arrays_are_equal(name: str) -> None:
 def test_it_is_native_and_stays_albumentations_own(monkeypatch: pytest.MonkeyPatch) -> None:
     opened_doors.add_doors()
     calls: list[Any] = []
-    plain = normalised_arrays._map_bytes
+    plain = normalised_arrays.map_bytes
 
     def map_bytes(*args: Any) -> Any:
         calls.append(args)
         return plain(*args)
 
-    monkeypatch.setattr(normalised_arrays, "_map_bytes", map_bytes)
+    monkeypatch.setattr(normalised_arrays, "map_bytes", map_bytes)
     normalize, function, code = A.Normalize(), A.Normalize.apply, A.Normalize.apply.__code__
     compose = A.Compose([normalize])  # holds the method from before
     with deferred_here(ImageCounts()):

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-from headrace._loading.doors import opened_doors, torchvision_pngs
+from headrace._loading.doors import torchvision_pngs
 from headrace._loading.doors.tensors.deferred_tensor import recording_of
-from headrace._loading.doors.type_checks import checks
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import Door, ImageCounts
 from png_samples import EXIF, KINDS, TEXTS, chunk, png, sound_pngs
@@ -30,7 +29,7 @@ try:
     import torchcodec.decoders as torchcodec  # type: ignore[import-not-found, unused-ignore]
 except ImportError:  # none for this torch
     torchcodec = None
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("open_doors")]
 
 MODES = ("UNCHANGED", "GRAY", "GRAY_ALPHA", "RGB", "RGB_ALPHA")
 #: (colour type, mode) that the libraries convert by formulas of libpng, or whose palettes they give as indices.
@@ -90,12 +89,6 @@ def check(data: bytes, mode: str) -> dict[str, bool]:
         if counts.native:
             assert found == see(call), (name, mode)
     return native
-
-
-@pytest.fixture(autouse=True)
-def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened_doors.add_doors()
-    monkeypatch.setattr(checks, "look", lambda: None)
 
 
 @pytest.mark.parametrize("mode", MODES)

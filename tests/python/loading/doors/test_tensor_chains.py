@@ -12,9 +12,7 @@ import torch
 from PIL import Image
 from tensor_chains import Step, apply_chain, make_step
 
-from headrace._loading.doors import opened_doors
 from headrace._loading.doors.tensors.deferred_tensor import Deferred
-from headrace._loading.doors.type_checks import checks
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from torchvision_shim import import_torchvision
@@ -22,6 +20,8 @@ from torchvision_shim import import_torchvision
 torchvision = import_torchvision()
 from torchvision import tv_tensors  # noqa: E402 - after the shim
 from torchvision.transforms import functional as v1  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("open_doors")
 
 #: More of them, outside of the daily run: HEADRACE_CHAINS=20000.
 CHAINS = int(os.environ.get("HEADRACE_CHAINS", "400"))
@@ -36,12 +36,6 @@ def open_tensor(path: Path, kind: str) -> Any:
 def run(path: Path, kind: str, steps: list[Step], looks: int) -> list[Any]:
     torch.manual_seed(7)
     return apply_chain(open_tensor(path, kind), steps, looks)
-
-
-@pytest.fixture(autouse=True)
-def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened_doors.add_doors()
-    monkeypatch.setattr(checks, "look", lambda: None)  # tests do compare types
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace._loading.doors import opened_doors
 from headrace._loading.doors.tensors.deferred_tensor import Deferred, recording_of
-from headrace._loading.doors.type_checks import checks
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
+
+pytestmark = pytest.mark.usefixtures("open_doors")
 
 autodecode = pytest.importorskip("webdataset.autodecode")
 KINDS = [
@@ -28,12 +28,6 @@ KINDS = [
     ("RGBA", "PNG"),
     ("RGB", "BMP"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened_doors.add_doors()
-    monkeypatch.setattr(checks, "look", lambda: None)  # tests do compare types
 
 
 def encoded(mode: str, format: str) -> bytes:

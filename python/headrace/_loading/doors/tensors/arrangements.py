@@ -93,7 +93,7 @@ class Copy(Recorded):
         """Returns the view that is copied, of values in an order in memory that makes the copy quick."""
         state, geometry = self.content.state, self.geometry
         if state.layout is Layout.PLANAR and (of_pixels := geometry.by_pixel(*state.shape[-3:])) is not None:
-            made = self.content.make_native(Layout.CHANNELS_LAST)
+            made = self.content.make_in_order(Layout.CHANNELS_LAST)
             if made is not None:
                 return of_pixels.view(made)
         return geometry.view(self.content.make(for_a_while=True))

@@ -298,9 +298,8 @@ def _map_values(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _convert(func: Any, args: Any, kwargs: Any) -> Any:
     """To another type; a tensor that has this type is returned as it is."""
-    wanted = torch.float32 if func is _T.float else args[1] if func is _T.to and len(args) == 2 else None
-    is_there = isinstance(wanted, torch.dtype) and not kwargs and recording_of(args[0]) is not None
-    if is_there and len(args) == (1 if func is _T.float else 2) and args[0].dtype == wanted:
+    wanted = (torch.float32, *args[1:]) if func is _T.float else args[1:]
+    if len(wanted) == 1 and not kwargs and recording_of(args[0]) is not None and wanted[0] is args[0].dtype:
         return args[0]
     return _map_values(func, args, kwargs)
 
@@ -363,7 +362,9 @@ def _register() -> None:
         handlers[getattr(_T, name)] = _map_values
     for name in ("div", "true_divide", "mul", "sub", "add"):
         handlers[getattr(torch, name)] = _map_values
-    for name in ("float", "to", "half", "type_as"):
+    for name in ("half", "type_as"):
+        handlers[getattr(_T, name)] = _map_values
+    for name in ("float", "to"):
         handlers[getattr(_T, name)] = _convert
 
 

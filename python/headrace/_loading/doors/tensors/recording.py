@@ -124,7 +124,7 @@ class Content:
             state.finish(made)
         return made
 
-    def make_native(self, layout: Layout) -> torch.Tensor | None:
+    def make_in_order(self, layout: Layout) -> torch.Tensor | None:
         """Returns the values of an image (C, H, W) without a `finish`, in another order, in memory that is soon free
         again; None if they cannot be made natively."""
         return self._make_pixels(self.state.operations, self.state.table, layout, for_a_while=True)

@@ -13,11 +13,9 @@ import torch
 from PIL import Image
 from torch.nn.functional import pad
 
-from headrace._loading.doors import opened_doors
 from headrace._loading.doors.image_to_tensor import defer_tensor
 from headrace._loading.doors.tensors.deferred_tensor import recorded_in
 from headrace._loading.doors.tensors.memory_layout import Layout
-from headrace._loading.doors.type_checks import checks
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from support import PHOTOS
@@ -26,6 +24,8 @@ from torchvision_shim import import_torchvision
 import_torchvision()
 from torchvision.transforms import functional as v1  # noqa: E402 - after the shim
 from torchvision.transforms.v2 import functional as f2  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("open_doors")
 
 EDGES = 24, 36
 PROGRAMS = 60
@@ -119,12 +119,6 @@ def run(number: int, data: bytes) -> list[Any]:
             break
     order = draw.sample(range(len(made)), len(made))
     return [*seen, *((repr(made[at].tolist()), made[at].is_contiguous()) for at in order)]
-
-
-@pytest.fixture(autouse=True)
-def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened_doors.add_doors()
-    monkeypatch.setattr(checks, "look", lambda: None)
 
 
 @pytest.mark.filterwarnings("ignore")

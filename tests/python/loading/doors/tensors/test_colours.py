@@ -11,10 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace._loading.doors import opened_doors
 from headrace._loading.doors.tensors.colour_functions import COLOURS
 from headrace._loading.doors.tensors.deferred_tensor import Deferred, recording_of
-from headrace._loading.doors.type_checks import checks
 from headrace._recipe.arithmetic import tensor_rule
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
@@ -25,14 +23,10 @@ from torchvision import tv_tensors  # noqa: E402 - after the shim
 from torchvision.transforms import functional as v1  # noqa: E402
 from torchvision.transforms.v2 import functional as f2  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("open_doors")
+
 FUNCTIONS = [(name, version) for name in COLOURS for version in (1, 2) if (name, version) != ("permute_channels", 1)]
 SIZES = [(40, 31), (64, 64), (17, 90), (224, 224)]
-
-
-@pytest.fixture(autouse=True)
-def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened_doors.add_doors()
-    monkeypatch.setattr(checks, "look", lambda: None)  # tests do compare types
 
 
 def photo(size: tuple[int, int], mode: str) -> bytes:

@@ -11,10 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from headrace._loading.doors import opened_doors
 from headrace._loading.doors.tensors import warp_functions
 from headrace._loading.doors.tensors.deferred_tensor import Deferred, recording_of
-from headrace._loading.doors.type_checks import checks
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from torchvision_shim import import_torchvision
@@ -24,15 +22,11 @@ from torchvision.transforms import InterpolationMode  # noqa: E402 - after the s
 from torchvision.transforms import functional as v1  # noqa: E402
 from torchvision.transforms.v2 import functional as f2  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("open_doors")
+
 MODULES: dict[str, Any] = {"v1": v1, "v2": f2}
 SIZES = [(47, 61), (64, 64)]
 NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
-
-
-@pytest.fixture(autouse=True)
-def _doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened_doors.add_doors()
-    monkeypatch.setattr(checks, "look", lambda: None)  # tests do compare types
 
 
 def opened(size: tuple[int, int], mode: str) -> Any:
