@@ -7,6 +7,8 @@ PILLOW ?= 12.3.0
 PILLOW_TESTS ?= pixels
 # Without its dependencies: they would bring torchvision's, and so a CUDA build of torch. The trainers' bring the others.
 TIMM ?= 1.0.31
+# The newest that runs beside torch's CPU build: later ones need CUDA's libraries.
+TORCHCODEC ?= 0.13.0
 BENCH ?= --out build/bench.json
 NATIVE := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
 RELEASE := build/wheel-env/bin
@@ -200,5 +202,5 @@ $(VENV)/.installed: $(NATIVE) $(VENV)/.modules $(VENV)/.build-tools $(VENV)/.sys
 
 $(VENV)/.tools: pyproject.toml $(VENV)/.torch
 	$(PIP) $$($(PY) tools/requirements.py test dev trainers)
-	$(PIP) --no-deps timm==$(TIMM)
+	$(PIP) --no-deps timm==$(TIMM) torchcodec==$(TORCHCODEC)
 	touch $@

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that the system packages which headrace builds with are there: installs them when root, else prints the command.
-# Usage: tools/system_packages.sh PYTHON [tests|browser]
+# Usage: tools/system_packages.sh PYTHON [tests|browser|video]
 set -euo pipefail
 python=$1
 wanted=${2:-}
@@ -20,6 +20,10 @@ if [ "$wanted" = tests ]; then
   compiles '#include <doctest/doctest.h>' || missing+=(doctest-dev)
 fi
 
+# torchcodec's tests read videos that ffmpeg makes, with its libraries.
+if [ "$wanted" = video ]; then
+  command -v ffmpeg >/dev/null 2>&1 || missing+=(ffmpeg)
+fi
 if [ "$wanted" = browser ]; then
   command -v chromium >/dev/null 2>&1 || missing+=(chromium)
   command -v chromedriver >/dev/null 2>&1 || missing+=(chromium-driver)

@@ -14,6 +14,7 @@ from headrace._loading.doors import (
 )
 from headrace._loading.doors.tensors import joined_tensors, padded_copies  # noqa: F401 - they register what they record
 from headrace._loading.doors.tensors.image_functions import KERNELS
+from headrace._loading.doors.videos import torchcodec_videos
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later
 
@@ -26,6 +27,12 @@ def add_doors() -> None:
     if not _added:
         _added = Later.defers_bytes = True
         open_patch.add_replacements(
-            openers=(torchvision_io.STEPS, opencv.STEPS, webdataset_images.STEPS, normalised_arrays.STEPS),
+            openers=(
+                torchvision_io.STEPS,
+                opencv.STEPS,
+                webdataset_images.STEPS,
+                normalised_arrays.STEPS,
+                torchcodec_videos.STEPS,
+            ),
             followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, hf_pil_processors.STEPS, box_crops.STEPS),
         )

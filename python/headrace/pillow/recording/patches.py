@@ -115,7 +115,17 @@ def _function_below_patch(function: Any) -> Any:
     return function
 
 
-_LIBRARIES = ("PIL", "albumentations", "headrace", "timm", "torch", "torchvision", "transformers", "webdataset")
+_LIBRARIES = (
+    "PIL",
+    "albumentations",
+    "headrace",
+    "timm",
+    "torch",
+    "torchcodec",
+    "torchvision",
+    "transformers",
+    "webdataset",
+)
 
 
 def is_own(function: object, holder: object, name: object) -> bool:

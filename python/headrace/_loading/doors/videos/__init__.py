@@ -1,0 +1,1 @@
+"""Doors for videos: torchcodec's VideoDecoder."""

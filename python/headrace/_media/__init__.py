@@ -1,0 +1,1 @@
+"""Frames of videos from the files as they are; rooms: video."""

@@ -1,0 +1,82 @@
+"""Indexes of the videos that this process has read, within a limit of memory; noticed when a file changes."""
+
+from __future__ import annotations
+
+import collections
+import os
+import threading
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from headrace._media.video.packet_index import NotIndexed, PacketIndex
+
+LIMIT_BYTES = 64 << 20
+_PER_ENTRY = 1024  # of a file that has no index, and of the table itself
+
+#: What names a file's bytes: device, inode, size, times of change; and the stream in it.
+VideoKey: TypeAlias = "tuple[int, int, int, int, int, int | None]"
+
+
+@dataclass(frozen=True, eq=False)
+class KnownVideo:
+    """What is known of a stream.
+
+    Attributes:
+        index: of its packets; or why it has none.
+        described: what the library said of it when it scanned the file.
+    """
+
+    index: PacketIndex | NotIndexed
+    described: object
+
+    @property
+    def nbytes(self) -> int:
+        return _PER_ENTRY + (self.index.nbytes if isinstance(self.index, PacketIndex) else 0)
+
+
+def key_of(status: os.stat_result, stream_index: int | None) -> VideoKey:
+    """Returns what names a stream of a file with this status."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, stream_index
+
+
+class KnownVideos:
+    """The videos known in a process. For any thread.
+
+    Args:
+        limit: of the memory of the indexes, in bytes. Those that were used longest ago are dropped.
+    """
+
+    def __init__(self, limit: int = LIMIT_BYTES) -> None:
+        self._limit, self._bytes = limit, 0
+        self._lock = threading.Lock()
+        self._known: collections.OrderedDict[VideoKey, KnownVideo] = collections.OrderedDict()
+        os.register_at_fork(after_in_child=self._renew_lock)
+
+    def _renew_lock(self) -> None:
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the indexes take."""
+        return self._bytes
+
+    def find(self, key: VideoKey) -> KnownVideo | None:
+        """Returns what is known of a stream."""
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+            return found
+
+    def add(self, key: VideoKey, video: KnownVideo) -> None:
+        """Keeps what is known of a stream, if there is room for it."""
+        with self._lock:
+            before = self._known.pop(key, None)
+            self._bytes += video.nbytes - (0 if before is None else before.nbytes)
+            self._known[key] = video
+            while self._bytes > self._limit:
+                _, dropped = self._known.popitem(last=False)
+                self._bytes -= dropped.nbytes
+
+
+known_videos = KnownVideos()

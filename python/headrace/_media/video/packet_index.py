@@ -1,0 +1,191 @@
+"""Where each encoded frame of a video stream is in its file, and when it is shown: read once, without decoding.
+
+PyAV reads the packets. A stream whose packets are not plain (see `NotIndexed`) has no index: it is decoded as a whole
+library does it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, BinaryIO
+
+import av
+import numpy as np
+import numpy.typing as npt
+
+from headrace._media.video.reference_frames import reference_finder
+
+if TYPE_CHECKING:
+    from av.video.stream import VideoStream
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class NotIndexed(ValueError):
+    """A stream has no index; the message says why."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a decoder has to know before the first packet.
+
+    Attributes:
+        codec: the decoder's name in FFmpeg.
+        pixel_format: its name in FFmpeg.
+        colours: numbers of primaries, transfer characteristic, colour space and range, as the container has them.
+    """
+
+    codec: str
+    extradata: bytes | None
+    width: int
+    height: int
+    pixel_format: str
+    colours: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class PacketIndex:
+    """The packets of a video stream in the order in which they are decoded.
+
+    Attributes:
+        stream_index: number of the stream in the file.
+        time_base: seconds of one unit of `pts` and `duration`.
+        pts: when each frame is shown; all differ.
+        position, size: of each packet's bytes in the file.
+        is_key: decoding can begin here.
+        is_reference: other frames may refer to this one.
+        order: packet numbers in the order in which their frames are shown: frame i of the video is that of packet
+            ``order[i]``.
+    """
+
+    stream: Stream
+    stream_index: int
+    time_base: Fraction
+    pts: Int64s
+    duration: Int64s
+    position: Int64s
+    size: Int64s
+    is_key: Bools
+    is_reference: Bools
+    order: Int64s
+
+    def __len__(self) -> int:
+        return len(self.pts)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether all frames are shown equally long, one after the other."""
+        return bool(np.all(self.duration == self.duration[0])) and bool(
+            np.all(np.diff(self.pts[self.order]) == self.duration[0])
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        arrays = self.pts, self.duration, self.position, self.size, self.is_key, self.is_reference, self.order
+        return sum(one.nbytes for one in arrays) + len(self.stream.extradata or b"")
+
+
+def read_index(file: str | BinaryIO, stream_index: int | None = None) -> PacketIndex:
+    """Returns the index of a video stream.
+
+    Args:
+        file: path, or an object with `read` and `seek`.
+        stream_index: number of the stream; None: the one that FFmpeg calls the best.
+
+    Raises:
+        NotIndexed: it has none.
+        av.FFmpegError, OSError: the file cannot be read.
+    """
+    with av.open(file, metadata_errors="ignore") as container:
+        if "mp4" not in container.format.name.split(","):
+            raise NotIndexed(f"in a container that is neither MP4 nor MOV ({container.format.name})")
+        stream = _stream_of(container, stream_index)
+        with _Bytes(file) as bytes_of:
+            return _read_packets(container, stream, bytes_of)
+
+
+def _stream_of(container: av.container.InputContainer, stream_index: int | None) -> VideoStream:
+    if stream_index is None:
+        found = container.streams.best("video")
+    else:
+        found = container.streams[stream_index] if stream_index < len(container.streams) else None
+    if found is None or found.type != "video":
+        raise NotIndexed("no such video stream")
+    return found  # type: ignore[return-value]
+
+
+class _Bytes:
+    """The bytes of a file beside the container that reads it."""
+
+    def __init__(self, file: str | BinaryIO) -> None:
+        self._file = open(file, "rb") if isinstance(file, str) else None  # noqa: PTH123, SIM115 - closed by __exit__
+
+    def __enter__(self) -> _Bytes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def are_at(self, position: int, data: memoryview) -> bool:
+        """Returns whether the file has these bytes there."""
+        if self._file is None:
+            return True
+        self._file.seek(position)
+        return self._file.read(len(data)) == data
+
+
+def _read_packets(container: av.container.InputContainer, stream: VideoStream, bytes_of: _Bytes) -> PacketIndex:
+    context = stream.codec_context
+    is_reference = reference_finder(context.name, context.extradata)
+    rows: list[tuple[int, int, int, int, bool, bool]] = []
+    for packet in container.demux(stream):
+        if packet.size == 0:  # the last one
+            continue
+        data = memoryview(packet)
+        _check(packet, data, bytes_of)
+        assert packet.pts is not None and packet.pos is not None
+        refers = is_reference is None or is_reference(data)
+        rows.append((packet.pts, packet.duration or 0, packet.pos, packet.size, packet.is_keyframe, refers))
+    if not rows:
+        raise NotIndexed("it has no frames")
+    pts, duration, position, size, is_key, is_needed = map(np.asarray, zip(*rows, strict=True))
+    if len(np.unique(pts)) != len(pts):
+        raise NotIndexed("two frames are shown at the same time")
+    if not is_key[0]:
+        raise NotIndexed("it does not begin with a key frame")
+    assert stream.time_base is not None
+    return PacketIndex(
+        Stream(
+            context.name,
+            context.extradata,
+            context.width,
+            context.height,
+            context.pix_fmt or "",
+            (context.color_primaries, context.color_trc, context.colorspace, context.color_range),
+        ),
+        stream.index,
+        stream.time_base,
+        *(one.astype(np.int64) for one in (pts, duration, position, size)),
+        is_key.astype(np.bool_),
+        is_needed.astype(np.bool_),
+        np.argsort(pts, kind="stable").astype(np.int64),
+    )
+
+
+def _check(packet: av.Packet[VideoStream], data: memoryview, bytes_of: _Bytes) -> None:
+    """Raises NotIndexed for a packet that cannot be decoded from its bytes alone."""
+    if packet.pts is None or packet.dts is None:
+        raise NotIndexed("a packet without a time")
+    if packet.is_corrupt:
+        raise NotIndexed("a damaged packet")
+    if packet.is_discard:
+        raise NotIndexed("frames that are decoded and not shown")
+    if any(itertools.islice(packet.iter_sidedata(), 1)):
+        raise NotIndexed("packets with side data")
+    if packet.pos is None or packet.pos < 0 or not bytes_of.are_at(packet.pos, data):
+        raise NotIndexed("packets that are not stored as one piece")

@@ -1,0 +1,88 @@
+"""Videos that ffmpeg makes: small ones of many kinds."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FRAMES = 60
+_SOURCE = ["-f", "lavfi", "-i", f"testsrc2=size=98x66:rate=30:duration={FRAMES / 30},noise=alls=6:allf=t"]
+_X264 = ["-c:v", "libx264", "-pix_fmt", "yuv420p"]
+_X265 = ["-c:v", "libx265", "-pix_fmt", "yuv420p", "-x265-params"]
+
+#: Files whose frames are decoded from an index: name, arguments of ffmpeg.
+INDEXED = {
+    "x264.mp4": [*_X264, "-g", "25"],
+    "x264.mov": [*_X264, "-g", "25"],
+    "one_group.mp4": [*_X264, "-g", "300"],
+    "every_frame_a_key.mp4": [*_X264, "-g", "1"],
+    "no_b_frames.mp4": [*_X264, "-bf", "0"],
+    "no_pyramid.mp4": [*_X264, "-x264-params", "b-pyramid=none:bframes=4"],
+    "open_groups.mp4": [*_X264, "-x264-params", "open-gop=1:keyint=16:bframes=5"],
+    "fragmented.mp4": [*_X264, "-movflags", "frag_keyframe+empty_moov", "-g", "15"],
+    "late.mp4": ["-vf", "setpts=PTS+0.4/TB", *_X264],
+    "ntsc.mp4": ["-r", "30000/1001", *_X264],
+    "with_sound.mp4": ["-f", "lavfi", "-i", "sine=440:duration=2", *_X264, "-c:a", "aac", "-g", "20"],
+    "444.mp4": ["-c:v", "libx264", "-pix_fmt", "yuv444p"],
+    "full_range.mp4": ["-c:v", "libx264", "-pix_fmt", "yuvj420p"],
+    "bt709.mp4": [*_X264, "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709"],
+    "10_bit.mp4": ["-c:v", "libx264", "-pix_fmt", "yuv420p10le"],
+    "interlaced.mp4": ["-vf", "scale=96:64", *_X264, "-flags", "+ilme+ildct"],
+    "rgb.mp4": ["-c:v", "libx264rgb"],
+    "odd.mp4": ["-vf", "scale=99:67", "-c:v", "libx264", "-pix_fmt", "yuv444p"],
+    "wide.mp4": ["-vf", "scale=128:66", *_X264],
+    "x265.mp4": [*_X265, "log-level=none:keyint=20"],
+    "x265_open_groups.mp4": [*_X265, "log-level=none:keyint=16:open-gop=1"],
+    "x265_layers.mp4": [*_X265, "log-level=none:temporal-layers=2"],
+    "mpeg4.mp4": ["-c:v", "mpeg4", "-bf", "2"],
+    "mjpeg.mov": ["-c:v", "mjpeg", "-q:v", "3", "-pix_fmt", "yuvj420p"],
+}
+
+#: Files that torchcodec decodes as ever.
+PASSED_ON = {
+    "variable.mp4": ["-vf", "select='not(mod(n,3))+not(mod(n,7))'", "-vsync", "vfr", *_X264],
+    "matroska.mkv": [*_X264, "-g", "25"],
+    "vp9.webm": ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"],
+    "transport.ts": [*_X264, "-g", "25"],
+    "x264.avi": [*_X264, "-bf", "0"],
+}
+
+
+def make_video(path: Path, *arguments: str) -> Path:
+    """Makes a video by ffmpeg, of a moving test pattern with noise, unless it is there."""
+    if shutil.which("ffmpeg") is None:
+        pytest.skip("no ffmpeg")
+    if not path.exists():
+        one_thread = "-threads", "1", "-bitexact"
+        _run_ffmpeg([*_SOURCE, *arguments, *one_thread, str(path)])
+    return path
+
+
+def cut_video(whole: Path, path: Path, begin: float) -> Path:
+    """Copies a video's packets from a time on: frames before it are in the file and not shown."""
+    _run_ffmpeg(["-ss", str(begin), "-i", str(whole), "-c", "copy", str(path)])
+    return path
+
+
+def turn_video(whole: Path, path: Path) -> Path:
+    """Copies a video that is to be shown upright on its side."""
+    _run_ffmpeg(["-i", str(whole), "-c", "copy", "-metadata:s:v", "rotate=90", str(path)])
+    return path
+
+
+def _run_ffmpeg(arguments: list[str]) -> None:
+    subprocess.run(["ffmpeg", "-v", "error", "-y", *arguments], check=True, timeout=120, stdin=subprocess.DEVNULL)
+
+
+@functools.cache
+def why_no_torchcodec() -> str | None:
+    """Returns why torchcodec cannot be imported; None: it can."""
+    try:
+        import torchcodec.decoders  # noqa: F401
+    except (ImportError, RuntimeError, OSError) as error:
+        return f"torchcodec: {error}".splitlines()[0]
+    return None
