@@ -15,6 +15,8 @@ import pytest
 import torch
 
 from headrace import DataLoader, EncodedImages
+from headrace._engine.engine import Flight
+from headrace._loading.native.iterator import NativeIterator
 from support import (
     WATCHDOG_S,
     assert_same,
@@ -238,19 +240,25 @@ def test_dataset_of_ours_under_torchs_loader() -> None:
 def test_a_keyboard_interrupt_in_the_middle_leaves_the_batch_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal interrupts next(): the iterator then returns that batch, which the state had not counted."""
     before = threads_without_ours()
-    many = EncodedImages(pictures() * 2000, None, train(8))  # a batch takes far longer than the timer
+    many = EncodedImages(pictures() * 500, None, train(8))  # a batch takes far longer than the timer
+    wait = NativeIterator._wait
+
+    def wait_for_the_timer(iterator: NativeIterator, flight: Flight) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.005)  # not before: an interrupted sampler has lost a batch
+        wait(iterator, flight)
+
     for workers in (0, 2):
-        loader = DataLoader(many, 24_000, num_workers=workers, seed=1)
+        loader = DataLoader(many, 6_000, num_workers=workers, seed=1)
         iterator = iter(loader)
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         try:
-            signal.setitimer(signal.ITIMER_REAL, 0.02)
-            with pytest.raises(KeyboardInterrupt):
+            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                patch.setattr(NativeIterator, "_wait", wait_for_the_timer)
                 next(iterator)
         finally:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
         assert loader.state_dict()["position"] == 0
-        assert torch.equal(next(iterator), next(iter(DataLoader(many, 24_000, num_workers=2, seed=1))))
+        assert torch.equal(next(iterator), next(iter(DataLoader(many, 6_000, num_workers=2, seed=1))))
         assert loader.state_dict()["position"] == 1
         del iterator
         assert eventually(lambda: threads() <= before)

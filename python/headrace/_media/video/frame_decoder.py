@@ -39,6 +39,7 @@ class FrameDecoder:
         self._index, self._read = index, read
         self._context: VideoCodecContext | None = None
         self._next = 0  # packet that the decoder has not got
+        self._from = 0  # pts of the key frame that it began with: frames before it need others that it never got
         self._waiting: set[int] = set()  # pts of frames that it has got and not returned
         self._ready: dict[int, av.VideoFrame] = {}  # frames that it returned with others, by pts
         self._bytes, self._begin = b"", 0
@@ -92,18 +93,12 @@ class FrameDecoder:
             self._begin_at(key)
             missing = {int(index.pts[packet]) for packet in wanted}
         last = int(wanted.max())
-        while missing and self._next <= last:
-            packet = self._next
+        while missing and self._next < len(index):  # after the last one, the decoder may still wait for others
+            packet, pts = self._next, int(index.pts[self._next])
             self._next += 1
-            if index.is_reference[packet] or int(index.pts[packet]) in missing:
-                self._waiting.add(int(index.pts[packet]))
-                self._take(self._make_packet(packet, last), missing, made)
-        while missing and self._next < len(index):  # frames that the decoder returns after others
-            packet = self._next
-            self._next += 1
-            if index.is_reference[packet]:
-                self._waiting.add(int(index.pts[packet]))
-                self._take(self._make_packet(packet, packet), missing, made)
+            if pts >= self._from and (index.is_reference[packet] or pts in missing):
+                self._waiting.add(pts)
+                self._take(self._make_packet(packet, max(packet, last)), missing, made)
         if missing:
             self._take(None, missing, made)
             self._next = len(index)
@@ -117,9 +112,11 @@ class FrameDecoder:
             self._context.flush_buffers()
         self._waiting.clear()
         self._ready.clear()
-        self._next = key
+        self._next, self._from = key, int(self._index.pts[key])
 
-    def _take(self, packet: av.Packet[av.VideoStream] | None, missing: set[int], made: dict[int, av.VideoFrame]) -> None:
+    def _take(
+        self, packet: av.Packet[av.VideoStream] | None, missing: set[int], made: dict[int, av.VideoFrame]
+    ) -> None:
         assert self._context is not None
         for frame in self._context.decode(packet):
             if frame.is_corrupt or frame.pts is None:

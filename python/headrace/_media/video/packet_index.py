@@ -115,7 +115,8 @@ def _stream_of(container: av.container.InputContainer, stream_index: int | None)
         found = container.streams[stream_index] if stream_index < len(container.streams) else None
     if found is None or found.type != "video":
         raise NotIndexed("no such video stream")
-    return found  # type: ignore[return-value]
+    stream: VideoStream = found
+    return stream
 
 
 class _Bytes:
@@ -153,26 +154,24 @@ def _read_packets(container: av.container.InputContainer, stream: VideoStream, b
         rows.append((packet.pts, packet.duration or 0, packet.pos, packet.size, packet.is_keyframe, refers))
     if not rows:
         raise NotIndexed("it has no frames")
-    pts, duration, position, size, is_key, is_needed = map(np.asarray, zip(*rows, strict=True))
+    pts, duration, position, size = (np.array([row[part] for row in rows], np.int64) for part in range(4))
+    is_key, refers_to = (np.array([row[part] for row in rows], np.bool_) for part in (4, 5))
     if len(np.unique(pts)) != len(pts):
         raise NotIndexed("two frames are shown at the same time")
     if not is_key[0]:
         raise NotIndexed("it does not begin with a key frame")
     assert stream.time_base is not None
+    colours = context.color_primaries, context.color_trc, context.colorspace, context.color_range
     return PacketIndex(
-        Stream(
-            context.name,
-            context.extradata,
-            context.width,
-            context.height,
-            context.pix_fmt or "",
-            (context.color_primaries, context.color_trc, context.colorspace, context.color_range),
-        ),
+        Stream(context.name, context.extradata, context.width, context.height, context.pix_fmt or "", colours),
         stream.index,
         stream.time_base,
-        *(one.astype(np.int64) for one in (pts, duration, position, size)),
-        is_key.astype(np.bool_),
-        is_needed.astype(np.bool_),
+        pts,
+        duration,
+        position,
+        size,
+        is_key,
+        refers_to,
         np.argsort(pts, kind="stable").astype(np.int64),
     )
 

@@ -108,11 +108,13 @@ def made(route: str, workers: int) -> DataLoader[Any]:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("epochs", [1, 5])
 def test_four_batches_have_a_verdict(route: str, workers: int, epochs: int) -> None:
+    pauses = iter(0.02 * 2**turn for turn in range(10))  # on a busy machine, workers take long to begin
+
     def limited_by_the_consumer() -> bool:
-        loader = made(route, workers)
+        loader, pause = made(route, workers), next(pauses)
         for _ in range(epochs):
             for _ in loader:
-                time.sleep(0.02)
+                time.sleep(pause)
         found = loader.stats().verdict
         loader.close()
         return found.bottleneck == "consumer" and found.certainty in ("unsure", "likely")

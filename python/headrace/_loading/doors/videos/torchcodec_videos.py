@@ -98,16 +98,15 @@ def _learn(path: str, theirs: _Created) -> KnownVideo:
 
     _, stream_index, metadata = theirs
     try:
-        index: PacketIndex | NotIndexed = read_index(path, stream_index)
+        index = read_index(path, stream_index)
     except NotIndexed as reason:
-        index = reason
+        return KnownVideo(reason, copy.copy(metadata))
     except (av.FFmpegError, OSError) as error:
-        index = NotIndexed(f"PyAV cannot read it: {error}")
-    else:
-        if not _agrees(index, metadata):
-            index = NotIndexed("PyAV finds other frames than torchcodec")
-        elif not index.is_regular:  # FFmpeg's versions do not agree on the durations of frames
-            index = NotIndexed("of a variable frame rate")
+        return KnownVideo(NotIndexed(f"PyAV cannot read it: {error}"), copy.copy(metadata))
+    if not _agrees(index, metadata):
+        return KnownVideo(NotIndexed("PyAV finds other frames than torchcodec"), copy.copy(metadata))
+    if not index.is_regular:  # FFmpeg's versions do not agree on the durations of frames
+        return KnownVideo(NotIndexed("of a variable frame rate"), copy.copy(metadata))
     return KnownVideo(index, copy.copy(metadata))
 
 
@@ -187,7 +186,7 @@ class _Handle(torch.Tensor):
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if str(getattr(function, "namespace", "")) != "torchcodec_ns" or not args or not isinstance(args[0], cls):
-            return super().__torch_function__(function, types, args, kwargs)
+            return super().__torch_function__(function, types, args, kwargs)  # type: ignore[no-untyped-call]
         handle, *others = args
 
         def theirs() -> Any:
@@ -214,7 +213,7 @@ class _Handle(torch.Tensor):
         elif operator == "get_frames_by_pts":
             seconds = _plain_list(kwargs["timestamps"], torch.float64)
             found = None if seconds is None else self._frames_played_at(seconds)
-        return found if found and 0 <= min(found) and max(found) < count else None
+        return found if found and min(found) >= 0 and max(found) < count else None
 
     def _frames_played_at(self, seconds: list[float]) -> list[int] | None:
         """Returns the numbers of the frames that are shown at these times."""
