@@ -19,7 +19,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "bench" / "results"
 #: Where figures are.
-FILES = ("code.json", "doors.json", "pngs.json", "processors.json", "kinds.json")
+FILES = ("code.json", "doors.json", "pngs.json", "processors.json", "kinds.json", "videos.json")
 #: page -> the first words of a row -> the program that it is about
 ROWS = {
     "docs/benchmarks.md": {
@@ -55,6 +55,8 @@ ROWS = {
         "the same with v2's": "decode_image, v2, eval",
         "the first with torchcodec's": "torchcodec, v2",
         "the first with `Image.open` and `ToImage`": "ToImage, v2",
+        "torchcodec's `VideoDecoder`, 16 frames": "VideoDecoder, v2",
+        "the same, cropped alone": "VideoDecoder",
         "`cv2.imread` or `imdecode`, `cv2.resize`": "cv2.imread, cv2.resize",
         "`cv2.imread`, albumentations": "cv2.imread, albumentations",
         "the second as `headrace.ImageFiles`": "albumentations, in threads",

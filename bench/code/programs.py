@@ -28,7 +28,7 @@ T = import_torchvision().transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
 from torchvision.transforms import v2 as v2  # noqa: E402
 
-from bench.code import detection, doors, kinds, pngs, processors  # noqa: E402
+from bench.code import detection, doors, kinds, pngs, processors, videos  # noqa: E402
 
 END = [T.ToTensor(), T.Normalize(MEAN, STD)]
 CLASSES = 1000
@@ -275,3 +275,7 @@ PROGRAMS |= {
     for name, one in processors.IN_COLLATE.items()
 }
 PROGRAMS |= {name: Program(one) for name, one in kinds.DATASETS.items()}
+PROGRAMS |= {
+    "VideoDecoder": Program(videos.decode_clips, batch=8),
+    "VideoDecoder, v2": Program(videos.augment_clips, batch=8),
+}

@@ -55,8 +55,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _Memory:
-    """The C library's unused memory. A process of 2.6 GB, as ours became, takes 20 ms to fork: its page tables are copied,
-    and there are thousands of forks."""
+    """The C library's unused memory.
+
+    A fork copies page tables, and there are thousands: of a process with 2 GB it takes 50 ms, and 50 more at its end;
+    with 0.4 GB, 6 and 7.
+    """
 
     _ARENA_MAX = -8  # M_ARENA_MAX of mallopt: by default each of many threads has 64 MB of its own
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from video_files import FRAMES, INDEXED, make_video
 
 av: Any = pytest.importorskip("av", exc_type=ImportError)
 
-from headrace._media.video import frame_decoder, rgb_frames
-from headrace._media.video.known_videos import KnownVideo, KnownVideos, key_of
-from headrace._media.video.packet_index import NotIndexed, PacketIndex, read_index
+from headrace._media.video import frame_decoder, rgb_frames  # noqa: E402 - they import av
+from headrace._media.video.known_videos import KnownVideo, KnownVideos, key_of  # noqa: E402
+from headrace._media.video.packet_index import NotIndexed, PacketIndex, read_index  # noqa: E402
 
 
 def reader(path: Path) -> Any:
@@ -89,10 +88,10 @@ def test_a_file_that_became_shorter(tmp_path: Path) -> None:
 def test_reading_an_index_leaves_nothing_open(tmp_path: Path) -> None:
     path = make_video(tmp_path / "x264.mp4", *INDEXED["x264.mp4"])
     read_index(str(path))
-    before = os.listdir("/proc/self/fd")
+    before = list(Path("/proc/self/fd").iterdir())
     for _ in range(20):
         read_index(str(path))
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert len(list(Path("/proc/self/fd").iterdir())) == len(before)
 
 
 def test_memory_of_indexes_is_bounded(tmp_path: Path) -> None:

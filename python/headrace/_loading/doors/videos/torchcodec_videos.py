@@ -1,8 +1,7 @@
 """torchcodec's VideoDecoder in torch's workers: opened without a scan, and without frames that no wanted one needs.
 
-A VideoDecoder holds a handle that it passes to torchcodec's operators. Ours is a handle that answers the operators which
-return several frames itself, by `headrace._media.video`, and gives all others a handle of torchcodec's, which it opens
-when it is needed. Errors are torchcodec's: whatever is not plain is passed on.
+A VideoDecoder holds a handle that it passes to torchcodec's operators. Ours answers the operators which return several
+frames itself, by `headrace._media.video`, and gives all others a handle of torchcodec's, which it opens when needed. Errors are torchcodec's: whatever is not plain is passed on.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ class _File:
     def path(self) -> str:
         """Where the same file can be opened."""
         try:
-            now = os.stat(self._path)
+            now = Path(self._path).stat()
         except OSError:
             now = None
         same = now is not None and os.path.samestat(now, self.status)

@@ -1,0 +1,55 @@
+"""Programs that decode clips by torchcodec's VideoDecoder: files as Kinetics has them, 340 x 256 pixels, 10 s, H.264."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import Dataset
+from torchvision.transforms import v2
+
+from bench.code import doors
+from bench.contenders._common import SIZE
+
+VIDEOS = 8  # different ones
+_MOTION = "zoompan=z='min(zoom+0.002,1.6)':d=300:x='iw/2-(iw/zoom/2)+60*sin(on/17)':y='ih/2-(ih/zoom/2)+40*cos(on/23)'"
+TRAIN = v2.Compose([v2.RandomResizedCrop(SIZE, antialias=True), v2.RandomHorizontalFlip(), *doors.TO_FLOATS])
+
+
+class Clips(Dataset[Any]):
+    """Clips of 16 frames, 4 apart, of videos that show photographs, with noise, in motion; one for four paths."""
+
+    def __init__(self, paths: list[Path], folder: Path, transform: Any = None) -> None:
+        count = max(len(paths) // 4, VIDEOS)
+        made = [_make_video(path, folder / f"{number}.mp4") for number, path in enumerate(paths[:VIDEOS])]
+        self.paths, self.transform = [made[number % len(made)] for number in range(count)], transform
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Any:
+        from torchcodec.decoders import VideoDecoder
+        from torchcodec.samplers import clips_at_random_indices
+
+        clips = clips_at_random_indices(
+            VideoDecoder(self.paths[index]), num_frames_per_clip=16, num_indices_between_frames=4
+        )
+        return clips.data[0] if self.transform is None else self.transform(clips.data[0]), index
+
+
+def _make_video(photograph: Path, path: Path) -> str:
+    frames = f"scale=1360:1024,{_MOTION}:s=340x256:fps=30,noise=alls=6:allf=t"
+    encoder = ["-t", "10", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
+    command = ["ffmpeg", "-v", "error", "-loop", "1", "-i", str(photograph), "-vf", frames, *encoder, str(path)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    return str(path)
+
+
+def decode_clips(paths: list[Path], folder: Path) -> Clips:
+    """Clips as bytes: random crops of 224 pixels would be another program."""
+    return Clips(paths, folder, v2.CenterCrop(SIZE))
+
+
+def augment_clips(paths: list[Path], folder: Path) -> Clips:
+    return Clips(paths, folder, TRAIN)
