@@ -1,4 +1,4 @@
-"""Programs that decode clips by torchcodec's VideoDecoder: files as Kinetics has them, 340 x 256 pixels, 10 s, H.264."""
+"""Programs that decode clips by torchcodec's VideoDecoder: H.264 as Kinetics has it, 340 x 256 pixels, 10 s a file."""
 
 from __future__ import annotations
 

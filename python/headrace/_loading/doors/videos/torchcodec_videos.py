@@ -1,7 +1,8 @@
 """torchcodec's VideoDecoder in torch's workers: opened without a scan, and without frames that no wanted one needs.
 
 A VideoDecoder holds a handle that it passes to torchcodec's operators. Ours answers the operators which return several
-frames itself, by `headrace._media.video`, and gives all others a handle of torchcodec's, which it opens when needed. Errors are torchcodec's: whatever is not plain is passed on.
+frames itself, by `headrace._media.video`, and gives all others a handle of torchcodec's, which it opens when needed.
+Errors are torchcodec's: whatever is not plain is passed on.
 """
 
 from __future__ import annotations
