@@ -26,6 +26,12 @@ def add_doors() -> None:
     if not _added:
         _added = Later.defers_bytes = True
         open_patch.add_replacements(
-            openers=(torchvision_io.STEPS, opencv.STEPS, webdataset_images.STEPS, normalised_arrays.STEPS),
+            openers=(
+                torchvision_io.STEPS,
+                opencv.STEPS,
+                webdataset_images.STEPS,
+                normalised_arrays.STEPS,
+                *image_to_tensor.STEPS_OF_ARRAYS,
+            ),
             followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, hf_pil_processors.STEPS, box_crops.STEPS),
         )
