@@ -67,7 +67,12 @@ void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict&
   const RawImage raw{image.data(), size, bytes == 2 ? 1 : bytes, image.strides(0), bytes, 1};
   const Kernels& set = set_of(isa);
   const Unlocked unlocked;
-  Fuser(set).run(plan, raw, output);
+  thread_local Fuser usual(kernels());  // keeps its memory, and what it has found out about the table
+  if (&set == &kernels()) {
+    usual.run(plan, raw, output);
+  } else {
+    Fuser(set).run(plan, raw, output);
+  }
 }
 
 void decode_fuse(const JpegFile& file, const py::dict& from, const py::array& lut, py::array out,
@@ -226,7 +231,9 @@ void resize_values(const py::array_t<uint8_t, py::array::c_style>& image, const 
   const float* entries = map.data();
   const Kernels& set = set_of(isa);
   const Unlocked unlocked;
-  FloatResampler resampler(*set.floats);
+  thread_local FloatResampler usual(*kernels().floats);
+  FloatResampler other(*set.floats);
+  FloatResampler& resampler = &set == &kernels() ? usual : other;
   resampler.begin(job, entries, rows);
   RawRows(set).push(raw, job.have, resampler);
 }

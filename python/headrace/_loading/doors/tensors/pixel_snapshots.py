@@ -22,7 +22,7 @@ from headrace.pillow.recording.lazy_core import MOST_PIXELS
 
 CHANNELS = 3
 #: Pixels of an image: torch is quicker with a smaller one.
-LEAST = 96 * 96
+LEAST = 1 << 16
 
 
 class Snapshot:

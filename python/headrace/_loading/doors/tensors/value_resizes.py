@@ -23,6 +23,7 @@ from headrace._loading.doors.tensors.deferred_tensor import (
 from headrace._loading.doors.tensors.memory_layout import FEWEST, Layout, probe_layout
 from headrace._loading.doors.tensors.recording import Recording
 from headrace._recipe.arithmetic import tensor_rule
+from headrace.pillow.files.decoded_pixels import DecodedPixels
 from headrace.pillow.files.pixels import BYTES
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.lazy_core import MOST_PIXELS
@@ -65,9 +66,7 @@ def _make(
     recording: Recording, size: tuple[int, int], mode: str, fused: bool, layout: Layout
 ) -> torch.Tensor | None:
     state = recording.state
-    shape = state.height, state.width, _CHANNELS
-    out = pixel_memory.empty_for_a_while(shape, np.dtype(np.uint8))
-    pixels = recording.origin.pixels.map_pixels(state.operations, BYTES, Layout.CHANNELS_LAST.value, out)
+    pixels = _find_pixels(recording)
     if pixels is None:
         return None
     planar = layout is Layout.PLANAR
@@ -76,6 +75,15 @@ def _make(
     values = torch.from_numpy(made if planar else made.transpose(2, 0, 1))
     whole = (1, _CHANNELS, *size) if state.is_batch else (_CHANNELS, *size)
     return values.as_strided(whole, layout.strides(whole)) if state.is_batch else values
+
+
+def _find_pixels(recording: Recording) -> Array | None:
+    """Returns the pixels (H, W, 3 or 4) that the values are made of; None if they cannot be made natively."""
+    state, pixels = recording.state, recording.origin.pixels
+    if not state.operations and isinstance(pixels, DecodedPixels):
+        return pixels.get_colours()
+    out = pixel_memory.empty_for_a_while((state.height, state.width, _CHANNELS), np.dtype(np.uint8))
+    return pixels.map_pixels(state.operations, BYTES, Layout.CHANNELS_LAST.value, out)
 
 
 _kinds: dict[Hashable, str | None] = {}

@@ -185,7 +185,7 @@ def test_files_in_mapped_memory(tmp_path: Path, of_any_size: None) -> None:
 
 def test_small_images_are_torchs() -> None:
     with deferred_here(ImageCounts()):
-        small, large = make_array(32, 32), make_array(200, 100)
+        small, large = make_array(200, 200), make_array(300, 260)
         assert not isinstance(f2.to_image(small), Deferred) and isinstance(f2.to_image(large), Deferred)
         assert isinstance(f2.resize(torch.from_numpy(large).permute(2, 0, 1), [9, 9]), Deferred)
         for left_out in (small.transpose(2, 0, 1), large.transpose(2, 0, 1).copy()):
@@ -235,7 +235,7 @@ class Arrays(Dataset[Any]):
     """One buffer, which each sample is written to; as readers of files and cameras have one."""
 
     def __init__(self, name: str) -> None:
-        self.buffer, self.program = np.empty((150, 120, 3), np.uint8), PROGRAMS[name]
+        self.buffer, self.program = np.empty((260, 300, 3), np.uint8), PROGRAMS[name]
 
     def __len__(self) -> int:
         return 12
