@@ -10,8 +10,8 @@
 #include "bind/unlocked.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
-#include "core/jpeg/decode/jpeg_decoder.h"
 #include "core/fuse/sinks/raw_rows.h"
+#include "core/jpeg/decode/jpeg_decoder.h"
 #include "core/kernels/float_resize/float_loops.h"
 #include "core/kernels/float_resize/float_resampler.h"
 #include "core/kernels/resize/kernels.h"
@@ -269,9 +269,10 @@ void bind_ops(py::module_& m) {
   m.def("float_resize", &float_resize, py::arg("image"), py::arg("height"), py::arg("width"), py::arg("cubic"),
         py::arg("fused"), py::arg("isa") = py::none(),
         "torch's antialiased resize of an RGBX image in float32, before it is rounded: float32 (height, width, 4).");
-  m.def("resize_values", &resize_values, py::arg("image"), py::arg("map").noconvert(), py::arg("cubic"),
-        py::arg("fused"), py::arg("out").noconvert(), py::arg("layout") = "planar", py::arg("isa") = py::none(),
-        "torch's antialiased resize in float32 of the values (3, 256) that the bytes of an RGB or RGBX image stand for.");
+  m.def(
+      "resize_values", &resize_values, py::arg("image"), py::arg("map").noconvert(), py::arg("cubic"), py::arg("fused"),
+      py::arg("out").noconvert(), py::arg("layout") = "planar", py::arg("isa") = py::none(),
+      "torch's antialiased resize in float32 of the values (3, 256) that the bytes of an RGB or RGBX image stand for.");
   m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),
         py::arg("count"), "(start, taps, weights) of Pillow's resize along one axis.");
   m.def(

@@ -6,6 +6,8 @@ their order is quicker than what torch does instead: it copies them in another o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -67,7 +69,7 @@ def is_size_known(height: int, width: int) -> bool:
 def find_counts() -> ImageCounts | None:
     """Returns the counts in force; None where tensors are not deferred now."""
     counts = in_force.here()
-    is_possible = counts is not None and is_deferring_possible() and not torch.jit.is_tracing()
+    is_possible = counts is not None and is_deferring_possible() and torch._C._get_tracing_state() is None
     return counts if is_possible and checks.look() is None else None
 
 
@@ -82,12 +84,12 @@ def defer_array(array: Array) -> torch.Tensor | None:
     counts = find_counts() if min(array.strides) >= 0 else None  # torch refuses others
     if counts is None:
         return None
-    snapshot = Snapshot(*array.shape[:2], counts)
+    snapshot = Snapshot(array.shape[0], array.shape[1], counts)
     snapshot.samples[...] = array
     return defer(snapshot.describe(Layout.PLANAR))
 
 
-def record_resize_of_plain(plain: Function, tensor: torch.Tensor, size: object, *options: object) -> object:
+def record_resize_of_plain(plain: Function, tensor: Any, size: Any, *options: Any) -> torch.Tensor | None:
     """A recorder, as `image_functions` has them, of the resize of a tensor with values: (3, H, W), bytes, with the
     colours of a pixel next to each other in memory, as ``torch.from_numpy(array).permute(2, 0, 1)``."""
     if not is_plain_image(tensor):

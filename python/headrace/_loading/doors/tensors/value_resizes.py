@@ -55,16 +55,20 @@ def resize_values(
         return None
     kind = _find_kind(resize, key, mode, state.layout, any(recording.cut), state.is_batch)
     found = probe_layout(
-        (key, mode), lambda small: resize(small, size), state.layout, _CHANNELS, state.dtype, recording.cut, state.is_batch
+        (key, mode),
+        lambda small: resize(small, size),
+        state.layout,
+        _CHANNELS,
+        state.dtype,
+        recording.cut,
+        state.is_batch,
     )
     if kind is None or found is None or found[0] is Layout.EXPANDED:
         return None
     return _make(recording, size, mode, kind == "fused", found[0])
 
 
-def _make(
-    recording: Recording, size: tuple[int, int], mode: str, fused: bool, layout: Layout
-) -> torch.Tensor | None:
+def _make(recording: Recording, size: tuple[int, int], mode: str, fused: bool, layout: Layout) -> torch.Tensor | None:
     state = recording.state
     pixels = _find_pixels(recording)
     if pixels is None:
@@ -89,9 +93,7 @@ def _find_pixels(recording: Recording) -> Array | None:
 _kinds: dict[Hashable, str | None] = {}
 
 
-def _find_kind(
-    resize: Resize, key: Hashable, mode: str, layout: Layout, is_part: bool, is_batch: bool
-) -> str | None:
+def _find_kind(resize: Resize, key: Hashable, mode: str, layout: Layout, is_part: bool, is_batch: bool) -> str | None:
     """Returns which of the kernels does what a function does, "float" or "fused"; None if none does."""
     whole = key, mode, layout, is_part, is_batch
     if whole not in _kinds:

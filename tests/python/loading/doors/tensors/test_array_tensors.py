@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tensor_chains import Step, apply_chain, make_step, see
+from test_tensor_chains import CHAINS
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset
 
@@ -19,8 +21,6 @@ from headrace._loading.doors.tensors import pixel_snapshots
 from headrace._loading.doors.tensors.deferred_tensor import Deferred, recording_of
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
-from tensor_chains import Step, apply_chain, make_step, see
-from test_tensor_chains import CHAINS
 from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()

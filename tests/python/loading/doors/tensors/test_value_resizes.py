@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tensor_chains import see
 from torch.nn.functional import interpolate
 
 from headrace._base.native import core
@@ -16,7 +17,6 @@ from headrace._loading.doors.tensors.deferred_tensor import recording_of
 from headrace._recipe.arithmetic import tensor_rule
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
-from tensor_chains import see
 from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()
