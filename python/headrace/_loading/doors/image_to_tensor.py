@@ -47,7 +47,8 @@ def _to_tensor(plain: Function) -> Function:
         if type(pic) is np.ndarray:
             made = _defer_copy(pic, plain)
         else:
-            made = defer_tensor(pic, Layout.PLANAR, _bytes_of)
+            is_gray = getattr(pic, "mode", None) == "L"  # one channel is contiguous as it is, with other strides
+            made = defer_tensor(pic, Layout.CHANNELS_LAST if is_gray else Layout.PLANAR, _bytes_of)
         scaled = None if made is None else record_values(made, _SCALED)
         return plain(pic) if scaled is None else scaled
 
