@@ -69,7 +69,7 @@ def _bytes_of(image: Any) -> torch.Tensor:
 
 def _defer_copy(array: Array, plain: Function) -> torch.Tensor | None:
     """Returns the deferred tensor of an array's bytes, if torchvision would copy these."""
-    if array.transpose(2, 0, 1).flags.c_contiguous if array.ndim == 3 else True:
+    if array.ndim != 3 or array.transpose(2, 0, 1).flags.c_contiguous:
         return None
     made = defer_array(array)
     if made is not None and not array.flags.writeable:

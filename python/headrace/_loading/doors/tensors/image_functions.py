@@ -17,6 +17,7 @@ from headrace._loading.doors.tensors.deferred_tensor import (
     DeferredTensor,
     defer,
     is_deferring_possible,
+    kind_for,
     make,
     recording_of,
 )
@@ -90,7 +91,7 @@ def _for_images(*, takes_plain: bool) -> Version:
         def call(image: Any, *args: Any, **kwargs: Any) -> Any:
             recording = recording_of(image)
             values: Any = None if recording is None else defer(recording)
-            if takes_plain and not isinstance(image, Deferred):
+            if takes_plain and not isinstance(image, Deferred) and kind_for(type(image)) is not None:
                 values = image.as_subclass(torch.Tensor)
                 values = values if is_plain_image(values) else None
             kernel = None if values is None else kernel_of(plain)

@@ -35,7 +35,7 @@ class Snapshot:
         counts: those in force; the image is not counted, since its own door has counted it.
 
     Attributes:
-        samples: uint8 (H, W, 3), to be filled.
+        samples: uint8 (H, W, 3), to be filled before `describe`: other threads may make the tensor then.
     """
 
     def __init__(self, height: int, width: int, counts: ImageCounts) -> None:
@@ -100,12 +100,10 @@ def record_resize_of_plain(plain: Function, tensor: Any, size: Any, *options: An
     _, height, width = tensor.shape
     _, row, _ = tensor.stride()
     snapshot = Snapshot(height, width, counts)
+    snapshot.samples[...] = tensor.permute(1, 2, 0).numpy()
     whole = defer(snapshot.describe(Layout.CHANNELS_LAST, Cut(width=row != CHANNELS * width)))
     made = record_resize(plain, whole, size, *options)
-    if made is None or made is whole:
-        return None if made is None else tensor
-    snapshot.samples[...] = tensor.permute(1, 2, 0).numpy()
-    return made
+    return tensor if made is whole else made
 
 
 def is_plain_image(tensor: object) -> bool:

@@ -207,9 +207,19 @@ def test_subclasses_of_tensors_are_torchs(of_any_size: None) -> None:
     class Mine(torch.Tensor):
         pass
 
+    class MyImage(tv_tensors.Image):
+        pass
+
+    tensor = torch.from_numpy(make_array()).permute(2, 0, 1)
+    expected = f2.resize(tensor, [9, 9])
     with deferred_here(ImageCounts()):
-        tensor = torch.from_numpy(make_array()).permute(2, 0, 1).as_subclass(Mine)
-        assert type(f2.resize(tensor, [9, 9])) is Mine
+        f2.to_image(make_array())  # has torchvision's functions replaced
+        for kind in (Mine, MyImage):
+            for made in (
+                f2.resize(tensor.as_subclass(kind), [9, 9]),
+                f2.resized_crop(kind(tensor), 0, 0, 47, 61, [9, 9]),
+            ):
+                assert type(made) is kind and torch.equal(made.as_subclass(torch.Tensor), expected)
 
 
 RECIPE = v2.Compose(
