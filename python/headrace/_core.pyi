@@ -102,6 +102,15 @@ def blur(
 def float_resize(
     image: npt.NDArray[np.uint8], height: int, width: int, cubic: bool, fused: bool, isa: str | None = None
 ) -> npt.NDArray[np.float32]: ...
+def resize_values(
+    image: npt.NDArray[np.uint8],
+    map: Array,
+    cubic: bool,
+    fused: bool,
+    out: Array,
+    layout: str = "planar",
+    isa: str | None = None,
+) -> None: ...
 def resample_table(
     in_size: int, out_size: int, filter: int, first: int, count: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]: ...

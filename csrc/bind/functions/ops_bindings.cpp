@@ -10,8 +10,10 @@
 #include "bind/unlocked.h"
 #include "core/fuse/blur.h"
 #include "core/fuse/fuse.h"
+#include "core/fuse/sinks/raw_rows.h"
 #include "core/jpeg/decode/jpeg_decoder.h"
 #include "core/kernels/float_resize/float_loops.h"
+#include "core/kernels/float_resize/float_resampler.h"
 #include "core/kernels/resize/kernels.h"
 #include "core/kernels/resize/resample_table.h"
 #include "core/kernels/warp/tensor_warp.h"
@@ -65,7 +67,12 @@ void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict&
   const RawImage raw{image.data(), size, bytes == 2 ? 1 : bytes, image.strides(0), bytes, 1};
   const Kernels& set = set_of(isa);
   const Unlocked unlocked;
-  Fuser(set).run(plan, raw, output);
+  thread_local Fuser usual(kernels());  // keeps its memory, and what it has found out about the table
+  if (&set == &kernels()) {
+    usual.run(plan, raw, output);
+  } else {
+    Fuser(set).run(plan, raw, output);
+  }
 }
 
 void decode_fuse(const JpegFile& file, const py::dict& from, const py::array& lut, py::array out,
@@ -176,6 +183,61 @@ py::array_t<float> float_resize(const py::array_t<uint8_t, py::array::c_style>& 
   return made;
 }
 
+/// Writes rows of RGBX floats, without X, to an array whose strides are in floats.
+class ValueRows final : public FloatRowSink {
+ public:
+  ValueRows(float* base, ptrdiff_t channel, ptrdiff_t row, ptrdiff_t pixel, int width)
+      : base_(base), channel_(channel), row_(row), pixel_(pixel), width_(width) {}
+  void push(const float* row) override {
+    for (int c = 0; c < kPixelBytes - 1; ++c) {
+      float* to = base_ + c * channel_;
+      for (int x = 0; x < width_; ++x) to[x * pixel_] = row[x * kPixelBytes + c];
+    }
+    base_ += row_;
+  }
+
+ private:
+  float* base_;
+  ptrdiff_t channel_, row_, pixel_;
+  int width_;
+};
+
+void resize_values(const py::array_t<uint8_t, py::array::c_style>& image, const py::array_t<float>& map, bool cubic,
+                   bool fused, py::array_t<float> out, const std::string& layout,
+                   const std::optional<std::string>& isa) {
+  const bool planar = to_layout(layout) == Layout::kPlanar;
+  const int c = planar ? 0 : 2, y = planar ? 1 : 0, x = planar ? 2 : 1;
+  if (image.ndim() != 3 || (image.shape(2) != 3 && image.shape(2) != kPixelBytes)) {
+    throw py::value_error("image: uint8 of shape (H, W, 3 or 4)");
+  }
+  if (map.ndim() != 2 || map.shape(0) != 3 || map.shape(1) != 256 || !(map.flags() & py::array::c_style)) {
+    throw py::value_error("map: float32, contiguous, of shape (3, 256)");
+  }
+  if (out.ndim() != 3 || out.shape(c) != 3) throw py::value_error("out: float32 of three channels");
+  const Size in{static_cast<int>(image.shape(1)), static_cast<int>(image.shape(0))};
+  const Size size{static_cast<int>(out.shape(x)), static_cast<int>(out.shape(y))};
+  if (std::min({in.width, in.height, size.width, size.height}) < 1) throw py::value_error("sizes: at least 1");
+  const auto stride = [&](int axis) { return out.strides(axis) / static_cast<ptrdiff_t>(sizeof(float)); };
+  ValueRows rows(out.mutable_data(), stride(c), stride(y), stride(x), size.width);
+  ResizeJob job;
+  job.in = in;
+  job.out = size;
+  job.filter = fused ? (cubic ? Filter::kFusedBicubic : Filter::kFusedBilinear)
+                     : (cubic ? Filter::kFloatBicubic : Filter::kFloatBilinear);
+  job.want = {0, 0, size.width, size.height};
+  job.have = {0, 0, in.width, in.height};
+  const auto bytes = static_cast<int>(image.shape(2));
+  const RawImage raw{image.data(), in, bytes, image.strides(0), bytes, 1};
+  const float* entries = map.data();
+  const Kernels& set = set_of(isa);
+  const Unlocked unlocked;
+  thread_local FloatResampler usual(*kernels().floats);
+  FloatResampler other(*set.floats);
+  FloatResampler& resampler = &set == &kernels() ? usual : other;
+  resampler.begin(job, entries, rows);
+  RawRows(set).push(raw, job.have, resampler);
+}
+
 py::tuple resample_table(int in, int out, int filter, int first, int count) {
   ResampleTable table;
   {
@@ -207,6 +269,10 @@ void bind_ops(py::module_& m) {
   m.def("float_resize", &float_resize, py::arg("image"), py::arg("height"), py::arg("width"), py::arg("cubic"),
         py::arg("fused"), py::arg("isa") = py::none(),
         "torch's antialiased resize of an RGBX image in float32, before it is rounded: float32 (height, width, 4).");
+  m.def(
+      "resize_values", &resize_values, py::arg("image"), py::arg("map").noconvert(), py::arg("cubic"), py::arg("fused"),
+      py::arg("out").noconvert(), py::arg("layout") = "planar", py::arg("isa") = py::none(),
+      "torch's antialiased resize in float32 of the values (3, 256) that the bytes of an RGB or RGBX image stand for.");
   m.def("resample_table", &resample_table, py::arg("in_size"), py::arg("out_size"), py::arg("filter"), py::arg("first"),
         py::arg("count"), "(start, taps, weights) of Pillow's resize along one axis.");
   m.def(

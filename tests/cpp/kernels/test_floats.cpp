@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/aligned_array.h"
+#include "core/kernels/float_resize/float_resampler.h"
 #include "core/kernels/resize/kernels.h"
 
 namespace {
@@ -72,7 +73,76 @@ float column(const FloatLoops& loops, const std::vector<float>& values, const st
   return made[0];
 }
 
+struct KeptRows final : FloatRowSink {
+  explicit KeptRows(size_t width) : floats(width * kPixelBytes) {}
+  void push(const float* row) override { values.insert(values.end(), row, row + floats); }
+  size_t floats;
+  std::vector<float> values;
+};
+
+struct KeptBytes final : RowSink {
+  explicit KeptBytes(size_t width) : bytes(width * kPixelBytes) {}
+  void push(const uint8_t* rows, size_t stride, int count) override {
+    for (int y = 0; y < count; ++y)
+      pixels.insert(pixels.end(), rows + size_t(y) * stride, rows + size_t(y) * stride + bytes);
+  }
+  size_t bytes;
+  std::vector<uint8_t> pixels;
+};
+
 }  // namespace
+
+TEST_CASE("values of a table are resized as the bytes that they are equal to, and multiples of these as multiples") {
+  std::vector<float> same(size_t(3) * 256), four(same.size());
+  for (size_t i = 0; i < same.size(); ++i) {
+    same[i] = float(i % 256);
+    four[i] = 4 * same[i];
+  }
+  for (int i = 0; i < 200; ++i) {
+    const Size in{between(1, 90), between(1, 90)};
+    const Size out{between(0, 4) == 0 ? in.width : between(1, 70), between(0, 4) == 0 ? in.height : between(1, 70)};
+    const std::vector<uint8_t> image = bytes(size_t(in.width) * size_t(in.height) * kPixelBytes);
+    const size_t stride = size_t(in.width) * kPixelBytes;
+    ResizeJob job;
+    job.in = in;
+    job.out = out;
+    job.filter = kFilters[between(0, 3)];
+    job.want = {0, 0, out.width, out.height};
+    job.have = {0, 0, in.width, in.height};
+    std::vector<std::vector<float>> made;
+    for (const FloatLoops* loops : sets()) {
+      KeptBytes rounded(size_t(out.width));
+      KeptRows values(size_t(out.width)), multiples(size_t(out.width));
+      FloatResampler resampler(*loops);  // used again, with and without a table
+      const auto push = [&] {
+        for (int y = 0; y < in.height;) {
+          const int count = std::min(between(1, 20), in.height - y);
+          resampler.push(image.data() + size_t(y) * stride, stride, count);
+          y += count;
+        }
+      };
+      resampler.begin(job, same.data(), values);
+      push();
+      resampler.begin(job, rounded);
+      push();
+      resampler.begin(job, four.data(), multiples);
+      push();
+      REQUIRE(values.values.size() == size_t(out.width) * size_t(out.height) * kPixelBytes);
+      REQUIRE(rounded.pixels.size() == values.values.size());
+      REQUIRE(multiples.values.size() == values.values.size());
+      bool equal = true;
+      for (size_t at = 0; at < values.values.size(); ++at) {
+        if (at % kPixelBytes == kPixelBytes - 1) continue;
+        const float value = values.values[at];
+        equal &= rounded.pixels[at] == uint8_t(std::nearbyint(std::clamp(value, 0.0f, 255.0f)));
+        equal &= multiples.values[at] == 4 * value;
+      }
+      REQUIRE(equal);
+      made.push_back(values.values);
+    }
+    for (const auto& one : made) REQUIRE(one == made[0]);
+  }
+}
 
 TEST_CASE("the span of floats is what the table reads, inside the image, and its weights add up to 1") {
   for (int i = 0; i < 500; ++i) {

@@ -4,7 +4,7 @@
 
 namespace headrace {
 
-const FloatLoops kAvx2Floats{along_x, widen, along_y, narrow};
+const FloatLoops kAvx2Floats{along_x, sum_x, widen, along_y, narrow};
 
 }  // namespace headrace
 #endif

@@ -25,6 +25,9 @@ struct FloatLoops {
   /// bytes.
   void (*along_x)(const uint8_t* src, size_t src_stride, int rows, const FloatTableView& table, float* dst,
                   size_t dst_stride, float* scratch);
+  /// The sums of the horizontal pass alone: `pixels` are those of kFloatRows rows side by side, from position
+  /// table.start[0] on, of which `rows` are made.
+  void (*sum_x)(const FloatTableView& table, const float* pixels, int rows, float* dst, size_t dst_stride);
   /// Bytes as floats.
   void (*widen)(const uint8_t* src, int count, float* dst);
   /// Vertical pass: output row `index` of the table from rows of `count` floats, `src_stride` floats apart, at `src`

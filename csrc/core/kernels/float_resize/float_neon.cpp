@@ -3,6 +3,6 @@
 
 namespace headrace {
 
-const FloatLoops kNeonFloats{along_x, widen, along_y, narrow};
+const FloatLoops kNeonFloats{along_x, sum_x, widen, along_y, narrow};
 
 }  // namespace headrace

@@ -1,4 +1,4 @@
-// Resizes an image row by row as its rows arrive, in torch's two passes of float32, rounded to bytes after both passes.
+// Resizes an image row by row as its rows arrive, in torch's two passes of float32.
 #include "core/kernels/float_resize/float_resampler.h"
 
 #include <algorithm>
@@ -8,6 +8,17 @@ namespace headrace {
 
 void FloatResampler::begin(const ResizeJob& job, RowSink& next) {
   next_ = &next;
+  map_ = nullptr;
+  begin_job(job);
+}
+
+void FloatResampler::begin(const ResizeJob& job, const float* map, FloatRowSink& next) {
+  values_ = &next;
+  map_ = map;
+  begin_job(job);
+}
+
+void FloatResampler::begin_job(const ResizeJob& job) {
   // An axis whose size does not change gets weights of 1 in torch, which change nothing.
   along_x_ = job.in.width != job.out.width;
   along_y_ = job.in.height != job.out.height;
@@ -41,7 +52,11 @@ void FloatResampler::push(const uint8_t* rows, size_t stride, int count) {
   const size_t row_floats = window_.stride() / sizeof(float);
   while (begin < end) {
     const int n = std::min({end - begin, kFloatRows, capacity_ - kept_});
-    if (along_x_) {
+    if (map_ != nullptr && along_x_) {
+      map_along_x(rows, stride, n, row_at(window_, kept_), row_floats);
+    } else if (map_ != nullptr) {
+      for (int y = 0; y < n; ++y) map_row(rows + static_cast<size_t>(y) * stride, row_at(window_, kept_ + y));
+    } else if (along_x_) {
       loops_.along_x(rows, stride, n, x_.view(), row_at(window_, kept_), row_floats, scratch_.data());
     } else {
       for (int y = 0; y < n; ++y) {
@@ -55,7 +70,38 @@ void FloatResampler::push(const uint8_t* rows, size_t stride, int count) {
   }
 }
 
+void FloatResampler::map_row(const uint8_t* row, float* to) const {
+  for (int i = 0; i < elements_; i += kPixelBytes) {
+    for (int c = 0; c < kPixelBytes - 1; ++c) to[i + c] = map_[c * 256 + row[i + c]];
+    to[i + kPixelBytes - 1] = 0;
+  }
+}
+
+void FloatResampler::map_along_x(const uint8_t* rows, size_t stride, int count, float* to, size_t to_stride) {
+  const Span span = x_.span();
+  const uint8_t* from[kFloatRows];
+  for (int y = 0; y < kFloatRows; ++y) {
+    from[y] = rows + static_cast<size_t>(std::min(y, count - 1)) * stride + span.begin * kPixelBytes;
+  }
+  float* pixel = scratch_.data();
+  for (int x = 0; x < span.size(); ++x) {
+    for (const uint8_t*& at : from) {
+      pixel[0] = map_[at[0]];
+      pixel[1] = map_[256 + at[1]];
+      pixel[2] = map_[512 + at[2]];
+      pixel[3] = 0;
+      at += kPixelBytes;
+      pixel += kPixelBytes;
+    }
+  }
+  loops_.sum_x(x_.view(), scratch_.data(), count, to, to_stride);
+}
+
 void FloatResampler::pass_on(const float* row) {
+  if (map_ != nullptr) {
+    values_->push(row);
+    return;
+  }
   loops_.narrow(row, elements_, out_.row(0));
   next_->push(out_.row(0), out_.stride(), 1);
 }

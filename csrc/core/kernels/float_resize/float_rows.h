@@ -53,6 +53,11 @@ void widen(const uint8_t* src, int count, float* dst) {
   for (int i = 0; i < count; ++i) dst[i] = static_cast<float>(static_cast<int>(src[i]));
 }
 
+void sum_x(const FloatTableView& table, const float* pixels, int rows, float* dst, size_t dst_stride) {
+  table.fused ? sum_along_x<true>(table, pixels, rows, dst, dst_stride)
+              : sum_along_x<false>(table, pixels, rows, dst, dst_stride);
+}
+
 void along_x(const uint8_t* src, size_t src_stride, int rows, const FloatTableView& table, float* dst,
              size_t dst_stride, float* scratch) {
   const int last = table.count - 1, begin = table.start[0], pixels = table.start[last] + table.taps[last] - begin;
@@ -64,8 +69,7 @@ void along_x(const uint8_t* src, size_t src_stride, int rows, const FloatTableVi
     for (int x = 0; x < pixels; ++x) __builtin_memcpy(to + x * kAtOnce, row + x * kPixelBytes, kPixelBytes);
   }
   widen(mixed, pixels * kAtOnce, scratch);
-  table.fused ? sum_along_x<true>(table, scratch, rows, dst, dst_stride)
-              : sum_along_x<false>(table, scratch, rows, dst, dst_stride);
+  sum_x(table, scratch, rows, dst, dst_stride);
 }
 
 template <bool kFused>

@@ -3,6 +3,6 @@
 
 namespace headrace {
 
-const FloatLoops kScalarFloats{along_x, widen, along_y, narrow};
+const FloatLoops kScalarFloats{along_x, sum_x, widen, along_y, narrow};
 
 }  // namespace headrace

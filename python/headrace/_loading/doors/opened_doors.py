@@ -33,6 +33,7 @@ def add_doors() -> None:
                 webdataset_images.STEPS,
                 normalised_arrays.STEPS,
                 torchcodec_videos.STEPS,
+                *image_to_tensor.STEPS_OF_ARRAYS,
             ),
             followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, hf_pil_processors.STEPS, box_crops.STEPS),
         )

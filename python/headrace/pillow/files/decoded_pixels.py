@@ -72,6 +72,10 @@ class DecodedPixels(FilePixels):
             return super(DecodedPixels, pixels).map_pixels(rest, table, layout, out)
         return pixels._coloured(palette).map_pixels(rest, table, layout, out) if rest else None
 
+    def get_colours(self) -> Array | None:
+        """Returns the pixels themselves if these are of mode RGB: (height, width, 3 or 4), not to be changed."""
+        return self._samples if self._mode == "RGB" else None
+
     def _select(self, operations: Sequence[Operation]) -> tuple[DecodedPixels, Sequence[Operation]]:
         """Returns the pixels after operations that only choose some, and the operations after these."""
         selection = self._find_selection(operations)

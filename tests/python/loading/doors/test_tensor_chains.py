@@ -29,7 +29,8 @@ CHAINS = int(os.environ.get("HEADRACE_CHAINS", "400"))
 
 def open_tensor(path: Path, kind: str) -> Any:
     with Image.open(path) as image:
-        tensor = v1.pil_to_tensor(image.convert("L") if kind == "gray" else image.convert("RGB"))
+        converted = image.convert("L") if kind.startswith("gray") else image.convert("RGB")
+        tensor = v1.to_tensor(converted) if kind.endswith("floats") else v1.pil_to_tensor(converted)
     return tv_tensors.Image(tensor) if kind == "image" else tensor
 
 
@@ -52,7 +53,7 @@ def test_chains_are_equal(photo: Path, part: int) -> None:
     deferred = 0
     for number in range(part, CHAINS, 8):
         draw = random.Random(number)
-        kind = draw.choice(["plain", "image", "plain", "image", "gray"])
+        kind = draw.choice(["plain", "image", "plain", "image", "gray", "floats", "gray floats"])
         steps = [make_step(draw) for _ in range(draw.randint(1, 5))]
         looks = draw.getrandbits(5) if draw.random() < 0.3 else 0
         expected = run(photo, kind, steps, looks)

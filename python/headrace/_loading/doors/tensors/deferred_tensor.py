@@ -75,8 +75,7 @@ class Deferred:
         if not isinstance(cls, type):
             return make(self).as_subclass(cls)
         recording, plain = recording_of(self), cls.__dict__.get("stands_for", cls)
-        # Not of an image: its kernels go on with torch's functions, which need values.
-        if recording is not None and type(self) is DeferredTensor and kind_for(plain) is not None:
+        if recording is not None and (plain is torch.Tensor or (type(self) is DeferredTensor and kind_for(plain))):
             recording.is_shared = True
             return defer(recording, plain)
         return make(self).as_subclass(plain)

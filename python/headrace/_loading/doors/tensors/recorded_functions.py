@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
@@ -281,8 +282,8 @@ def _map_values(func: Any, args: Any, kwargs: Any) -> Any:
     keys = [None if isinstance(one, Deferred) else _key_of_value(one) for one in values]
     if len(places) != 1 or any(key is NotImplemented for key in keys):
         return NotImplemented
-    tensor = args[places[0]]
-    if type(tensor) is not DeferredTensor:
+    tensor = _as_operand(args[places[0]], func)
+    if tensor is None:
         return NotImplemented
     given, named = [_snapshot(one) for one in args], {name: _snapshot(one) for name, one in kwargs.items()}
 
@@ -296,11 +297,22 @@ def _map_values(func: Any, args: Any, kwargs: Any) -> Any:
     return NotImplemented if recorded is None else recorded
 
 
+def _as_operand(tensor: Any, func: Any) -> torch.Tensor | None:
+    """Returns a tensor as a function of torch's gets it; None if its result might be of another class: of an image it
+    is a `torch.Tensor`, unless torchvision says otherwise."""
+    if type(tensor) is DeferredTensor:
+        return tensor
+    recording, helpers = recording_of(tensor), sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
+    exceptions = getattr(helpers, "_FORCE_TORCHFUNCTION_SUBCLASS", (func,))
+    keeps_class = getattr(helpers, "_must_return_subclass", lambda: True)
+    return None if recording is None or func in exceptions or keeps_class() else defer(recording)
+
+
 def _convert(func: Any, args: Any, kwargs: Any) -> Any:
     """To another type; a tensor that has this type is returned as it is."""
     wanted = (torch.float32, *args[1:]) if func is _T.float else args[1:]
     if len(wanted) == 1 and not kwargs and recording_of(args[0]) is not None and wanted[0] is args[0].dtype:
-        return args[0]
+        return args[0] if type(args[0]) is DeferredTensor else NotImplemented
     return _map_values(func, args, kwargs)
 
 

@@ -7,6 +7,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -284,9 +285,19 @@ class Recording(Recorded):
         self._replays = ()
 
 
-@contextlib.contextmanager
-def plainly() -> Iterator[None]:
+def plainly() -> AbstractContextManager[None]:
     """Inside ``with``, torch makes plain tensors: no inference tensors, no levels of `torch.func`."""
+    is_plain = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    if is_plain and torch._C._functorch.peek_interpreter_stack() is None:
+        return _nothing
+    return _leave_modes()
+
+
+_nothing: AbstractContextManager[None] = contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _leave_modes() -> Iterator[None]:
     with torch.inference_mode(False), torch._C._DisableFuncTorch():
         yield
 

@@ -18,6 +18,7 @@ from headrace._base.types import Function
 from headrace._loading.doors.tensors.deferred_tensor import recording_of
 from headrace._loading.doors.tensors.memory_layout import Layout
 from headrace._loading.doors.tensors.recorded_functions import record_pixels
+from headrace._loading.doors.tensors.value_resizes import FILTERS, resize_values
 from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
 from headrace.pillow.recording.lazy_core import Operation
 
@@ -35,7 +36,8 @@ def record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> tor
     *others, antialias = options
     mode = _name_of_filter(others[0], antialias)
     is_v2 = len(others) == 2
-    if state.dtype != torch.uint8 or state.steps or mode is None or state.layout is Layout.EXPANDED:
+    is_of_bytes = state.dtype == torch.uint8 and not state.steps
+    if mode is None or state.layout is Layout.EXPANDED or not (is_of_bytes or state.dtype == torch.float32):
         return None
     edges = state.height, state.width
     try:
@@ -46,6 +48,15 @@ def record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> tor
         return None
     if (height, width) == edges:
         return tensor if is_v2 else None
+    extra = {"max_size": None} if is_v2 else {}
+    interpolation = others[0]
+
+    def resize(image: torch.Tensor, edges: Sequence[int]) -> torch.Tensor:
+        made: torch.Tensor = plain(image, list(edges), interpolation=interpolation, antialias=antialias, **extra)
+        return made
+
+    if not is_of_bytes:
+        return resize_values(recording, (height, width), mode, resize, (plain, is_v2)) if mode in FILTERS else None
     if mode in _NEAREST and not (
         _takes_known_pixels(mode, edges[0], height) and _takes_known_pixels(mode, edges[1], width)
     ):
@@ -53,12 +64,9 @@ def record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> tor
     filter = _find_filter(plain, mode, is_v2, state.layout, state.channels, any(recording.cut), state.is_batch)
     if filter is None:
         return None
-    extra = {"max_size": None} if is_v2 else {}
-    interpolation = others[0]
 
     def replay(image: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = plain(image, [height, width], interpolation=interpolation, antialias=antialias, **extra)
-        return made
+        return resize(image, (height, width))
 
     operation: Operation = ("resize_tensor", (width, height), filter)
     return record_pixels(tensor, ("resize", mode, is_v2), (operation,), (height, width), replay)
@@ -72,7 +80,7 @@ def _name_of_filter(interpolation: Any, antialias: Any) -> str | None:
         return None
     if value in _NEAREST:
         return value if antialias in (True, False, None) else None
-    return value if value in ("bilinear", "bicubic") and antialias is True else None
+    return value if value in FILTERS and antialias is True else None
 
 
 def _size_of_v2(canvas: tuple[int, ...], size: Any, max_size: Any) -> Sequence[int]:
