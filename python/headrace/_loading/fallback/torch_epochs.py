@@ -176,9 +176,10 @@ class TorchEpochs:
         """Returns the table of the loader's workers, which all its epochs use until it is closed."""
         given = loader.entry_points if loader._defers else None
         if given == AUTO:
-            is_stream = isinstance(loader.dataset, IterableDataset)
-            samples = None if is_stream or self._entry_points else length_or_none(loader.dataset)
-            given = self._entry_points or shared_by_process(samples or 0, rank_memory)
+            given = self._entry_points
+            if given is None and not isinstance(loader.dataset, IterableDataset):
+                samples = length_or_none(loader.dataset)  # a stream has none, as a TarStream in native threads
+                given = None if samples is None else shared_by_process(samples, rank_memory)
         self._entry_points, self._entries = given, None
         return given
 
