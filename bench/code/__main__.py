@@ -7,9 +7,8 @@ Both loaders take turns, with as many persistent worker processes as cores. Firs
 equal, random numbers included. The figure is the ratio of the images a second of whole epochs: the median and the range
 over the rounds. Epochs are the third and later ones of the loaders, whose first two are for memory and equality: where
 the rows of JPEGs begin is known by then. With `--first-epoch` each round is the first epoch of two new loaders, with
-the start of their workers and nothing learned; then each file should be there once (`--epoch 1` with as many files). Beside it
-stand the memory of the workers and of the batches on their way, and the images that got
-native pixels.
+the start of their workers and nothing learned; then no file should be repeated (`--epoch 1`). Beside it stand the
+memory of the workers and of the batches on their way, and the images that got native pixels.
 
 A program with a native dataset beside its own has other random numbers in headrace's threads than in torch's workers:
 its batches are compared with those of `loader.reference()`, which Pillow and torch make.

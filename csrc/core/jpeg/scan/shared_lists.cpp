@@ -113,7 +113,7 @@ uint64_t SharedLists::take(uint64_t bytes) {
   uint64_t begin = head().used.load(std::memory_order_relaxed);
   do {
     if (!is_place(kHeadBytes + begin, bytes)) return 0;
-  } while (!head().used.compare_exchange_weak(begin, begin + bytes, std::memory_order_relaxed));
+  } while (!head().used.compare_exchange_weak(begin, begin + bytes, std::memory_order_acquire));
   const uint64_t end = kHeadBytes + begin + bytes;
   for (uint64_t there = head().present.load(); there < end;) {
     const uint64_t until = std::min<uint64_t>((end + kChunk - 1) / kChunk * kChunk, memory_.size());
@@ -129,7 +129,7 @@ uint64_t SharedLists::take(uint64_t bytes) {
 /// Undoes take(), unless more was taken since.
 void SharedLists::give_back(uint64_t place, uint64_t bytes) {
   uint64_t end = place - kHeadBytes + aligned(bytes);
-  head().used.compare_exchange_strong(end, place - kHeadBytes, std::memory_order_relaxed);
+  head().used.compare_exchange_strong(end, place - kHeadBytes, std::memory_order_release);
 }
 
 /// False: there is no memory for one.

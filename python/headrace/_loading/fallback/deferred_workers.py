@@ -62,11 +62,6 @@ class InWorkers:
         workers: number of the processes.
         ahead: number of a worker's batches that are on their way at the same time.
         entry_points: where the rows of JPEGs begin, shared by the workers; None: nothing is learned.
-
-    Attributes:
-        start: replaces worker_init_fn.
-        collate: replaces collate_fn; returns a `CountedBatch`, or the batch itself if there is nothing to say of it.
-            Tracebacks of errors in the user's functions are torch's.
     """
 
     def __init__(
@@ -88,12 +83,23 @@ class InWorkers:
         self._blocks: SharedBlocks | None = None
         self._is_default = collate_fn is default_collate
         self._places: SamplePlaces | None = None
-        self.start: Callable[[int], object] = (
-            self._prepare_worker if init_fn is None else core.Composed(self._prepare_worker, init_fn)
-        )
-        self.collate: Callable[[object], object] = core.Composed(
-            core.Composed(self._begin_batch, collate_fn), self._finish_batch
-        )
+        self._collate_fn, self._init_fn = collate_fn, init_fn
+
+    # Kept, these two would refer to what keeps them.
+
+    @property
+    def start(self) -> Callable[[int], object]:
+        """Replaces worker_init_fn."""
+        init_fn = self._init_fn
+        return self._prepare_worker if init_fn is None else core.Composed(self._prepare_worker, init_fn)
+
+    @property
+    def collate(self) -> Callable[[object], object]:
+        """Replaces collate_fn; returns a `CountedBatch`, or the batch itself if there is nothing to say of it.
+
+        Tracebacks of errors in the user's functions are torch's.
+        """
+        return core.Composed(core.Composed(self._begin_batch, self._collate_fn), self._finish_batch)
 
     def watch_blocks(self) -> BlocksInUse | None:
         """Returns the main process's side of the workers' blocks."""

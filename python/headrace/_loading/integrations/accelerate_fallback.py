@@ -97,9 +97,7 @@ def _replace_base_loader(
         options |= {"batch_size": given.batch_size, "drop_last": given.drop_last}
         if not isinstance(given.dataset, IterableDataset):
             options["sampler"] = given.sampler
-    made = ours(
-        **options, cpu_affinity=loader.cpu_affinity, snapshot_every_n_steps=0, entry_points=loader.entry_points
-    )
+    made = ours(**options, cpu_affinity=loader.cpu_affinity, snapshot_every_n_steps=0, entry_points=loader.entry_points)
     if made.native:  # its order would not be the one that torch draws
         return
     adapter.base_dataloader = made

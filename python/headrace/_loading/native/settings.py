@@ -96,8 +96,8 @@ class OwnSettings(OwnArguments):
         return Layout.of(self.memory_format)
 
     def refuse_native_only(self, reason: str) -> None:
-        """Raises TypeError if an argument that needs the native path is not at its default. `entry_points` needs it only
-        without deferred images, and None never.
+        """Raises TypeError if an argument that needs the native path is not at its default. `entry_points` needs it
+        only without deferred images, and None never.
 
         Args:
             reason: why torch's DataLoader delivers the batches.
