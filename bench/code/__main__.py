@@ -1,12 +1,14 @@
 """Times programs that open images themselves in torch's DataLoader and in headrace's, with only the import changed.
 
-    python -m bench.code [--images DIR] [--rounds N] [--cores 1 2] [--only PROGRAM ...] [--out FILE]
+    python -m bench.code [--images DIR] [--rounds N] [--cores 1 2] [--only PROGRAM ...] [--first-epoch] [--out FILE]
     python -m bench.code.page    # fills the pages' figures from bench/results/code.json
 
 Both loaders take turns, with as many persistent worker processes as cores. First their batches of an epoch must be
 equal, random numbers included. The figure is the ratio of the images a second of whole epochs: the median and the range
-over the rounds. Beside it stand the memory of the workers and of the batches on their way, and the images that got
-native pixels.
+over the rounds. Epochs are the third and later ones of the loaders, whose first two are for memory and equality: where
+the rows of JPEGs begin is known by then. With `--first-epoch` each round is the first epoch of two new loaders, with
+the start of their workers and nothing learned; then no file should be repeated (`--epoch 1`). Beside it stand the
+memory of the workers and of the batches on their way, and the images that got native pixels.
 
 A program with a native dataset beside its own has other random numbers in headrace's threads than in torch's workers:
 its batches are compared with those of `loader.reference()`, which Pillow and torch make.
@@ -15,11 +17,13 @@ its batches are compared with those of `loader.reference()`, which Pillow and to
 from __future__ import annotations
 
 import argparse
+import functools
 import random
 import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,26 +91,20 @@ def most_memory(loader: Any) -> int:
     return most
 
 
-def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dict[str, Any]:
-    """The figures of one program on `cores` cores."""
+def measure(program: Program, paths: list[Path], cores: int, rounds: int, *, first: bool = False) -> dict[str, Any]:
+    """The figures of one program on `cores` cores; `first`: of the first epochs of loaders."""
     with tempfile.TemporaryDirectory() as folder:
         dataset = program.dataset(paths, Path(folder))
         options: dict[str, Any] = {"shuffle": program.shuffle} if hasattr(dataset, "__len__") else {}
-        kinds: tuple[tuple[Any, Any], ...] = (
-            (TorchDataLoader, dataset),
-            (headrace.DataLoader, program.native(dataset) if program.native else dataset),
-        )
-        theirs, ours = (
-            kind(
-                data,
-                program.batch,
-                num_workers=cores,
-                persistent_workers=True,
-                collate_fn=program.collate_fn,
-                **options,
+        options |= {"num_workers": cores, "persistent_workers": True, "collate_fn": program.collate_fn}
+        data = program.native(dataset) if program.native else dataset
+
+        def make() -> tuple[Any, Any]:
+            return TorchDataLoader(dataset, program.batch, **options), headrace.DataLoader(
+                data, program.batch, **options
             )
-            for kind, data in kinds
-        )
+
+        theirs, ours = make()
         memory = [None if one is ours and ours.native else most_memory(one) for one in (theirs, ours)]
         expected = list(begin(theirs))
         if program.native:
@@ -116,16 +114,34 @@ def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dic
         count, opened = images(expected), "all, in threads" if ours.native else str(ours.stats().images)
         del expected
         figures: dict[str, Any] = {"images": count, "route": ours.route, "opened": opened, "memory": memory}
-        figures["seconds"] = [[seconds(loader) for loader in (theirs, ours)] for _ in range(rounds)]
+        figures["epoch"] = "first" if first else "third and later"
+        if not first:
+            figures["seconds"] = [[seconds(loader) for loader in (theirs, ours)] for _ in range(rounds)]
         ours.close()
+        if first:
+            figures["seconds"] = [first_seconds(make) for _ in range(rounds)]
         return figures
+
+
+def first_seconds(make: Callable[[], tuple[Any, Any]]) -> list[float]:
+    """How long the first epochs of new loaders take."""
+    taken = []
+    for number in range(2):
+        loader = make()[number]
+        taken.append(seconds(loader))
+        if number:
+            loader.close()
+    return taken
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.code", description=__doc__.splitlines()[0])
+    parser.add_argument("--first-epoch", action="store_true", help="times the first epochs of new loaders")
+    first = "--first-epoch" in sys.argv[1:]
     warnings.filterwarnings("ignore", "torch's DataLoader delivers")
+    print("first epochs" if first else "third and later epochs, with what the first ones have learned", end="\n\n")
     columns = "| program | cores | torch, images/s | headrace | ratio | MiB, torch / headrace | images opened |"
-    table.run(parser, PROGRAMS, measure, page.line, columns=columns, key="programs")
+    table.run(parser, PROGRAMS, functools.partial(measure, first=first), page.line, columns=columns, key="programs")
 
 
 if __name__ == "__main__":

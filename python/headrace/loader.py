@@ -109,7 +109,8 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         cpu_affinity: cores that the loader's threads run on, or ``"gpu"``: those of the GPU's NUMA node.
         entry_points: where the rows of JPEGs begin is learned in the first epoch, and later ones read fewer codes.
             ``"auto"``: within 1/32 of this rank's memory, if a tenth of the samples may fit; the other loaders of the
-            process use it, too. Bytes of memory, such as ``"1 GB"``, or a `headrace.EntryPoints`. None: never.
+            process use it, too, and torch's workers where images are deferred. Bytes of memory, such as ``"1 GB"``, or
+            a `headrace.EntryPoints`. None: never.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.

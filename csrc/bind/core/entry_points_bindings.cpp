@@ -1,8 +1,10 @@
 // Binds the table of entry points, and its content as arrays, for a sidecar.
 #include <pybind11/numpy.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bind/convert.h"
@@ -16,13 +18,19 @@ namespace {
 
 using Secrets = Vector<uint64_t>;
 
-std::shared_ptr<EntryPoints> make(size_t limit, const py::object& secrets) {
-  if (secrets.is_none()) return std::make_shared<EntryPoints>(limit);
-  const auto given = py::cast<Secrets>(secrets);
+EntryPoints::Secrets to_secrets(const Secrets& given) {
   EntryPoints::Secrets kept{};
   if (given.size() != static_cast<py::ssize_t>(kept.size())) throw py::value_error("five secrets are needed");
   std::copy_n(given.data(), kept.size(), kept.begin());
-  return std::make_shared<EntryPoints>(limit, kept);
+  return kept;
+}
+
+std::shared_ptr<EntryPoints> make(size_t limit, const std::optional<Secrets>& secrets) {
+  return secrets ? std::make_shared<EntryPoints>(limit, to_secrets(*secrets)) : std::make_shared<EntryPoints>(limit);
+}
+
+std::shared_ptr<EntryPoints> attach(int descriptor, size_t capacity, const Secrets& secrets) {
+  return EntryPoints::attach(descriptor, capacity, to_secrets(secrets));
 }
 
 py::dict counts(const EntryPoints& self) {
@@ -86,7 +94,12 @@ void add(EntryPoints& self, const Vector<uint64_t>& keys, const Vector<uint32_t>
 void bind_entry_points(py::module_& module) {
   py::class_<EntryPoints, std::shared_ptr<EntryPoints>>(module, "EntryPoints")
       .def(py::init(&make), py::arg("limit"), py::arg("secrets") = py::none())
+      .def_static("attach", &attach, py::arg("descriptor"), py::arg("capacity"), py::arg("secrets"),
+                  "The table of another process, by a descriptor of its memory, which stays open; None where the\n"
+                  "descriptor leads to something else.")
       .def_property_readonly("limit", &EntryPoints::limit)
+      .def_property_readonly("capacity", &EntryPoints::capacity, "Of the memory, for attach().")
+      .def_property_readonly("descriptor", &EntryPoints::descriptor, "Of the memory; -1 where only a fork shares it.")
       .def_property_readonly("secrets",
                              [](const EntryPoints& self) {
                                const EntryPoints::Secrets& held = self.secrets();

@@ -76,7 +76,7 @@ void fuse(const py::array_t<uint8_t, py::array::c_style>& image, const py::dict&
 }
 
 void decode_fuse(const JpegFile& file, const py::dict& from, const py::array& lut, py::array out,
-                 const std::string& layout) {
+                 const std::string& layout, EntryPoints* entry_points) {
   const Plan plan = to_plan(from);
   const Output output = output_of(plan, lut, out, layout);
   const JpegHeader& header = file.header();
@@ -85,7 +85,7 @@ void decode_fuse(const JpegFile& file, const py::dict& from, const py::array& lu
   thread_local JpegDecoder decoder(kernels().blocks);
   thread_local Fuser fuser(kernels());
   RowSink& sink = fuser.begin(plan, header.size, output);
-  decoder.decode(bytes, header, decode_box(plan, header.size), sink);
+  decoder.decode(bytes, header, decode_box(plan, header.size), sink, entry_points);
 }
 
 // torchvision's GaussianBlur with these weights, before it is rounded: `blur_rule` compares the floats with the
@@ -256,11 +256,11 @@ void bind_ops(py::module_& m) {
         py::arg("isa") = py::none(),
         "Runs a plan, as bind/plan.h has it, on one image: gray, gray and alpha, RGB, or RGBX (or RGBA). Alpha has no\n"
         "effect.");
-  m.def(
-      "decode_fuse", &decode_fuse, py::arg("file"), py::arg("plan"), py::arg("lut"), py::arg("out"),
-      py::arg("layout") = "planar",
-      "Runs a plan on a JPEG in one pass: decodes only what the plan needs. Raises NeedsPillow where the file is not\n"
-      "clean.");
+  m.def("decode_fuse", &decode_fuse, py::arg("file"), py::arg("plan"), py::arg("lut"), py::arg("out"),
+        py::arg("layout") = "planar", py::arg("entry_points") = py::none(),
+        "Runs a plan on a JPEG in one pass: decodes only what the plan needs; `entry_points`: where the rows begin, to "
+        "use\n"
+        "and to learn, unless the plan needs the whole file. Raises NeedsPillow where the file is not clean.");
   m.def("blur", &gaussian_blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
         "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
   m.def("tensor_warp", &tensor_warp, py::arg("image"), py::arg("matrix"), py::arg("fused_positions"), py::arg("fused"),

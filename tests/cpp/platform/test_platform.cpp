@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,6 +24,7 @@
 #include "core/base/platform/page_cache.h"
 #include "core/base/platform/pages.h"
 #include "core/base/platform/platform.h"
+#include "core/base/platform/shared_memory.h"
 #include "core/base/platform/this_thread.h"
 #include "core/base/platform/thread_cpus.h"
 #include "core/base/platform/wake_event.h"
@@ -196,4 +198,39 @@ TEST_CASE("the time of a file has nanoseconds") {
   request_file(file, 0, 3);
   request_file(-1, 0, 3);  // errors have no effect
   ::close(file);
+}
+
+TEST_CASE("forked processes share memory, and others by its descriptor") {
+  constexpr size_t kBytes = size_t{1} << 20;
+  SharedMemory memory(kBytes);
+  CHECK(memory.size() == kBytes);
+  CHECK(memory.make_present(0, kBytes));
+  CHECK(memory.data()[kBytes - 1] == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    memory.data()[5] = 7;
+    ::_exit(0);
+  }
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  CHECK(memory.data()[5] == 7);
+  {
+    const SharedMemory same(memory.descriptor(), kBytes), longer(memory.descriptor(), kBytes + 4096);
+    CHECK(longer.data() == nullptr);
+    CHECK((same.data() != nullptr) == (HEADRACE_LINUX != 0));
+    if (same.data() != nullptr) {
+      CHECK(same.data()[5] == 7);
+      CHECK(same.descriptor() == -1);
+    }
+  }
+  if (HEADRACE_LINUX) CHECK(::fcntl(memory.descriptor(), F_GETFD) == FD_CLOEXEC);  // still open
+}
+
+TEST_CASE("shared memory without end is refused, and leaves no descriptor") {
+  const auto descriptors = [] { return ::dup(0); };
+  const int before = descriptors();
+  ::close(before);
+  CHECK_THROWS_AS(SharedMemory(size_t{1} << 62), std::bad_alloc);
+  const int after = descriptors();
+  ::close(after);
+  CHECK(after == before);
 }

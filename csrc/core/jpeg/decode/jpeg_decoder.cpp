@@ -18,6 +18,14 @@ struct JpegDecoder::State {
   std::optional<BlockDecoder> blocks;
 };
 
+namespace {
+
+/// Whether rows of MCUs, or parts of them, are left out on the way to the last row of a box. Elsewhere the hash of the
+/// file would be in vain.
+bool leaves_codes_out(const Box& box, Size image) { return box.y > 0 || box.x + box.width < image.width; }
+
+}  // namespace
+
 JpegDecoder::JpegDecoder(const BlockLoops* loops) : state_(std::make_unique<State>()) {
   if (!state_->session.create()) throw Error(Stage::kDecode, state_->session.message);
   if (!kLibraryHasVectors && loops == nullptr) loops = &kScalarBlocks;
@@ -29,7 +37,7 @@ JpegDecoder::~JpegDecoder() = default;
 void JpegDecoder::decode(std::span<const uint8_t> data, const JpegHeader& header, Box box, RowSink& sink,
                          EntryPoints* entry_points) {
   JpegSession& session = state_->session;
-  session.entry_points = entry_points;
+  session.entry_points = leaves_codes_out(box, header.size) ? entry_points : nullptr;
   const JpegImage image(session);
   image.require(session.read_header(data, header));
   if (state_->blocks && (has_own_huffman(header) || header.progressive)) {

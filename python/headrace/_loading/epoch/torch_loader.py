@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 from torch.utils.data import Dataset
 
 from headrace._base.types import Function
+
+if TYPE_CHECKING:
+    from headrace._storage.entry_points.entry_points import EntryPoints
 
 
 class Ordering(Protocol):
@@ -64,5 +67,8 @@ class TorchLoader(Ordering, Protocol):
 
     @property
     def _defers(self) -> bool: ...
+
+    @property
+    def entry_points(self) -> EntryPoints | Literal["auto"] | None: ...
 
     def check_worker_number_rationality(self) -> None: ...

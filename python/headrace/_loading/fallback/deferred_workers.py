@@ -21,6 +21,7 @@ from headrace._loading.doors.tensors.deferred_tensor import make_samples
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
 from headrace._loading.mixup.mixes_in_workers import make_replacements
+from headrace._storage.entry_points.shared_table import SharedTable
 from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.memory import batch_memory, pixel_memory
 from headrace.pillow.memory.batch_memory import SamplePlaces
@@ -60,11 +61,7 @@ class InWorkers:
     Args:
         workers: number of the processes.
         ahead: number of a worker's batches that are on their way at the same time.
-
-    Attributes:
-        start: replaces worker_init_fn.
-        collate: replaces collate_fn; returns a `CountedBatch`, or the batch itself if there is nothing to say of it.
-            Tracebacks of errors in the user's functions are torch's.
+        entry_points: where the rows of JPEGs begin, shared by the workers; None: nothing is learned.
     """
 
     def __init__(
@@ -74,22 +71,35 @@ class InWorkers:
         *,
         workers: int,
         ahead: int,
+        entry_points: core.EntryPoints | None = None,
     ) -> None:
         import_steps()
         add_doors()
         self._counts = ImageCounts()
+        self._table = SharedTable(entry_points)
         self._worker, self._ahead = 0, ahead
         self._samples = 0  # that are collated
         self._flags = make_flags(workers) if is_possible() else None
         self._blocks: SharedBlocks | None = None
         self._is_default = collate_fn is default_collate
         self._places: SamplePlaces | None = None
-        self.start: Callable[[int], object] = (
-            self._prepare_worker if init_fn is None else core.Composed(self._prepare_worker, init_fn)
-        )
-        self.collate: Callable[[object], object] = core.Composed(
-            core.Composed(self._begin_batch, collate_fn), self._finish_batch
-        )
+        self._collate_fn, self._init_fn = collate_fn, init_fn
+
+    # Kept, these two would refer to what keeps them.
+
+    @property
+    def start(self) -> Callable[[int], object]:
+        """Replaces worker_init_fn."""
+        init_fn = self._init_fn
+        return self._prepare_worker if init_fn is None else core.Composed(self._prepare_worker, init_fn)
+
+    @property
+    def collate(self) -> Callable[[object], object]:
+        """Replaces collate_fn; returns a `CountedBatch`, or the batch itself if there is nothing to say of it.
+
+        Tracebacks of errors in the user's functions are torch's.
+        """
+        return core.Composed(core.Composed(self._begin_batch, self._collate_fn), self._finish_batch)
 
     def watch_blocks(self) -> BlocksInUse | None:
         """Returns the main process's side of the workers' blocks."""
@@ -97,6 +107,7 @@ class InWorkers:
 
     def _prepare_worker(self, worker: int) -> int:
         self._worker = worker
+        self._counts.entry_points = self._table.native
         install_for(self._counts)
         if self._flags is not None:
             self._blocks = SharedBlocks(self._flags, worker, self._ahead)
@@ -153,8 +164,15 @@ class AloneInWorkers(InWorkers):
     """Opens images deferred in the worker processes of a loader whose main process is not ours: batches come without
     counts, and in torch's memory."""
 
-    def __init__(self, collate_fn: Function, init_fn: Callable[[int], object] | None, *, workers: int) -> None:
-        super().__init__(collate_fn, init_fn, workers=workers, ahead=0)
+    def __init__(
+        self,
+        collate_fn: Function,
+        init_fn: Callable[[int], object] | None,
+        *,
+        workers: int,
+        entry_points: core.EntryPoints | None = None,
+    ) -> None:
+        super().__init__(collate_fn, init_fn, workers=workers, ahead=0, entry_points=entry_points)
         self._flags = None
 
     def _finish_batch(self, batch: object) -> object:

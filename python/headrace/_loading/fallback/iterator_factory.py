@@ -23,6 +23,7 @@ from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates, have_states
 from headrace._recipe.draws.draws import epoch_seed
 from headrace._recipe.draws.generator_states import draw_base_seed, generators_of
+from headrace._storage.entry_points.entry_points import EntryPoints
 
 if TYPE_CHECKING:
     from torch.utils.data._utils.fetch import _IterableDatasetFetcher
@@ -38,19 +39,26 @@ class Making:
     Args:
         start: torch's ``__iter__`` of the loader, which calls `get_iterator`.
         seed, rank: the loader's arguments.
+        entry_points: where the rows of JPEGs begin; None: nothing is learned.
     """
 
     def __init__(
-        self, loader: TorchLoader, start: Callable[[], _BaseDataLoaderIter], seed: int | None, rank: int
+        self,
+        loader: TorchLoader,
+        start: Callable[[], _BaseDataLoaderIter],
+        seed: int | None,
+        rank: int,
+        entry_points: EntryPoints | None = None,
     ) -> None:
         self._loader, self._start, self._seed, self._rank = loader, start, seed, rank
+        self._entry_points = entry_points
         self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
         self._generators = generators_of(loader.generator, self._samplers)
         self._iterable = isinstance(loader.dataset, IterableDataset)
         # Progress and generator of the iterator that `start` is about to request.
         self._prepared: tuple[TorchProgress, torch.Generator | None] | None = None
         self.fits = {
-            "samples": None if self._iterable else _length_or_none(loader.dataset),
+            "samples": None if self._iterable else length_or_none(loader.dataset),
             "batch_size": loader.batch_size,
             "drop_last": loader.drop_last,
             "ranks": max([1, *(getattr(one, "num_replicas", None) or 1 for one in self._samplers)]),
@@ -137,6 +145,8 @@ class Making:
         progress = TorchProgress(
             loader, first, saved, self._generators, their, self.fits, self._make_sample_seeds(first)
         )
+        if self._entry_points is not None:
+            progress.images.entry_points = self._entry_points.native
         if missing_hook() is None:
             progress.when_iterated = advance
         elif advance is not None:
@@ -217,7 +227,8 @@ class _Apart:
             torch.set_rng_state(ours)
 
 
-def _length_or_none(dataset: Any) -> int | None:
+def length_or_none(dataset: Any) -> int | None:
+    """Returns the number of samples of a dataset."""
     try:
         return len(dataset)
     except Exception:  # no length, or one that raises: torch may never ask for it

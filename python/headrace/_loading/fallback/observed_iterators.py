@@ -197,8 +197,8 @@ def begin_observed_iterator(
         carrier = watch.workers.carrier
         others["dataset"], collate_fn, init_fn = carrier, carrier.collate, carrier.start
     if loader._defers:
-        ahead = loader.prefetch_factor or 0
-        deferring = InWorkers(collate_fn, init_fn, workers=loader.num_workers, ahead=ahead)
+        ahead, points = loader.prefetch_factor or 0, watch.images.entry_points
+        deferring = InWorkers(collate_fn, init_fn, workers=loader.num_workers, ahead=ahead, entry_points=points)
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
     return _multiprocessing_class()(_View(loader, others), held, returned)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import IterableDataset
 
 from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import EpochTiming
+from headrace._loading.autotune.budget import rank_memory
 from headrace._loading.epoch.sampler_setup import (
     headrace_samplers,
     late_epoch,
@@ -23,11 +25,12 @@ from headrace._loading.epoch.sampler_state import is_stateful
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Saved, format_state, parse_state
 from headrace._loading.fallback.epoch_observer import TorchProgress
-from headrace._loading.fallback.iterator_factory import Making
+from headrace._loading.fallback.iterator_factory import Making, length_or_none
 from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
+from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
@@ -54,6 +57,8 @@ class TorchEpochs:
         self._making: Making | None = None
         self._first_images: FirstImages | None = None
         self._reason: str | None = None  # why torch delivers the newest epoch
+        self._entry_points: EntryPoints | None = None
+        self._entries: Entries | None = None  # of a loader that was closed
 
     # ---- which epoch -------------------------------------------------------------------------------------------------
 
@@ -93,6 +98,12 @@ class TorchEpochs:
     def images(self) -> ImageCounts:
         """The images of the newest epoch's batches so far."""
         return ImageCounts() if self._newest is None else self._newest[2]
+
+    @property
+    def entries(self) -> Entries | None:
+        """What the newest epoch's table knows of the rows of JPEGs; None without one, or if no JPEG was decoded."""
+        counts = self._entries if self._entry_points is None else self._entry_points.counts()
+        return counts if counts is not None and counts.decodes else None
 
     @property
     def pace(self) -> EpochTiming | None:
@@ -142,7 +153,10 @@ class TorchEpochs:
         followers = _headrace_samplers_of(loader)
         for one in followers:
             one.adopt(epoch)
-        self._making = making = Making(loader, start, self._seed, self._rank)
+        points = self.find_entry_points(loader)
+        if points is not None:
+            points.save()  # what the epoch before has learned
+        self._making = making = Making(loader, start, self._seed, self._rank, points)
         try:
             iterator, progress = making.begin_epoch(epoch) if saved is None else making.going_on(saved, epoch)
         finally:
@@ -157,6 +171,17 @@ class TorchEpochs:
             self._fresh, ours = iterator, weakref.ref(self)
             progress.when_requested = lambda asked: _drop_fresh_iterator(ours(), asked)
         return iterator
+
+    def find_entry_points(self, loader: TorchLoader) -> EntryPoints | None:
+        """Returns the table of the loader's workers, which all its epochs use until it is closed."""
+        given = loader.entry_points if loader._defers else None
+        if given == AUTO:
+            given = self._entry_points
+            if given is None and not isinstance(loader.dataset, IterableDataset):
+                samples = length_or_none(loader.dataset)  # a stream has none, as a TarStream in native threads
+                given = None if samples is None else shared_by_process(samples, rank_memory)
+        self._entry_points, self._entries = given, None
+        return given
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
@@ -210,7 +235,11 @@ class TorchEpochs:
             set_epoch_of_samplers((one for one in samplers if not isinstance(one, Seeded)), saved.start.sampler_epoch)
 
     def close(self) -> None:
-        """Discards an iterator that was begun for a state and not used since."""
+        """Discards an iterator that was begun for a state and not used since, and lets go of what was learned."""
+        if self._entry_points is not None:
+            self._entry_points.save()
+            self._entries, self._entry_points = self.entries, None
+        self.images.entry_points = None
         self._fresh = None
         if self._begun is not None and self._progress is not None:
             self._next = self._progress.epoch
@@ -219,7 +248,9 @@ class TorchEpochs:
     def __getstate__(self) -> State:
         # A copy gets no iterators: each of the two counts its own progress.
         upcoming = self._next if self._begun is None or self._progress is None else self._progress.epoch
-        gone = dict.fromkeys(("_progress", "_newest", "_begun", "_fresh", "_making", "_first_images"))
+        gone = dict.fromkeys(
+            ("_progress", "_newest", "_begun", "_fresh", "_making", "_first_images", "_entry_points", "_entries")
+        )
         return {**vars(self), "_next": upcoming, **gone}
 
 

@@ -52,8 +52,8 @@ def hook_loader_adapters(ours: type[OwnLoader]) -> None:
         if loader is None:
             loader = _find_skipped_loader(sys._getframe(1), ours)
         deferred = loader is not None and loader.route == "deferred"
-        if deferred and options.get("use_stateful_dataloader"):
-            _defer_in_workers(options)
+        if deferred and loader is not None and options.get("use_stateful_dataloader"):
+            _defer_in_workers(options, loader)
         stock(self, *args, **options)
         if deferred and loader is not None and type(self.base_dataloader) is TorchDataLoader:
             _replace_base_loader(self, self.base_dataloader, ours, loader)
@@ -61,11 +61,13 @@ def hook_loader_adapters(ours: type[OwnLoader]) -> None:
     DataLoaderAdapter.__init__ = begin
 
 
-def _defer_in_workers(options: dict[str, Any]) -> None:
+def _defer_in_workers(options: dict[str, Any], loader: OwnLoader) -> None:
     """Changes the arguments of torchdata's loader, which has iterators of its own: its workers open images deferred."""
     number, collate_fn = options.get("num_workers", 0), options.get("collate_fn")
     if number > 0 and collate_fn is not None:
-        alone = AloneInWorkers(collate_fn, options.get("worker_init_fn"), workers=number)
+        points = loader._torch_epochs.find_entry_points(loader)
+        native = None if points is None else points.native
+        alone = AloneInWorkers(collate_fn, options.get("worker_init_fn"), workers=number, entry_points=native)
         options |= {"collate_fn": alone.collate, "worker_init_fn": alone.start}
 
 
@@ -95,7 +97,7 @@ def _replace_base_loader(
         options |= {"batch_size": given.batch_size, "drop_last": given.drop_last}
         if not isinstance(given.dataset, IterableDataset):
             options["sampler"] = given.sampler
-    made = ours(**options, cpu_affinity=loader.cpu_affinity, snapshot_every_n_steps=0)
+    made = ours(**options, cpu_affinity=loader.cpu_affinity, snapshot_every_n_steps=0, entry_points=loader.entry_points)
     if made.native:  # its order would not be the one that torch draws
         return
     adapter.base_dataloader = made

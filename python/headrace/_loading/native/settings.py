@@ -96,12 +96,15 @@ class OwnSettings(OwnArguments):
         return Layout.of(self.memory_format)
 
     def refuse_native_only(self, reason: str) -> None:
-        """Raises TypeError if an argument that needs the native path is not at its default.
+        """Raises TypeError if an argument that needs the native path is not at its default. `entry_points` needs it
+        only without deferred images, and None never.
 
         Args:
             reason: why torch's DataLoader delivers the batches.
         """
-        self._refuse(_NATIVE_ONLY, f"needs headrace's native path, but torch's DataLoader would serve here: {reason}")
+        accepted = self.deferred_images or self.entry_points is None
+        names = tuple(one for one in _NATIVE_ONLY if not (accepted and one == "entry_points"))
+        self._refuse(names, f"needs headrace's native path, but torch's DataLoader would serve here: {reason}")
 
     def refuse_of_images(self) -> None:
         """Raises TypeError if an argument that applies to images alone is not at its default."""

@@ -155,7 +155,9 @@ class Stats(NotebookView):
 
     def _sentences(self) -> list[str]:
         if self.images is not None:
-            return [str(self.images), "torch's DataLoader delivers", *self._consumer_sentences(), str(self.verdict)]
+            learned = [] if self.entry_points is None else [str(self.entry_points)]
+            delivers = "torch's DataLoader delivers"
+            return [str(self.images), delivers, *learned, *self._consumer_sentences(), str(self.verdict)]
         read = f"{self.bytes_read / 1e6:,.1f} MB read; "
         idle = (
             f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"

@@ -18,7 +18,7 @@ from headrace._storage.entry_points import sidecar
 
 AUTO: Literal["auto"] = "auto"
 _SHARE = 32  # of this rank's memory, the table of "auto" takes one part at most
-_BYTES_AN_IMAGE = 600  # of an ImageNet file, on average
+_BYTES_AN_IMAGE = 650  # of an ImageNet file, on average
 _LEAST_COVERED = 0.1  # of the samples: with less, the hashes cost what the known rows save
 
 
@@ -56,8 +56,9 @@ class EntryPoints(Ending):
     A JPEG has no index, so a decoder reads all codes above a crop. This table notes, for each row of blocks that a
     decode passes, where its codes begin; a later decode of the same file begins at the first row of its crop. The
     pixels are the same. An image is known by a hash of all bytes of its file, so a file that changes is another image.
-    It costs about 12 bytes for each row of blocks (8 or 16 pixels) and 100 bytes an image. At the limit nothing more is
-    learned. All loaders that are given one object share it; a copy in another process learns for itself.
+    It costs about 12 bytes for each row of blocks (8 or 16 pixels) and 150 bytes an image. At the limit nothing more is
+    learned. All loaders that are given one object share it, and torch's worker processes of these loaders, too; a copy
+    in another process learns for itself.
 
     Args:
         memory: most bytes, a number or a text such as ``"1 GB"``.

@@ -44,7 +44,7 @@ class JpegPixels(FilePixels):
         self._crops += 1
         self._counts.crop(self._crops)
         if self._crops < _MANY and self._counts.crops_expected < _SEVERAL:
-            core.decode_fuse(self._file, steps, table, out, layout)
+            core.decode_fuse(self._file, steps, table, out, layout, self._counts.entry_points)
         else:
             if self._whole is None:
                 width, height = self._size

@@ -1,4 +1,5 @@
-"""Counts of opened images: how many got native pixels, and why others did not; and what counts them now."""
+"""Counts of opened images: how many got native pixels, and why others did not; what counts them now, and what is known
+of their rows."""
 
 from __future__ import annotations
 
@@ -7,6 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
+
+from headrace._base.native import core
+from headrace._base.types import State
 
 T = TypeVar("T")
 
@@ -23,18 +27,23 @@ PILLOW = Door("PIL.Image.open", "Pillow")
 
 @dataclass
 class ImageCounts:
-    """Numbers of images whose pixels were made.
+    """Numbers of images whose pixels were made, for a loader or a worker of it.
 
     Attributes:
         natively: by headrace, keyed by the name of the door.
         by_others: by other libraries, keyed by the library and the reason.
         crops_expected: number of crops of the newest file, if it is like the file before.
+        entry_points: where the rows of JPEGs begin, to use and to learn; None: nothing is learned. Copies have none.
     """
 
     natively: Counter[str] = field(default_factory=Counter)
     by_others: Counter[tuple[str, str]] = field(default_factory=Counter)
     crops_expected: int = field(default=0, compare=False)
+    entry_points: core.EntryPoints | None = field(default=None, compare=False, repr=False)
     _crops: int = field(default=0, compare=False, repr=False)
+
+    def __getstate__(self) -> State:
+        return {**vars(self), "entry_points": None}
 
     @property
     def native(self) -> int:

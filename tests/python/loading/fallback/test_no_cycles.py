@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import weakref
 from typing import Any
 
 import pytest
 from torch.utils.data import Dataset
 
 from headrace import DataLoader
+from headrace._base.native import core
 
 pytestmark = [pytest.mark.processes, pytest.mark.filterwarnings("ignore:torch's DataLoader delivers")]
 
@@ -41,3 +43,22 @@ def test_an_epoch_leaves_nothing_behind(options: dict[str, Any], batches: int) -
         assert not multiprocessing.active_children()
     finally:
         gc.enable()
+
+
+class Holder:
+    """Refers to a composition of its own methods."""
+
+    def __init__(self) -> None:
+        self.composed = core.Composed(self.add, self.add)
+
+    def add(self, value: int) -> int:
+        return value + 1
+
+
+def test_compositions_are_collected_with_their_cycles() -> None:
+    holder = Holder()
+    assert holder.composed(1) == 3
+    gone = weakref.ref(holder)
+    del holder
+    gc.collect()
+    assert gone() is None

@@ -119,6 +119,6 @@ def test_arguments() -> None:
     with pytest.raises(TypeError, match="applies to images"):
         headrace.DataLoader(headrace.Columns({"a": np.arange(4)}), 2, entry_points="1 MB")
     with pytest.raises(TypeError, match="needs headrace's native path"):
-        headrace.DataLoader([1, 2], 2, entry_points="1 MB")  # type: ignore[arg-type]
+        headrace.DataLoader([1, 2], 2, entry_points="1 MB", deferred_images=False)  # type: ignore[arg-type]
     assert loader(None).stats().entry_points is None
     assert repr(EntryPoints("1 MB")) == "EntryPoints('1 MB')"
