@@ -30,19 +30,19 @@ class SampleBoxes:
         self.values, self._rule, self.height, self.width = values, rule, height, width
 
     def crop(self, top: int, left: int, height: int, width: int) -> None:
-        self._shift(-left, -top)
+        self.values = self.values - self._offsets(left, top)
         self.height, self.width = height, width
         self.clamp()
 
     def pad(self, padding: Sequence[int]) -> None:
         left, top, right, bottom = padding
-        self._shift(left, top)
+        self.values = self.values + self._offsets(left, top)
         self.height, self.width = self.height + top + bottom, self.width + left + right
         self.clamp()
 
-    def _shift(self, right: int, down: int) -> None:
-        by = [right, down, right, down] if self._rule.format == "XYXY" else [right, down, 0, 0]
-        self.values = self.values + torch.tensor(by, dtype=self.values.dtype, device="cpu")
+    def _offsets(self, left: int, top: int) -> torch.Tensor:
+        corners = [left, top, left, top] if self._rule.format == "XYXY" else [left, top, 0, 0]
+        return torch.tensor(corners, dtype=self.values.dtype, device="cpu")
 
     def resize(self, height: int, width: int) -> None:
         if (height, width) != (self.height, self.width):
