@@ -102,7 +102,7 @@ def measure(program: Program, paths: list[Path], cores: int, rounds: int) -> dic
                 program.batch,
                 num_workers=cores,
                 persistent_workers=True,
-                collate_fn=program.collate_fn,
+                collate_fn=None if program.native and kind is headrace.DataLoader else program.collate_fn,
                 **options,
             )
             for kind, data in kinds

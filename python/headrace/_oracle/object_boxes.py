@@ -192,7 +192,8 @@ def _(step: S.When, moved: SampleBoxes, draws: Sequence[float]) -> None:
 
 @_move_by.register
 def _(step: S.OneOf, moved: SampleBoxes, draws: Sequence[float]) -> None:
-    _move(next(way for way, bound in zip(step.branches, step.bounds, strict=True) if bound > draws[step.draw]), moved, draws)
+    ways = zip(step.branches, step.bounds, strict=True)
+    _move(next(way for way, bound in ways if bound > draws[step.draw]), moved, draws)
 
 
 @_move_by.register

@@ -102,4 +102,4 @@ class BoxPart:
 
 def split_objects(values: torch.Tensor, counts: Array) -> list[torch.Tensor]:
     """Returns the values of each sample, in memory of their own."""
-    return [one.clone() for one in values.split(counts.tolist())]
+    return [one.clone() for one in torch.split(values, counts.tolist())]

@@ -54,7 +54,9 @@ def _image_of(boxes: Boxes, name: str, images: Sequence[str], masks: Sequence[st
     able = [one for one in images if one not in masks]
     if len(able) != 1:
         shown = ", ".join(able) or "none"
-        raise ValueError(f"field {name!r} follows an image, of which there has to be one; there are {shown}: give image=")
+        raise ValueError(
+            f"field {name!r} follows an image, of which there has to be one; there are {shown}: give image="
+        )
     return able[0]
 
 
@@ -63,7 +65,7 @@ def _attach_labels(field: Field, boxes: Field) -> Field:
     samples = []
     for row, ends in enumerate(np.diff(boxes.objects.ends).tolist()):
         try:
-            one = torch.as_tensor(field.values[row]).detach().as_subclass(torch.Tensor).cpu()
+            one = torch.as_tensor(field.values[row], device="cpu").detach().as_subclass(torch.Tensor)
         except (TypeError, ValueError, RuntimeError) as error:
             raise TypeError(f"field {field.name!r}: sample {row} is no array of numbers: {error}") from error
         if one.ndim == 0 or len(one) != ends:
@@ -117,9 +119,8 @@ class BoxSamples:
                 raise TypeError(f"field {name!r} follows {part.image!r}: {why}")
         if geometry is not None:
             name, source = next((one.name, one.image) for one in fields if one.image is not None)
-            first = source.variants[0]
-            size = {"channels": first.channels, "size": first.size, "mode": first.mode}
-            self._shared = len(columns_drawn_by(geometry.transform_of(name), **size))
+            first, shared = source.variants[0], geometry.transform_of(name)
+            self._shared = len(columns_drawn_by(shared, channels=first.channels, size=first.size, mode=first.mode))
 
     def make(self, row: int) -> dict[str, object]:
         """Returns a sample, with random numbers that follow from torch's default generator."""
@@ -140,7 +141,10 @@ class BoxSamples:
             made, kept = reference_boxes(given, part.rule, steps, draws[part.image], sizes[part.image])
             values = {name: made} | {label: one.sample(row)[kept] for label, one in part.labels.items()}
             objects |= {field: one.as_subclass(ObjectTensor) for field, one in values.items()}
-        return {one.name: objects[one.name] if one.objects else self._value(one, row, opened, draws) for one in self._fields}
+        return {
+            one.name: objects[one.name] if one.name in objects else self._value(one, row, opened, draws)
+            for one in self._fields
+        }
 
     def _value(self, field: Field, row: int, opened: dict[str, Any], draws: dict[str, list[float]]) -> object:
         if field.image is None:

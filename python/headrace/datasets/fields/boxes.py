@@ -99,13 +99,13 @@ def _check_boxes(value: object, number: int, format: str) -> torch.Tensor:
     given = _name_of(getattr(value, "format", format))
     if given != format:
         raise ValueError(f"boxes of sample {number} are tv_tensors of format {given}, but format={format!r}")
-    boxes = torch.as_tensor(value).detach().as_subclass(torch.Tensor)
+    boxes = torch.as_tensor(value, device="cpu").detach().as_subclass(torch.Tensor)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ValueError(
             f"boxes of sample {number} have shape {tuple(boxes.shape)} instead of (k, 4); reshape(-1, 4) makes this of "
             "no boxes, too"
         )
-    return boxes.cpu()
+    return boxes
 
 
 def join_samples(what: str, samples: Sequence[torch.Tensor]) -> ObjectValues:

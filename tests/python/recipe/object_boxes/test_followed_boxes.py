@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
@@ -94,11 +95,8 @@ def rule_of(rng: np.random.Generator) -> BoxRule:
     return BoxRule(first, last if rng.random() < 0.5 else first, mode, bool(rng.integers(2)), sanitize, *limits)
 
 
-def torchvisions(
-    v2: Any, feeder: Feeder, transform: Any, recipe: Any, draws: list[float], given: Any, labels: torch.Tensor, rule: Any
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """torchvision's boxes and labels of a sample."""
-    moved = feeder.run(transform, given, recipe, draws)
+def finished(v2: Any, moved: Any, labels: torch.Tensor, rule: BoxRule) -> tuple[torch.Tensor, torch.Tensor]:
+    """A sample's boxes and labels after torchvision's transforms of boxes alone."""
     if rule.clamp:
         moved = v2.ClampBoundingBoxes()(moved)
     if rule.sanitize:
@@ -127,10 +125,11 @@ def compare_program(torchvision: ModuleType, feeder: Feeder, rng: np.random.Gene
         given = tv_tensors.BoundingBoxes(values.clone(), format=rule.format, **canvas)
         draws = drawn[row].tolist()
         try:
-            theirs = torchvisions(v2, feeder, transform, recipe, draws, given, labels[row], rule)
+            moved = feeder.run(transform, given, recipe, draws)
         except ValueError as error:  # the image is too small for a crop
             assert "larger than" in str(error), (transform, error)
             continue
+        theirs = finished(v2, moved, labels[row], rule)
         made, kept = reference_boxes(values, rule, recipe.steps, draws, given.canvas_size)
         assert same(made, theirs[0]) and torch.equal(labels[row][kept], theirs[1]), (transform, rule, values)
         expected[row] = theirs
@@ -138,8 +137,8 @@ def compare_program(torchvision: ModuleType, feeder: Feeder, rng: np.random.Gene
         return 0
     part = BoxPart("boxes", "image", rule, ObjectValues.of(objects), {"labels": ObjectValues.of(labels)}, recipe.steps)
     rows = rng.permutation([*expected])
-    moved = move_boxes(part, rows, sizes[rows], drawn[rows])
-    for row, ours, its in zip(rows.tolist(), moved["boxes"], moved["labels"], strict=True):
+    batch = move_boxes(part, rows, sizes[rows], drawn[rows])
+    for row, ours, its in zip(rows.tolist(), batch["boxes"], batch["labels"], strict=True):
         assert same(ours, expected[row][0]), (transform, rule, objects[row], ours, expected[row][0])
         assert same(its, expected[row][1]) and ours.is_contiguous()
     return len(expected)
@@ -196,8 +195,7 @@ def test_what_boxes_cannot_follow(case: str, torchvision: ModuleType) -> None:
     v2 = torchvision.transforms.v2
     make, words = REFUSED[case]
     recipe = lower(v2.Compose([v2.RandomHorizontalFlip(), make(v2), v2.Resize((9, 9)), v2.ToImage()]))
-    with pytest.raises(AssertionError, match=words):
-        assert "" == why_not_followed(recipe.steps)
+    assert re.search(words, why_not_followed(recipe.steps))
 
 
 def test_colours_and_erasing_leave_boxes_alone(torchvision: ModuleType) -> None:
@@ -206,7 +204,8 @@ def test_colours_and_erasing_leave_boxes_alone(torchvision: ModuleType) -> None:
     end = [v2.ToImage(), v2.ColorJitter(0.1), v2.ToDtype(torch.float32, scale=True), v2.RandomErasing()]
     recipe = lower(v2.Compose([*steps, v2.Resize((20, 30)), *end]))
     assert why_not_followed(recipe.steps) == ""
-    part = BoxPart("b", "i", BoxRule("XYXY", "XYXY"), ObjectValues.of([torch.tensor([[1.0, 2, 3, 4]])]), {}, recipe.steps)
+    values = ObjectValues.of([torch.tensor([[1.0, 2, 3, 4]])])
+    part = BoxPart("b", "i", BoxRule("XYXY", "XYXY"), values, {}, recipe.steps)
     drawn = Draws(recipe.columns, 0).batch(0, [0], [0])
     made = move_boxes(part, np.array([0]), np.array([[10, 10]]), drawn)
     assert made["b"][0].tolist() == [[3.0, 4.0, 9.0, 8.0]]
