@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from headrace._base.native import core, span
 from headrace._engine.columns_engine import ColumnsEngine
 from headrace._engine.composite_engine import PartsEngine, PartsFlight
 from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.destination import Destination
-from headrace._engine.device_engine import move_tensors
+from headrace._engine.device_engine import move_tensors, moved_tensor
 from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.lanes.call_lane import RowMetadata
 from headrace._engine.ragged_engine import Ragged
@@ -161,11 +162,13 @@ class FieldsEngine(PartsEngine[str]):
             for one in self._boxes:
                 sizes = given.sizes[one.image][chosen].astype(np.int64)
                 draws = given.draws[np.ix_(chosen, self._columns[one.image])]
-                made |= {
-                    name: Ragged(self.move_targets(values))  # type: ignore[arg-type]
-                    for name, values in move_boxes(one, given.rows[chosen], sizes, draws).items()
-                }
+                moved = move_boxes(one, given.rows[chosen], sizes, draws)
+                made |= {name: self._move_each(values) for name, values in moved.items()}
         return made
+
+    def _move_each(self, values: list[torch.Tensor]) -> Ragged:
+        here, device = self._destination.way == "memory", self._destination.device
+        return Ragged(values if here else [moved_tensor(one, device) for one in values])
 
     def single(self, batch: Mapping[str, Any]) -> dict[str, object]:
         return {

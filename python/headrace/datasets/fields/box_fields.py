@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,9 +54,7 @@ def _image_of(boxes: Boxes, name: str, images: Sequence[str], masks: Sequence[st
     able = [one for one in images if one not in masks]
     if len(able) != 1:
         shown = ", ".join(able) or "none"
-        raise ValueError(
-            f"field {name!r} follows an image, of which there has to be one; there are {shown}: give image="
-        )
+        raise ValueError(f"field {name!r} follows one image, but those of the fields are {shown}; name it as image=")
     return able[0]
 
 
@@ -155,8 +153,7 @@ class BoxSamples:
 
 
 def _lower_field(name: str, source: BlobDataset, geometry: Geometry | None) -> Recipe:
-    shaped: Callable[..., Any] = Shaped
-    first = (source if geometry is None else shaped(source, geometry.transform_of(name))).variants[0]
+    first = (source if geometry is None else Shaped(source, geometry.transform_of(name))).variants[0]
     try:
         return lower(first.transform, channels=first.channels, size=first.size, mode=first.mode, may_vary=True)
     except TypeError as error:

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable
 from io import BytesIO
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -151,7 +151,7 @@ def test_files_resume_in_the_middle() -> None:
 
 @pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_broken_images(workers: int, on_error: str) -> None:
+def test_broken_images(workers: int, on_error: Any) -> None:
     images = [truncated(data) if i in (2, 3, 11) else data for i, data in enumerate(encoded().images)]
     boxes, labels = given()
     fields = {
@@ -254,7 +254,11 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "a mode": (lambda: Boxes(BOXES, clamping_mode="auto"), ValueError, "clamping_mode must be 'soft', 'hard' or None"),
     "a size": (lambda: Boxes(BOXES, sanitize=True, min_size=0), ValueError, "min_size must be >= 1, got 0"),
     "a size alone": (lambda: Boxes(BOXES, min_area=4), ValueError, "which boxes sanitize=True removes; give that, too"),
-    "lists": (lambda: Boxes([[1, 2, 3, 4]]), TypeError, r"boxes of sample 0 are a list; give .*reshape\(-1, 4\)"),
+    "lists": (
+        lambda: Boxes(cast(Any, [[1, 2, 3, 4]])),
+        TypeError,
+        r"boxes of sample 0 are a list; give .*reshape\(-1, 4\)",
+    ),
     "a shape": (lambda: Boxes([torch.zeros(0)]), ValueError, r"sample 0 have shape \(0,\) instead of \(k, 4\)"),
     "dtypes": (
         lambda: Boxes([torch.zeros(1, 4), np.zeros((0, 4))]),
@@ -263,11 +267,15 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     ),
     "half": (lambda: Boxes([torch.zeros(1, 4).half()]), TypeError, "boxes must be of float32, .* not torch.float16"),
     "one name": (lambda: Boxes(BOXES, labels="labels"), TypeError, "a list of names, not one name: 'labels'"),
-    "no image": (lambda: Fields({"boxes": Boxes(BOXES)}), ValueError, "there are none: give image="),
+    "no image": (
+        lambda: Fields({"boxes": Boxes(BOXES)}),
+        ValueError,
+        "follows one image, but those of the fields are none; name it as image=",
+    ),
     "two images": (
         lambda: Fields({"a": image(), "b": image(), "boxes": Boxes(BOXES)}),
         ValueError,
-        "field 'boxes' follows an image, of which there has to be one; there are a, b: give image=",
+        "field 'boxes' follows one image, but those of the fields are a, b; name it as image=",
     ),
     "another image": (lambda: boxed(image="labels"), ValueError, "follows 'labels', which is no image field; .* image"),
     "other labels": (lambda: boxed(labels=["kinds"]), ValueError, "labels of 'boxes' names 'kinds', which is no field"),
