@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ class ObjectTensor(torch.Tensor):
     """A sample's values of its objects, (k, ...). ``default_collate`` makes a list of plain tensors of them, because k
     differs between samples. Operations return plain tensors."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__: Any = torch._C._disabled_torch_function_impl
 
 
 def _collate_objects(batch: Sequence[torch.Tensor], *, collate_fn_map: object = None) -> list[torch.Tensor]:

@@ -63,9 +63,12 @@ class Boxes(torch.utils.data.Dataset[torch.Tensor]):
         if isinstance(labels, str):
             raise TypeError(f"labels must be a list of names, not one name: {labels!r}")
         given, wanted = _name_of(format), _name_of(format if out_format is None else out_format)
-        self.rule = BoxRule(given, wanted, clamping_mode, bool(clamp), bool(sanitize), min_size, min_area)
-        self.image, self.labels = image, tuple(labels)
-        self.objects = join_samples("boxes", [_check_boxes(one, n, given) for n, one in enumerate(values)])
+        self.rule: BoxRule = BoxRule(given, wanted, clamping_mode, bool(clamp), bool(sanitize), min_size, min_area)
+        self.image: str | None = image
+        self.labels: tuple[str, ...] = tuple(labels)
+        self.objects: ObjectValues = join_samples(
+            "boxes", [_check_boxes(one, n, given) for n, one in enumerate(values)]
+        )
         if len(self.objects) and self.objects.values.dtype not in DTYPES:
             kinds = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
             raise TypeError(f"boxes must be of {kinds}, not {self.objects.values.dtype}; convert them")

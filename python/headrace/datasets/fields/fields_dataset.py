@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from headrace._base.types import State
-from headrace.datasets.fields.box_fields import BoxSamples, attach_boxes
+from headrace.datasets.fields.box_fields import attach_boxes
 from headrace.datasets.fields.field_kinds import Field, as_field, check_lengths, length_of
 from headrace.datasets.fields.shared_geometry import Geometry
+
+if TYPE_CHECKING:
+    from headrace.datasets.fields.box_samples import BoxSamples
 
 
 class Fields(torch.utils.data.Dataset[dict[str, Any]]):
@@ -68,7 +71,7 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
         if geometry is not None:
             self._check_shaped()
         if self._has_boxes:
-            BoxSamples(self._fields, self._geometry)
+            self._box_samples()
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -100,12 +103,17 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
             raise IndexError(f"index {place} is out of range for a dataset of {len(self)} samples")
         place %= len(self)
         if self._has_boxes:
-            return BoxSamples(self.described, self._geometry).make(place)
+            return self._box_samples().make(place)
         if self._geometry is None:
             return {name: values[place] for name, values in self._given.items()}
         fields = self.described
         made = self._geometry.apply({one.name: one.image.image(place) for one in fields if one.image is not None})
         return {one.name: _finish_field(one, made, place) for one in fields}
+
+    def _box_samples(self) -> BoxSamples:
+        from headrace.datasets.fields.box_samples import BoxSamples
+
+        return BoxSamples(self.described, self._geometry)
 
     def _describe_fields(self) -> tuple[Field, ...]:
         return attach_boxes([as_field(name, values) for name, values in self._given.items()], self._masks)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from torch.utils.data import StackDataset, Subset, default_collate
 
 from headrace._base.native import core
+from headrace._recipe.object_boxes.object_values import BoxPart
 from headrace.datasets.columns.columns_dataset import Columns
 from headrace.datasets.columns.columns_source import ColumnSource, as_columns
 from headrace.datasets.fields.box_fields import list_boxes
@@ -91,7 +92,7 @@ class StackedSource:
             gathered = as_columns(Columns(arrays))
             assert gathered is not None
             self.columns[ARRAYS] = gathered
-        self.boxes = list_boxes(fields)
+        self.boxes: dict[str, BoxPart] = list_boxes(fields)
 
     def __len__(self) -> int:
         return self._length
