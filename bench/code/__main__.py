@@ -96,12 +96,14 @@ def measure(program: Program, paths: list[Path], cores: int, rounds: int, *, fir
     with tempfile.TemporaryDirectory() as folder:
         dataset = program.dataset(paths, Path(folder))
         options: dict[str, Any] = {"shuffle": program.shuffle} if hasattr(dataset, "__len__") else {}
-        options |= {"num_workers": cores, "persistent_workers": True, "collate_fn": program.collate_fn}
+        options |= {"num_workers": cores, "persistent_workers": True}
         data = program.native(dataset) if program.native else dataset
+        collate_fn = None if program.native else program.collate_fn
 
         def make() -> tuple[Any, Any]:
-            return TorchDataLoader(dataset, program.batch, **options), headrace.DataLoader(
-                data, program.batch, **options
+            return (
+                TorchDataLoader(dataset, program.batch, collate_fn=program.collate_fn, **options),
+                headrace.DataLoader(data, program.batch, collate_fn=collate_fn, **options),
             )
 
         theirs, ours = make()

@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
+import headrace
 from bench.contenders._common import MEAN, STD
 
 _BOXES = 6
@@ -39,17 +40,42 @@ class Detection(Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         image = Image.open(self.paths[index]).convert("RGB")
-        size = torch.tensor(image.size)
-        generator = torch.Generator().manual_seed(index)
-        corners = torch.rand(_BOXES, 2, generator=generator) * 0.6 * size
-        extents = 10 + torch.rand(_BOXES, 2, generator=generator) * 0.35 * size
-        boxes = tv_tensors.BoundingBoxes(
-            torch.cat([corners, corners + extents], 1), format="XYXY", canvas_size=(image.height, image.width)
-        )
+        canvas = (image.height, image.width)
+        boxes = tv_tensors.BoundingBoxes(_boxes(index, image.size), format="XYXY", canvas_size=canvas)
         return self.transform(image, {"boxes": boxes, "labels": torch.arange(_BOXES)})
+
+
+def _boxes(index: int, size: tuple[int, int]) -> torch.Tensor:
+    """The boxes of an image of this (width, height)."""
+    generator, edges = torch.Generator().manual_seed(index), torch.tensor(size)
+    corners = torch.rand(_BOXES, 2, generator=generator) * 0.6 * edges
+    extents = 10 + torch.rand(_BOXES, 2, generator=generator) * 0.35 * edges
+    return torch.cat([corners, corners + extents], 1)
 
 
 def collate(samples: list[Any]) -> Any:
     """Images of one size as a batch, and their targets in a list."""
     images, targets = zip(*samples, strict=True)
     return torch.stack(images), list(targets)
+
+
+def collate_fields(samples: list[Any]) -> dict[str, Any]:
+    """The same as `fields` have it."""
+    images, targets = collate(samples)
+    return {"image": images, **{name: [one[name] for one in targets] for name in ("boxes", "labels")}}
+
+
+def fields(dataset: Detection) -> headrace.Fields:
+    """The files, boxes and labels of a dataset with `ON_IMAGES` as headrace's fields."""
+    boxes = []
+    for index, path in enumerate(dataset.paths):
+        with Image.open(path) as image:
+            boxes.append(_boxes(index, image.size))
+    return headrace.Fields(
+        {
+            "image": headrace.ImageFiles(dataset.paths, transform=v2.Compose([v2.ToImage(), *END[:2]])),
+            "boxes": headrace.Boxes(boxes, "XYXY", labels=["labels"], sanitize=True),
+            "labels": [torch.arange(_BOXES)] * len(boxes),
+        },
+        geometry=v2.Compose(RESIZE),
+    )

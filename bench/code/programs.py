@@ -40,8 +40,8 @@ class Program:
 
     Attributes:
         batch: samples of a batch.
-        native: makes from this dataset one of headrace's with samples of the same kind, for headrace's loader. None:
-            both loaders get the same dataset, and only the import of the loader changes.
+        native: makes from this dataset one of headrace's with samples of the same kind, for headrace's loader, which
+            gets no collate_fn. None: both loaders get the same dataset, and only the import of the loader changes.
     """
 
     dataset: Callable[[list[Path], Path], Any]
@@ -256,6 +256,9 @@ PROGRAMS: dict[str, Program] = {
     "detection, tensors": Program(_detection(detection.ON_TENSORS), collate_fn=detection.collate),
     "detection, images": Program(_detection(detection.ON_IMAGES), collate_fn=detection.collate),
     "detection, SSD's crop": Program(_detection(detection.SSD), collate_fn=detection.collate),
+    "detection, as Fields": Program(
+        _detection(detection.ON_IMAGES), collate_fn=detection.collate_fields, native=detection.fields
+    ),
     "PNG": Program(_pngs(pngs.as_photograph)),
     "PNG, in threads": Program(_pngs(pngs.as_photograph), native=_in_threads),
     "PNG with a palette": Program(_pngs(pngs.as_palette)),

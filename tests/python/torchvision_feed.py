@@ -232,13 +232,18 @@ class Feeder:
         self._monkeypatch.setattr(cls, "__call__", fed_call)
 
     def __call__(self, transform: Any, image: Any, recipe: Recipe, draws: Sequence[float]) -> torch.Tensor:
+        made: torch.Tensor = self.run(transform, image, recipe, draws).as_subclass(torch.Tensor)
+        return made
+
+    def run(self, transform: Any, sample: Any, recipe: Recipe, draws: Sequence[float]) -> Any:
+        """Returns what torchvision makes of a sample: an image, or whatever else its transforms take."""
         self._steps, self._draws = {}, draws
         steps, outer = iter(recipe.steps), list(leaf_transforms(transform))
         for leaf, (_, lowered) in zip(outer, recipe.names, strict=True):
             self._pair(leaf, next(steps) if lowered.startswith("native") else None)
         for leaf in outer:
-            image = leaf(image)
-        return image.as_subclass(torch.Tensor)
+            sample = leaf(sample)
+        return sample
 
     def _pair(self, transform: Any, step: S.Step | None) -> None:
         self._steps[id(transform)] = step

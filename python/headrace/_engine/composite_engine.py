@@ -98,6 +98,9 @@ class PartsEngine(CompositeEngine, Generic[Part]):
         parts: the engines by part.
     """
 
+    #: Makes the flight of a batch.
+    _new_flight: Callable[[], PartsFlight[Part]] = PartsFlight
+
     def __init__(self, parts: Mapping[Part, Engine]) -> None:
         super().__init__()
         self._parts = dict(parts)
@@ -131,7 +134,7 @@ class PartsEngine(CompositeEngine, Generic[Part]):
     def _begin_parts(self, begin: Callable[[Part, Engine], Flight]) -> Flight:
         if self._closed:
             raise RuntimeError("the loader was closed")
-        begun: PartsFlight[Part] = PartsFlight()
+        begun = self._new_flight()
         try:
             for part, engine in self._parts.items():
                 begun.parts[part] = begin(part, engine)

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from headrace._base.native import core
+from headrace._base.native import core, span
 from headrace._engine.columns_engine import ColumnsEngine
-from headrace._engine.composite_engine import PartsEngine
+from headrace._engine.composite_engine import PartsEngine, PartsFlight
 from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.destination import Destination
-from headrace._engine.device_engine import move_tensors
+from headrace._engine.device_engine import move_tensors, moved_tensor
 from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.lanes.call_lane import RowMetadata
+from headrace._engine.ragged_engine import Ragged
+from headrace._recipe.object_boxes.followed_steps import move_boxes
+from headrace._recipe.object_boxes.object_values import BoxPart, ObjectTensor
 
 #: Returns a sentence about images of different (height, width) in one sample; "" if all have the same.
 Unequal = Callable[[Mapping[str, tuple[int, int]]], str]
+
+
+@dataclass(eq=False)
+class _Given:
+    """What boxes are moved by, which the consumer's thread does when the batch is complete.
+
+    Attributes:
+        rows: int64 (n,), the samples in their fields.
+        draws: float64 (n, columns).
+        repairs: the samples that were made again: their places, their rows and their flight.
+        sizes: int32 (n, 2), (height, width) of the images that boxes follow, by field, once the batch is complete.
+    """
+
+    rows: npt.NDArray[np.int64]
+    draws: npt.NDArray[np.float64]
+    repairs: list[tuple[list[int], npt.NDArray[np.int64], PartsFlight[str]]] = field(default_factory=list)
+    sizes: dict[str, npt.NDArray[np.int32]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class FieldsFlight(PartsFlight[str]):
+    """A batch of samples of several fields in flight."""
+
+    given: _Given | None = None
 
 
 class FieldsEngine(PartsEngine[str]):
@@ -33,7 +61,10 @@ class FieldsEngine(PartsEngine[str]):
         columns: for each part the columns of the draws that it reads.
         destination: where the batches end; tensors of gathered rows are moved there.
         unequal: where the images of a sample share a geometry: compares their sizes.
+        boxes: those that follow images; they are moved in the consumer's thread.
     """
+
+    _new_flight = FieldsFlight
 
     def __init__(
         self,
@@ -41,8 +72,10 @@ class FieldsEngine(PartsEngine[str]):
         columns: Mapping[str, npt.NDArray[np.int64]],
         destination: Destination,
         unequal: Unequal | None = None,
+        boxes: Sequence[BoxPart] = (),
     ) -> None:
         super().__init__(parts)
+        self._boxes = tuple(boxes)
         self._columns = dict(columns)
         self._destination, self._unequal = destination, unequal
 
@@ -58,6 +91,27 @@ class FieldsEngine(PartsEngine[str]):
         self, part: str, table: Any, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]
     ) -> tuple[core.BlobTable, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         return table.parts[part], rows if table.rows is None else table.rows[rows], draws[:, self._columns[part]]
+
+    def submit(self, table: Any, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
+        flight = super().submit(table, rows, draws)
+        if self._boxes:
+            assert isinstance(flight, FieldsFlight)
+            flight.given = _Given(rows if table.rows is None else table.rows[rows], draws)
+        return flight
+
+    def repair(
+        self,
+        flight: Flight,
+        places: list[int],
+        table: Any,
+        rows: npt.NDArray[np.int64],
+        draws: npt.NDArray[np.float64],
+    ) -> Flight:
+        made = super().repair(flight, places, table, rows, draws)
+        assert isinstance(flight, FieldsFlight) and isinstance(made, FieldsFlight)
+        if flight.given is not None:
+            flight.given.repairs.append((places, rows if table.rows is None else table.rows[rows], made))
+        return made
 
     def failures(self, flight: Flight) -> list[Failure]:
         """Returns the failed samples in order, each with the first of its parts that failed."""
@@ -81,13 +135,46 @@ class FieldsEngine(PartsEngine[str]):
             yield Failure(sample, "plan", self._unequal(named), 0, None)
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> dict[str, object]:
-        """Returns what each engine made, by part."""
+        """Returns what each engine made, by part, and the boxes with their labels, by field."""
+        assert isinstance(flight, FieldsFlight)
         images = self._images()
+        given = flight.given
+        if given is not None and not given.sizes:
+            self._read_sizes(flight, given)
         made = self.collect_parts(flight, places)
-        return {name: part if name in images else self.move_targets(part) for name, part in made.items()}
+        batch = {name: part if name in images else self.move_targets(part) for name, part in made.items()}
+        return batch if given is None else batch | self._move_boxes(given, places)
 
-    def single(self, batch: Mapping[str, object]) -> dict[str, object]:
-        return {name: self._parts[name].single(one) for name, one in batch.items()}
+    def _read_sizes(self, flight: FieldsFlight, given: _Given) -> None:
+        """Reads the sizes of the images, before their engines give the batch away, and what repairs have changed."""
+        sizes = {name: flight.parts[name].batch.sizes for name in {one.image for one in self._boxes}}
+        for places, rows, repair in given.repairs:
+            given.rows = given.rows.copy()
+            given.rows[places] = rows
+            for name, one in sizes.items():
+                one[places] = repair.parts[name].batch.sizes
+        given.sizes = sizes
+
+    def _move_boxes(self, given: _Given, places: list[int] | None) -> dict[str, object]:
+        chosen = np.arange(len(given.rows)) if places is None else np.array(places, dtype=np.int64)
+        made: dict[str, object] = {}
+        with span("boxes"):
+            for one in self._boxes:
+                sizes = given.sizes[one.image][chosen].astype(np.int64)
+                draws = given.draws[np.ix_(chosen, self._columns[one.image])]
+                moved = move_boxes(one, given.rows[chosen], sizes, draws)
+                made |= {name: self._move_each(values) for name, values in moved.items()}
+        return made
+
+    def _move_each(self, values: list[torch.Tensor]) -> Ragged:
+        here, device = self._destination.way == "memory", self._destination.device
+        return Ragged(values if here else [moved_tensor(one, device) for one in values])
+
+    def single(self, batch: Mapping[str, Any]) -> dict[str, object]:
+        return {
+            name: self._parts[name].single(one) if name in self._parts else one[0].as_subclass(ObjectTensor)
+            for name, one in batch.items()
+        }
 
     def move_targets(self, targets: object) -> object:
         return targets if self._destination.way == "memory" else move_tensors(targets, self._destination.device)
@@ -104,6 +191,7 @@ class FieldsEngine(PartsEngine[str]):
         return (
             not self.closed
             and isinstance(product, Mapping)
-            and list(product) == list(self._parts)
-            and all(self._parts[name].makes(one) for name, one in product.items())
+            and list(product) == [*self._parts, *(one.name for one in self._boxes)]
+            and all(engine.makes(product[name]) for name, engine in self._parts.items())
+            and all(one == product[one.name] for one in self._boxes)
         )

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch.utils.data import Dataset
 
+from headrace._oracle.object_boxes import reference_boxes
 from headrace._oracle.reference import ImageSource, reference_sample, try_samples
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.part_kinds import as_kinds
+from headrace._recipe.object_boxes.object_values import BoxPart, ObjectTensor
 from headrace._recipe.steps.recipe import Recipe
 
 
@@ -37,7 +40,8 @@ class ReferenceFields(Dataset[object]):
     """The samples of one epoch by (index, occurrence), as dicts or tuples.
 
     Args:
-        fields: each either an `ImageField` or a function that returns the value of sample i, by name.
+        fields: each an `ImageField`, the `BoxPart` of boxes or of the boxes whose labels it has, or a function that
+            returns the value of sample i, by name.
         draws: makes the draws of a sample.
         epoch: number of the epoch.
         row: returns the number of sample i in the fields.
@@ -49,7 +53,7 @@ class ReferenceFields(Dataset[object]):
 
     def __init__(
         self,
-        fields: Mapping[str, ImageField | Callable[[int], object]],
+        fields: Mapping[str, ImageField | BoxPart | Callable[[int], object]],
         draws: Draws,
         epoch: int,
         row: Callable[[int], int],
@@ -76,10 +80,24 @@ class ReferenceFields(Dataset[object]):
             raise ValueError(f"the images of sample {row} have different sizes: {sizes}")
         made: dict[str, object] = {}
         for name, one in self._fields.items():
-            if isinstance(one, ImageField):
+            if isinstance(one, BoxPart):
+                image, followed = images[one.image], self._fields[one.image]
+                assert isinstance(followed, ImageField)
+                drawn = draws[followed.columns].tolist()
+                moved = _follow(one, row, drawn, followed.recipe, (image.height, image.width))
+                made[name] = moved[name].as_subclass(ObjectTensor)
+            elif isinstance(one, ImageField):
                 image = reference_sample(images[name], one.recipe, draws[one.columns])
                 image = image if one.kinds is None else as_kinds(image, one.kinds)
                 made[name] = (image, one.source.target(row)) if one.source.has_targets else image
             else:
                 made[name] = one(row)
         return tuple(made.values()) if self._positional else made
+
+
+def _follow(
+    part: BoxPart, row: int, draws: list[float], recipe: Recipe, size: tuple[int, int]
+) -> dict[str, torch.Tensor]:
+    """Returns the boxes of a sample, and the values that belong to them, by field."""
+    boxes, kept = reference_boxes(part.boxes.sample(row), part.rule, recipe.steps, draws, size)
+    return {part.name: boxes} | {name: one.sample(row)[kept] for name, one in part.labels.items()}

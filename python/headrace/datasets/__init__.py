@@ -12,6 +12,7 @@ from headrace._base.lazy_names import lazy_names
 if TYPE_CHECKING:
     from headrace.datasets.columns.columns_dataset import Columns
     from headrace.datasets.columns.token_cache import token_columns
+    from headrace.datasets.fields.boxes import Boxes
     from headrace.datasets.fields.fields_dataset import Fields
     from headrace.datasets.lmdb.lmdb_dataset import LMDB
     from headrace.datasets.sources.arrays import ImageArray
@@ -31,6 +32,7 @@ __all__ = [
     "LMDB",
     "MDS",
     "Arrow",
+    "Boxes",
     "Columns",
     "EncodedImages",
     "Fields",
@@ -50,6 +52,7 @@ _HOMES = {
     "LMDB": "lmdb.lmdb_dataset",
     "MDS": "tables.mds",
     "Arrow": "tables.arrow",
+    "Boxes": "fields.boxes",
     "Columns": "columns.columns_dataset",
     "EncodedImages": "sources.blobs",
     "Fields": "fields.fields_dataset",

@@ -16,6 +16,7 @@ from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import NativeRoute
 from headrace._lowering import LoweringError, columns_drawn_by
+from headrace._recipe.object_boxes.object_values import BoxPart, ObjectTensor
 from headrace._recipe.steps.draw_columns import (
     AnyColumn,
     ChainWeights,
@@ -26,6 +27,7 @@ from headrace._recipe.steps.draw_columns import (
     WarpNumber,
 )
 from headrace._recipe.steps.recipe import Recipe, Recipes
+from headrace.datasets.fields.box_fields import why_no_boxes
 from headrace.datasets.fields.fields_source import StackedSource, as_stacked
 from headrace.datasets.fields.shared_geometry import unequal
 from headrace.datasets.sources import BlobDataset, NotNative
@@ -52,6 +54,13 @@ class FieldsRoute(NativeRoute):
             NotNative, LoweringError: a field does not run natively; the message names it.
         """
         images = _routes_by_name(source, lambda _, one: ImageRoute.of(one, None, may_vary=False))
+        return cls._checked(source, images)
+
+    @classmethod
+    def _checked(cls, source: StackedSource, images: Mapping[str, ImageRoute]) -> FieldsRoute:
+        for name, part in source.boxes.items():
+            if why := why_no_boxes(images[part.image].recipe):
+                raise NotNative(f"field {name!r} follows {part.image!r}: {why}")
         return cls(source, images, _count_shared(source, images))
 
     @functools.cached_property
@@ -61,7 +70,14 @@ class FieldsRoute(NativeRoute):
     @property
     def kinds(self) -> dict[str, object]:
         kinds: dict[str, object] = {name: recipe.kinds for name, recipe in self.recipes.items()}
+        kinds |= {name: ObjectTensor for part in self.boxes for name in part.names}
         return dict.fromkeys(self.source.columns, torch.Tensor) | kinds
+
+    @functools.cached_property
+    def boxes(self) -> tuple[BoxPart, ...]:
+        """The boxes, with the steps of their images."""
+        found = self.source.boxes.values()
+        return tuple(replace(one, steps=self.recipes[one.image].steps) for one in found)
 
     @property
     def image_parts(self) -> Sequence[tuple[Recipe, BlobDataset]]:
@@ -74,7 +90,7 @@ class FieldsRoute(NativeRoute):
 
     @property
     def product(self) -> dict[str, object]:
-        return {name: part.product for name, part in self.parts.items()}
+        return {name: part.product for name, part in self.parts.items()} | {one.name: one for one in self.boxes}
 
     @functools.cached_property
     def draws(self) -> tuple[AnyColumn, ...]:
@@ -113,14 +129,15 @@ class FieldsRoute(NativeRoute):
         images = _routes_by_name(source, lambda name, one: self.images[name].renewed_for(one, settings, may_vary=False))
         if source is self.source and all(images[name] is one for name, one in self.images.items()):
             return self
-        return FieldsRoute(source, images, _count_shared(source, images))
+        return FieldsRoute._checked(source, images)
 
     def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> FieldsEngine:
         destination, parts = settings.destination, {}
         for name, part in self.parts.items():
             copied = part.staged and destination.device.type == "cuda"
             parts[name] = part.new_engine(settings, slots_kept=slots_kept, pin=pin or copied)
-        return FieldsEngine(parts, self.columns, destination, None if self.source.geometry is None else unequal)
+        sizes_differ = None if self.source.geometry is None else unequal
+        return FieldsEngine(parts, self.columns, destination, sizes_differ, self.boxes)
 
 
 def _routes_by_name(source: StackedSource, route_of: Callable[[str, BlobDataset], ImageRoute]) -> dict[str, ImageRoute]:

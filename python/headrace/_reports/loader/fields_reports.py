@@ -19,6 +19,7 @@ from headrace._loading.native.settings import Settings
 from headrace._loading.routes.fields_route import FieldsRoute
 from headrace._oracle.fields import ImageField, ReferenceFields
 from headrace._recipe.draws.draws import Draws
+from headrace._recipe.object_boxes.object_values import BoxPart
 from headrace._reports.loader import explanation
 from headrace._reports.loader.explanation import Explanation, Part
 from headrace._reports.loader.verification import (
@@ -41,7 +42,11 @@ def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: Col
     source = route.source
     own = collate_fn is not None and not collate_call.is_default(collate_fn, settings.batched)
 
-    def describe_field(field: Field) -> ImageField | Callable[[int], object]:
+    boxes = {name: part for part in route.boxes for name in part.names}
+
+    def describe_field(field: Field) -> ImageField | BoxPart | Callable[[int], object]:
+        if field.name in boxes:
+            return boxes[field.name]
         if field.image is None:
             value: Callable[[int], object] = field.values.__getitem__
             return value
@@ -171,6 +176,10 @@ def _explain_field(settings: Settings, route: FieldsRoute, field: Field, verbose
         yield from explanation.explain_steps(recipe, verbose)
         yield from explanation.explain_targets(field.image)
         yield from explanation.explain_output(settings, recipe, verbose)
+    elif field.boxes is not None:
+        yield Part("boxes", "Python", f"{field.boxes!r}; they follow {field.follows} in the consumer's thread")
+    elif field.objects is not None:
+        yield Part("labels", "Python", f"one entry for each of the {field.follows}, removed with them")
     elif field.rows is not None:
         yield Part("rows", "native", f"{field.rows!r}, copied by native threads")
     elif field.gathered:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from headrace._recipe.object_boxes.object_values import ObjectValues
 from headrace.datasets.columns import row_layout
 from headrace.datasets.columns.columns_source import ColumnSource, as_columns
+from headrace.datasets.fields.boxes import Boxes
 from headrace.datasets.sources import BlobDataset, NotNative, as_source
 from headrace.datasets.sources.held_values import Held, address_of
 
@@ -30,6 +32,9 @@ class Field:
         why_not: why its samples are made by ``values[i]`` in torch's workers alone; "": they need not be.
         placed: where the values of an array are stored.
         held: the values that `values` is a copy of; None: it is the object itself.
+        boxes: what was given, if these are boxes.
+        objects: the values of boxes, or of a field of their labels.
+        follows: of boxes: the field of the image that they follow; of their labels: the field of the boxes.
     """
 
     name: str
@@ -40,6 +45,9 @@ class Field:
     why_not: str = ""
     placed: tuple[object, ...] = field(init=False)
     held: Held | None = None
+    boxes: Boxes | None = None
+    objects: ObjectValues | None = None
+    follows: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "placed", address_of(self.values))
@@ -47,7 +55,7 @@ class Field:
     @property
     def is_plain(self) -> bool:
         """Whether its values are looked up and collated in the consumer's thread."""
-        return self.image is None and self.rows is None and not self.gathered
+        return self.image is None and self.rows is None and self.objects is None and not self.gathered
 
     def is_current(self) -> bool:
         """Returns whether an array is still at the same place, and the datasets inside still hold the same values."""
@@ -77,6 +85,8 @@ def as_field(name: str, values: object, before: Field | None = None) -> Field:
     Args:
         before: its description before it changed; what has not changed is taken from it.
     """
+    if isinstance(values, Boxes):
+        return Field(name, values, boxes=values, objects=values.objects)
     if isinstance(values, _VALUES):
         if not _indexes_as_its_base(values):
             kind = type(values).__qualname__

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from headrace._base.types import State
+from headrace.datasets.fields.box_fields import attach_boxes
 from headrace.datasets.fields.field_kinds import Field, as_field, check_lengths, length_of
 from headrace.datasets.fields.shared_geometry import Geometry
+
+if TYPE_CHECKING:
+    from headrace.datasets.fields.box_samples import BoxSamples
 
 
 class Fields(torch.utils.data.Dataset[dict[str, Any]]):
@@ -29,6 +33,8 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
             - ``Columns``, whose samples are dicts;
             - a numpy array, a mapped file or a tensor, whose rows are the samples;
             - a list or tuple of values that default_collate takes: numbers, strings, tuples and dicts of these;
+            - ``Boxes``, which follow an image, and the fields that they name as their labels. A batch of them is a list
+              of one tensor (k, ...) for each sample;
             - any other dataset. torch's DataLoader then delivers.
         geometry: a transform of every image field that comes before the field's own transform, with the same random
             numbers for all fields: crops, resizes, flips and pads, of headrace's or torchvision's. It is copied; later
@@ -39,8 +45,10 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
 
     Raises:
         TypeError: `fields` is not a dict, a name is not a string, a field has no samples by number, or the geometry
-            holds another transform or meets a dataset whose images headrace does not know.
-        ValueError: there is no field, the numbers of samples differ, or a mask is not an image field.
+            holds another transform or meets a dataset whose images headrace does not know; a transform moves pixels
+            in a way that boxes cannot follow.
+        ValueError: there is no field, the numbers of samples differ, a mask is not an image field, or boxes name a
+            field that is not there or has not one entry for each box.
     """
 
     def __init__(
@@ -62,6 +70,8 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
         self._geometry = None if geometry is None else Geometry(geometry, self._masks)
         if geometry is not None:
             self._check_shaped()
+        if self._has_boxes:
+            self._box_samples()
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -72,8 +82,12 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
     def described(self) -> tuple[Field, ...]:
         """The fields as the native path sees them: again if a dataset among them holds other objects now."""
         if not all(one.is_current() for one in self._fields):
-            self._fields = tuple(as_field(one.name, one.values, one) for one in self._fields)
+            self._fields = attach_boxes([as_field(one.name, one.values, one) for one in self._fields], self._masks)
         return self._fields
+
+    @property
+    def _has_boxes(self) -> bool:
+        return any(one.boxes is not None for one in self._fields)
 
     @property
     def geometry(self) -> Geometry | None:
@@ -88,14 +102,21 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
         if not -len(self) <= place < len(self):
             raise IndexError(f"index {place} is out of range for a dataset of {len(self)} samples")
         place %= len(self)
+        if self._has_boxes:
+            return self._box_samples().make(place)
         if self._geometry is None:
             return {name: values[place] for name, values in self._given.items()}
         fields = self.described
         made = self._geometry.apply({one.name: one.image.image(place) for one in fields if one.image is not None})
         return {one.name: _finish_field(one, made, place) for one in fields}
 
+    def _box_samples(self) -> BoxSamples:
+        from headrace.datasets.fields.box_samples import BoxSamples
+
+        return BoxSamples(self.described, self._geometry)
+
     def _describe_fields(self) -> tuple[Field, ...]:
-        return tuple(as_field(name, values) for name, values in self._given.items())
+        return attach_boxes([as_field(name, values) for name, values in self._given.items()], self._masks)
 
     def _check_masks(self, geometry: object) -> None:
         images = [one.name for one in self._fields if one.image is not None]

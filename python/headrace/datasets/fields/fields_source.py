@@ -12,8 +12,10 @@ import numpy.typing as npt
 from torch.utils.data import StackDataset, Subset, default_collate
 
 from headrace._base.native import core
+from headrace._recipe.object_boxes.object_values import BoxPart
 from headrace.datasets.columns.columns_dataset import Columns
 from headrace.datasets.columns.columns_source import ColumnSource, as_columns
+from headrace.datasets.fields.box_fields import list_boxes
 from headrace.datasets.fields.field_kinds import Field, as_field, check_equal
 from headrace.datasets.fields.fields_dataset import Fields
 from headrace.datasets.fields.shared_geometry import Geometry, Shaped
@@ -45,6 +47,7 @@ class StackedSource:
 
     Attributes:
         images, columns: the sources of the parts, by field.
+        boxes: the boxes that follow these images, by field.
 
     Args:
         dataset: the dataset with these samples.
@@ -89,6 +92,7 @@ class StackedSource:
             gathered = as_columns(Columns(arrays))
             assert gathered is not None
             self.columns[ARRAYS] = gathered
+        self.boxes: dict[str, BoxPart] = list_boxes(fields)
 
     def __len__(self) -> int:
         return self._length
@@ -188,12 +192,15 @@ class StackedSource:
         return collate(tuple(values), rows, lambda row: f"field {field.name!r}")
 
     def sample_of(self, made: Any, index: int) -> object:
-        """Returns the sample that ``dataset[index]`` would be, given its images, by field; all else is looked up."""
+        """Returns the sample that ``dataset[index]`` would be, given its images and boxes, by field; all else is looked
+        up."""
         row = self.row(index)
-        sample = {
-            one.name: one.values[row] if one.image is None else one.image.sample_of(made[one.name], row)
-            for one in self.fields
-        }
+        sample: dict[str, object] = {}
+        for one in self.fields:
+            if one.objects is not None:
+                sample[one.name] = made[one.name]
+            else:
+                sample[one.name] = one.values[row] if one.image is None else one.image.sample_of(made[one.name], row)
         return tuple(sample.values()) if self.positional else sample
 
     def batch_of(self, made: dict[str, Any], targets: dict[str, object]) -> object:
@@ -206,7 +213,9 @@ class StackedSource:
         flat = {**made, **made.get(ARRAYS, {})}
         values: dict[str, object] = {}
         for one in self.fields:
-            if one.name not in flat:
+            if one.objects is not None:
+                values[one.name] = list(flat[one.name]) if isinstance(flat[one.name], list) else flat[one.name]
+            elif one.name not in flat:
                 values[one.name] = targets[one.name]
             else:
                 image = flat[one.name]
@@ -221,7 +230,12 @@ class StackedSource:
             digest.update(source.fingerprint().encode())
         if self.rows is not None:
             digest.update(np.ascontiguousarray(self.rows).tobytes())
-        for index in np.unique(np.linspace(0, len(self) - 1, min(_LOOKED_AT, len(self))).astype(np.int64)).tolist():
+        looked_at = np.unique(np.linspace(0, len(self) - 1, min(_LOOKED_AT, len(self))).astype(np.int64))
+        for part in self.boxes.values():
+            digest.update(repr((part.image, part.rule)).encode())
+            for objects in (part.boxes, *part.labels.values()):
+                digest.update(objects.fingerprint(looked_at if self.rows is None else self.rows[looked_at]).encode())
+        for index in looked_at.tolist():
             row = self.row(index)
             digest.update(repr([_format_value(one.values[row]) for one in self.fields if one.is_plain]).encode())
         return digest.hexdigest()[:16]
@@ -249,6 +263,8 @@ def as_stacked(dataset: object, before: StackedSource | None = None) -> StackedS
         fields = tuple(
             as_field(str(name), values, known.get(id(values))) for name, values in _name_fields(dataset.datasets)
         )
+        if any(one.boxes is not None for one in fields):
+            raise NotNative("Boxes follow an image in headrace.Fields alone; give it the fields of the StackDataset")
         return StackedSource(dataset, fields, None, positional=not isinstance(dataset.datasets, dict))
     if isinstance(dataset, Subset):
         base = as_stacked(dataset.dataset, before)

@@ -19,6 +19,7 @@ from headrace.transforms import Compose
 _ALLOWED = {
     *("RandomResizedCrop", "RandomCrop", "CenterCrop", "ResizedCenterCrop", "Resize", "Pad", "Identity"),
     *("RandomHorizontalFlip", "RandomVerticalFlip"),
+    *("RandomResize", "RandomShortestSize", "RandomZoomOut", "ScaleJitter"),
 }
 _CONTAINERS = {"Compose", "Sequential", "RandomApply", "RandomChoice", "RandomOrder"}
 _LIBRARIES = ("headrace", "v1", "v2", "torch")

@@ -1,0 +1,4 @@
+"""Bounding boxes of objects that follow the geometry of their image, as torchvision v2 moves them.
+
+Decision: 0097.
+"""
