@@ -17,11 +17,9 @@ from headrace._loading.doors.tensors.deferred_tensor import (
     DeferredTensor,
     defer,
     is_deferring_possible,
-    kind_for,
     make,
     recording_of,
 )
-from headrace._loading.doors.tensors.pixel_snapshots import is_plain_image, record_resize_of_plain
 from headrace._loading.doors.tensors.recorded_functions import record_finish, record_pixels, record_values
 from headrace._loading.doors.tensors.recording import ValueStep
 from headrace._loading.doors.tensors.resize_functions import record_resize
@@ -36,9 +34,9 @@ _MOST_STEPS = 64  # that are kept for equal calls
 _MISSING = inspect.Parameter.empty
 
 
-def _recorded(recorder: Recorder, of_plain: Recorder | None = None) -> Version:
+def _recorded(recorder: Recorder) -> Version:
     """A version of a function whose first argument is a tensor: `recorder` gets the function and its arguments, and
-    returns None where it is left to the function. `of_plain` does so for some tensors with values."""
+    returns None where it is left to the function."""
 
     def version(plain: Function) -> Function:
         parameters = list(inspect.signature(plain).parameters.values())[1:]
@@ -47,20 +45,15 @@ def _recorded(recorder: Recorder, of_plain: Recorder | None = None) -> Version:
         @functools.wraps(plain)
         def call(image: Any, *args: Any, **kwargs: Any) -> Any:
             if not isinstance(image, Deferred):
-                is_known = of_plain is not None and is_plain_image(image)
-                made = _call_recorder(of_plain, image, args, kwargs) if is_known else None
-                return plain(image, *args, **kwargs) if made is None else made
+                return plain(image, *args, **kwargs)
             if type(image) is DeferredTensor and recording_of(image) is not None and is_deferring_possible():
-                made = _call_recorder(recorder, image, args, kwargs)
-                if made is not None:
-                    return made
+                values = [*args, *(kwargs.get(name, default) for name, default in _pairs_after(args))]
+                # What the function does not accept is left to it, and to its error.
+                if not any(one is _MISSING for one in values) and kwargs.keys() <= set(names[len(args) :]):
+                    made = recorder(plain, image, *values)
+                    if made is not None:
+                        return made
             return plain(make(image), *args, **kwargs)
-
-        def _call_recorder(recorder: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            values = [*args, *(kwargs.get(name, default) for name, default in _pairs_after(args))]
-            # What the function does not accept is left to it, and to its error.
-            is_known = not any(one is _MISSING for one in values) and kwargs.keys() <= set(names[len(args) :])
-            return recorder(plain, image, *values) if is_known else None
 
         def _pairs_after(args: tuple[Any, ...]) -> Iterable[tuple[str, Any]]:
             return zip(names[len(args) :], defaults[len(args) :], strict=True)
@@ -80,28 +73,19 @@ def _making(plain: Function) -> Function:
     return call
 
 
-def _for_images(*, takes_plain: bool) -> Version:
-    """A version of v2's kernel for `tv_tensors.Image`: calls that for tensors, as the kernel does. `takes_plain`: so it
-    does for some images with values."""
+def _for_images(plain: Function) -> Function:
+    """A version of v2's kernel for `tv_tensors.Image`: calls that for tensors, as the kernel does."""
+    kernel_of = _tensor_kernels()
 
-    def version(plain: Function) -> Function:
-        kernel_of = _tensor_kernels()
+    @functools.wraps(plain)
+    def call(image: Any, *args: Any, **kwargs: Any) -> Any:
+        recording = recording_of(image)
+        kernel = None if recording is None else kernel_of(plain)
+        if recording is None or kernel is None:
+            return plain(make(image) if isinstance(image, Deferred) else image, *args, **kwargs)
+        return _wrap_result(kernel(defer(recording), *args, **kwargs), image)
 
-        @functools.wraps(plain)
-        def call(image: Any, *args: Any, **kwargs: Any) -> Any:
-            recording = recording_of(image)
-            values: Any = None if recording is None else defer(recording)
-            if takes_plain and not isinstance(image, Deferred) and kind_for(type(image)) is not None:
-                values = image.as_subclass(torch.Tensor)
-                values = values if is_plain_image(values) else None
-            kernel = None if values is None else kernel_of(plain)
-            if kernel is None:
-                return plain(make(image) if isinstance(image, Deferred) else image, *args, **kwargs)
-            return _wrap_result(kernel(values, *args, **kwargs), image)
-
-        return call
-
-    return version
+    return call
 
 
 def _wrap_result(made: Any, image: Any) -> Any:
@@ -309,12 +293,6 @@ _OF_V1: dict[str, Recorder] = {name: recorder_of(name, 1) for name in COLOURS if
     "convert_image_dtype": _record_value_step("convert_image_dtype", _key_of_dtype),
     "normalize": _record_value_step("normalize", _key_of_normalize),
 }
-#: Recorders of functions that some tensors with values are recorded by.
-_OF_PLAIN: dict[str, Recorder] = {"resize": record_resize_of_plain, "resized_crop": _record_resized_crop}
-
-
-def _version_of(name: str, recorder: Recorder) -> Version:
-    return _recorded(recorder, _OF_PLAIN.get(name))
 
 
 class ImageKernels:
@@ -322,7 +300,7 @@ class ImageKernels:
 
     def __init__(self) -> None:
         self._torch = Replacements([function("torch.utils.dlpack", "to_dlpack", _making)])
-        self._v1 = Replacements([function(_V1, name, _version_of(name, one)) for name, one in _OF_V1.items()])
+        self._v1 = Replacements([function(_V1, name, _recorded(recorder)) for name, recorder in _OF_V1.items()])
         self._v2: Replacements | None = None
 
     def replace(self) -> bool:
@@ -333,14 +311,8 @@ class ImageKernels:
             image_class = sys.modules["torchvision.tv_tensors"].Image
             names = [known.__name__ for known, kernels in utils._KERNEL_REGISTRY.items() if image_class in kernels]
             self._v2 = Replacements(
-                [
-                    Place(_UTILS, kernels_of(name), torch.Tensor, _version_of(name, one))
-                    for name, one in _RECORDERS.items()
-                ]
-                + [
-                    Place(_UTILS, kernels_of(name), image_class, _for_images(takes_plain=name in _OF_PLAIN))
-                    for name in names
-                ]
+                [Place(_UTILS, kernels_of(name), torch.Tensor, _recorded(one)) for name, one in _RECORDERS.items()]
+                + [Place(_UTILS, kernels_of(name), image_class, _for_images) for name in names]
             )
         return self._v2 is not None and self._v2.replace()
 
