@@ -108,11 +108,11 @@ class Attempt:
                     self.board.add("unexpected")
 
     def short_of_files(self, loader: Any) -> bool:
-        """Has one to four file descriptors to open files with."""
+        """Has one to four file descriptors to open files with, and one for a table of entry points."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         gc.collect()
         last = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
-        resource.setrlimit(resource.RLIMIT_NOFILE, (last + self.draw.randrange(1, 5), hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1 + self.draw.randrange(1, 5), hard))
         try:
             return self.whole(loader)
         finally:

@@ -52,9 +52,9 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
 
     def recording(run: Any) -> Any:
-        def recorded(pixels: Any, plan: Any, table: Any, out: Any, layout: str) -> None:
+        def recorded(pixels: Any, plan: Any, table: Any, out: Any, layout: str, *others: Any) -> None:
             made.append(f"{out.dtype} {layout}")
-            run(pixels, plan, table, out, layout)
+            run(pixels, plan, table, out, layout, *others)
 
         return recorded
 

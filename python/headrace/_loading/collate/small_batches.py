@@ -69,13 +69,22 @@ def _is_torchs() -> bool:
     try:
         return (
             _look() == _AS_TORCH_HAS_IT
-            and collate.default_collate_fn_map == _TORCHS_KINDS
+            and (collate.default_collate_fn_map == _TORCHS_KINDS or _has_only_our_kinds())
             and torch._C._len_torch_function_stack() == 0
             and torch._C._len_torch_dispatch_stack() == 0
             and not torch.is_inference_mode_enabled()
         )
     except AttributeError:  # what has no code
         return False
+
+
+def _has_only_our_kinds() -> bool:
+    """Whether the only classes that were added to torch's are headrace's."""
+    now = collate.default_collate_fn_map
+    theirs = {
+        kind: one for kind, one in now.items() if not str(getattr(kind, "__module__", "")).startswith("headrace.")
+    }
+    return theirs == _TORCHS_KINDS
 
 
 def _collate(batch: Sequence[Any]) -> Any:

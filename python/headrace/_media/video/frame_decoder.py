@@ -6,6 +6,7 @@ Decoders (FFmpeg's, by PyAV) stay open in the thread that made them, for other f
 from __future__ import annotations
 
 import collections
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -14,6 +15,7 @@ import av
 import numpy as np
 from av.video.codeccontext import VideoCodecContext
 
+from headrace._base.lifetimes.finalizers import Ending
 from headrace._media.video.packet_index import Int64s, PacketIndex, Stream
 
 #: Returns the bytes of the file from a position on: position, number of bytes.
@@ -27,8 +29,10 @@ class NotDecoded(Exception):
     """Frames have to be decoded by the library that the program called: it says what is wrong with them."""
 
 
-class FrameDecoder:
+class FrameDecoder(Ending):
     """The frames of one video. For one thread; another thread needs another decoder.
+
+    When it is dropped, its decoder is kept for other files.
 
     Args:
         index: of the video's packets.
@@ -63,15 +67,6 @@ class FrameDecoder:
             self._end()
             raise NotDecoded(str(error)) from error
         return [made[int(index.pts[packet])] for packet in packets]
-
-    def close(self) -> None:
-        """Returns the decoder, for another file."""
-        if self._context is not None:
-            _kept.give(self._index.stream, self._context)
-            self._context = None
-
-    def __del__(self) -> None:
-        self.close()
 
     def _keys_of(self, packets: Int64s) -> Int64s:
         """Returns the packet of the last key frame that is not shown after each of some frames."""
@@ -108,6 +103,7 @@ class FrameDecoder:
     def _begin_at(self, key: int) -> None:
         if self._context is None:
             self._context = _kept.take(self._index.stream)
+            self.at_end = functools.partial(_kept.decoders.append, (self._index.stream, self._context))
         else:
             self._context.flush_buffers()
         self._waiting.clear()
@@ -143,27 +139,23 @@ class FrameDecoder:
 
     def _end(self) -> None:
         """Closes the decoder: it is in an unknown state."""
-        self._context = None
+        self._context, self.at_end = None, bool
 
 
 class _KeptDecoders(threading.local):
-    """Open decoders of this thread that no video uses."""
+    """Open decoders of this thread that no video uses, the newest last."""
 
     def __init__(self) -> None:
-        self._open: collections.OrderedDict[int, tuple[Stream, VideoCodecContext]] = collections.OrderedDict()
+        self.decoders: collections.deque[tuple[Stream, VideoCodecContext]] = collections.deque(maxlen=OPEN_DECODERS)
 
     def take(self, stream: Stream) -> VideoCodecContext:
-        for number, (known, context) in reversed(self._open.items()):
+        """Returns a decoder for a stream: one that is open, if one has the same parameters."""
+        for place, (known, context) in enumerate(self.decoders):
             if known == stream:
-                del self._open[number]
+                del self.decoders[place]
                 context.flush_buffers()
                 return context
         return _open_decoder(stream)
-
-    def give(self, stream: Stream, context: VideoCodecContext) -> None:
-        self._open[id(context)] = stream, context
-        while len(self._open) > OPEN_DECODERS:
-            self._open.popitem(last=False)
 
 
 _kept = _KeptDecoders()

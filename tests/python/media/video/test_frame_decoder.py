@@ -71,8 +71,10 @@ def test_open_decoders_are_bounded(tmp_path: Path) -> None:
         path = make_video(tmp_path / name, *INDEXED[name])
         decoder = frame_decoder.FrameDecoder(read_index(str(path)), reader(path))
         decoder.decode([0])
-        decoder.close()
-        assert 0 < len(frame_decoder._kept._open) <= frame_decoder.OPEN_DECODERS
+        open_before = list(frame_decoder._kept.decoders)
+        del decoder
+        assert open_before != list(frame_decoder._kept.decoders)
+        assert 0 < len(frame_decoder._kept.decoders) <= frame_decoder.OPEN_DECODERS
 
 
 def test_a_file_that_became_shorter(tmp_path: Path) -> None:

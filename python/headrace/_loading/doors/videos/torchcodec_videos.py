@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from headrace._base.lifetimes.finalizers import Ending
+from headrace._base.messages import install_command
 from headrace._base.types import Array
 from headrace.pillow.recording.image_counts import Door, ImageCounts, in_force
 from headrace.pillow.recording.patches import Place, Replacements
@@ -59,7 +61,7 @@ def _why_not(options: dict[str, Any]) -> str | None:
         return "with other options than exact seeks, one thread and the CPU"
     if options.get("custom_frame_mappings") is not None:
         return "with frame mappings of the program's own"
-    return None if _has_pyav() else "without PyAV (pip install 'headrace[video]')"
+    return None if _has_pyav() else f"without PyAV ({install_command('video', 'av')})"
 
 
 @functools.cache
@@ -130,12 +132,13 @@ def _seconds(index: PacketIndex, times: Array) -> Array:
     return made
 
 
-class _File:
+class _File(Ending):
     """A file that stays open: it may be removed before frames are read."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.at_end = functools.partial(os.close, self._descriptor)
         self.status: os.stat_result = os.fstat(self._descriptor)
 
     def read(self, position: int, count: int) -> bytes:
@@ -150,9 +153,6 @@ class _File:
             now = None
         same = now is not None and os.path.samestat(now, self.status)
         return self._path if same else f"/proc/self/fd/{self._descriptor}"
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
 
 
 class _Handle(torch.Tensor):
