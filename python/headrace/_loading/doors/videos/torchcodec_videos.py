@@ -61,7 +61,7 @@ def _why_not(options: dict[str, Any]) -> str | None:
         return "with other options than exact seeks, one thread and the CPU"
     if options.get("custom_frame_mappings") is not None:
         return "with frame mappings of the program's own"
-    return None if _has_pyav() else f"without PyAV ({install_command('video', 'av')})"
+    return None if _has_pyav() else f"without PyAV ({install_command('video', 'torchcodec>=0.13', 'av>=14')})"
 
 
 @functools.cache
