@@ -72,6 +72,7 @@ ROWS = {
         "detection: flip": "detection, images",
         "the same after `ToImage`": "detection, tensors",
         "the same with `RandomIoUCrop`": "detection, SSD's crop",
+        "the same as [`Fields`](datasets.md#boxes)": "detection, as Fields",
         "encoded images in memory": "encoded images in memory",
         "webdataset's `torchrgb8`": "webdataset's torchrgb8, v2",
         "clips of eight": "clips of JPEG frames",
