@@ -58,7 +58,15 @@ def during(loader: Any, change: Callable[[], None]) -> list[Any]:
 
 
 @pytest.mark.parametrize("when", [before, between, during], ids=lambda one: one.__name__)
-@pytest.mark.parametrize("workers", [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}], ids=str)
+@pytest.mark.parametrize(
+    "workers",
+    [
+        {},
+        pytest.param({"num_workers": 1}, marks=pytest.mark.processes),
+        pytest.param({"num_workers": 1, "persistent_workers": True}, marks=pytest.mark.processes),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_are_torchs(name: str, workers: dict[str, Any], when: Callable[..., Any], tmp_path: Path) -> None:
     case = CHANGES[name]

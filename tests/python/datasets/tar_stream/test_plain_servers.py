@@ -123,7 +123,7 @@ def test_a_state_of_files_fits_a_server(folder: Path, wanted: list[Any]) -> None
             assert_same(list(again), wanted[1:])
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.processes)])
 def test_torchs_loader_and_plain_iteration_read_each_shard_once(folder: Path, workers: int) -> None:
     every = sorted(key for shard in keys_of(folder) for key in shard)
     with PlainServer(folder) as server:

@@ -46,7 +46,7 @@ def entries() -> Iterator[dict[Any, Any]]:
     default_collate_fn_map.update(before)
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.processes)])
 @pytest.mark.parametrize(
     "key", [int, float, str, torch.Tensor, np.ndarray, tuple, list, dict, object, Number, np.int64], ids=str
 )

@@ -113,6 +113,7 @@ def test_every_index_means_what_it_means_to_torch(source: str, index: str, tmp_p
     assert_torchs(make, tmp_path, batch_sampler=[[0, 1], [0, *each], given, [1]])
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("source", ["folder", "cifar", "columns", "stacked arrays", "subset"])
 @pytest.mark.parametrize(
     "index", ["an array of several", "a tensor of several", "a slice", "a bool", "a list", "nothing"]
@@ -123,7 +124,7 @@ def test_indices_with_workers(source: str, index: str, tmp_path: Path) -> None:
     assert_torchs(make, tmp_path, batch_sampler=[[0, 1], given, [1]], num_workers=1)
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.processes)])
 def test_lists_of_indices_with_a_dataset_that_takes_them(workers: int) -> None:
     fields: dict[str, Any] = {"x": np.arange(24.0).reshape(12, 2), "y": torch.arange(12)}
     data = StackDataset(**fields)

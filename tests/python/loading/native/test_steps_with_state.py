@@ -173,7 +173,7 @@ def epochs(kind: Any, make: Callable[[], Any], workers: int, **options: Any) -> 
     return [*loader, *loader]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.processes)])
 @pytest.mark.parametrize("make", [*GENERATORS, *STATES, lambda: of_a_shared_generator])
 def test_batches_are_torchs(make: Any, workers: int) -> None:
     assert assert_same(epochs(DataLoader, make, workers), epochs(TorchDataLoader, make, workers)) == 8
@@ -258,7 +258,7 @@ class Turns:
         return self.turns
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.processes)])
 def test_labels_that_follow_from_the_image(workers: int) -> None:
     turns = Turns()
     loader = DataLoader(data(turns, target_transform=turns.label), 4, num_workers=workers)
@@ -268,7 +268,7 @@ def test_labels_that_follow_from_the_image(workers: int) -> None:
     assert "share an object" in str(loader.explain())
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.processes)])
 def test_labels_of_functions_that_draw_or_count(workers: int) -> None:
     for make in (lambda: lambda label: label + int(torch.randint(0, 99, ())), lambda: Counter()):
         made = []
