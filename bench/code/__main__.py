@@ -127,23 +127,22 @@ def measure(program: Program, paths: list[Path], cores: int, rounds: int, *, fir
 
 def first_seconds(make: Callable[[], tuple[Any, Any]]) -> list[float]:
     """How long the first epochs of new loaders take."""
-    taken = []
-    for number in range(2):
-        loader = make()[number]
-        taken.append(seconds(loader))
-        if number:
-            loader.close()
+    theirs, ours = make()
+    taken = [seconds(theirs), seconds(ours)]
+    ours.close()
     return taken
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.code", description=__doc__.splitlines()[0])
     parser.add_argument("--first-epoch", action="store_true", help="times the first epochs of new loaders")
-    first = "--first-epoch" in sys.argv[1:]
+    table.add_options(parser, PROGRAMS)
+    options = parser.parse_args()
+    first = options.first_epoch
     warnings.filterwarnings("ignore", "torch's DataLoader delivers")
     print("first epochs" if first else "third and later epochs, with what the first ones have learned", end="\n\n")
     columns = "| program | cores | torch, images/s | headrace | ratio | MiB, torch / headrace | images opened |"
-    table.run(parser, PROGRAMS, functools.partial(measure, first=first), page.line, columns=columns, key="programs")
+    table.run(options, PROGRAMS, functools.partial(measure, first=first), page.line, columns=columns, key="programs")
 
 
 if __name__ == "__main__":

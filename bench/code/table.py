@@ -18,8 +18,18 @@ Measure = Callable[[Any, list[Path], int, int], dict[str, Any]]  # of a row, pat
 Shown = Callable[[str, int, dict[str, Any]], str]  # of a row's name, cores, and what was measured
 
 
+def add_options(parser: argparse.ArgumentParser, rows: Mapping[str, Any]) -> None:
+    """Adds the options of a benchmark with these rows."""
+    parser.add_argument("--images", type=Path, default=PHOTOS, metavar="DIR")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--epoch", type=int, default=512, help="least images of an epoch: the files are repeated")
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--only", nargs="+", choices=rows, default=list(rows), metavar="ROW")
+    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
+
+
 def run(
-    parser: argparse.ArgumentParser,
+    options: argparse.Namespace,
     rows: Mapping[str, Any],
     measure: Measure,
     shown: Shown,
@@ -27,20 +37,14 @@ def run(
     columns: str,
     key: str,
 ) -> None:
-    """Parses the options, measures each row with the process pinned to its cores, and writes the table.
+    """Measures each row with the process pinned to its cores, and writes the table.
 
     Args:
+        options: those of `add_options`.
         shown: returns one line of the table.
         columns: the table's first line.
         key: of the rows in the JSON file.
     """
-    parser.add_argument("--images", type=Path, default=PHOTOS, metavar="DIR")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--epoch", type=int, default=512, help="least images of an epoch: the files are repeated")
-    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--only", nargs="+", choices=rows, default=list(rows), metavar="ROW")
-    parser.add_argument("--out", type=Path, help="also writes the figures here, as JSON")
-    options = parser.parse_args()
     torch.set_num_threads(1)
     paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     paths *= -(-options.epoch // len(paths))

@@ -124,7 +124,8 @@ def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.collate", description=__doc__.splitlines()[0])
     columns = "| collate_fn | cores | relative to no collate_fn | relative to torch's DataLoader |"
-    table.run(parser, ROWS, measure, shown, columns=columns, key="rows")
+    table.add_options(parser, ROWS)
+    table.run(parser.parse_args(), ROWS, measure, shown, columns=columns, key="rows")
 
 
 if __name__ == "__main__":

@@ -119,7 +119,8 @@ def main() -> None:
         "| storage | cores | headrace, images/s | / its files | the same by CPU time | torch, files | its own loader "
         "| headrace / it |"
     )
-    table.run(parser, STORES, measure, shown, columns=columns, key="stores")
+    table.add_options(parser, STORES)
+    table.run(parser.parse_args(), STORES, measure, shown, columns=columns, key="stores")
 
 
 if __name__ == "__main__":

@@ -92,7 +92,8 @@ def shown(name: str, cores: int, figures: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.views", description=__doc__.splitlines()[0])
     columns = "| pipeline | cores | torch, images/s | headrace | ratio |"
-    table.run(parser, PIPELINES, measure, shown, columns=columns, key="pipelines")
+    table.add_options(parser, PIPELINES)
+    table.run(parser.parse_args(), PIPELINES, measure, shown, columns=columns, key="pipelines")
 
 
 if __name__ == "__main__":

@@ -258,9 +258,8 @@ void bind_ops(py::module_& m) {
         "effect.");
   m.def("decode_fuse", &decode_fuse, py::arg("file"), py::arg("plan"), py::arg("lut"), py::arg("out"),
         py::arg("layout") = "planar", py::arg("entry_points") = py::none(),
-        "Runs a plan on a JPEG in one pass: decodes only what the plan needs; `entry_points`: where the rows begin, to "
-        "use\n"
-        "and to learn, unless the plan needs the whole file. Raises NeedsPillow where the file is not clean.");
+        "Runs a plan on a JPEG in one pass: decodes only what the plan needs. `entry_points`: where the rows begin,\n"
+        "used and learned, unless the plan needs the whole file. Raises NeedsPillow where the file is not clean.");
   m.def("blur", &gaussian_blur, py::arg("image"), py::arg("row"), py::arg("column"), py::arg("isa") = py::none(),
         "torchvision's GaussianBlur of an RGBX image with these weights, before it is rounded: float32 (H, W, 4).");
   m.def("tensor_warp", &tensor_warp, py::arg("image"), py::arg("matrix"), py::arg("fused_positions"), py::arg("fused"),

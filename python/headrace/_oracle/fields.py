@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch.utils.data import Dataset
 
-from headrace._oracle.object_boxes import reference_boxes
+from headrace._oracle.object_boxes import reference_objects
 from headrace._oracle.reference import ImageSource, reference_sample, try_samples
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.part_kinds import as_kinds
-from headrace._recipe.object_boxes.object_values import BoxPart, ObjectTensor
+from headrace._recipe.object_boxes.object_values import BoxPart
 from headrace._recipe.steps.recipe import Recipe
 
 
@@ -83,9 +82,8 @@ class ReferenceFields(Dataset[object]):
             if isinstance(one, BoxPart):
                 image, followed = images[one.image], self._fields[one.image]
                 assert isinstance(followed, ImageField)
-                drawn = draws[followed.columns].tolist()
-                moved = _follow(one, row, drawn, followed.recipe, (image.height, image.width))
-                made[name] = moved[name].as_subclass(ObjectTensor)
+                drawn, size = draws[followed.columns].tolist(), (image.height, image.width)
+                made[name] = reference_objects(one, row, followed.recipe.steps, drawn, size)[name]
             elif isinstance(one, ImageField):
                 image = reference_sample(images[name], one.recipe, draws[one.columns])
                 image = image if one.kinds is None else as_kinds(image, one.kinds)
@@ -93,11 +91,3 @@ class ReferenceFields(Dataset[object]):
             else:
                 made[name] = one(row)
         return tuple(made.values()) if self._positional else made
-
-
-def _follow(
-    part: BoxPart, row: int, draws: list[float], recipe: Recipe, size: tuple[int, int]
-) -> dict[str, torch.Tensor]:
-    """Returns the boxes of a sample, and the values that belong to them, by field."""
-    boxes, kept = reference_boxes(part.boxes.sample(row), part.rule, recipe.steps, draws, size)
-    return {part.name: boxes} | {name: one.sample(row)[kept] for name, one in part.labels.items()}

@@ -13,6 +13,7 @@ from headrace._oracle.choice_steps import decode_permutation
 from headrace._recipe.arithmetic import boxes, drawn_boxes
 from headrace._recipe.object_boxes.box_rule import BoxRule
 from headrace._recipe.object_boxes.kernels import convert
+from headrace._recipe.object_boxes.object_values import BoxPart, ObjectTensor
 
 _TRIES = 10  # of RandomResizedCrop, two draws each; the two draws of the position follow
 
@@ -96,6 +97,20 @@ def reference_boxes(
         for one, edge in ((x1, moved.width), (x2, moved.width), (y1, moved.height), (y2, moved.height)):
             kept &= (one >= 0) & (one <= edge)
     return convert(moved.values[kept], rule.format, rule.out_format), kept
+
+
+def reference_objects(
+    part: BoxPart, row: int, steps: Sequence[S.Step], draws: Sequence[float], size: tuple[int, int]
+) -> dict[str, torch.Tensor]:
+    """Returns the boxes of a sample, and the values that belong to them, by field.
+
+    Args:
+        row: number of the sample.
+        steps, draws, size: of the image that the boxes follow, as for `reference_boxes`.
+    """
+    boxes, kept = reference_boxes(part.boxes.sample(row), part.rule, steps, draws, size)
+    made = {part.name: boxes} | {name: one.sample(row)[kept] for name, one in part.labels.items()}
+    return {name: one.as_subclass(ObjectTensor) for name, one in made.items()}
 
 
 def _move(steps: Sequence[S.Step], moved: SampleBoxes, draws: Sequence[float]) -> None:

@@ -1,4 +1,4 @@
-// Entry points in memory that several processes share: what one keeps another finds, whoever is killed, and damaged
+// Entry points in memory that several processes share: each finds what others keep, also after one was killed; damaged
 // memory gives nothing.
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -128,7 +128,7 @@ TEST_CASE("forked processes share the table") {
   CHECK(points.counts().images == 2);
 }
 
-TEST_CASE("a process that is killed at any moment leaves a sound table, and stops nobody") {
+TEST_CASE("a killed process leaves a valid table, and other processes go on") {
   EntryPoints points(kEnough);
   std::minstd_rand random(3);
   uint64_t base = 0;
@@ -185,7 +185,7 @@ TEST_CASE("two mappings of one table are used at the same time") {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  CHECK(points.counts().images == 500);  // each once, whoever adds it
+  CHECK(points.counts().images == 500);  // each counted once, although two processes add it
   CHECK(points.all().size() == 500);
 }
 #endif

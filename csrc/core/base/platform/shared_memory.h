@@ -27,7 +27,7 @@ class SharedMemory {
     int flags = MAP_SHARED | MAP_NORESERVE;
 #if HEADRACE_LINUX
     descriptor_ = ::memfd_create("headrace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    // Nobody can shorten the file, which would make an access a SIGBUS.
+    // The seals forbid a shorter file: an access after its end would raise SIGBUS.
     if (descriptor_ >= 0 &&
         (::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0 || ::fcntl(descriptor_, F_ADD_SEALS, kSeals) != 0))
       forget_file();

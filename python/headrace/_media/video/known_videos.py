@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headrace._media.video.packet_index import NotIndexed, PacketIndex
+from headrace._media.video.packet_index import PacketIndex
 
 LIMIT_BYTES = 64 << 20
 _PER_ENTRY = 1024  # of a file that has no index, and of the table itself
@@ -26,7 +26,7 @@ class KnownVideo:
         described: what the library said of it when it scanned the file.
     """
 
-    index: PacketIndex | NotIndexed
+    index: PacketIndex | str
     described: object
 
     @property
@@ -50,9 +50,9 @@ class KnownVideos:
         self._limit, self._bytes = limit, 0
         self._lock = threading.Lock()
         self._known: collections.OrderedDict[VideoKey, KnownVideo] = collections.OrderedDict()
-        os.register_at_fork(after_in_child=self._renew_lock)
 
-    def _renew_lock(self) -> None:
+    def forget_lock(self) -> None:
+        """Called in a forked child: a thread of the parent may have held the lock."""
         self._lock = threading.Lock()
 
     @property
@@ -80,3 +80,5 @@ class KnownVideos:
 
 
 known_videos = KnownVideos()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=known_videos.forget_lock)

@@ -1,7 +1,7 @@
 """Where each encoded frame of a video stream is in its file, and when it is shown: read once, without decoding.
 
-PyAV reads the packets. A stream whose packets are not plain (see `NotIndexed`) has no index: it is decoded as a whole
-library does it.
+PyAV reads the packets. A stream whose packets are not plain (see `NotIndexed`) has no index: it is decoded by the
+library that the program called.
 """
 
 from __future__ import annotations
@@ -89,23 +89,23 @@ class PacketIndex:
         return sum(one.nbytes for one in arrays) + len(self.stream.extradata or b"")
 
 
-def read_index(file: str | BinaryIO, stream_index: int | None = None) -> PacketIndex:
+def read_index(path: str, stream_index: int | None = None) -> PacketIndex:
     """Returns the index of a video stream.
 
     Args:
-        file: path, or an object with `read` and `seek`.
+        path: of the file.
         stream_index: number of the stream; None: the one that FFmpeg calls the best.
 
     Raises:
         NotIndexed: it has none.
         av.FFmpegError, OSError: the file cannot be read.
     """
-    with av.open(file, metadata_errors="ignore") as container:
+    with av.open(path, metadata_errors="ignore") as container:
         if "mp4" not in container.format.name.split(","):
             raise NotIndexed(f"in a container that is neither MP4 nor MOV ({container.format.name})")
         stream = _stream_of(container, stream_index)
-        with _Bytes(file) as bytes_of:
-            return _read_packets(container, stream, bytes_of)
+        with open(path, "rb") as file:  # noqa: PTH123 - a text, as av.open gets it
+            return _read_packets(container, stream, file)
 
 
 def _stream_of(container: av.container.InputContainer, stream_index: int | None) -> VideoStream:
@@ -119,28 +119,7 @@ def _stream_of(container: av.container.InputContainer, stream_index: int | None)
     return stream
 
 
-class _Bytes:
-    """The bytes of a file beside the container that reads it."""
-
-    def __init__(self, file: str | BinaryIO) -> None:
-        self._file = open(file, "rb") if isinstance(file, str) else None  # noqa: PTH123, SIM115 - closed by __exit__
-
-    def __enter__(self) -> _Bytes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def are_at(self, position: int, data: memoryview) -> bool:
-        """Returns whether the file has these bytes there."""
-        if self._file is None:
-            return True
-        self._file.seek(position)
-        return self._file.read(len(data)) == data
-
-
-def _read_packets(container: av.container.InputContainer, stream: VideoStream, bytes_of: _Bytes) -> PacketIndex:
+def _read_packets(container: av.container.InputContainer, stream: VideoStream, file: BinaryIO) -> PacketIndex:
     context = stream.codec_context
     is_reference = reference_finder(context.name, context.extradata)
     rows: list[tuple[int, int, int, int, bool, bool]] = []
@@ -148,7 +127,7 @@ def _read_packets(container: av.container.InputContainer, stream: VideoStream, b
         if packet.size == 0:  # the last one
             continue
         data = memoryview(packet)
-        _check(packet, data, bytes_of)
+        _check(packet, data, file)
         assert packet.pts is not None and packet.pos is not None
         refers = is_reference is None or is_reference(data)
         rows.append((packet.pts, packet.duration or 0, packet.pos, packet.size, packet.is_keyframe, refers))
@@ -176,7 +155,7 @@ def _read_packets(container: av.container.InputContainer, stream: VideoStream, b
     )
 
 
-def _check(packet: av.Packet[VideoStream], data: memoryview, bytes_of: _Bytes) -> None:
+def _check(packet: av.Packet[VideoStream], data: memoryview, file: BinaryIO) -> None:
     """Raises NotIndexed for a packet that cannot be decoded from its bytes alone."""
     if packet.pts is None or packet.dts is None:
         raise NotIndexed("a packet without a time")
@@ -186,5 +165,8 @@ def _check(packet: av.Packet[VideoStream], data: memoryview, bytes_of: _Bytes) -
         raise NotIndexed("frames that are decoded and not shown")
     if any(itertools.islice(packet.iter_sidedata(), 1)):
         raise NotIndexed("packets with side data")
-    if packet.pos is None or packet.pos < 0 or not bytes_of.are_at(packet.pos, data):
-        raise NotIndexed("packets that are not stored as one piece")
+    if packet.pos is not None and packet.pos >= 0:
+        file.seek(packet.pos)
+        if file.read(len(data)) == data:
+            return
+    raise NotIndexed("packets that are not stored as one piece")

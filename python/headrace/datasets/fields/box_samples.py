@@ -8,11 +8,10 @@ from typing import Any
 import torch
 
 from headrace._lowering import columns_drawn_by, lower
-from headrace._oracle.object_boxes import reference_boxes
+from headrace._oracle.object_boxes import reference_objects
 from headrace._oracle.reference import reference_sample
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.part_kinds import as_kinds
-from headrace._recipe.object_boxes.object_values import ObjectTensor
 from headrace._recipe.steps.recipe import Recipe
 from headrace.datasets.fields.box_fields import list_boxes, why_no_boxes
 from headrace.datasets.fields.field_kinds import Field
@@ -61,12 +60,9 @@ class BoxSamples:
             shared, own = (one.tolist() for one in both)
             draws[name] = shared[: self._shared] + own[self._shared :]
         objects: dict[str, object] = {}
-        for name, part in self._boxes.items():
+        for part in self._boxes.values():
             steps = self._recipes[part.image].steps
-            given = part.boxes.sample(row)
-            made, kept = reference_boxes(given, part.rule, steps, draws[part.image], sizes[part.image])
-            values = {name: made} | {label: one.sample(row)[kept] for label, one in part.labels.items()}
-            objects |= {field: one.as_subclass(ObjectTensor) for field, one in values.items()}
+            objects |= reference_objects(part, row, steps, draws[part.image], sizes[part.image])
         return {
             one.name: objects[one.name] if one.name in objects else self._value(one, row, opened, draws)
             for one in self._fields

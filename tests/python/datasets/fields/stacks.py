@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from headrace import EncodedImages, Fields
+from headrace import DataLoader, EncodedImages, Fields
 from headrace import transforms as T
 from support import TENSOR, pictures, same
 
@@ -79,6 +79,16 @@ def assert_equal(ours: Any, theirs: Any) -> int:
         assert same(a, b), f"batch {count}: {differing(a, b)}"
         count += 1
     return count
+
+
+def assert_two_epochs(loader: DataLoader[Any]) -> list[list[Any]]:
+    """Asserts that two epochs equal the oracle's and differ from each other; returns the oracle's batches of both."""
+    epochs: list[list[Any]] = []
+    for _ in range(2):
+        epochs.append(list(loader.reference()))
+        assert assert_equal(loader, epochs[-1]) == len(loader)
+    assert not same(*epochs)
+    return epochs
 
 
 def differing(a: Any, b: Any) -> str:

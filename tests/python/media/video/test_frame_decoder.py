@@ -106,7 +106,7 @@ def test_memory_of_indexes_is_bounded(tmp_path: Path) -> None:
         assert 0 < room.nbytes <= 3 * KnownVideo(index, None).nbytes
     assert room.find(key_of(status, 9)) is not None
     assert room.find(key_of(status, 0)) is None
-    room.add(key_of(status, 9), KnownVideo(NotIndexed("for a reason"), None))
+    room.add(key_of(status, 9), KnownVideo("for a reason", None))
     found = room.find(key_of(status, 9))
     assert found is not None
     assert not isinstance(found.index, PacketIndex)

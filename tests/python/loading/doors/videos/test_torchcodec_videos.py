@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from headrace._loading.doors.videos.torchcodec_videos import VIDEO_DECODER
-from headrace._media.video import known_videos as known
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
 from video_files import FRAMES, INDEXED, PASSED_ON, cut_video, make_video, turn_video, why_no_torchcodec
@@ -22,6 +20,9 @@ if (reason := why_no_torchcodec()) is not None:
 
 from torchcodec import samplers
 from torchcodec.decoders import VideoDecoder
+
+from headrace._loading.doors.videos import indexed_videos
+from headrace._media.video.known_videos import KnownVideos
 
 OFTEN = "x264.mp4", "open_groups.mp4", "x265_open_groups.mp4"  # compared with more requests
 
@@ -36,7 +37,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(known, "known_videos", known.KnownVideos())
+    monkeypatch.setattr(indexed_videos, "known_videos", KnownVideos())
     yield
 
 
@@ -148,6 +149,7 @@ def test_usual_files_are_decoded_from_the_index(videos: Path) -> None:
         before = counts.native
         through.get_frames_at([5, 50])
     assert counts.native == before + 1
+    assert list(counts.natively) == ["torchcodec.decoders.VideoDecoder"]
     assert not counts.by_others
 
 
@@ -229,7 +231,3 @@ def test_errors_are_torchcodecs(tmp_path: Path, source: Any) -> None:
     with pytest.raises(type(plain.value)) as raised:
         through_door(given)
     assert str(raised.value) == str(plain.value)
-
-
-def test_door_of_the_counts() -> None:
-    assert VIDEO_DECODER.name == "torchcodec.decoders.VideoDecoder"

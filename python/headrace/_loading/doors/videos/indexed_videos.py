@@ -1,0 +1,231 @@
+"""The handle of a video whose frames are decoded from an index of its packets.
+
+A VideoDecoder holds a handle that it passes to torchcodec's operators. Ours answers the operators which return several
+frames itself, by `headrace._media.video`, and gives all others a handle of torchcodec's, which it opens when needed.
+Errors are torchcodec's: whatever is not plain is passed on.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import torch
+
+from headrace._base.lifetimes.finalizers import Ending
+from headrace._base.types import Array
+from headrace._loading.doors.videos.torchcodec_videos import Created
+from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
+from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
+from headrace._media.video.packet_index import NotIndexed, PacketIndex, read_index
+from headrace._media.video.rgb_frames import make_rgb
+from headrace.pillow.recording.image_counts import Door, ImageCounts
+
+
+def open_video(plain: Callable[..., Created], options: dict[str, Any], counts: ImageCounts, door: Door) -> Created:
+    """Returns what torchcodec's function does: of a file that has an index, with our handle.
+
+    Args:
+        plain: torchcodec's ``create_video_decoder``.
+        options: its arguments. The source is the path of a file.
+    """
+    path = str(options["source"])
+    try:
+        file = _File(path)
+    except OSError:  # raised by torchcodec, in its words
+        return plain(**options)
+    key = key_of(file.status, options.get("stream_index"))
+    known, theirs = known_videos.find(key), None
+    if known is None:
+        theirs = plain(**options)
+        known = KnownVideo(_learn(path, theirs), copy.copy(theirs[2]))
+        if file.path != path:  # it has been replaced meanwhile
+            return theirs
+        known_videos.add(key, known)
+    if isinstance(known.index, str):
+        counts.count(known.index, door)
+        return plain(**options) if theirs is None else theirs
+    video = _Video(key, known.index, known.described, file)
+    video.counts, video.door, video.order = counts, door, options.get("dimension_order", "NCHW")
+    if theirs is None:
+        video.opener = lambda: plain(**{**options, "source": file.path})[0]
+    else:
+        video.opened = theirs[0]
+    return _Handle.of(video), known.index.stream_index, copy.copy(known.described)
+
+
+def _learn(path: str, theirs: Created) -> PacketIndex | str:
+    """Returns the index of a stream that torchcodec has scanned; or why it has none."""
+    _, stream_index, metadata = theirs
+    try:
+        index = read_index(path, stream_index)
+    except NotIndexed as reason:
+        return str(reason)
+    except (av.FFmpegError, OSError) as error:
+        return f"PyAV cannot read it: {error}"
+    if not _agrees(index, metadata):
+        return "PyAV finds other frames than torchcodec"
+    return index if index.is_regular else "of a variable frame rate"  # FFmpeg's versions give other durations
+
+
+def _agrees(index: PacketIndex, metadata: Any) -> bool:
+    """Whether torchcodec found the same frames, which are shown as they are stored."""
+    ends = index.pts + index.duration
+    seconds = _seconds(index, np.array([index.pts.min(), ends.max()]))
+    said = metadata.begin_stream_seconds_from_content, metadata.end_stream_seconds_from_content
+    size = metadata.height, metadata.width
+    return (
+        metadata.num_frames == len(index)
+        and said == tuple(seconds.tolist())
+        and size == (index.stream.height, index.stream.width)
+        and not metadata.rotation
+    )
+
+
+def _seconds(index: PacketIndex, times: Array) -> Array:
+    """Returns times in seconds as torchcodec rounds them: the product first."""
+    made: Array = times.astype(np.float64) * index.time_base.numerator / index.time_base.denominator
+    return made
+
+
+class _File(Ending):
+    """A file that stays open: it may be removed before frames are read."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.at_end = functools.partial(os.close, self._descriptor)
+        self.status: os.stat_result = os.fstat(self._descriptor)
+
+    def read(self, position: int, count: int) -> bytes:
+        return os.pread(self._descriptor, count, position)
+
+    @property
+    def path(self) -> str:
+        """Where the same file can be opened."""
+        try:
+            now = Path(self._path).stat()
+        except OSError:
+            now = None
+        same = now is not None and os.path.samestat(now, self.status)
+        return self._path if same else f"/proc/self/fd/{self._descriptor}"
+
+
+class _Handle(torch.Tensor):
+    """A VideoDecoder's handle. It has no values; torchcodec's operators are called with it, and nothing else."""
+
+    video: _Video
+
+    @classmethod
+    def of(cls, video: _Video) -> _Handle:
+        made: _Handle = torch.Tensor._make_subclass(cls, torch.empty(0, dtype=torch.int64, device="cpu"))
+        made.video = video
+        return made
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(function, "namespace", None) != "torchcodec_ns" or not args or not isinstance(args[0], cls):
+            return super().__torch_function__(function, types, args, kwargs)  # type: ignore[no-untyped-call]
+        video, others = args[0].video, args[1:]
+
+        def theirs() -> Any:
+            return function(video.open(), *others, **kwargs)
+
+        frames = None if others else video.find_frames(function.name().split("::")[1], kwargs)
+        return theirs() if frames is None else video.make(frames, theirs)
+
+
+class _Video:
+    """A file of which a VideoDecoder returns frames.
+
+    Args:
+        key: what the file is known by.
+        described: torchcodec's metadata of the stream.
+
+    Attributes:
+        order: of the dimensions of frames, "NCHW" or "NHWC".
+        opened: torchcodec's handle, once it is open.
+        opener: opens it.
+    """
+
+    counts: ImageCounts
+    door: Door
+    order: str
+
+    def __init__(self, key: VideoKey, index: PacketIndex, described: Any, file: _File) -> None:
+        self._key, self._index, self._described, self._file = key, index, described, file
+        self._decoder = FrameDecoder(index, file.read)
+        self.opened: torch.Tensor | None = None
+        self.opener: Callable[[], torch.Tensor] | None = None
+
+    def open(self) -> torch.Tensor:
+        """Returns torchcodec's handle."""
+        if self.opened is None:
+            assert self.opener is not None
+            self.opened, self.opener = self.opener(), None
+        return self.opened
+
+    def find_frames(self, operator: str, kwargs: dict[str, Any]) -> Sequence[int] | None:
+        """Returns the numbers of the frames that an operator returns; None: torchcodec makes them, or raises."""
+        count = len(self._index)
+        found: Sequence[int] | None = None
+        if operator == "get_frames_at_indices":
+            numbers = _plain_list(kwargs["frame_indices"], torch.int64)
+            found = None if numbers is None else [one + count if one < 0 else one for one in numbers]
+        elif operator == "get_frames_in_range":
+            found = range(kwargs["start"], kwargs["stop"], kwargs.get("step") or 1) if kwargs["start"] >= 0 else None
+        elif operator == "get_frames_by_pts":
+            seconds = _plain_list(kwargs["timestamps"], torch.float64)
+            found = None if seconds is None else self._frames_played_at(seconds)
+        return found if found and min(found) >= 0 and max(found) < count else None
+
+    def _frames_played_at(self, seconds: list[float]) -> list[int] | None:
+        """Returns the numbers of the frames that are shown at these times."""
+        begin, end = self._described.begin_stream_seconds, self._described.end_stream_seconds
+        if not all(begin <= one < end for one in seconds):  # also not a number
+            return None
+        begins = _seconds(self._index, self._index.pts[self._index.order])
+        found: list[int] = np.searchsorted(begins[1:], seconds, side="right").tolist()
+        return found
+
+    def make(self, frames: Sequence[int], theirs: Callable[[], Any]) -> Any:
+        """Returns frames as torchcodec's operators do: pixels, times and durations in seconds.
+
+        Args:
+            theirs: returns them as torchcodec makes them.
+        """
+        index = self._index
+        try:
+            decoded = self._decoder.decode(frames)
+        except (NotDecoded, OSError) as error:
+            known_videos.add(self._key, KnownVideo(str(error), self._described))
+            self.counts.count(str(error), self.door)
+            return theirs()
+        by_them = functools.cache(theirs)
+        has_planes = self.order == "NCHW"
+
+        def pixels_by_them() -> Array:
+            made = by_them()[0]
+            pixels: Array = (made.permute(0, 2, 3, 1) if has_planes else made).numpy()
+            return pixels
+
+        pixels = make_rgb(index.stream.codec, decoded, pixels_by_them)
+        if by_them.cache_info().currsize:
+            return by_them()
+        self.counts.count(None, self.door)
+        packets = index.order[np.asarray(frames)]
+        made = torch.from_numpy(pixels)
+        times = (torch.from_numpy(_seconds(index, one[packets])) for one in (index.pts, index.duration))
+        return made.permute(0, 3, 1, 2) if has_planes else made, *times
+
+
+def _plain_list(values: torch.Tensor, dtype: torch.dtype) -> list[Any] | None:
+    """Returns the values of a vector of this dtype; None for all else, which torchcodec refuses."""
+    return values.tolist() if values.dtype == dtype and values.dim() == 1 else None
