@@ -20,12 +20,14 @@ import torch
 
 from headrace._base.lifetimes.finalizers import Ending
 from headrace._base.types import Array
-from headrace._loading.doors.videos.torchcodec_videos import Created
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
 from headrace._media.video.packet_index import NotIndexed, PacketIndex, read_index
 from headrace._media.video.rgb_frames import make_rgb
 from headrace.pillow.recording.image_counts import Door, ImageCounts
+
+#: What a VideoDecoder gets: a handle, the number of the stream, its metadata.
+Created = tuple[torch.Tensor, int, Any]
 
 
 def open_video(plain: Callable[..., Created], options: dict[str, Any], counts: ImageCounts, door: Door) -> Created:

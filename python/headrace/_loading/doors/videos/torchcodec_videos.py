@@ -7,18 +7,17 @@ import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from headrace._base.messages import install_command
 from headrace.pillow.recording.image_counts import Door, in_force
 from headrace.pillow.recording.patches import Place, Replacements
 
+if TYPE_CHECKING:
+    from headrace._loading.doors.videos.indexed_videos import Created
+
 VIDEO_DECODER = Door("torchcodec.decoders.VideoDecoder", "torchcodec")
 
-#: What a VideoDecoder gets: a handle, the number of the stream, its metadata.
-Created = tuple[torch.Tensor, int, Any]
 _OWN_OPTIONS = {"seek_mode": "exact", "num_ffmpeg_threads": 1, "device": "cpu", "transforms": None}
 
 
