@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 import torch
 
-from headrace._base.lifetimes.finalizers import Ending
 from headrace._base.types import Array
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
-from headrace._media.video.packet_index import NotIndexed, PacketIndex, read_index
+from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
+from headrace._media.video.video_files import VideoFile, frames_played_at, learn_index, seconds_of
 from headrace.pillow.recording.image_counts import Door, ImageCounts
 
 #: What a VideoDecoder gets: a handle, the number of the stream, its metadata.
@@ -39,14 +36,14 @@ def open_video(plain: Callable[..., Created], options: dict[str, Any], counts: I
     """
     path = str(options["source"])
     try:
-        file = _File(path)
+        file = VideoFile(path)
     except OSError:  # raised by torchcodec, in its words
         return plain(**options)
     key = key_of(file.status, options.get("stream_index"))
     known, theirs = known_videos.find(key), None
     if known is None:
         theirs = plain(**options)
-        known = KnownVideo(_learn(path, theirs), copy.copy(theirs[2]))
+        known = KnownVideo(learn_index(path, *theirs[1:]), copy.copy(theirs[2]))
         if file.path != path:  # it has been replaced meanwhile
             return theirs
         known_videos.add(key, known)
@@ -60,63 +57,6 @@ def open_video(plain: Callable[..., Created], options: dict[str, Any], counts: I
     else:
         video.opened = theirs[0]
     return _Handle.of(video), known.index.stream_index, copy.copy(known.described)
-
-
-def _learn(path: str, theirs: Created) -> PacketIndex | str:
-    """Returns the index of a stream that torchcodec has scanned; or why it has none."""
-    _, stream_index, metadata = theirs
-    try:
-        index = read_index(path, stream_index)
-    except NotIndexed as reason:
-        return str(reason)
-    except (av.FFmpegError, OSError) as error:
-        return f"PyAV cannot read it: {error}"
-    if not _agrees(index, metadata):
-        return "PyAV finds other frames than torchcodec"
-    return index if index.is_regular else "of a variable frame rate"  # FFmpeg's versions give other durations
-
-
-def _agrees(index: PacketIndex, metadata: Any) -> bool:
-    """Whether torchcodec found the same frames, which are shown as they are stored."""
-    ends = index.pts + index.duration
-    seconds = _seconds(index, np.array([index.pts.min(), ends.max()]))
-    said = metadata.begin_stream_seconds_from_content, metadata.end_stream_seconds_from_content
-    size = metadata.height, metadata.width
-    return (
-        metadata.num_frames == len(index)
-        and said == tuple(seconds.tolist())
-        and size == (index.stream.height, index.stream.width)
-        and not metadata.rotation
-    )
-
-
-def _seconds(index: PacketIndex, times: Array) -> Array:
-    """Returns times in seconds as torchcodec rounds them: the product first."""
-    made: Array = times.astype(np.float64) * index.time_base.numerator / index.time_base.denominator
-    return made
-
-
-class _File(Ending):
-    """A file that stays open: it may be removed before frames are read."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.at_end = functools.partial(os.close, self._descriptor)
-        self.status: os.stat_result = os.fstat(self._descriptor)
-
-    def read(self, position: int, count: int) -> bytes:
-        return os.pread(self._descriptor, count, position)
-
-    @property
-    def path(self) -> str:
-        """Where the same file can be opened."""
-        try:
-            now = Path(self._path).stat()
-        except OSError:
-            now = None
-        same = now is not None and os.path.samestat(now, self.status)
-        return self._path if same else f"/proc/self/fd/{self._descriptor}"
 
 
 class _Handle(torch.Tensor):
@@ -161,7 +101,7 @@ class _Video:
     door: Door
     order: str
 
-    def __init__(self, key: VideoKey, index: PacketIndex, described: Any, file: _File) -> None:
+    def __init__(self, key: VideoKey, index: PacketIndex, described: Any, file: VideoFile) -> None:
         self._key, self._index, self._described, self._file = key, index, described, file
         self._decoder = FrameDecoder(index, file.read)
         self.opened: torch.Tensor | None = None
@@ -185,17 +125,9 @@ class _Video:
             found = range(kwargs["start"], kwargs["stop"], kwargs.get("step") or 1) if kwargs["start"] >= 0 else None
         elif operator == "get_frames_by_pts":
             seconds = _plain_list(kwargs["timestamps"], torch.float64)
-            found = None if seconds is None else self._frames_played_at(seconds)
+            begin, end = self._described.begin_stream_seconds, self._described.end_stream_seconds
+            found = None if seconds is None else frames_played_at(self._index, begin, end, seconds)
         return found if found and min(found) >= 0 and max(found) < count else None
-
-    def _frames_played_at(self, seconds: list[float]) -> list[int] | None:
-        """Returns the numbers of the frames that are shown at these times."""
-        begin, end = self._described.begin_stream_seconds, self._described.end_stream_seconds
-        if not all(begin <= one < end for one in seconds):  # also not a number
-            return None
-        begins = _seconds(self._index, self._index.pts[self._index.order])
-        found: list[int] = np.searchsorted(begins[1:], seconds, side="right").tolist()
-        return found
 
     def make(self, frames: Sequence[int], theirs: Callable[[], Any]) -> Any:
         """Returns frames as torchcodec's operators do: pixels, times and durations in seconds.
@@ -224,7 +156,7 @@ class _Video:
         self.counts.count(None, self.door)
         packets = index.order[np.asarray(frames)]
         made = torch.from_numpy(pixels)
-        times = (torch.from_numpy(_seconds(index, one[packets])) for one in (index.pts, index.duration))
+        times = (torch.from_numpy(seconds_of(index, one[packets])) for one in (index.pts, index.duration))
         return made.permute(0, 3, 1, 2) if has_planes else made, *times
 
 
