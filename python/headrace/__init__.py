@@ -35,9 +35,14 @@ if TYPE_CHECKING:
         Parquet,
         TarShards,
         TarStream,
+        Videos,
         Zip,
+        clips_at_random_indices,
+        clips_at_random_timestamps,
+        clips_at_regular_indices,
         from_hf,
         token_columns,
+        uniform_frames,
     )
     from headrace.loader import DataLoader
     from headrace.ops import functions as ops
@@ -67,7 +72,11 @@ __all__ = [
     "TarShards",
     "TarStream",
     "VerificationError",
+    "Videos",
     "Zip",
+    "clips_at_random_indices",
+    "clips_at_random_timestamps",
+    "clips_at_regular_indices",
     "datasets",
     "from_hf",
     "ops",
@@ -77,6 +86,7 @@ __all__ = [
     "sampler",
     "token_columns",
     "transforms",
+    "uniform_frames",
 ]
 
 # Modules are imported on first access: `headrace --version` runs without torch, and the command line can report why the

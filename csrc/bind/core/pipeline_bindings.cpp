@@ -227,17 +227,26 @@ int64_t row_of(const HeldJob& held) {
   return job.batch->rows.at(static_cast<size_t>(job.sample));
 }
 
-// Ends a job with the image that Pillow decoded or a Python step returned; `pixels`: RGBX, or gray levels.
+// Ends a job with the image that Python decoded or a Python step returned; `pixels`: RGBX, RGB, or gray levels.
 void finish_with_image(PyPipeline& self, HeldJob& held, const py::buffer& pixels, int width, int height,
                        int64_t python_ns) {
   const py::buffer_info info = bytes_of(pixels);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
   const size_t count = static_cast<size_t>(width) * static_cast<size_t>(height);
-  if (bytes != count && bytes != count * kPixelBytes) throw py::value_error("the pixels do not fit the size");
   const auto* data = static_cast<const uint8_t*>(info.ptr);
   const Size size{width, height};
+  RawImage image;
+  if (bytes == count) {
+    image = gray_image(data, size);
+  } else if (bytes == count * 3) {
+    image = rgb_image(data, size);
+  } else if (bytes == count * kPixelBytes) {
+    image = rgbx_image(data, size);
+  } else {
+    throw py::value_error("the pixels do not fit the size");
+  }
   const Unlocked unlocked;
-  self.pipeline->finish(held.job, bytes == count ? gray_image(data, size) : rgbx_image(data, size), python_ns);
+  self.pipeline->finish(held.job, image, python_ns);
 }
 
 void finish_elements(PyPipeline& self, HeldJob& held, const py::buffer& elements, int64_t python_ns) {

@@ -108,6 +108,16 @@ def set_traceback(error: BaseException, trace: types.TracebackType | None) -> No
     BaseException.with_traceback(error, trace)
 
 
+Error = TypeVar("Error", bound=BaseException)
+
+
+def without_frames(error: Error) -> Error:
+    """Removes the tracebacks of an exception and its causes, whose frames keep objects alive; returns it."""
+    for one in walk_causes(error):
+        set_traceback(one, None)
+    return error
+
+
 def _extend_message(error: BaseException, line: str, end: str) -> bool:
     """Adds a line to an exception's words. Returns whether that can be done."""
     try:

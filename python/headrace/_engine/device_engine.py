@@ -15,7 +15,7 @@ from headrace._base.native import core
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination, current_stream
 from headrace._engine.engine import Engine, Failure, Flight
-from headrace._engine.image_engine import ImageEngine, SampleOptions
+from headrace._engine.image_engine import DecodingLane, ImageEngine, SampleOptions
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
@@ -93,11 +93,19 @@ class FusedEngine(_DeviceEngine):
     """
 
     def __init__(
-        self, recipe: Recipe, layout: Layout, destination: Destination, *, threads: int, slots_kept: int
+        self,
+        recipe: Recipe,
+        layout: Layout,
+        destination: Destination,
+        *,
+        threads: int,
+        slots_kept: int,
+        decoding: DecodingLane | None = None,
     ) -> None:
         self._destination = destination
         self._warned = False  # that the decoder refuses every file
-        super().__init__(recipe, layout, threads=decoding_threads(destination, threads), slots_kept=slots_kept)
+        threads = decoding_threads(destination, threads)
+        super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, decoding=decoding)
 
     def resize(self, threads: int) -> None:
         super().resize(decoding_threads(self._destination, threads))
@@ -158,9 +166,16 @@ class CopyEngine(_DeviceEngine):
     """Batches are made in pinned memory and copied to the device on a separate stream."""
 
     def __init__(
-        self, recipe: Recipe, layout: Layout, destination: Destination, *, threads: int, slots_kept: int
+        self,
+        recipe: Recipe,
+        layout: Layout,
+        destination: Destination,
+        *,
+        threads: int,
+        slots_kept: int,
+        decoding: DecodingLane | None = None,
     ) -> None:
-        super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, pin=True)
+        super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, pin=True, decoding=decoding)
         self._destination = destination
         self._copies = torch.cuda.Stream(destination.device)  # type: ignore[no-untyped-call]
 
@@ -191,13 +206,18 @@ def make_engine(
     threads: int,
     slots_kept: int,
     pin: bool = False,
+    decoding: DecodingLane | None = None,
 ) -> Engine:
-    """Returns an engine whose batches end on `destination`."""
+    """Returns an engine whose batches end on `destination`.
+
+    Args:
+        decoding: see `ImageEngine`.
+    """
     destination = destination_for(recipe, destination)
     if destination.why:
         loggers.device.info("device %s: %s", destination.device, destination.why)
     if destination.way == "fused":
-        return FusedEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept)
+        return FusedEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept, decoding=decoding)
     if destination.way == "copy":
-        return CopyEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept)
-    return ImageEngine(recipe, layout, threads=threads, slots_kept=slots_kept, pin=pin)
+        return CopyEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept, decoding=decoding)
+    return ImageEngine(recipe, layout, threads=threads, slots_kept=slots_kept, pin=pin, decoding=decoding)

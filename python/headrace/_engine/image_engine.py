@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
@@ -33,6 +33,10 @@ def byte_table(recipe: Recipe) -> npt.NDArray[np.uint8]:
     return recipe.lut.contiguous().view(torch.uint8).numpy()
 
 
+#: Returns the Python threads that decode what the native pipeline does not: pipeline, number of threads.
+DecodingLane = Callable[[core.Pipeline, int], PythonLane]
+
+
 class SampleOptions(TypedDict):
     """Arguments of a pipeline about its samples."""
 
@@ -51,6 +55,7 @@ class ImageEngine(PipelineEngine):
         slots_kept: number of free slots that are kept for the next batches.
         pin: whether batches are in pinned memory (of torch's caching host allocator).
         isa: instruction set of the kernels, for tests; "" for the best one.
+        decoding: returns the threads that decode what the pipeline does not; None: Pillow's.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class ImageEngine(PipelineEngine):
         slots_kept: int,
         pin: bool = False,
         isa: str = "",
+        decoding: DecodingLane | None = None,
     ) -> None:
         self.recipe = recipe
         self.max_pixels = Image.MAX_IMAGE_PIXELS or 0
@@ -69,7 +75,11 @@ class ImageEngine(PipelineEngine):
         self._storages = StoragePool(slots_kept)
         samples = SampleOptions(layout=layout.value, max_pixels=self.max_pixels, pass_order=pillow_rule.pass_order())
         pipeline = self._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
-        lanes: list[PythonLane] = [PillowLane(pipeline, threads, recipe.mode, recipe.upright)]
+        lanes: list[PythonLane] = [
+            PillowLane(pipeline, threads, recipe.mode, recipe.upright)
+            if decoding is None
+            else decoding(pipeline, threads)
+        ]
         if calls := recipe.calls:
             lanes.append(CallLane(pipeline, threads, calls, layout))
         super().__init__(pipeline, lanes, inline=threads == 0)

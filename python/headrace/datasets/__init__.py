@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from headrace.datasets.tables.zip_archive import Zip
     from headrace.datasets.tar_shards.tar_dataset import TarShards
     from headrace.datasets.tar_stream.stream_dataset import TarStream
+    from headrace.datasets.videos.clip_samplers import (
+        clips_at_random_indices,
+        clips_at_random_timestamps,
+        clips_at_regular_indices,
+        uniform_frames,
+    )
+    from headrace.datasets.videos.videos_dataset import Videos
 
 __all__ = [
     "LMDB",
@@ -43,9 +50,14 @@ __all__ = [
     "Parquet",
     "TarShards",
     "TarStream",
+    "Videos",
     "Zip",
+    "clips_at_random_indices",
+    "clips_at_random_timestamps",
+    "clips_at_regular_indices",
     "from_hf",
     "token_columns",
+    "uniform_frames",
 ]
 
 _HOMES = {
@@ -63,6 +75,11 @@ _HOMES = {
     "Parquet": "tables.parquet",
     "TarShards": "tar_shards.tar_dataset",
     "TarStream": "tar_stream.stream_dataset",
+    "Videos": "videos.videos_dataset",
+    **dict.fromkeys(
+        ("clips_at_random_indices", "clips_at_random_timestamps", "clips_at_regular_indices", "uniform_frames"),
+        "videos.clip_samplers",
+    ),
     "Zip": "tables.zip_archive",
     "from_hf": "tables.hugging_face_source",
     "token_columns": "columns.token_cache",

@@ -9,7 +9,7 @@ from io import BytesIO
 from PIL import Image
 
 from headrace._base.native import core
-from headrace._base.safe_exceptions import message_of, set_traceback, walk_causes
+from headrace._base.safe_exceptions import message_of, without_frames
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._recipe.arithmetic.functional_pil import open_image
 
@@ -50,13 +50,6 @@ class PillowLane(PythonLane):
                 image = open_image(file, self._mode, upright=self._upright, by=self._open)
             pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
         except Exception as error:  # Pillow refuses the file
-            self._fail(job, _without_frames(error), _STREAM.sub("", message_of(error)))
+            self._fail(job, without_frames(error), _STREAM.sub("", message_of(error)))
         else:
             self._pipeline.finish(job, pixels, image.width, image.height, time.perf_counter_ns() - begin)
-
-
-def _without_frames(error: Exception) -> Exception:
-    """Removes the tracebacks of the error and its causes: their frames keep the image, its bytes and the lane alive."""
-    for one in walk_causes(error):
-        set_traceback(one, None)
-    return error

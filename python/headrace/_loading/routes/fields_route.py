@@ -17,15 +17,7 @@ from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import NativeRoute
 from headrace._lowering import LoweringError, columns_drawn_by
 from headrace._recipe.object_boxes.object_values import BoxPart, ObjectTensor
-from headrace._recipe.steps.draw_columns import (
-    AnyColumn,
-    ChainWeights,
-    Column,
-    Normal,
-    PolicyNumber,
-    SumWeights,
-    WarpNumber,
-)
+from headrace._recipe.steps.draw_columns import AnyColumn, shift_column
 from headrace._recipe.steps.recipe import Recipe, Recipes
 from headrace.datasets.fields.box_fields import why_no_boxes
 from headrace.datasets.fields.fields_source import StackedSource, as_stacked
@@ -99,7 +91,7 @@ class FieldsRoute(NativeRoute):
         for recipe in self.recipes.values():
             own = recipe.columns if not found else recipe.columns[self.shared :]
             by = len(found) - (len(recipe.columns) - len(own))
-            found.extend(_shift_column(one, by) for one in own)
+            found.extend(shift_column(one, by) for one in own)
         return tuple(found)
 
     @functools.cached_property
@@ -168,16 +160,3 @@ def _count_shared(source: StackedSource, images: Mapping[str, ImageRoute]) -> in
         if len(found) > 1 or route.recipe.columns[: len(columns)] != columns:
             raise NotNative(f"field {name!r}: the geometry draws other random numbers for it than for other fields")
     return len(found.pop())
-
-
-def _shift_column(column: AnyColumn, by: int) -> AnyColumn:
-    """Returns a column of a recipe whose columns begin `by` places later."""
-    if isinstance(column, (Column, Normal)):
-        return column
-    if isinstance(column, PolicyNumber):
-        magnitude = replace(column.magnitude, draw=column.magnitude.draw + by)
-        among = None if column.among is None else (column.among[0] + by, *column.among[1:])
-        return replace(column, magnitude=magnitude, way=column.way + by, among=among)
-    if isinstance(column, (ChainWeights, SumWeights, WarpNumber)):
-        return replace(column, drawn=column.drawn + by, first=column.first + by)
-    return replace(column, sigma=column.sigma + by, first=column.first + by)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -28,6 +28,10 @@ from headrace._recipe.steps.recipe import Recipe
 from headrace.datasets.sources import BlobDataset, NotNative, Variant, as_source
 from headrace.datasets.tar_stream.loader_hooks import stream_source
 from headrace.datasets.tar_stream.stream_source import StreamSource
+from headrace.transforms import Compose, PILToTensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class ImageRoute(NativeRoute):
     default_dtype: torch.dtype
 
     @classmethod
-    def of(cls, source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> ImageRoute:
+    def of(cls, source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> Self:
         """Returns the route of a source.
 
         Args:
@@ -123,7 +127,7 @@ class ImageRoute(NativeRoute):
         unchanged = source is self.source and same_dtype and (may_vary or not self.recipe.varies)
         if unchanged and _are_lowered_alike(now, self.lowered, kept=settings.persistent_workers):
             return self
-        made = ImageRoute.of(source, settings.dtype, may_vary=may_vary)
+        made = type(self).of(source, settings.dtype, may_vary=may_vary)
         if made.recipe == self.recipe and made.recipe.maps_bytes_as(self.recipe):
             made = replace(made, recipe=self.recipe)  # keeps the engine: it compares recipes by identity
         return made
@@ -162,6 +166,10 @@ def source_of(dataset: object, before: BlobDataset | None = None) -> BlobDataset
 
 
 def _lower_variant(variant: Variant, dtype: torch.dtype | None, *, may_vary: bool) -> Recipe:
+    if variant.clips is not None:  # of frames as byte tensors, before any transform
+        tensors = Compose([PILToTensor()] if variant.transform is None else [PILToTensor(), variant.transform])
+        of_frame = _lower_variant(variant._replace(transform=tensors, clips=None), dtype, may_vary=may_vary)
+        return replace(of_frame, names=of_frame.names[1:])
     recipe = lower(
         variant.transform,
         dtype=dtype,

@@ -6,7 +6,7 @@ import collections
 import os
 import threading
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from headrace._media.video.packet_index import PacketIndex
 
@@ -23,11 +23,11 @@ class KnownVideo:
 
     Attributes:
         index: of its packets; or why it has none.
-        described: what the library said of it when it scanned the file.
+        described: what torchcodec said of it when it scanned the file: its metadata.
     """
 
     index: PacketIndex | str
-    described: object
+    described: Any
 
     @property
     def nbytes(self) -> int:

@@ -11,7 +11,7 @@ import av
 import numpy as np
 
 from headrace._base.lifetimes.finalizers import Ending
-from headrace._base.types import Array
+from headrace._media.video.frame_times import seconds_of
 from headrace._media.video.packet_index import NotIndexed, PacketIndex, read_index
 
 
@@ -72,22 +72,3 @@ def _agrees(index: PacketIndex, metadata: Any) -> bool:
         and size == (index.stream.height, index.stream.width)
         and not metadata.rotation
     )
-
-
-def seconds_of(index: PacketIndex, times: Array) -> Array:
-    """Returns times of a stream in seconds as torchcodec rounds them: the product first."""
-    made: Array = times.astype(np.float64) * index.time_base.numerator / index.time_base.denominator
-    return made
-
-
-def frames_played_at(index: PacketIndex, begin: float, end: float, seconds: list[float]) -> list[int] | None:
-    """Returns the numbers of the frames that are shown at these times; None if one is outside the stream.
-
-    Args:
-        begin, end: of the stream in seconds, as torchcodec says.
-    """
-    if not all(begin <= one < end for one in seconds):  # also not a number
-        return None
-    begins = seconds_of(index, index.pts[index.order])
-    found: list[int] = np.searchsorted(begins[1:], seconds, side="right").tolist()
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -127,3 +127,16 @@ class SumWeights:
 
 #: A column of the draws array: drawn, or computed from columns that are drawn.
 AnyColumn = ChainWeights | Column | GaussianWeight | Normal | PolicyNumber | SumWeights | WarpNumber
+
+
+def shift_column(column: AnyColumn, by: int) -> AnyColumn:
+    """Returns a column of a recipe whose columns begin `by` places later."""
+    if isinstance(column, (Column, Normal)):
+        return column
+    if isinstance(column, PolicyNumber):
+        magnitude = replace(column.magnitude, draw=column.magnitude.draw + by)
+        among = None if column.among is None else (column.among[0] + by, *column.among[1:])
+        return replace(column, magnitude=magnitude, way=column.way + by, among=among)
+    if isinstance(column, (ChainWeights, SumWeights, WarpNumber)):
+        return replace(column, drawn=column.drawn + by, first=column.first + by)
+    return replace(column, sigma=column.sigma + by, first=column.first + by)

@@ -33,6 +33,7 @@ class Variant(NamedTuple):
     size: tuple[int, int] | None  # (height, width); None: it varies or is unknown
     mode: str = "RGB"  # in which encoded images are opened
     upright: bool = False  # whether they are turned as their EXIF orientation says
+    clips: Any = None  # which frames of a video a sample has (ClipSampler); None: a sample is one image
 
 
 class BlobDataset(torch.utils.data.Dataset[Any]):
@@ -80,10 +81,8 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} is out of range for a dataset of {len(self)} samples")
         index %= len(self)
-        image: object = self.image(index)
-        if self.transform is not None:
-            image = self.transform(image)
-        return image if self._labels is None else (image, self.target(index))
+        made = self.transformed(self.image(index))
+        return made if self._labels is None else (made, self.target(index))
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -95,6 +94,10 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def image(self, index: int) -> Image.Image:
         """Returns the image that `transform` is called on: mode RGB, or mode L if `channels` is 1."""
         return open_image(BytesIO(self.read(index)), self.mode, upright=self.upright)
+
+    def transformed(self, image: Any) -> object:
+        """Returns what `transform` makes of an image."""
+        return image if self.transform is None else self.transform(image)
 
     def metadata(self, index: int) -> dict[object, object]:
         """Returns Pillow's ``info`` dict of the image that `image` returns."""

@@ -17,10 +17,11 @@ import torch
 
 from headrace._base.types import Array
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
+from headrace._media.video.frame_times import frames_played_at, seconds_of
 from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
-from headrace._media.video.video_files import VideoFile, frames_played_at, learn_index, seconds_of
+from headrace._media.video.video_files import VideoFile, learn_index
 from headrace.pillow.recording.image_counts import Door, ImageCounts
 
 #: What a VideoDecoder gets: a handle, the number of the stream, its metadata.
@@ -125,8 +126,7 @@ class _Video:
             found = range(kwargs["start"], kwargs["stop"], kwargs.get("step") or 1) if kwargs["start"] >= 0 else None
         elif operator == "get_frames_by_pts":
             seconds = _plain_list(kwargs["timestamps"], torch.float64)
-            begin, end = self._described.begin_stream_seconds, self._described.end_stream_seconds
-            found = None if seconds is None else frames_played_at(self._index, begin, end, seconds)
+            found = None if seconds is None else frames_played_at(self._index, self._described, seconds)
         return found if found and min(found) >= 0 and max(found) < count else None
 
     def make(self, frames: Sequence[int], theirs: Callable[[], Any]) -> Any:

@@ -1,0 +1,104 @@
+"""The engine of clips: frames are made as images, with the random numbers of their clip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from headrace._base.native import core
+from headrace._engine.composite_engine import CompositeEngine
+from headrace._engine.engine import Engine, Failure, Flight
+from headrace._engine.image_engine import DecodingLane
+from headrace._engine.lanes.frame_lane import FrameLane
+from headrace._recipe.steps.draw_columns import Column
+from headrace._recipe.steps.recipe import Recipe
+from headrace.datasets.videos.clip_samplers import ClipSampler
+
+
+class ClipEngine(CompositeEngine):
+    """Submits each frame of each clip as an image to an engine of images.
+
+    Args:
+        recipe: the steps of an image; all frames of a clip get the same random numbers.
+        clips: chooses the frames of a sample.
+        make_images: returns the engine of the images, given the recipe of a frame and what decodes it.
+    """
+
+    def __init__(
+        self, recipe: Recipe, clips: ClipSampler, make_images: Callable[[Recipe, DecodingLane], Engine]
+    ) -> None:
+        super().__init__()
+        self._recipe, self._clips = recipe, clips
+        own = len(
+            recipe.columns
+        )  # a frame's draws: those of its clip's images, then where all clips of the sample begin
+        of_frame = replace(recipe, columns=(*recipe.columns, *(Column() for _ in range(clips.drawn))))
+        self._images = make_images(of_frame, lambda pipeline, threads: FrameLane(pipeline, threads, clips, own))
+        self.endings = self._images.endings
+
+    def members(self) -> list[Engine]:
+        return [self._images]
+
+    def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
+        return self._images.submit(table, np.repeat(rows, self._clips.frames), self._draws_of_frames(draws))
+
+    def repair(
+        self,
+        flight: Flight,
+        places: list[int],
+        table: core.BlobTable,
+        rows: npt.NDArray[np.int64],
+        draws: npt.NDArray[np.float64],
+    ) -> Flight:
+        frames = np.repeat(rows, self._clips.frames)
+        return self._images.repair(flight, self._places_of(places), table, frames, self._draws_of_frames(draws))
+
+    def _draws_of_frames(self, draws: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Returns the draws of each frame.
+
+        Args:
+            draws: (n, k): those of each clip's images, clip by clip, then where each clip begins.
+        """
+        clips, count = self._clips, len(draws)
+        images, begins = np.split(draws, [draws.shape[1] - clips.drawn], axis=1)
+        images = images.reshape(count * clips.num_clips, -1)
+        each = np.hstack([images, np.repeat(begins, clips.num_clips, axis=0)])
+        return np.repeat(each, clips.num_frames_per_clip, axis=0)
+
+    def _places_of(self, samples: list[int]) -> list[int]:
+        frames = self._clips.frames
+        return [sample * frames + frame for sample in samples for frame in range(frames)]
+
+    def wait(self, flight: Flight, seconds: float) -> bool:
+        return self._images.wait(flight, seconds)
+
+    def failures(self, flight: Flight) -> list[Failure]:
+        """Returns the failed samples in order, each with the failure of its first frame that failed."""
+        found: dict[int, Failure] = {}
+        for failure in self._images.failures(flight):
+            sample = failure.sample // self._clips.frames
+            found.setdefault(sample, replace(failure, sample=sample))
+        return [found[sample] for sample in sorted(found)]
+
+    def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
+        """Returns the batch, (n, T, C, H, W), or (n, clips, T, C, H, W); `places` (ascending) selects samples."""
+        made = self._images.tensor(flight, None if places is None else self._places_of(places))
+        assert isinstance(made, torch.Tensor)
+        clips = (self._clips.num_clips,) if self._clips.num_clips > 1 else ()
+        return made.view(-1, *clips, self._clips.num_frames_per_clip, *made.shape[1:])
+
+    def single(self, batch: torch.Tensor) -> object:
+        return batch[0].as_subclass(self._recipe.kind)
+
+    def cancel(self, flight: Flight) -> None:
+        self._images.cancel(flight)
+
+    def move_targets(self, targets: object) -> object:
+        return self._images.move_targets(targets)
+
+    def makes(self, product: object) -> bool:
+        return not self.closed and isinstance(product, tuple) and (self._recipe, self._clips) == product

@@ -1,0 +1,118 @@
+"""Python threads in which the frames of videos are decoded: all frames of a sample at once, by one thread."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+
+from headrace._base.native import core
+from headrace._base.safe_exceptions import message_of, without_frames
+from headrace._engine.lanes.python_lane import PythonLane
+from headrace._media.video.clip_reader import Clip, open_clip
+from headrace.datasets.videos.clip_samplers import ClipSampler
+
+
+class _Sample:
+    """The frames of a sample.
+
+    Attributes:
+        waiting: jobs that other threads have taken while the first one decodes.
+        clip: the decoded frames, or why there are none; None: not decoded yet.
+        left: number of frames that are not finished.
+    """
+
+    def __init__(self, frames: int) -> None:
+        self.waiting: list[core.PythonJob] = []
+        self.clip: Clip | BaseException | None = None
+        self.left = frames
+
+
+class FrameLane(PythonLane):
+    """Takes the frames of videos from the pipeline, whose encoded bytes are the path of the file, and returns pixels.
+
+    The frames of a sample follow one another in a batch. The thread that gets the first of them decodes all; another
+    thread leaves it those that it gets meanwhile.
+
+    Args:
+        pipeline, threads: as in `PythonLane`.
+        clips: chooses the frames of a sample.
+        first_draw: column of the draws of the clips' starts, one for each clip.
+    """
+
+    name = "video"
+
+    def __init__(self, pipeline: core.Pipeline, threads: int, clips: ClipSampler, first_draw: int) -> None:
+        self._clips = clips
+        self._columns = range(first_draw, first_draw + clips.drawn)
+        self._samples: dict[tuple[int, int], _Sample] = {}  # by batch and number in it
+        self._turn = threading.Lock()
+        super().__init__(pipeline, threads)
+
+    @staticmethod
+    def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
+        return pipeline.next_pillow_job(seconds)
+
+    def _jobs_waiting(self) -> int:
+        return self._pipeline.pillow_jobs_waiting
+
+    def _run_job(self, job: core.PythonJob) -> None:
+        begin = time.perf_counter_ns()
+        key = job.batch_id, job.sample // self._clips.frames
+        with self._turn:
+            sample = self._samples.get(key)
+            decodes = sample is None
+            if sample is None:
+                sample = self._samples[key] = _Sample(self._clips.frames)
+            elif sample.clip is None:
+                sample.waiting.append(job)
+                return
+        if decodes:
+            try:
+                sample.clip = self._decode(job)
+            except BaseException as error:
+                if self.threads == 0 and not isinstance(error, Exception):  # an interrupt: the job will run again
+                    del self._samples[key]
+                    raise
+                sample.clip = without_frames(error)
+        self._finish(key, sample, job, begin)
+        if decodes:
+            with self._turn:
+                waiting, sample.waiting = sample.waiting, []
+            for one in waiting:
+                self._finish(key, sample, one, time.perf_counter_ns())
+
+    def _decode(self, job: core.PythonJob) -> Clip:
+        draws = [job.draw(column) for column in self._columns]
+        return open_clip(os.fsdecode(job.data), functools.partial(self._clips.choose, draws=draws))
+
+    def _finish(self, key: tuple[int, int], sample: _Sample, job: core.PythonJob, begin: int) -> None:
+        """Ends the job of a frame.
+
+        Args:
+            begin: when the work for it began, in nanoseconds.
+        """
+        try:
+            assert sample.clip is not None
+            if isinstance(sample.clip, BaseException):
+                raise sample.clip
+            pixels = sample.clip[job.sample % self._clips.frames]
+        except BaseException as error:
+            if error is not sample.clip and not isinstance(error, Exception) and self.threads == 0:
+                raise  # an interrupt: the job will run again
+            without_frames(error)
+            self._fail(job, error, message_of(error))
+        else:
+            height, width, _ = pixels.shape
+            self._pipeline.finish(job, pixels, width, height, time.perf_counter_ns() - begin)
+        with self._turn:
+            sample.left -= 1
+            if sample.left == 0:
+                self._samples.pop(key, None)
+
+    def take_errors(self, batch_id: int) -> dict[int, BaseException]:
+        with self._turn:  # frames of a cancelled batch may never come
+            for key in [key for key in self._samples if key[0] == batch_id]:
+                del self._samples[key]
+        return super().take_errors(batch_id)

@@ -1,0 +1,119 @@
+"""Wanted frames of video files as RGB: from the index of the packets where there is one, else by torchcodec."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import av
+import numpy as np
+
+from headrace._base.types import Array
+from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
+from headrace._media.video.frame_times import FrameTimes, WantedFrames, frames_played_at
+from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
+from headrace._media.video.packet_index import PacketIndex
+from headrace._media.video.rgb_frames import make_rgb
+from headrace._media.video.video_files import VideoFile, learn_index
+
+OPEN_LIBRARY_DECODERS = 2  # torchcodec's, of each thread
+
+
+class Clip:
+    """Wanted frames of a video, decoded. Any thread may read any of them.
+
+    Args:
+        made: the frames, by FFmpeg; or their RGB, uint8 (n, H, W, 3).
+        codec: of the stream.
+        by_library: returns one of the frames as torchcodec makes it, (1, H, W, 3).
+    """
+
+    def __init__(self, made: Sequence[av.VideoFrame] | Array, codec: str, by_library: Callable[[int], Array]) -> None:
+        self._made, self._codec, self._by_library = made, codec, by_library
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __getitem__(self, place: int) -> Array:
+        """Returns the RGB of a frame, uint8 (H, W, 3)."""
+        frame = self._made[place]
+        if isinstance(frame, av.VideoFrame):
+            made: Array = make_rgb(self._codec, [frame], lambda: self._by_library(place))[0]
+            return made
+        rgb: Array = frame
+        return rgb
+
+
+def open_clip(path: str, choose: Callable[[FrameTimes], WantedFrames]) -> Clip:
+    """Decodes frames of the best video stream of a file.
+
+    Args:
+        choose: returns the wanted frames, given torchcodec's metadata of the stream.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError, RuntimeError, IndexError: torchcodec's, or that of `choose`.
+    """
+    file = VideoFile(path)
+    key = key_of(file.status, None)
+    known = known_videos.find(key) or _learn(path, file, key)
+    wanted = choose(known.described)
+    if isinstance(known.index, PacketIndex) and (numbers := _numbers_of(wanted, known.index, known.described)):
+        try:
+            made = FrameDecoder(known.index, file.read).decode(numbers)
+        except (NotDecoded, OSError) as error:
+            known_videos.add(key, KnownVideo(str(error), known.described))
+        else:
+            codec = known.index.stream.codec
+            return Clip(made, codec, lambda place: _by_library(file, key, WantedFrames(numbers[place : place + 1])))
+    whole = _by_library(file, key, wanted)
+    return Clip(whole, "", lambda place: whole[place : place + 1])
+
+
+def _learn(path: str, file: VideoFile, key: VideoKey) -> KnownVideo:
+    decoder = _opened.find_or_open(file, key)
+    described = copy.copy(decoder.metadata)
+    known = KnownVideo(learn_index(file.path, decoder.stream_index, described), described)
+    if file.path == path:  # it has not been replaced meanwhile
+        known_videos.add(key, known)
+    return known
+
+
+def _numbers_of(wanted: WantedFrames, index: PacketIndex, video: FrameTimes) -> list[int] | None:
+    """Returns the numbers of the wanted frames; None if one is not in the stream."""
+    numbers = wanted.numbers
+    if numbers is None and wanted.seconds is not None:
+        numbers = frames_played_at(index, video, wanted.seconds)
+    return numbers if numbers and min(numbers) >= 0 and max(numbers) < len(index) else None
+
+
+def _by_library(file: VideoFile, key: VideoKey, wanted: WantedFrames) -> Array:
+    """Returns frames as torchcodec makes them, uint8 (n, H, W, 3)."""
+    decoder = _opened.find_or_open(file, key)
+    frames = decoder.get_frames_played_at(wanted.seconds) if wanted.numbers is None else None
+    frames = decoder.get_frames_at(wanted.numbers) if frames is None else frames
+    return np.ascontiguousarray(frames.data.numpy())
+
+
+class _OpenedDecoders(threading.local):
+    """torchcodec's decoders of this thread, the newest last."""
+
+    def __init__(self) -> None:
+        self._decoders: collections.deque[tuple[VideoKey, Any]] = collections.deque(maxlen=OPEN_LIBRARY_DECODERS)
+
+    def find_or_open(self, file: VideoFile, key: VideoKey) -> Any:
+        """Returns a decoder of a file."""
+        from torchcodec.decoders import VideoDecoder
+
+        for known, decoder in self._decoders:
+            if known == key:
+                return decoder
+        made = VideoDecoder(file.path, dimension_order="NHWC", num_ffmpeg_threads=1, seek_mode="exact")
+        self._decoders.append((key, made))
+        return made
+
+
+_opened = _OpenedDecoders()

@@ -1,0 +1,133 @@
+"""A dataset of clips of video files, given as a list of paths."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace._base.checks import explained
+from headrace._base.messages import install_command
+from headrace._base.native import core
+from headrace._base.types import Array
+from headrace._storage.remote.urls import all_urls
+from headrace.datasets.sources.dataset import BlobDataset, Variant
+from headrace.datasets.sources.packed_paths import PackedPaths
+from headrace.datasets.videos.clip_samplers import ClipSampler
+
+
+class Videos(BlobDataset):
+    """Clips of video files, with the files' labels.
+
+    ``dataset[i]`` decodes frames of file i by torchcodec in its exact mode, uint8 (T, C, H, W), calls `transform` on
+    them, and `target_transform` on the label. If `clips` chooses several clips of a file, `transform` is called on each
+    of them, with random numbers of its own, and the results are stacked: (clips, T, C, H, W).
+
+    A `DataLoader` makes equal clips in its threads. They decode no frame that no wanted one needs, and resize and
+    normalise all frames of a clip with the same random numbers, into the batch's memory: (n, T, C, H, W), or
+    (n, clips, T, C, H, W).
+
+    Args:
+        paths: the files, in the order of the dataset. The first video stream that FFmpeg calls the best is decoded.
+        labels: one per file. None: samples are clips without labels.
+        transform: called on a uint8 tensor (T, C, H, W), as torchvision's transforms can be.
+        target_transform: called on a label.
+        clips: which frames a sample has: ``clips_at_random_indices(...)``, ``clips_at_regular_indices(...)``,
+            ``clips_at_random_timestamps(...)`` or ``uniform_frames(...)``, all in `headrace.datasets`.
+
+    Raises:
+        TypeError: `paths` is a single path, or `clips` is something else.
+        ValueError: the numbers of paths and labels differ, a path is a URL, or contains a zero byte.
+    """
+
+    @explained()
+    def __init__(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        labels: Sequence[object] | Array | None = None,
+        transform: Callable[[Any], object] | None = None,
+        target_transform: Callable[[Any], object] | None = None,
+        *,
+        clips: ClipSampler,
+    ) -> None:
+        if isinstance(paths, (str, bytes, os.PathLike)):
+            raise TypeError(f"paths must be a list of paths, not one path: {paths!r}")
+        if not isinstance(clips, ClipSampler):
+            raise TypeError(
+                "clips must say which frames a sample has, such as headrace.datasets.clips_at_random_indices("
+                f"num_frames_per_clip=16), not {clips!r}"
+            )
+        super().__init__(labels, transform, target_transform)
+        self.paths: PackedPaths = PackedPaths(paths)
+        self.clips: ClipSampler = clips
+        if labels is not None and len(labels) != len(self.paths):
+            raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels: give one for each path")
+        if all_urls(self.paths):
+            raise ValueError("videos in other machines are not read: download them first")
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def read(self, index: int) -> bytes:
+        return Path(self.paths[index]).read_bytes()
+
+    def image(self, index: int) -> Any:
+        """Returns the sample's frames, uint8 (T, C, H, W), or (clips, T, C, H, W)."""
+        made = self.clips(open_decoder(self.paths[index]))
+        return made if self.clips.num_clips > 1 else made[0]
+
+    def transformed(self, image: Any) -> object:
+        if self.clips.num_clips == 1:
+            return super().transformed(image)
+        return torch.stack([super(Videos, self).transformed(clip) for clip in image])  # type: ignore[misc]
+
+    def metadata(self, index: int) -> dict[object, object]:
+        return {}
+
+    def image_size(self, index: int) -> tuple[int, int]:
+        found = open_decoder(self.paths[index], seek_mode="approximate").metadata
+        return found.height, found.width
+
+    def identity(self, index: int) -> str:
+        return "/".join(self.location(index).split("/")[-2:])
+
+    def location(self, index: int) -> str:
+        return self.paths[index]
+
+    @property
+    def storage_identity(self) -> object:
+        return self.paths
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        return tuple(one._replace(clips=self.clips) for one in super().variants)
+
+    def blob_table(self) -> core.BlobTable:
+        """Returns the table of the files' paths: a sample's bytes are its path."""
+        begins = self.paths.offsets.astype(np.int64)
+        ends = np.append(begins[1:], len(self.paths.packed)) - 1  # each is followed by a zero byte
+        return core.BlobTable.of_spans([self.paths.packed], np.zeros(len(self), np.int64), begins, ends - begins)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} files, {self.clips!r})"
+
+
+def open_decoder(path: str, **options: Any) -> Any:
+    """Returns torchcodec's decoder of a file.
+
+    Args:
+        options: its arguments.
+
+    Raises:
+        ImportError: torchcodec cannot be imported.
+    """
+    try:
+        from torchcodec.decoders import VideoDecoder
+    except (ImportError, RuntimeError) as error:
+        how = install_command("video", "torchcodec>=0.13", "av>=14")
+        raise ImportError(f"videos need torchcodec and FFmpeg's libraries ({how}): {error}") from error
+    return VideoDecoder(path, num_ffmpeg_threads=1, **options)
