@@ -33,9 +33,7 @@ class ClipEngine(CompositeEngine):
     ) -> None:
         super().__init__()
         self._recipe, self._clips = recipe, clips
-        own = len(
-            recipe.columns
-        )  # a frame's draws: those of its clip's images, then where all clips of the sample begin
+        own = len(recipe.columns)  # draws of a frame: those of its clip's images, then where each clip begins
         of_frame = replace(recipe, columns=(*recipe.columns, *(Column() for _ in range(clips.drawn))))
         self._images = make_images(of_frame, lambda pipeline, threads: FrameLane(pipeline, threads, clips, own))
         self.endings = self._images.endings
@@ -88,8 +86,7 @@ class ClipEngine(CompositeEngine):
         """Returns the batch, (n, T, C, H, W), or (n, clips, T, C, H, W); `places` (ascending) selects samples."""
         made = self._images.tensor(flight, None if places is None else self._places_of(places))
         assert isinstance(made, torch.Tensor)
-        clips = (self._clips.num_clips,) if self._clips.num_clips > 1 else ()
-        return made.view(-1, *clips, self._clips.num_frames_per_clip, *made.shape[1:])
+        return made.view(-1, *self._clips.shape, *made.shape[1:])
 
     def single(self, batch: torch.Tensor) -> object:
         return batch[0].as_subclass(self._recipe.kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
@@ -75,11 +76,8 @@ class ImageEngine(PipelineEngine):
         self._storages = StoragePool(slots_kept)
         samples = SampleOptions(layout=layout.value, max_pixels=self.max_pixels, pass_order=pillow_rule.pass_order())
         pipeline = self._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
-        lanes: list[PythonLane] = [
-            PillowLane(pipeline, threads, recipe.mode, recipe.upright)
-            if decoding is None
-            else decoding(pipeline, threads)
-        ]
+        decoding = decoding or functools.partial(PillowLane, mode=recipe.mode, upright=recipe.upright)
+        lanes: list[PythonLane] = [decoding(pipeline, threads)]
         if calls := recipe.calls:
             lanes.append(CallLane(pipeline, threads, calls, layout))
         super().__init__(pipeline, lanes, inline=threads == 0)

@@ -54,10 +54,13 @@ def open_clip(path: str, choose: Callable[[FrameTimes], WantedFrames]) -> Clip:
         choose: returns the wanted frames, given torchcodec's metadata of the stream.
 
     Raises:
-        OSError: the file cannot be opened.
         ValueError, RuntimeError, IndexError: torchcodec's, or that of `choose`.
     """
-    file = VideoFile(path)
+    try:
+        file = VideoFile(path)
+    except OSError:
+        _open_decoder(path)  # raises torchcodec's error
+        raise
     key = key_of(file.status, None)
     known = known_videos.find(key) or _learn(path, file, key)
     wanted = choose(known.described)
@@ -106,14 +109,18 @@ class _OpenedDecoders(threading.local):
 
     def find_or_open(self, file: VideoFile, key: VideoKey) -> Any:
         """Returns a decoder of a file."""
-        from torchcodec.decoders import VideoDecoder
-
         for known, decoder in self._decoders:
             if known == key:
                 return decoder
-        made = VideoDecoder(file.path, dimension_order="NHWC", num_ffmpeg_threads=1, seek_mode="exact")
+        made = _open_decoder(file.path)
         self._decoders.append((key, made))
         return made
+
+
+def _open_decoder(path: str) -> Any:
+    from torchcodec.decoders import VideoDecoder
+
+    return VideoDecoder(path, dimension_order="NHWC", num_ffmpeg_threads=1, seek_mode="exact")
 
 
 _opened = _OpenedDecoders()

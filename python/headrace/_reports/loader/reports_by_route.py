@@ -21,7 +21,8 @@ from headrace._loading.routes.epoch_runner import collate_threads
 from headrace._loading.routes.fields_route import FieldsRoute
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import Loader, NativeRoute, Route
-from headrace._reports.loader import columns_reports, explanation, fields_reports, stats, verification
+from headrace._loading.routes.video_route import VideoRoute
+from headrace._reports.loader import columns_reports, explanation, fields_reports, stats, verification, video_reports
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report
 from headrace.pillow.recording.image_counts import ImageCounts
 
@@ -50,6 +51,7 @@ def _verify_images(settings: Settings, route: ImageRoute, epoch: Epoch, engine: 
 
 _REPORTS: dict[type[NativeRoute], _Reports] = {
     ImageRoute: _Reports(verification.make_oracle_loader, _verify_images, explanation.explain),
+    VideoRoute: _Reports(video_reports.make_oracle_loader, video_reports.verify, video_reports.explain),
     ColumnsRoute: _Reports(columns_reports.oracle, columns_reports.verify, columns_reports.explain),
     FieldsRoute: _Reports(fields_reports.oracle, fields_reports.verify, fields_reports.explain),
 }

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, default_collate
 
 from headrace._base.errors import VerificationError
+from headrace._base.types import Array
 from headrace._engine.device_engine import move_tensors
 from headrace._engine.engine import Engine
 from headrace._loading.collate import collate_call
@@ -36,7 +37,7 @@ from headrace.datasets.sources import BlobDataset, checked_table
 _Key = TypeVar("_Key")
 
 
-class _FaultTolerantReference(ReferenceDataset):
+class FaultTolerantReference(ReferenceDataset):
     """The oracle with `on_error`; see `try_samples`."""
 
     on_error = "raise"
@@ -46,13 +47,17 @@ class _FaultTolerantReference(ReferenceDataset):
         row = self.draws_of(*key)
 
         def make(index: int) -> tuple[int, Any]:
-            return index, reference_sample(self.source.image(index), self.recipe, row)
+            return index, self.made_of(index, row)
 
         made = try_samples(make, key[0], len(self.source), self.on_error)
         if made is None:
             return None
         index, image = made
         return self._as_kind((image, self.source.target(index)) if self.source.has_targets else image)
+
+    def made_of(self, index: int, draws_row: Array) -> Any:
+        """Returns a sample without its target, made from the given draws."""
+        return reference_sample(self.source.image(index), self.recipe, draws_row)
 
     def _as_kind(self, sample: Any) -> object:
         if self.kinds is None:
@@ -111,8 +116,20 @@ def make_oracle_loader(
     settings: Settings, route: ImageRoute, epoch: Epoch, collate_fn: CollateFunction | None
 ) -> ReferenceLoader:
     """Returns the oracle's loader for an epoch, without `out_transform`. `collate_fn` None: torch's default."""
+    progress = epoch[0]
+    dataset = FaultTolerantReference(route.source, route.recipe, progress.seed, progress.epoch)
+    return oracle_loader_of(dataset, settings, route, epoch, collate_fn)
+
+
+def oracle_loader_of(
+    dataset: FaultTolerantReference,
+    settings: Settings,
+    route: ImageRoute,
+    epoch: Epoch,
+    collate_fn: CollateFunction | None,
+) -> ReferenceLoader:
+    """Returns torch's loader over the oracle's samples of an epoch; see `make_oracle_loader`."""
     progress, order = epoch
-    dataset = _FaultTolerantReference(route.source, route.recipe, progress.seed, progress.epoch)
     dataset.on_error = settings.on_error
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
     if collate_fn is not None and not collate_call.is_default(collate_fn, settings.batched):
@@ -209,14 +226,21 @@ def check_count(n: object) -> None:
         raise ValueError(f"n must be a number of batches from 1 up, not {n!r}")
 
 
-def verify(settings: Settings, route: ImageRoute, epoch: Epoch, engine: Engine) -> Report:
+def verify(
+    settings: Settings,
+    route: ImageRoute,
+    epoch: Epoch,
+    engine: Engine,
+    oracle: Callable[[Settings, Any, Epoch, CollateFunction | None], ReferenceLoader] = make_oracle_loader,
+) -> Report:
     """Compares the batches of an epoch; see ``DataLoader.verify``.
 
     Args:
         engine: makes the batches; closed at the end.
+        oracle: returns the loader that they are compared with.
     """
     order = epoch[1]
-    expected = make_oracle_loader(settings, route, epoch, None)
+    expected = oracle(settings, route, epoch, None)
     native = compared_iterator(settings, route, checked_table(route.source), epoch, engine)
     batches = samples = size = elements = greatest = own = 0
     total = 0.0

@@ -6,6 +6,7 @@ random number for each clip, so that a batch is a function of its draws.
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -57,6 +58,12 @@ class ClipSampler(ABC):
         return self.num_clips * self.num_frames_per_clip
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """First axes of a sample: (frames,), or (clips, frames) if there are several clips."""
+        frames = (self.num_frames_per_clip,)
+        return frames if self.num_clips == 1 else (self.num_clips, *frames)
+
+    @property
     def drawn(self) -> int:
         """Number of random numbers of a sample."""
         return self.num_clips if self.is_random else 0
@@ -71,8 +78,9 @@ class ClipSampler(ABC):
                 raise ValueError(f"{name} ({value}) must be strictly positive")
 
     def __repr__(self) -> str:
-        values = {name: value for name, value in vars(self).items() if value is not None}
-        return f"{self._name()}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+        usual = inspect.signature(globals()[self._name()]).parameters
+        own = (f"{name}={getattr(self, name)!r}" for name in usual if getattr(self, name) != usual[name].default)
+        return f"{self._name()}({', '.join(own)})"
 
     def _name(self) -> str:
         return type(self).__name__
@@ -233,6 +241,11 @@ class _Uniform(ClipSampler):
 
     def _name(self) -> str:
         return uniform_frames.__name__
+
+    @property
+    def num_frames(self) -> int:
+        """Number of frames."""
+        return self.num_frames_per_clip
 
 
 def clips_at_random_indices(

@@ -1,0 +1,84 @@
+"""Reports about a loader of videos: its batches compared with torchcodec's frames, and its explanation."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import torch
+
+from headrace._base.messages import public_name_of
+from headrace._base.native import core
+from headrace._base.types import Array
+from headrace._engine.device_engine import destination_for
+from headrace._engine.engine import Engine
+from headrace._loading.collate.collate_call import CollateFunction
+from headrace._loading.native.settings import Settings
+from headrace._loading.routes.video_route import VideoRoute
+from headrace._oracle.clips import reference_clips
+from headrace._recipe.draws.draws import Draws
+from headrace._reports.loader import verification
+from headrace._reports.loader.explanation import (
+    Explanation,
+    Part,
+    explain_collation,
+    explain_ranks,
+    explain_seeding,
+    explain_steps,
+    explain_targets,
+)
+from headrace._reports.loader.verification import Epoch, FaultTolerantReference, ReferenceLoader, Report
+
+
+class _ReferenceClips(FaultTolerantReference):
+    """The oracle's clips of one epoch."""
+
+    def __init__(self, route: VideoRoute, seed: int, epoch: int) -> None:
+        super().__init__(route.source, route.recipe, seed, epoch)
+        self._draws = Draws(route.draws, seed)
+        self._clips, self._path_of = route.clips, route.source.location
+
+    def made_of(self, index: int, draws_row: Array) -> torch.Tensor:
+        return reference_clips(self._path_of(index), self._clips, self.recipe, draws_row)
+
+
+def make_oracle_loader(
+    settings: Settings, route: VideoRoute, epoch: Epoch, collate_fn: CollateFunction | None
+) -> ReferenceLoader:
+    """Returns the oracle's loader for an epoch; see `verification.make_oracle_loader`."""
+    dataset = _ReferenceClips(route, epoch[0].seed, epoch[0].epoch)
+    return verification.oracle_loader_of(dataset, settings, route, epoch, collate_fn)
+
+
+def verify(settings: Settings, route: VideoRoute, epoch: Epoch, engine: Engine) -> Report:
+    """Compares the batches of an epoch; see ``DataLoader.verify``.
+
+    Args:
+        engine: makes the batches; closed at the end.
+    """
+    return verification.verify(settings, route, epoch, engine, make_oracle_loader)
+
+
+def explain(settings: Settings, route: VideoRoute, verbose: bool) -> Explanation:
+    """Returns the table of a loader whose clips native threads deliver; see ``DataLoader.explain``."""
+    source, clips = route.source, route.clips
+    threads = (
+        f"{settings.num_workers} Python threads" if settings.num_workers else "the caller's thread (num_workers=0)"
+    )
+    libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("av", "torchcodec"))
+    lines = [
+        Part("dataset", "native", f"{source!r} of {public_name_of(type(settings.dataset))}"),
+        Part("read, decode", "native", f"{threads} drive FFmpeg ({libraries}): only frames that wanted ones need"),
+        Part("other videos", "torchcodec", "containers, rates and colours that FFmpeg's versions treat differently"),
+        *explain_steps(route.recipe, verbose),
+        *explain_targets(source),
+        *explain_collation(settings),
+        *explain_seeding(settings),
+        *explain_ranks(settings),
+    ]
+    shape = (*clips.shape, *route.recipe.shape)
+    output = [Part("resize", "native", f"{core.instruction_set()} kernels, as torch resizes tensors of bytes")]
+    output.append(Part("output", "native", f"{route.recipe.dtype}, {shape}, {settings.memory_format}"))
+    destination = destination_for(route.recipe, settings.destination)
+    if destination.way != "memory":
+        output.append(Part("device", "native", f"{destination.device}: {destination.why}"))
+    return Explanation((*lines, *output))
