@@ -11,6 +11,7 @@ import torch
 
 from headrace._base.native import core
 from headrace._engine.composite_engine import CompositeEngine
+from headrace._engine.counters.counters import Counters
 from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.image_engine import DecodingLane
 from headrace._engine.lanes.frame_lane import FrameLane
@@ -35,7 +36,14 @@ class ClipEngine(CompositeEngine):
         self._recipe, self._clips = recipe, clips
         own = len(recipe.columns)  # draws of a frame: those of its clip's images, then where each clip begins
         of_frame = replace(recipe, columns=(*recipe.columns, *(Column() for _ in range(clips.drawn))))
-        self._images = make_images(of_frame, lambda pipeline, threads: FrameLane(pipeline, threads, clips, own))
+        lanes: list[FrameLane] = []
+
+        def decoding(pipeline: core.Pipeline, threads: int) -> FrameLane:
+            lanes.append(FrameLane(pipeline, threads, clips, own))
+            return lanes[-1]
+
+        self._images = make_images(of_frame, decoding)
+        self._lane = lanes[0]
         self.endings = self._images.endings
 
     def members(self) -> list[Engine]:
@@ -87,6 +95,9 @@ class ClipEngine(CompositeEngine):
         made = self._images.tensor(flight, None if places is None else self._places_of(places))
         assert isinstance(made, torch.Tensor)
         return made.view(-1, *self._clips.shape, *made.shape[1:])
+
+    def counters(self) -> Counters:
+        return super().counters().of_videos(self._lane.cost)
 
     def single(self, batch: torch.Tensor) -> object:
         return batch[0].as_subclass(self._recipe.kind)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headrace._engine.counters.percentiles import Counts
+from headrace._media.video.decoding_cost import DecodingCost
+
+_OF_VIDEOS = {"pillow": "video"}
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,8 @@ class Counters:
         bytes_read: bytes of the samples that were read, from files or memory.
         workers: native threads, as the operating system numbers them.
         asleep: how many of them were taken away and do nothing.
-        python: threads in which Pillow and Python steps run; none where the consumer's thread runs them.
+        python: threads in which Pillow, FFmpeg and Python steps run; none where the consumer's thread runs them.
+        videos: frames that were decoded.
     """
 
     stages: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -28,6 +32,7 @@ class Counters:
     workers: tuple[int, ...] = ()
     python: tuple[int, ...] = ()
     asleep: int = 0
+    videos: DecodingCost = field(default_factory=DecodingCost)
 
     @property
     def working(self) -> int:
@@ -41,7 +46,14 @@ class Counters:
             items_then, ns_then = before.stages.get(name, (0, 0))
             stages[name] = items - items_then, ns - ns_then
         durations = {name: one - before.durations.get(name, 0) for name, one in self.durations.items()}
-        return Counters(stages, durations, self.bytes_read - before.bytes_read, self.workers, self.python, self.asleep)
+        size, videos = self.bytes_read - before.bytes_read, self.videos - before.videos
+        return Counters(stages, durations, size, self.workers, self.python, self.asleep, videos)
+
+    def of_videos(self, cost: DecodingCost) -> Counters:
+        """Returns the counters of an engine whose Python threads decode videos instead of Pillow's files."""
+        stages = {_OF_VIDEOS.get(name, name): one for name, one in self.stages.items()}
+        durations = {_OF_VIDEOS.get(name, name): one for name, one in self.durations.items()}
+        return replace(self, stages=stages, durations=durations, bytes_read=0, videos=cost)
 
 
 def sum_counters(parts: Iterable[Counters]) -> Counters:
@@ -50,6 +62,7 @@ def sum_counters(parts: Iterable[Counters]) -> Counters:
     busy: Counter[str] = Counter()
     durations: dict[str, Counts] = {}
     size = asleep = 0
+    videos = DecodingCost()
     workers: list[int] = []
     python: list[int] = []
     for one in parts:
@@ -60,7 +73,8 @@ def sum_counters(parts: Iterable[Counters]) -> Counters:
             durations[name] = counts + durations.get(name, 0)
         size += one.bytes_read
         asleep += one.asleep
+        videos += one.videos
         workers.extend(one.workers)
         python.extend(one.python)
     stages = {name: (items[name], busy[name]) for name in items}
-    return Counters(stages, durations, size, tuple(workers), tuple(python), asleep)
+    return Counters(stages, durations, size, tuple(workers), tuple(python), asleep, videos)

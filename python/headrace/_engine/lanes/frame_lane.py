@@ -11,6 +11,7 @@ from headrace._base.native import core
 from headrace._base.safe_exceptions import message_of, without_frames
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._media.video.clip_reader import Clip, open_clip
+from headrace._media.video.decoding_cost import DecodingCost
 from headrace.datasets.videos.clip_samplers import ClipSampler
 
 
@@ -39,6 +40,9 @@ class FrameLane(PythonLane):
         pipeline, threads: as in `PythonLane`.
         clips: chooses the frames of a sample.
         first_draw: column of the draws of the clips' starts, one for each clip.
+
+    Attributes:
+        cost: frames that were decoded so far.
     """
 
     name = "video"
@@ -48,6 +52,7 @@ class FrameLane(PythonLane):
         self._columns = range(first_draw, first_draw + clips.drawn)
         self._samples: dict[tuple[int, int], _Sample] = {}  # by batch and number in it
         self._turn = threading.Lock()
+        self.cost = DecodingCost()  # of all samples
         super().__init__(pipeline, threads)
 
     @staticmethod
@@ -70,7 +75,10 @@ class FrameLane(PythonLane):
                 return
         if decodes:
             try:
-                sample.clip = self._decode(job)
+                clip = self._decode(job)
+                with self._turn:
+                    self.cost += clip.cost
+                sample.clip = clip
             except BaseException as error:
                 if self.threads == 0 and not isinstance(error, Exception):  # an interrupt: the job will run again
                     del self._samples[key]

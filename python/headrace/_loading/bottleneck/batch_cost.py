@@ -11,7 +11,7 @@ STAGES = ("read", "header", "memory", "decode", "resize")
 # A consumer that waits for a smaller share has batches that are ready: torch's workers have no work then.
 _HARDLY = 0.1
 #: Jobs of Python threads.
-LANES = ("pillow", "python")
+LANES = ("pillow", "video", "python")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Load:
         cpu, delayed, stuck, idle: what the workers do: run on a core; ready to run, without a core; neither, which is a
             wait for storage or, in torch's workers, also for work; wait for work.
         stages: the workers' busy time by stage.
-        lanes: time of Python threads by job, "pillow", "python", "collate_fn"; with waits for a core between jobs.
+        lanes: time of Python threads by job, "pillow", "video", "python", "collate_fn"; with waits for a core between
+            jobs.
         python_cpu, python_delayed: what these threads ran on a core, and waited for one.
         runnable: mean number of the process's threads that run or could, also of those that are woken in vain.
         own_delayed: part of the consumer's own time in which it waited for a core.
@@ -136,7 +137,7 @@ def mean_load_between(begin: Mark, end: Mark, setting: Setting) -> Load:
 
 def _scale_stages(counted: dict[str, int], items: dict[str, int]) -> dict[str, float]:
     """Returns the busy time of each native stage, scaled from the timed samples to all that were decoded natively."""
-    planned = items.get("read", 0) - items.get("pillow", 0) - items.get("device decode", 0)
+    planned = items.get("read", 0) - items.get("pillow", 0) - items.get("video", 0) - items.get("device decode", 0)
     found: dict[str, float] = {}
     for name in STAGES:
         if name in counted:

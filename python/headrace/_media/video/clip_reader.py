@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import collections
 import copy
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,14 +10,13 @@ import av
 import numpy as np
 
 from headrace._base.types import Array
+from headrace._media.video.decoding_cost import DecodingCost, cost_of
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.frame_times import FrameTimes, WantedFrames, frames_played_at
 from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
 from headrace._media.video.video_files import VideoFile, learn_index
-
-OPEN_LIBRARY_DECODERS = 2  # torchcodec's, of each thread
 
 
 class Clip:
@@ -29,10 +26,18 @@ class Clip:
         made: the frames, by FFmpeg; or their RGB, uint8 (n, H, W, 3).
         codec: of the stream.
         by_library: returns one of the frames as torchcodec makes it, (1, H, W, 3).
+        cost: what decoding them took; unknown of torchcodec's.
     """
 
-    def __init__(self, made: Sequence[av.VideoFrame] | Array, codec: str, by_library: Callable[[int], Array]) -> None:
+    def __init__(
+        self,
+        made: Sequence[av.VideoFrame] | Array,
+        codec: str,
+        by_library: Callable[[int], Array],
+        cost: DecodingCost | None = None,
+    ) -> None:
         self._made, self._codec, self._by_library = made, codec, by_library
+        self.cost = cost or DecodingCost()
 
     def __len__(self) -> int:
         return len(self._made)
@@ -70,14 +75,14 @@ def open_clip(path: str, choose: Callable[[FrameTimes], WantedFrames]) -> Clip:
         except (NotDecoded, OSError) as error:
             known_videos.add(key, KnownVideo(str(error), known.described))
         else:
-            codec = known.index.stream.codec
-            return Clip(made, codec, lambda place: _by_library(file, key, WantedFrames(numbers[place : place + 1])))
-    whole = _by_library(file, key, wanted)
+            codec, cost = known.index.stream.codec, cost_of(known.index, numbers)
+            return Clip(made, codec, lambda place: _by_library(file, WantedFrames(numbers[place : place + 1])), cost)
+    whole = _by_library(file, wanted)
     return Clip(whole, "", lambda place: whole[place : place + 1])
 
 
 def _learn(path: str, file: VideoFile, key: VideoKey) -> KnownVideo:
-    decoder = _opened.find_or_open(file, key)
+    decoder = _open_decoder(file.path)
     described = copy.copy(decoder.metadata)
     known = KnownVideo(learn_index(file.path, decoder.stream_index, described), described)
     if file.path == path:  # it has not been replaced meanwhile
@@ -93,34 +98,16 @@ def _numbers_of(wanted: WantedFrames, index: PacketIndex, video: FrameTimes) -> 
     return numbers if numbers and min(numbers) >= 0 and max(numbers) < len(index) else None
 
 
-def _by_library(file: VideoFile, key: VideoKey, wanted: WantedFrames) -> Array:
+def _by_library(file: VideoFile, wanted: WantedFrames) -> Array:
     """Returns frames as torchcodec makes them, uint8 (n, H, W, 3)."""
-    decoder = _opened.find_or_open(file, key)
+    decoder = _open_decoder(file.path)
     frames = decoder.get_frames_played_at(wanted.seconds) if wanted.numbers is None else None
     frames = decoder.get_frames_at(wanted.numbers) if frames is None else frames
     return np.ascontiguousarray(frames.data.numpy())
 
 
-class _OpenedDecoders(threading.local):
-    """torchcodec's decoders of this thread, the newest last."""
-
-    def __init__(self) -> None:
-        self._decoders: collections.deque[tuple[VideoKey, Any]] = collections.deque(maxlen=OPEN_LIBRARY_DECODERS)
-
-    def find_or_open(self, file: VideoFile, key: VideoKey) -> Any:
-        """Returns a decoder of a file."""
-        for known, decoder in self._decoders:
-            if known == key:
-                return decoder
-        made = _open_decoder(file.path)
-        self._decoders.append((key, made))
-        return made
-
-
 def _open_decoder(path: str) -> Any:
+    """Returns a new decoder of torchcodec's, as a program that opens one for each sample has."""
     from torchcodec.decoders import VideoDecoder
 
     return VideoDecoder(path, dimension_order="NHWC", num_ffmpeg_threads=1, seek_mode="exact")
-
-
-_opened = _OpenedDecoders()

@@ -16,6 +16,7 @@ from headrace._loading.bottleneck.batch_cost import STAGES, Setting
 from headrace._loading.bottleneck.verdict import Verdict, judge
 from headrace._loading.epoch.checkpoint import Progress
 from headrace._loading.native.settings import Settings
+from headrace._media.video.decoding_cost import DecodingCost
 from headrace._reports.loader.markup import preformatted, table
 from headrace._reports.loader.notebook_views import NotebookView
 from headrace._storage.entry_points.entry_points import Entries
@@ -80,7 +81,8 @@ class Stats(NotebookView):
 
     Attributes:
         stages: read, header (with the plan), memory (the system clears each page of new batch memory when it is first
-            written to; left out where there was none), decode, resize (with everything fused into it), pillow. With
+            written to; left out where there was none), decode, resize (with everything fused into it), pillow. Of
+            videos only "video": frames decoded, resized and stored by Python threads. With
             transforms called in Python also "python"; "decode" then includes all native steps before the first of
             them. With a GPU also "device decode": the GPU's own decoders.
         idle_s: seconds that native threads waited for work, summed over threads: all batches in flight were made, and
@@ -102,6 +104,7 @@ class Stats(NotebookView):
         tuned: with ``num_workers="auto"``: the numbers that were chosen, and why.
         entry_points: of all loaders that share them.
         samples: handed out; 0 where torch delivers, whose batches may be anything.
+        videos: if frames of videos were decoded by an index of their packets: how many, and how many were wanted.
     """
 
     stages: tuple[Stage, ...]
@@ -136,6 +139,7 @@ class Stats(NotebookView):
     tuned: Tuned | None = None
     entry_points: Entries | None = None
     samples: int = 0
+    videos: DecodingCost | None = None
 
     def __str__(self) -> str:
         rows = [] if self.images is not None else [_HEADS, *self._rows()]
@@ -162,7 +166,7 @@ class Stats(NotebookView):
         idle = (
             f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
         )
-        more = [str(one) for one in (self.remote, self.cache, self.entry_points) if one is not None]
+        more = [str(one) for one in (self.remote, self.cache, self.entry_points, self.videos) if one is not None]
         return [idle, *more, *self._consumer_sentences(), str(self.verdict)]
 
     def _consumer_sentences(self) -> list[str]:
@@ -208,7 +212,7 @@ def collect(
     setting = Setting(counting, _cores_available(), settings.depth, collating)
     stages = _stages_from_counters(counted)
     typical = {one.name: one.items * one.p50_ms for one in stages if one.name in STAGES}
-    python = {name: counted.stages[name][1] / 1e9 for name in ("pillow", _CALLS) if name in counted.stages}
+    python = {name: counted.stages[name][1] / 1e9 for name in ("pillow", "video", _CALLS) if name in counted.stages}
     return Stats(
         stages,
         counted.stages["idle"][1] / 1e9,
@@ -222,6 +226,7 @@ def collect(
         traffic() if far else None,
         sum_caches(),
         samples=pace.samples,
+        videos=counted.videos if counted.videos.wanted else None,
     )
 
 
@@ -231,6 +236,10 @@ def _step_and_wait_spreads(pace: EpochTiming) -> tuple[Spread, Spread]:
 
 def _stages_from_counters(counted: Counters) -> tuple[Stage, ...]:
     raw = counted.stages
+    if "video" in raw:
+        items, ns = raw["video"]
+        halves = (1e3 * percentile(counted.durations.get("video", ()), share) for share in (0.5, 0.99))
+        return (Stage("video", items, ns / 1e9, *halves),)
     on_device = raw.get(_ON_DEVICE, (0, 0))
     planned = max(0, raw["read"][0] - raw["pillow"][0])
     native = max(0, planned - on_device[0])

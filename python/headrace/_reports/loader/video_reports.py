@@ -61,10 +61,9 @@ def verify(settings: Settings, route: VideoRoute, epoch: Epoch, engine: Engine) 
 def explain(settings: Settings, route: VideoRoute, verbose: bool) -> Explanation:
     """Returns the table of a loader whose clips native threads deliver; see ``DataLoader.explain``."""
     source, clips = route.source, route.clips
-    threads = (
-        f"{settings.num_workers} Python threads" if settings.num_workers else "the caller's thread (num_workers=0)"
-    )
-    libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("av", "torchcodec"))
+    workers = settings.num_workers
+    threads = f"{workers} Python threads" if workers else "the caller's thread (num_workers=0)"
+    libraries = f"PyAV {importlib.metadata.version('av')}, torchcodec {importlib.metadata.version('torchcodec')}"
     lines = [
         Part("dataset", "native", f"{source!r} of {public_name_of(type(settings.dataset))}"),
         Part("read, decode", "native", f"{threads} drive FFmpeg ({libraries}): only frames that wanted ones need"),
