@@ -23,14 +23,15 @@ class Clips(Protocol):
     @property
     def drawn(self) -> int: ...
 
-    def choose(self, video: Any, draws: Sequence[float]) -> WantedFrames: ...
+    def choose(self, video: Any, draws: Sequence[float], sample: int) -> WantedFrames: ...
 
 
-def reference_clips(path: str, clips: Clips, recipe: Recipe, draws_row: Array) -> torch.Tensor:
+def reference_clips(path: str, sample: int, clips: Clips, recipe: Recipe, draws_row: Array) -> torch.Tensor:
     """Returns one finished sample, (T, C, H, W), or (clips, T, C, H, W) if there are several clips.
 
     Args:
         path: of the video.
+        sample: its number in the dataset that the clips are chosen for.
         clips: chooses the frames.
         recipe: of a frame.
         draws_row: float64 (k,): the draws of each clip's images, clip by clip, then where each clip begins.
@@ -42,7 +43,7 @@ def reference_clips(path: str, clips: Clips, recipe: Recipe, draws_row: Array) -
 
     decoder = VideoDecoder(path, dimension_order="NHWC", seek_mode="exact")
     images, begins = draws_row[: len(draws_row) - clips.drawn], draws_row[len(draws_row) - clips.drawn :]
-    wanted = clips.choose(decoder.metadata, begins.tolist())
+    wanted = clips.choose(decoder.metadata, begins.tolist(), sample)
     if wanted.numbers is not None:
         frames = decoder.get_frames_at(wanted.numbers).data
     else:

@@ -35,12 +35,29 @@ class ImageField:
     kinds: Any = None
 
 
+@dataclass(frozen=True)
+class ClipField:
+    """A field of clips of videos.
+
+    Attributes:
+        source: its targets.
+        make: returns a sample without its target: the row, its draws, float64 (k,).
+        columns: the columns of a sample's draws that it reads.
+        kinds: the class of a sample's tensor; None: a plain one.
+    """
+
+    source: ImageSource
+    make: Callable[[int, npt.NDArray[np.float64]], Any]
+    columns: npt.NDArray[np.int64]
+    kinds: Any = None
+
+
 class ReferenceFields(Dataset[object]):
     """The samples of one epoch by (index, occurrence), as dicts or tuples.
 
     Args:
-        fields: each an `ImageField`, the `BoxPart` of boxes or of the boxes whose labels it has, or a function that
-            returns the value of sample i, by name.
+        fields: each an `ImageField`, a `ClipField`, the `BoxPart` of boxes or of the boxes whose labels it has, or a
+            function that returns the value of sample i, by name.
         draws: makes the draws of a sample.
         epoch: number of the epoch.
         row: returns the number of sample i in the fields.
@@ -52,7 +69,7 @@ class ReferenceFields(Dataset[object]):
 
     def __init__(
         self,
-        fields: Mapping[str, ImageField | BoxPart | Callable[[int], object]],
+        fields: Mapping[str, ImageField | ClipField | BoxPart | Callable[[int], object]],
         draws: Draws,
         epoch: int,
         row: Callable[[int], int],
@@ -84,8 +101,12 @@ class ReferenceFields(Dataset[object]):
                 assert isinstance(followed, ImageField)
                 drawn, size = draws[followed.columns].tolist(), (image.height, image.width)
                 made[name] = reference_objects(one, row, followed.recipe.steps, drawn, size)[name]
-            elif isinstance(one, ImageField):
-                image = reference_sample(images[name], one.recipe, draws[one.columns])
+            elif isinstance(one, (ImageField, ClipField)):
+                drawn = draws[one.columns]
+                if isinstance(one, ClipField):
+                    image = one.make(row, drawn)
+                else:
+                    image = reference_sample(images[name], one.recipe, drawn)
                 image = image if one.kinds is None else as_kinds(image, one.kinds)
                 made[name] = (image, one.source.target(row)) if one.source.has_targets else image
             else:

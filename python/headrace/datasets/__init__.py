@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         clips_at_random_indices,
         clips_at_random_timestamps,
         clips_at_regular_indices,
-        uniform_frames,
     )
+    from headrace.datasets.videos.given_frames import frames_at, frames_played_at, uniform_frames
     from headrace.datasets.videos.videos_dataset import Videos
 
 __all__ = [
@@ -55,6 +55,8 @@ __all__ = [
     "clips_at_random_indices",
     "clips_at_random_timestamps",
     "clips_at_regular_indices",
+    "frames_at",
+    "frames_played_at",
     "from_hf",
     "token_columns",
     "uniform_frames",
@@ -77,9 +79,10 @@ _HOMES = {
     "TarStream": "tar_stream.stream_dataset",
     "Videos": "videos.videos_dataset",
     **dict.fromkeys(
-        ("clips_at_random_indices", "clips_at_random_timestamps", "clips_at_regular_indices", "uniform_frames"),
+        ("clips_at_random_indices", "clips_at_random_timestamps", "clips_at_regular_indices"),
         "videos.clip_samplers",
     ),
+    **dict.fromkeys(("frames_at", "frames_played_at", "uniform_frames"), "videos.given_frames"),
     "Zip": "tables.zip_archive",
     "from_hf": "tables.hugging_face_source",
     "token_columns": "columns.token_cache",

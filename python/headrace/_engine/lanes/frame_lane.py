@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import time
 
@@ -13,6 +12,7 @@ from headrace._engine.lanes.python_lane import PythonLane
 from headrace._media.video.clip_reader import Clip, open_clip
 from headrace._media.video.decoding_cost import DecodingCost
 from headrace.datasets.videos.clip_samplers import ClipSampler
+from headrace.datasets.videos.video_names import unpack_name
 
 
 class _Sample:
@@ -31,7 +31,7 @@ class _Sample:
 
 
 class FrameLane(PythonLane):
-    """Takes the frames of videos from the pipeline, whose encoded bytes are the path of the file, and returns pixels.
+    """Takes the frames of videos from the pipeline, whose bytes name the file, and returns their pixels.
 
     The frames of a sample follow one another in a batch. The thread that gets the first of them decodes all; another
     thread leaves it those that it gets meanwhile.
@@ -93,7 +93,8 @@ class FrameLane(PythonLane):
 
     def _decode(self, job: core.PythonJob) -> Clip:
         draws = [job.draw(column) for column in self._columns]
-        return open_clip(os.fsdecode(job.data), functools.partial(self._clips.choose, draws=draws))
+        number, path = unpack_name(job.data)
+        return open_clip(path, functools.partial(self._clips.choose, draws=draws, sample=number))
 
     def _finish(self, key: tuple[int, int], sample: _Sample, job: core.PythonJob, begin: int) -> None:
         """Ends the job of a frame.

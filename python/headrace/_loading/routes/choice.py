@@ -13,10 +13,10 @@ from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.native.worker_init import only_seeds
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.fields_route import FieldsRoute
-from headrace._loading.routes.image_route import ImageRoute, source_of
+from headrace._loading.routes.image_route import source_of
 from headrace._loading.routes.route import Batches, Loader, NativeRoute, Route
 from headrace._loading.routes.torch_route import TorchRoute
-from headrace._loading.routes.video_route import VideoRoute
+from headrace._loading.routes.video_route import route_of_source
 from headrace._lowering import LoweringError
 from headrace.datasets.columns.columns_source import as_columns
 from headrace.datasets.fields.fields_source import as_stacked
@@ -186,8 +186,7 @@ def _native_route(request: Request) -> NativeRoute:
     assert source is not None
     # Images may have different sizes where nothing stacks them.
     may_vary = not request.batches.stack(request.collate_fn)
-    kind = VideoRoute if source.variants[0].clips is not None else ImageRoute
-    return rely_on_functions(kind.of(source, request.own.dtype, may_vary=may_vary), relied)
+    return rely_on_functions(route_of_source(source, request.own.dtype, may_vary=may_vary), relied)
 
 
 def _find_relied(request: Request, sources: Sequence[BlobDataset]) -> Relied:

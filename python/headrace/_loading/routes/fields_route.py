@@ -15,6 +15,7 @@ from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import NativeRoute
+from headrace._loading.routes.video_route import VideoRoute, route_of_source
 from headrace._lowering import LoweringError, columns_drawn_by
 from headrace._recipe.object_boxes.object_values import BoxPart, ObjectTensor
 from headrace._recipe.steps.draw_columns import AnyColumn, shift_column
@@ -45,11 +46,16 @@ class FieldsRoute(NativeRoute):
         Raises:
             NotNative, LoweringError: a field does not run natively; the message names it.
         """
-        images = _routes_by_name(source, lambda _, one: ImageRoute.of(one, None, may_vary=False))
+        images = _routes_by_name(source, lambda _, one: route_of_source(one, None, may_vary=False))
         return cls._checked(source, images)
 
     @classmethod
     def _checked(cls, source: StackedSource, images: Mapping[str, ImageRoute]) -> FieldsRoute:
+        clips = [name for name, route in images.items() if isinstance(route, VideoRoute)]
+        if clips and source.geometry is not None:
+            raise NotNative(f"field {clips[0]!r} has clips, which share no geometry; leave geometry out")
+        if followed := [one.image for one in source.boxes.values() if one.image in clips]:
+            raise NotNative(f"boxes do not follow clips, as those of {followed[0]!r} are")
         for name, part in source.boxes.items():
             if why := why_no_boxes(images[part.image].recipe):
                 raise NotNative(f"field {name!r} follows {part.image!r}: {why}")
@@ -88,9 +94,9 @@ class FieldsRoute(NativeRoute):
     def draws(self) -> tuple[AnyColumn, ...]:
         """The random numbers of a sample: those of the geometry, then those of each field's own transform."""
         found: list[AnyColumn] = []
-        for recipe in self.recipes.values():
-            own = recipe.columns if not found else recipe.columns[self.shared :]
-            by = len(found) - (len(recipe.columns) - len(own))
+        for route in self.images.values():
+            own = route.draws if not found else route.draws[self.shared :]
+            by = len(found) - (len(route.draws) - len(own))
             found.extend(shift_column(one, by) for one in own)
         return tuple(found)
 
@@ -98,8 +104,8 @@ class FieldsRoute(NativeRoute):
     def columns(self) -> dict[str, npt.NDArray[np.int64]]:
         """The columns of `draws` that each part reads."""
         found, end = {}, self.shared
-        for name, recipe in self.recipes.items():
-            own = len(recipe.columns) - self.shared
+        for name, route in self.images.items():
+            own = len(route.draws) - self.shared
             found[name] = np.r_[0 : self.shared, end : end + own]
             end += own
         return {**found, **dict.fromkeys(self.source.columns, np.r_[0:0])}

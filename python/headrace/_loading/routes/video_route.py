@@ -33,8 +33,9 @@ class VideoRoute(ImageRoute):
         samplers = {one.clips for one in source.variants}
         if len(samplers) > 1:
             raise NotNative("the datasets of the ConcatDataset choose different clips; give them the same `clips`")
-        if missing := [name for name in ("av", "torchcodec") if importlib.util.find_spec(name) is None]:
-            raise NotNative(f"{' and '.join(missing)} cannot be imported ({install_command('video', *missing)})")
+        if missing := [name for name in ("torchcodec", "av") if importlib.util.find_spec(name) is None]:
+            how = install_command("video", "torchcodec>=0.13", "av>=14")
+            raise NotNative(f"{' and '.join(missing)} cannot be imported ({how})")
         made = super().of(source, dtype, may_vary=False)
         if made.recipe.in_python:
             names = ", ".join(made.recipe.names[number - 1][0] for number in sorted(made.recipe.in_python))
@@ -72,3 +73,9 @@ class VideoRoute(ImageRoute):
             pin=pin,
         )
         return ClipEngine(self.recipe, self.clips, lambda recipe, decoding: make_images(recipe, decoding=decoding))
+
+
+def route_of_source(source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> ImageRoute:
+    """Returns the route of a source of images or videos; see `ImageRoute.of`."""
+    kind = ImageRoute if source.variants[0].clips is None else VideoRoute
+    return kind.of(source, dtype, may_vary=may_vary)

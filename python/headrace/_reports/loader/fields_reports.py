@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
@@ -17,10 +18,11 @@ from headrace._loading.collate import collate_call
 from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.native.settings import Settings
 from headrace._loading.routes.fields_route import FieldsRoute
-from headrace._oracle.fields import ImageField, ReferenceFields
+from headrace._loading.routes.video_route import VideoRoute
+from headrace._oracle.fields import ClipField, ImageField, ReferenceFields
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.object_boxes.object_values import BoxPart
-from headrace._reports.loader import explanation
+from headrace._reports.loader import explanation, video_reports
 from headrace._reports.loader.explanation import Explanation, Part
 from headrace._reports.loader.verification import (
     GREATEST,
@@ -44,14 +46,17 @@ def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: Col
 
     boxes = {name: part for part in route.boxes for name in part.names}
 
-    def describe_field(field: Field) -> ImageField | BoxPart | Callable[[int], object]:
+    def describe_field(field: Field) -> ImageField | ClipField | BoxPart | Callable[[int], object]:
         if field.name in boxes:
             return boxes[field.name]
         if field.image is None:
             value: Callable[[int], object] = field.values.__getitem__
             return value
-        recipe = route.recipes[field.name]
-        return ImageField(field.image, recipe, route.columns[field.name], recipe.kinds if own else None)
+        recipe, columns, of_field = route.recipes[field.name], route.columns[field.name], route.images[field.name]
+        kinds = recipe.kinds if own else None
+        if isinstance(of_field, VideoRoute):
+            return ClipField(field.image, functools.partial(video_reports.make_by_oracle, of_field), columns, kinds)
+        return ImageField(field.image, recipe, columns, kinds)
 
     dataset = ReferenceFields(
         {one.name: describe_field(one) for one in source.fields},
@@ -170,7 +175,11 @@ def explain(settings: Settings, route: FieldsRoute, verbose: bool) -> Explanatio
 
 
 def _explain_field(settings: Settings, route: FieldsRoute, field: Field, verbose: bool) -> Iterator[Part]:
-    if field.image is not None:
+    of_field = route.images.get(field.name)
+    if isinstance(of_field, VideoRoute):
+        yield from video_reports.explain_clips(settings, of_field, field.values, verbose)
+        yield from video_reports.explain_clip_output(settings, of_field)
+    elif field.image is not None:
         recipe = route.recipes[field.name]
         yield from explanation.explain_reading(settings, field.image, field.values)
         yield from explanation.explain_steps(recipe, verbose)

@@ -27,6 +27,7 @@ from headrace._reports.loader.explanation import (
     explain_targets,
 )
 from headrace._reports.loader.verification import Epoch, FaultTolerantReference, ReferenceLoader, Report
+from headrace.datasets.videos.video_names import unpack_name
 
 
 class _ReferenceClips(FaultTolerantReference):
@@ -34,11 +35,20 @@ class _ReferenceClips(FaultTolerantReference):
 
     def __init__(self, route: VideoRoute, seed: int, epoch: int) -> None:
         super().__init__(route.source, route.recipe, seed, epoch)
-        self._draws = Draws(route.draws, seed)
-        self._clips, self._path_of = route.clips, route.source.location
+        self._route, self._draws = route, Draws(route.draws, seed)
 
     def made_of(self, index: int, draws_row: Array) -> torch.Tensor:
-        return reference_clips(self._path_of(index), self._clips, self.recipe, draws_row)
+        return make_by_oracle(self._route, index, draws_row)
+
+
+def make_by_oracle(route: VideoRoute, index: int, draws_row: Array) -> torch.Tensor:
+    """Returns a sample without its target, as the oracle makes it.
+
+    Args:
+        draws_row: the sample's draws, float64 (k,).
+    """
+    number, path = unpack_name(route.source.read(index))
+    return reference_clips(path, number, route.clips, route.recipe, draws_row)
 
 
 def make_oracle_loader(
@@ -60,24 +70,39 @@ def verify(settings: Settings, route: VideoRoute, epoch: Epoch, engine: Engine) 
 
 def explain(settings: Settings, route: VideoRoute, verbose: bool) -> Explanation:
     """Returns the table of a loader whose clips native threads deliver; see ``DataLoader.explain``."""
-    source, clips = route.source, route.clips
+    return Explanation(
+        (
+            *explain_clips(settings, route, settings.dataset, verbose),
+            *explain_collation(settings),
+            *explain_seeding(settings),
+            *explain_ranks(settings),
+            *explain_clip_output(settings, route),
+        )
+    )
+
+
+def explain_clips(settings: Settings, route: VideoRoute, dataset: object, verbose: bool) -> list[Part]:
+    """Returns how the clips of `dataset` are decoded, and what is done to them."""
     workers = settings.num_workers
     threads = f"{workers} Python threads" if workers else "the caller's thread (num_workers=0)"
     libraries = f"PyAV {importlib.metadata.version('av')}, torchcodec {importlib.metadata.version('torchcodec')}"
-    lines = [
-        Part("dataset", "native", f"{source!r} of {public_name_of(type(settings.dataset))}"),
+    return [
+        Part("dataset", "native", f"{route.source!r} of {public_name_of(type(dataset))}"),
         Part("read, decode", "native", f"{threads} drive FFmpeg ({libraries}): only frames that wanted ones need"),
         Part("other videos", "torchcodec", "containers, rates and colours that FFmpeg's versions treat differently"),
         *explain_steps(route.recipe, verbose),
-        *explain_targets(source),
-        *explain_collation(settings),
-        *explain_seeding(settings),
-        *explain_ranks(settings),
+        *explain_targets(route.source),
     ]
-    shape = (*clips.shape, *route.recipe.shape)
-    output = [Part("resize", "native", f"{core.instruction_set()} kernels, as torch resizes tensors of bytes")]
-    output.append(Part("output", "native", f"{route.recipe.dtype}, {shape}, {settings.memory_format}"))
+
+
+def explain_clip_output(settings: Settings, route: VideoRoute) -> list[Part]:
+    """Returns how frames are resized, and what a batch of clips is."""
+    shape = (*route.clips.shape, *route.recipe.shape)
+    found = [
+        Part("resize", "native", f"{core.instruction_set()} kernels, as torch resizes tensors of bytes"),
+        Part("output", "native", f"{route.recipe.dtype}, {shape}, {settings.memory_format}"),
+    ]
     destination = destination_for(route.recipe, settings.destination)
     if destination.way != "memory":
-        output.append(Part("device", "native", f"{destination.device}: {destination.why}"))
-    return Explanation((*lines, *output))
+        found.append(Part("device", "native", f"{destination.device}: {destination.why}"))
+    return found

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
-
-import numpy as np
 
 from headrace._media.video.frame_times import FrameTimes, WantedFrames
 
@@ -34,22 +33,24 @@ class ClipSampler(ABC):
     is_random = False
 
     @abstractmethod
-    def choose(self, video: FrameTimes, draws: Sequence[float]) -> WantedFrames:
+    def choose(self, video: FrameTimes, draws: Sequence[float], sample: int) -> WantedFrames:
         """Returns the frames of a sample.
 
         Args:
             draws: uniform in [0, 1), one for each clip, if `is_random`.
+            sample: its number in the dataset.
 
         Raises:
             ValueError: as torchcodec's sampler.
         """
 
     @abstractmethod
-    def __call__(self, decoder: Any) -> Any:
+    def __call__(self, decoder: Any, sample: int) -> Any:
         """Returns torchcodec's frames of a sample, uint8 (num_clips, num_frames_per_clip, ...).
 
         Args:
             decoder: a ``torchcodec.decoders.VideoDecoder``.
+            sample: its number in the dataset.
         """
 
     @property
@@ -77,8 +78,16 @@ class ClipSampler(ABC):
             if value < 1:
                 raise ValueError(f"{name} ({value}) must be strictly positive")
 
+    def check_length(self, samples: int) -> None:
+        """Raises ValueError if frames are given for another number of samples."""
+        return None
+
+    def identity(self, sample: int) -> str:
+        """Returns a string that differs if other frames of a sample would be chosen."""
+        return repr(self)
+
     def __repr__(self) -> str:
-        usual = inspect.signature(globals()[self._name()]).parameters
+        usual = inspect.signature(getattr(sys.modules[type(self).__module__], self._name())).parameters
         own = (f"{name}={getattr(self, name)!r}" for name in usual if getattr(self, name) != usual[name].default)
         return f"{self._name()}({', '.join(own)})"
 
@@ -147,7 +156,7 @@ class _AtIndices(_ByPolicy):
             )
         return start, end
 
-    def choose(self, video: FrameTimes, draws: Sequence[float]) -> WantedFrames:
+    def choose(self, video: FrameTimes, draws: Sequence[float], sample: int) -> WantedFrames:
         count = video.num_frames or 0
         start, end = self._range(count)
         numbers: list[int] = []
@@ -160,7 +169,7 @@ class _AtIndices(_ByPolicy):
     def _begins(self, start: int, end: int, draws: Sequence[float]) -> Sequence[int]:
         """Returns the number of each clip's first frame."""
 
-    def __call__(self, decoder: Any) -> Any:
+    def __call__(self, decoder: Any, sample: int) -> Any:
         return self._torchcodecs(decoder)
 
 
@@ -199,7 +208,7 @@ class _RandomTimestamps(_ByPolicy):
         if self.seconds_between_frames is not None and self.seconds_between_frames <= 0:
             raise ValueError(f"seconds_between_frames ({self.seconds_between_frames}) must be > 0")
 
-    def choose(self, video: FrameTimes, draws: Sequence[float]) -> WantedFrames:
+    def choose(self, video: FrameTimes, draws: Sequence[float], sample: int) -> WantedFrames:
         if video.average_fps is None or video.end_stream_seconds is None:
             raise ValueError("the frame rate or the end of the video is unknown; choose frames by their indices")
         between = 1 / video.average_fps if self.seconds_between_frames is None else self.seconds_between_frames
@@ -219,33 +228,11 @@ class _RandomTimestamps(_ByPolicy):
             seconds += self._complete([one for one in each if one < last])
         return WantedFrames(seconds=seconds)
 
-    def __call__(self, decoder: Any) -> Any:
+    def __call__(self, decoder: Any, sample: int) -> Any:
         return self._torchcodecs(decoder)
 
     def _name(self) -> str:
         return clips_at_random_timestamps.__name__
-
-
-class _Uniform(ClipSampler):
-    """One clip of frames spread over the whole video."""
-
-    def choose(self, video: FrameTimes, draws: Sequence[float]) -> WantedFrames:
-        count = video.num_frames or 0
-        if count < 1:
-            raise ValueError("the video has no frames")
-        return WantedFrames(np.linspace(0, count - 1, self.num_frames_per_clip, dtype=int).tolist())
-
-    def __call__(self, decoder: Any) -> Any:
-        numbers = self.choose(decoder.metadata, ()).numbers
-        return decoder.get_frames_at(numbers).data.unsqueeze(0)
-
-    def _name(self) -> str:
-        return uniform_frames.__name__
-
-    @property
-    def num_frames(self) -> int:
-        """Number of frames."""
-        return self.num_frames_per_clip
 
 
 def clips_at_random_indices(
@@ -268,7 +255,7 @@ def clips_at_random_indices(
             video is long enough.
         policy: what completes a clip that goes beyond the end: ``"repeat_last"``, ``"wrap"``, or ``"error"``.
     """
-    return _checked(
+    return checked(
         _RandomIndices(
             num_clips, num_frames_per_clip, policy, num_indices_between_frames, sampling_range_start, sampling_range_end
         )
@@ -290,7 +277,7 @@ def clips_at_regular_indices(
         num_clips, num_frames_per_clip, num_indices_between_frames, sampling_range_start, sampling_range_end, policy: as
             in `clips_at_random_indices`.
     """
-    return _checked(
+    return checked(
         _RegularIndices(
             num_clips, num_frames_per_clip, policy, num_indices_between_frames, sampling_range_start, sampling_range_end
         )
@@ -316,22 +303,14 @@ def clips_at_random_timestamps(
             clips do not go beyond its end.
         policy: as in `clips_at_random_indices`.
     """
-    return _checked(
+    return checked(
         _RandomTimestamps(
             num_clips, num_frames_per_clip, policy, seconds_between_frames, sampling_range_start, sampling_range_end
         )
     )
 
 
-def uniform_frames(num_frames: int) -> ClipSampler:
-    """One clip of frames spread over the whole video, the first and the last one among them.
-
-    The numbers are ``numpy.linspace(0, n - 1, num_frames, dtype=int)`` for a video of n frames, as programs that show
-    videos to language models choose them.
-    """
-    return _checked(_Uniform(1, num_frames))
-
-
-def _checked(sampler: ClipSampler) -> ClipSampler:
+def checked(sampler: ClipSampler) -> ClipSampler:
+    """Returns the sampler. Raises TypeError or ValueError as `ClipSampler.check`."""
     sampler.check()
     return sampler

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from headrace._storage.remote.urls import all_urls
 from headrace.datasets.sources.dataset import BlobDataset, Variant
 from headrace.datasets.sources.packed_paths import PackedPaths
 from headrace.datasets.videos.clip_samplers import ClipSampler
+from headrace.datasets.videos.video_names import name_of, pack_names
 
 
 class Videos(BlobDataset):
@@ -64,6 +64,7 @@ class Videos(BlobDataset):
         super().__init__(labels, transform, target_transform)
         self.paths: PackedPaths = PackedPaths(paths)
         self.clips: ClipSampler = clips
+        clips.check_length(len(self.paths))
         if labels is not None and len(labels) != len(self.paths):
             raise ValueError(f"there are {len(self.paths)} paths but {len(labels)} labels: give one for each path")
         if all_urls(self.paths):
@@ -73,11 +74,12 @@ class Videos(BlobDataset):
         return len(self.paths)
 
     def read(self, index: int) -> bytes:
-        return Path(self.paths[index]).read_bytes()
+        """Returns what `blob_table` has of a sample: its name, not the file; see `video_names`."""
+        return name_of(index, os.fsencode(self.paths[index]))
 
     def image(self, index: int) -> Any:
         """Returns the sample's frames, uint8 (T, C, H, W), or (clips, T, C, H, W)."""
-        made = self.clips(open_decoder(self.paths[index]))
+        made = self.clips(open_decoder(self.paths[index]), index)
         return made if self.clips.num_clips > 1 else made[0]
 
     def transformed(self, image: Any) -> object:
@@ -93,7 +95,7 @@ class Videos(BlobDataset):
         return found.height, found.width
 
     def identity(self, index: int) -> str:
-        return "/".join(self.location(index).split("/")[-2:])
+        return f"{'/'.join(self.location(index).split('/')[-2:])}: {self.clips.identity(index)}"
 
     def location(self, index: int) -> str:
         return self.paths[index]
@@ -107,10 +109,10 @@ class Videos(BlobDataset):
         return tuple(one._replace(clips=self.clips) for one in super().variants)
 
     def blob_table(self) -> core.BlobTable:
-        """Returns the table of the files' paths: a sample's bytes are its path."""
-        begins = self.paths.offsets.astype(np.int64)
-        ends = np.append(begins[1:], len(self.paths.packed)) - 1  # each is followed by a zero byte
-        return core.BlobTable.of_spans([self.paths.packed], np.zeros(len(self), np.int64), begins, ends - begins)
+        """Returns a table whose rows say which video a sample is of; see `video_names`."""
+        packed, begins = pack_names(self.paths)
+        sizes = np.diff(begins)
+        return core.BlobTable.of_spans([packed], np.zeros(len(self), np.int64), begins[:-1], sizes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} files, {self.clips!r})"

@@ -82,7 +82,7 @@ def test_numbers_of_frames_are_torchcodecs(count: int, policy: Any, monkeypatch:
                     continue
                 sampler = ours(**options)
                 expected = frames_or_error(lambda: theirs(video, **options).data)  # noqa: B023
-                made = frames_or_error(lambda: sampler.choose(video.metadata, draws[: sampler.drawn]))  # noqa: B023
+                made = frames_or_error(lambda: sampler.choose(video.metadata, draws[: sampler.drawn], 0))  # noqa: B023
                 assert made == expected, sampler
                 compared += expected is not None
     assert compared > 3
@@ -114,7 +114,7 @@ def test_times_of_frames_are_torchcodecs(begin: float, monkeypatch: pytest.Monke
             }
             sampler = clips_at_random_timestamps(**options)
             expected = frames_or_error(lambda: samplers.clips_at_random_timestamps(video, **options).data)  # noqa: B023
-            made = frames_or_error(lambda: sampler.choose(video.metadata, draws[: sampler.drawn]))  # noqa: B023
+            made = frames_or_error(lambda: sampler.choose(video.metadata, draws[: sampler.drawn], 0))  # noqa: B023
             assert made == expected, sampler
             compared += expected is not None
     assert compared > 20
@@ -124,15 +124,32 @@ def test_uniform_frames() -> None:
     for count, wanted in itertools.product((1, 5, 1800), (1, 8, 32)):
         expected = np.linspace(0, count - 1, wanted, dtype=int).tolist()
         sampler = headrace.uniform_frames(wanted)
-        assert sampler.choose(Recorder(count).metadata, ()).numbers == expected
-        assert sampler(Recorder(count)).flatten().tolist() == expected
+        assert sampler.choose(Recorder(count).metadata, (), 0).numbers == expected
+        assert sampler(Recorder(count), 0).flatten().tolist() == expected
 
 
 def test_a_sampler_calls_torchcodecs() -> None:
     sampler = clips_at_regular_indices(num_clips=2, num_frames_per_clip=3, num_indices_between_frames=2)
-    assert sampler(Recorder(50)).flatten().tolist() == [0, 2, 4, 45, 47, 49]
+    assert sampler(Recorder(50), 0).flatten().tolist() == [0, 2, 4, 45, 47, 49]
     for random in (clips_at_random_indices(num_frames_per_clip=4), clips_at_random_timestamps(num_frames_per_clip=4)):
-        assert sampler.shape == (2, 3) and random(Recorder(50)).shape == (1, 4, 1, 1, 1)
+        assert sampler.shape == (2, 3) and random(Recorder(50), 0).shape == (1, 4, 1, 1, 1)
+
+
+def test_given_frames() -> None:
+    numbers, seconds = [[3, -1, 3], [0, 1, 2]], torch.tensor([[0.5, 0.1], [0.0, 0.2]])
+    video = Recorder(50)
+    assert headrace.frames_at(numbers).choose(video.metadata, (), 0).numbers == [3, 49, 3]
+    assert headrace.frames_at(numbers)(video, 1).flatten().tolist() == [0, 1, 2]
+    assert headrace.frames_played_at(seconds).choose(video.metadata, (), 1).seconds == seconds[1].double().tolist()
+    assert headrace.frames_played_at(seconds)(video, 0).flatten().tolist() == seconds[0].double().tolist()
+    assert headrace.frames_at(numbers).identity(0) != headrace.frames_at(numbers).identity(1)
+    assert repr(headrace.frames_played_at(seconds)) == "frames_played_at(2 samples, 2 frames)"
+    wrongs: list[Any] = [[[0.5]], [1, 2], [[]]]
+    for wrong in wrongs:
+        with pytest.raises((TypeError, ValueError), match=r"indices|num_frames"):
+            headrace.frames_at(wrong)
+    with pytest.raises(ValueError, match="2 samples, but there are 1"):
+        headrace.Videos(["video.mp4"], clips=headrace.frames_at(numbers))
 
 
 def test_wrong_arguments() -> None:

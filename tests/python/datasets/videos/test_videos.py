@@ -14,8 +14,15 @@ import torch
 from torch.utils.data import ConcatDataset, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import DataLoader, SampleError, Videos, clips_at_random_indices, clips_at_regular_indices, uniform_frames
-from headrace.datasets import clips_at_random_timestamps
+from headrace import DataLoader, Fields, SampleError, Videos
+from headrace.datasets import (
+    clips_at_random_indices,
+    clips_at_random_timestamps,
+    clips_at_regular_indices,
+    frames_at,
+    frames_played_at,
+    uniform_frames,
+)
 from rank_loaders import ranks, steps
 from torchvision_shim import import_torchvision
 from video_files import INDEXED, PASSED_ON, cut_video, make_video, turn_video, why_no_torchcodec
@@ -75,7 +82,7 @@ def assert_as_torchcodec(loader: Any, data: Videos) -> None:
     """Compares the only sample, or the error."""
     try:
         expected = data[0][0]
-    except RuntimeError as error:
+    except (IndexError, RuntimeError) as error:
         with pytest.raises(SampleError, match=re.escape(str(error)[-40:])):
             list(loader)
     else:
@@ -180,6 +187,39 @@ def test_subsets_and_concatenations(videos: Path) -> None:
     assert assert_equal_batches(loader, TorchDataLoader(data, batch_size=2)) == 2
     second.clips = uniform_frames(4)
     assert DataLoader(ConcatDataset([first, second])).route != "native"
+
+
+def test_frames_that_are_named_for_each_sample(videos: Path) -> None:
+    path, random = often(videos)[0], np.random.default_rng(0)
+    numbers = frames_at(random.integers(-60, 60, (7, 3)))
+    times = frames_played_at(random.uniform(0.1, 1.9, (7, 3)))
+    for clips in (numbers, times):
+        data = Videos([path] * 7, list(range(7)), v2.CenterCrop(32), clips=clips)
+        chosen = Subset(data, [5, 0, 6, 2])
+        loader = DataLoader(chosen, batch_size=3, num_workers=2)
+        assert loader.route == "native"
+        assert assert_equal_batches(loader, TorchDataLoader(chosen, batch_size=3)) == 2
+    beyond = Videos([path], [0], v2.CenterCrop(32), clips=frames_at([[59, 60]]))
+    assert_as_torchcodec(DataLoader(beyond, num_workers=1), beyond)
+
+
+def test_videos_are_fields(videos: Path) -> None:
+    paths, count = often(videos), len(OFTEN)
+    front = Videos(paths, None, TRAIN, clips=RANDOM)
+    side = Videos(paths[::-1], None, v2.CenterCrop(32), clips=uniform_frames(2))
+    fields = Fields({"front": front, "side": side, "action": np.arange(3.0 * count).reshape(count, 3)})
+    options: dict[str, Any] = {"batch_size": 2, "shuffle": True, "seed": 4}
+    loader = DataLoader(fields, num_workers=2, **options)
+    assert loader.route == "native"
+    batches = list(loader)
+    for one, other in zip(batches, DataLoader(fields, num_workers=0, **options), strict=True):
+        assert list(one) == ["front", "side", "action"]
+        assert all(torch.equal(one[name], other[name]) for name in one)
+    assert batches[0]["front"].shape == (2, 2, 3, 3, 24, 24) and batches[0]["side"].shape == (2, 2, 3, 32, 32)
+    assert loader.verify(3).samples == count
+    assert "front: read, decode" in str(loader.explain())
+    together = Fields({"front": front, "side": side}, geometry=v2.CenterCrop(8))
+    assert DataLoader(together, batch_size=2).route != "native"
 
 
 def _brighten(clip: torch.Tensor) -> torch.Tensor:
