@@ -28,7 +28,7 @@ T = import_torchvision().transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
 from torchvision.transforms import v2 as v2  # noqa: E402
 
-from bench.code import detection, doors, kinds, pngs, processors, videos  # noqa: E402
+from bench.code import detection, doors, kinds, native_videos, pngs, processors, videos  # noqa: E402
 
 END = [T.ToTensor(), T.Normalize(MEAN, STD)]
 CLASSES = 1000
@@ -281,4 +281,9 @@ PROGRAMS |= {name: Program(one) for name, one in kinds.DATASETS.items()}
 PROGRAMS |= {
     "VideoDecoder": Program(videos.decode_clips, batch=8),
     "VideoDecoder, v2": Program(videos.augment_clips, batch=8),
+    "Videos": Program(native_videos.one_clip, batch=8, native=native_videos.in_threads),
+    "Videos, approximate": Program(native_videos.one_clip_approximately, batch=8, native=native_videos.in_threads),
+    "Videos, decord": Program(native_videos.one_clip_by_decord, batch=8, native=native_videos.in_threads),
+    "Videos, two clips": Program(native_videos.two_clips, batch=4, native=native_videos.in_threads),
+    "Videos, 8 frames of 60 s": Program(native_videos.spread_frames, batch=4, native=native_videos.in_threads),
 }

@@ -10,6 +10,8 @@ import pytest
 from bench import bars
 from bench.code import page as figures
 
+from video_files import INDEXED, make_video, why_no_torchcodec
+
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("docs", "docs/getting-started", "docs/recipes")
 PAGES = [ROOT / "README.md", *(page for folder in FOLDERS for page in sorted((ROOT / folder).glob("*.md")))]
@@ -31,6 +33,13 @@ def test_snippet_runs(page: str, snippet: str, tmp_path: Path, monkeypatch: pyte
         folder = tmp_path / "train" / ("even" if i % 2 == 0 else "odd")
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(photos[i % len(photos)], folder / f"{i}.jpg")
+    if page == "videos.md":
+        pytest.importorskip("av", exc_type=ImportError)
+        if (reason := why_no_torchcodec()) is not None:
+            pytest.skip(reason)
+        (tmp_path / "videos").mkdir()
+        for name in ("x264.mp4", "open_groups.mp4", "ntsc.mp4"):
+            make_video(tmp_path / "videos" / name, *INDEXED[name])
     monkeypatch.chdir(tmp_path)
     exec(compile(snippet, page, "exec"), {})
 

@@ -1,0 +1,97 @@
+"""Programs that decode clips in a Dataset of their own, and the same samples as `headrace.Videos`."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+from torchvision.transforms import v2
+
+import headrace
+from bench.code import doors, videos
+from bench.contenders._common import SIZE
+
+CLIP = headrace.clips_at_random_indices(num_frames_per_clip=16, num_indices_between_frames=4)
+TWO_CLIPS = headrace.clips_at_random_indices(num_clips=2, num_frames_per_clip=16, num_indices_between_frames=4)
+SPREAD = headrace.uniform_frames(8)
+SHOWN_TO_A_MODEL = v2.Compose([v2.Resize((SIZE, SIZE), antialias=True), *doors.TO_FLOATS])
+LONG_VIDEOS = 2  # of 60 s, 1280 x 720
+_LONG = "zoompan=z='min(zoom+0.0004,1.6)':d=1800:x='iw/2-(iw/zoom/2)+160*sin(on/97)':y='ih/2-(ih/zoom/2)'"
+
+
+class Clips(Dataset[Any]):
+    """Clips decoded by torchcodec, each after `transform`, with a label.
+
+    Args:
+        mode: torchcodec's ``seek_mode``.
+    """
+
+    def __init__(self, paths: list[str], transform: Any, clips: Any, mode: str = "exact") -> None:
+        self.paths, self.transform, self.clips, self.mode = paths, transform, clips, mode
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Any:
+        from torchcodec.decoders import VideoDecoder
+
+        frames = self.clips(VideoDecoder(self.paths[index], seek_mode=self.mode), index)
+        made = [self.transform(clip) for clip in frames]
+        return torch.stack(made) if len(made) > 1 else made[0], index
+
+
+class ByDecord(Clips):
+    """One clip decoded by decord, as VideoMAE does: a reader with one thread, the chosen frames as an array."""
+
+    def __getitem__(self, index: int) -> Any:
+        from decord import VideoReader, cpu
+
+        reader = VideoReader(self.paths[index], num_threads=1, ctx=cpu(0))
+        begin = int(torch.randint(max(len(reader) - 61, 0) + 1, (1,)))
+        numbers = np.minimum(np.arange(begin, begin + 64, 4), len(reader) - 1)
+        reader.seek(0)
+        frames = torch.from_numpy(reader.get_batch(numbers.tolist()).asnumpy())
+        return self.transform(frames.permute(0, 3, 1, 2)), index
+
+
+def _short(paths: list[Path], folder: Path) -> list[str]:
+    return videos.Clips(paths, folder).paths
+
+
+def one_clip(paths: list[Path], folder: Path) -> Clips:
+    return Clips(_short(paths, folder), videos.TRAIN, CLIP)
+
+
+def one_clip_approximately(paths: list[Path], folder: Path) -> Clips:
+    return Clips(_short(paths, folder), videos.TRAIN, CLIP, "approximate")
+
+
+def one_clip_by_decord(paths: list[Path], folder: Path) -> Clips:
+    return ByDecord(_short(paths, folder), videos.TRAIN, CLIP)
+
+
+def two_clips(paths: list[Path], folder: Path) -> Clips:
+    return Clips(_short(paths, folder), videos.TRAIN, TWO_CLIPS)
+
+
+def spread_frames(paths: list[Path], folder: Path) -> Clips:
+    """Eight frames of videos of 60 s; one sample for sixteen paths."""
+    made = [_make_long_video(path, folder / f"{number}.mp4") for number, path in enumerate(paths[:LONG_VIDEOS])]
+    return Clips([made[n % len(made)] for n in range(len(paths) // 16)], SHOWN_TO_A_MODEL, SPREAD)
+
+
+def _make_long_video(photograph: Path, path: Path) -> str:
+    frames = f"scale=2560:1440,{_LONG}:s=1280x720:fps=30,noise=alls=4:allf=t"
+    encoder = ["-t", "60", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
+    command = ["ffmpeg", "-v", "error", "-loop", "1", "-i", str(photograph), "-vf", frames, *encoder, str(path)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    return str(path)
+
+
+def in_threads(program: Clips) -> Any:
+    """The same samples as `headrace.Videos`."""
+    return headrace.Videos(program.paths, range(len(program)), program.transform, clips=program.clips)
