@@ -10,6 +10,7 @@ import pytest
 from bench import bars
 from bench.code import page as figures
 
+from torchvision_shim import import_torchvision
 from video_files import INDEXED, make_video, why_no_torchcodec
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -37,6 +38,7 @@ def test_snippet_runs(page: str, snippet: str, tmp_path: Path, monkeypatch: pyte
         pytest.importorskip("av", exc_type=ImportError)
         if (reason := why_no_torchcodec()) is not None:
             pytest.skip(reason)
+        import_torchvision()
         (tmp_path / "videos").mkdir()
         for name in ("x264.mp4", "open_groups.mp4", "ntsc.mp4"):
             make_video(tmp_path / "videos" / name, *INDEXED[name])
