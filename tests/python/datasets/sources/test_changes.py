@@ -57,15 +57,23 @@ def during(loader: Any, change: Callable[[], None]) -> list[Any]:
     return [got, epoch(loader)]
 
 
-@pytest.mark.parametrize("when", [before, between, during], ids=lambda one: one.__name__)
+WORKER = {"num_workers": 1}
+LASTING = {**WORKER, "persistent_workers": True}
+
+
 @pytest.mark.parametrize(
-    "workers",
+    ("workers", "when"),
     [
-        {},
-        pytest.param({"num_workers": 1}, marks=pytest.mark.processes),
-        pytest.param({"num_workers": 1, "persistent_workers": True}, marks=pytest.mark.processes),
+        *(pytest.param({}, when, id=when.__name__) for when in (before, between, during)),
+        *(
+            pytest.param(workers, when, id=f"{when.__name__}-{workers}", marks=pytest.mark.processes)
+            for workers, when in (
+                (WORKER, between),
+                (WORKER, during),
+                *((LASTING, one) for one in (before, between, during)),
+            )
+        ),
     ],
-    ids=str,
 )
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_are_torchs(name: str, workers: dict[str, Any], when: Callable[..., Any], tmp_path: Path) -> None:
