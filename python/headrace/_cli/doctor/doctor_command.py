@@ -6,8 +6,10 @@ import argparse
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from headrace._base.messages import install_command
 from headrace._cli import inputs
 from headrace._cli.console import results
 
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
     what = "check what affects pixels and speed here, or the files of a dataset, and suggest remedies"
-    examples = ["doctor", "doctor train --limit 10000", "doctor train --bad - | xargs -d '\\n' ls -l"]
+    examples = ["doctor", "doctor train --limit 10000", "doctor videos", "doctor train --bad - | xargs -d '\\n' ls -l"]
     parser = inputs.add_command(commands, "doctor", what, examples)
-    scanned = f"scan this instead, and recommend what to do: {inputs.DATASET}"
+    scanned = f"scan this instead, and recommend what to do: {inputs.DATASET}; or a folder of videos"
     parser.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
     parser.add_argument(
         "--workers", type=inputs.count, metavar="N", help="native threads of the scan; default: one a core"
@@ -88,7 +90,11 @@ def _scan(args: argparse.Namespace, out: TextIO) -> int:
     from headrace._cli.doctor import scan_document, scan_summary
     from headrace._cli.doctor.disk import cold_speed, files_of
     from headrace._cli.doctor.scan import scan
+    from headrace.datasets.videos.videos_dataset import find_videos
 
+    folder = Path(args.dataset)
+    if folder.is_dir() and (videos := find_videos(folder)):
+        return _scan_videos(args, videos, out)
     source = inputs.source_of(args.dataset)
     disk = cold_speed(files_of(source))
     with count_libtiff_messages() as libtiff:
@@ -105,4 +111,24 @@ def _scan(args: argparse.Namespace, out: TextIO) -> int:
         print(scan_summary.wrap_text(one))
     results.write_bad((place for place, _ in found.broken), args.bad, out)
     results.write_document(scan_document.document(args.dataset, found, disk, advice, libtiff.lines), args.json, out)
+    return 130 if found.interrupted else 1 if found.broken else 0
+
+
+def _scan_videos(args: argparse.Namespace, paths: list[str], out: TextIO) -> int:
+    try:
+        from headrace._cli.doctor import scan_summary, video_summary
+        from headrace._cli.doctor.video_scan import scan_videos
+    except ImportError as error:
+        how = install_command("video", "torchcodec>=0.13", "av>=14")
+        raise inputs.GivenError(f"{args.dataset} holds videos, which need PyAV and torchcodec ({how})") from error
+
+    found = scan_videos(paths, inputs.workers_of(args), args.limit)
+    for line in video_summary.lines(found):
+        print(line)
+    print()
+    advice = [*video_summary.recommendations(found)]
+    for one in advice:
+        print(scan_summary.wrap_text(one))
+    results.write_bad((place for place, _ in found.broken), args.bad, out)
+    results.write_document(video_summary.document(args.dataset, found, advice), args.json, out)
     return 130 if found.interrupted else 1 if found.broken else 0

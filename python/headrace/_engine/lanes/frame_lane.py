@@ -74,6 +74,8 @@ class FrameLane(PythonLane):
                 sample.waiting.append(job)
                 return
         if decodes:
+            if self.threads > 1:  # the jobs of other samples may come while this thread decodes
+                self._try_to_start_thread()
             try:
                 clip = self._decode(job)
                 with self._turn:

@@ -61,24 +61,42 @@ def open_clip(path: str, choose: Callable[[FrameTimes], WantedFrames]) -> Clip:
     Raises:
         ValueError, RuntimeError, IndexError: torchcodec's, or that of `choose`.
     """
-    try:
-        file = VideoFile(path)
-    except OSError:
-        _open_decoder(path)  # raises torchcodec's error
-        raise
-    key = key_of(file.status, None)
-    known = known_videos.find(key) or _learn(path, file, key)
+    file = _open_file(path)
+    key, known = _find_or_learn(path, file)
     wanted = choose(known.described)
     if isinstance(known.index, PacketIndex) and (numbers := _numbers_of(wanted, known.index, known.described)):
+        decoder = FrameDecoder(known.index, file.read)
         try:
-            made = FrameDecoder(known.index, file.read).decode(numbers)
+            made = decoder.decode(numbers)
         except (NotDecoded, OSError) as error:
             known_videos.add(key, KnownVideo(str(error), known.described))
         else:
-            codec, cost = known.index.stream.codec, cost_of(known.index, numbers)
+            codec, cost = known.index.stream.codec, cost_of(known.index, numbers, decoder.sent)
             return Clip(made, codec, lambda place: _by_library(file, WantedFrames(numbers[place : place + 1])), cost)
     whole = _by_library(file, wanted)
     return Clip(whole, "", lambda place: whole[place : place + 1])
+
+
+def learn_video(path: str) -> KnownVideo:
+    """Returns what is known of a file, which is scanned if it is not known.
+
+    Raises:
+        ValueError, RuntimeError: torchcodec's.
+    """
+    return _find_or_learn(path, _open_file(path))[1]
+
+
+def _open_file(path: str) -> VideoFile:
+    try:
+        return VideoFile(path)
+    except OSError:
+        _open_decoder(path)  # raises torchcodec's error
+        raise
+
+
+def _find_or_learn(path: str, file: VideoFile) -> tuple[VideoKey, KnownVideo]:
+    key = key_of(file.status, None)
+    return key, known_videos.find(key) or _learn(path, file, key)
 
 
 def _learn(path: str, file: VideoFile, key: VideoKey) -> KnownVideo:

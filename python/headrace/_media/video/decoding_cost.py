@@ -51,14 +51,17 @@ class DecodingCost:
         return f"{said}; with a key frame every {SHORT_GROUP} frames (ffmpeg -g {SHORT_GROUP}) about {short:.1f}"
 
 
-def cost_of(index: PacketIndex, numbers: Sequence[int]) -> DecodingCost:
-    """Returns what the decoder gets for frames with these numbers, one or more, after a seek."""
+def cost_of(index: PacketIndex, numbers: Sequence[int], decoded: int) -> DecodingCost:
+    """Returns the cost of frames with these numbers, one or more.
+
+    Args:
+        decoded: number of packets that the decoder got.
+    """
     wanted = np.unique(index.order[np.asarray(numbers, np.int64)])
     keys = np.flatnonzero(index.is_key)
     begin = keys[np.maximum(np.searchsorted(keys, wanted, side="right") - 1, 0)]  # of each wanted frame's group
     begin[1:] = np.maximum(begin[1:], wanted[:-1] + 1)
     before = np.concatenate([[0], np.cumsum(index.is_reference)])
-    others = before[wanted] - before[begin]  # frames that the decoder needs between one wanted frame and the next
-    share = float(np.mean(index.is_reference))
-    fewest = np.minimum(others, share * SHORT_GROUP / 2)
-    return DecodingCost(len(wanted), len(wanted) + int(others.sum()), len(wanted) + float(fewest.sum()))
+    others = before[wanted] - before[begin]  # frames that are needed between one wanted frame and the next
+    fewest = np.minimum(others, float(np.mean(index.is_reference)) * SHORT_GROUP / 2)
+    return DecodingCost(len(wanted), decoded, len(wanted) + float(fewest.sum()))

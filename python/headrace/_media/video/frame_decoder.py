@@ -37,6 +37,9 @@ class FrameDecoder(Ending):
     Args:
         index: of the video's packets.
         read: returns bytes of its file.
+
+    Attributes:
+        sent: number of packets that the decoder has got.
     """
 
     def __init__(self, index: PacketIndex, read: Read) -> None:
@@ -47,6 +50,7 @@ class FrameDecoder(Ending):
         self._waiting: set[int] = set()  # pts of frames that it has got and not returned
         self._ready: dict[int, av.VideoFrame] = {}  # frames that it returned with others, by pts
         self._bytes, self._begin = b"", 0
+        self.sent = 0
 
     def decode(self, frames: Sequence[int]) -> list[av.VideoFrame]:
         """Returns the frames with these numbers, each 0 or more and less than the length of the index, in this order.
@@ -93,6 +97,7 @@ class FrameDecoder(Ending):
             self._next += 1
             if pts >= self._from and (index.is_reference[packet] or pts in missing):
                 self._waiting.add(pts)
+                self.sent += 1
                 self._take(self._make_packet(packet, max(packet, last)), missing, made)
         if missing:
             self._take(None, missing, made)

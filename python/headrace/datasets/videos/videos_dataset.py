@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._storage.remote.urls import all_urls
 from headrace.datasets.sources.dataset import BlobDataset, Variant
+from headrace.datasets.sources.image_folder import EXTENSIONS
 from headrace.datasets.sources.packed_paths import PackedPaths
 from headrace.datasets.videos.clip_samplers import ClipSampler
 from headrace.datasets.videos.video_names import name_of, pack_names
+
+ENDINGS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".ts", ".mpg", ".mpeg")
 
 
 class Videos(BlobDataset):
@@ -133,3 +137,11 @@ def open_decoder(path: str, **options: Any) -> Any:
         how = install_command("video", "torchcodec>=0.13", "av>=14")
         raise ImportError(f"videos need torchcodec and FFmpeg's libraries ({how}): {error}") from error
     return VideoDecoder(path, num_ffmpeg_threads=1, **options)
+
+
+def find_videos(folder: Path) -> list[str]:
+    """Returns the paths of the video files in a folder and those below it; none if there are images among them."""
+    names = [one for one in folder.rglob("*") if one.name.lower().endswith((*ENDINGS, *EXTENSIONS)) and one.is_file()]
+    if any(one.name.lower().endswith(EXTENSIONS) for one in names):
+        return []
+    return sorted(map(str, names))

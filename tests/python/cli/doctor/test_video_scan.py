@@ -1,0 +1,60 @@
+"""The scan of a folder of videos: what they are, which ones are broken, and what more key frames would bring."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headrace._cli.main import main
+from video_files import INDEXED, PASSED_ON, make_video, turn_video, why_no_torchcodec
+
+pytest.importorskip("av", exc_type=ImportError)
+if (reason := why_no_torchcodec()) is not None:
+    pytest.skip(reason, allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("videos")
+    whole = make_video(made / "one_group.mp4", *INDEXED["one_group.mp4"])
+    (made / "below").mkdir()
+    make_video(made / "below" / "vp9.webm", *PASSED_ON["vp9.webm"])
+    make_video(made / "every_frame_a_key.mp4", *INDEXED["every_frame_a_key.mp4"])
+    turn_video(whole, made / "turned.MOV")
+    (made / "text.mp4").write_text("no video")
+    (made / "notes.txt").write_text("no video either")
+    return made
+
+
+def test_what_is_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", str(folder), "--workers", "2", "--json"]) == 1
+    out, text = capsys.readouterr()
+    found = json.loads(out)
+    assert found["videos"] == found["scanned"] == 5 and not found["interrupted"]
+    assert found["codecs"] == {"h264": 3, "vp9": 1} and sum(found["sizes"].values()) == 4
+    assert found["turned"] == 1 and found["b_frames"] == 1
+    assert [Path(one["path"]).name for one in found["broken"]] == ["text.mp4"]
+    assert sum(found["by_torchcodec"].values()) == 2  # the turned one and that in WebM
+    frames = found["frames"]
+    assert frames["decoded"] > frames["wanted"] == 30 and frames["with_short_groups"] >= 30
+    assert found["clip_ms_of_a_core"] > 0
+    assert "scanned       all 5 videos, a clip of each, in 2 threads" in text and "-> A clip of 16 frames takes" in text
+    assert all(one in " ".join(text.split()) for one in found["recommendations"])
+
+
+def test_some_of_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", str(folder), "--limit", "2", "--bad", "-"])
+    out, text = capsys.readouterr()
+    assert "scanned       2 of 5 videos" in text
+    assert out in ("", f"{folder / 'text.mp4'}\n")
+
+
+def test_a_folder_with_images_is_one_of_images(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_video(tmp_path / "video.mp4", *INDEXED["x264.mp4"])
+    (tmp_path / "image.png").write_bytes(b"no image")
+    assert main(["doctor", str(tmp_path)]) == 1
+    assert "all 1 files" in capsys.readouterr().out
