@@ -28,7 +28,9 @@ T = import_torchvision().transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
 from torchvision.transforms import v2 as v2  # noqa: E402
 
-from bench.code import detection, doors, kinds, native_videos, pngs, processors, videos  # noqa: E402
+from bench.code import detection, doors, kinds, pngs, processors  # noqa: E402
+from bench.code import native_videos as native_videos  # noqa: E402
+from bench.code import videos as videos  # noqa: E402
 
 END = [T.ToTensor(), T.Normalize(MEAN, STD)]
 CLASSES = 1000
