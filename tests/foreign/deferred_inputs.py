@@ -91,10 +91,26 @@ def _open(tensor: torch.Tensor) -> torch.Tensor | None:
     pixels = (tensor if is_of_bytes else (tensor * 255).round().to(torch.uint8)).permute(1, 2, 0)
     file = io.BytesIO()
     PIL.Image.fromarray((pixels[..., 0] if pixels.shape[-1] == 1 else pixels).numpy()).save(file, "PNG")
-    opened = functional.pil_to_tensor(PIL.Image.open(file))
+    image = PIL.Image.open(file)
+    opened = _make_planar(image) if _expected == _READ else _defer_planar(image)
     opened = opened if is_of_bytes else functional.convert_image_dtype(opened, tensor.dtype)
     counts[_DEFERRED if "_recording" in vars(opened) else _READ] += 1
     return opened
+
+
+def _make_planar(image: PIL.Image.Image) -> torch.Tensor:
+    from torchvision.transforms import functional
+
+    return functional.pil_to_tensor(image).contiguous()
+
+
+def _defer_planar(image: PIL.Image.Image) -> torch.Tensor:
+    """As the door of `to_tensor`: the tests want their tensors contiguous."""
+    from headrace._loading.doors.image_to_tensor import defer_tensor
+    from headrace._loading.doors.tensors.memory_layout import Layout
+
+    deferred = defer_tensor(image, Layout.PLANAR, _make_planar)
+    return _make_planar(image) if deferred is None else deferred
 
 
 def _why_none(tensor: torch.Tensor) -> str | None:

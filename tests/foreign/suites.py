@@ -40,6 +40,12 @@ class Suite:
     options: tuple[str, ...] = ()
 
 
+def _of_torchvision(*names: str) -> Suite:
+    """Every image tensor that these tests make is read from a file; and then deferred."""
+    files, options = tuple(f"test/{name}.py" for name in names), ("-p", "deferred_inputs", "-p", "no:cacheprovider")
+    return Suite(files, INPUTS.format(False), "test", INPUTS.format(True), with_equal_types, options=options)
+
+
 _TORCHDATA = "test/stateful_dataloader"
 _LIGHTNING = "tests/tests_pytorch"
 SUITES = {
@@ -68,13 +74,6 @@ SUITES = {
     "pillow": Suite(
         ("Tests",), PILLOW, "Tests", DEFERRED, unchanged, options=("-p", "Tests.helper", "-p", "no:warnings")
     ),
-    # Every image tensor that its tests make is read from a file; and deferred.
-    "torchvision": Suite(
-        tuple(f"test/{name}.py" for name in ("test_transforms_v2", "test_transforms_tensor", "test_functional_tensor")),
-        INPUTS.format(False),
-        "test",
-        INPUTS.format(True),
-        with_equal_types,
-        options=("-p", "deferred_inputs", "-p", "no:cacheprovider"),
-    ),
+    "torchvision": _of_torchvision("test_transforms_v2"),
+    "torchvision-v1": _of_torchvision("test_transforms_tensor", "test_functional_tensor"),
 }
