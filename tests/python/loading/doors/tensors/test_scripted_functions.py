@@ -26,9 +26,6 @@ SCRIPTED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "RandomResizedCrop": (transforms.RandomResizedCrop(9), ()),
     "GaussianBlur": (transforms.GaussianBlur(3), ()),
     "ColorJitter": (transforms.ColorJitter(0.4, 0.4, 0.4, 0.4), ()),
-    "RandomAffine": (transforms.RandomAffine(20, shear=5), ()),
-    "RandAugment": (transforms.RandAugment(), ()),
-    "RandomErasing": (transforms.RandomErasing(1.0), ()),
     "Compose": (
         torch.nn.Sequential(
             transforms.Pad([2]), transforms.ConvertImageDtype(torch.float32), transforms.Normalize([0.5], [0.2])
