@@ -8,7 +8,6 @@ Nothing is fetched: the checkout is copied to a temporary folder, where the impo
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
 import shutil
@@ -20,34 +19,6 @@ from typing import NamedTuple
 
 from suites import SUITES, Suite
 
-_LOADERS = ("torch.utils.data", "torch.utils.data.dataloader", "torchdata.stateful_dataloader")
-_IN_STRINGS = "from torchdata.stateful_dataloader import StatefulDataLoader as DataLoader"  # scripts that tests start
-
-
-def with_calls(source: str, statement: str) -> str:
-    """A test file in which `DataLoader(...)` makes the loader of `statement`."""
-    lines, tree = source.splitlines(keepends=True), ast.parse(source)
-    names = [one.func for one in ast.walk(tree) if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
-    for name in sorted(names, key=lambda one: (-one.lineno, -one.col_offset)):
-        if name.id == "DataLoader":
-            line = lines[name.lineno - 1]
-            lines[name.lineno - 1] = f"{line[: name.col_offset]}ThatLoader{line[name.end_col_offset :]}"
-    return f"{statement.removesuffix(' as DataLoader')} as ThatLoader\n" + "".join(lines)
-
-
-def with_loader(source: str, statement: str) -> str:
-    """A test file whose imports of a DataLoader are followed by `statement`, under the name that each has there."""
-    lines = source.splitlines(keepends=True)
-    for node in sorted(ast.walk(ast.parse(source)), key=lambda one: -getattr(one, "lineno", 0)):
-        if not isinstance(node, ast.ImportFrom) or node.module not in _LOADERS:
-            continue
-        for alias in node.names:
-            if alias.name in ("DataLoader", "StatefulDataLoader"):
-                plain = statement.removesuffix(" as DataLoader")
-                added = f"{plain} as {alias.asname or alias.name}\n"
-                lines.insert(node.end_lineno or node.lineno, " " * node.col_offset + added)
-    return "".join(lines).replace(f"\n{_IN_STRINGS}\n", f"\n{statement}\n")
-
 
 def run(suite: Suite, checkout: Path, statement: str, arguments: argparse.Namespace) -> dict[str, Outcome]:
     """Test -> its outcome, of those that were run in time."""
@@ -55,15 +26,13 @@ def run(suite: Suite, checkout: Path, statement: str, arguments: argparse.Namesp
         copied = Path(folder) / suite.copied
         shutil.copytree(checkout / suite.copied, copied)
         for file in copied.rglob("*.py"):
-            text = file.read_text()
-            if "DataLoader" in text:
-                file.write_text((with_calls if suite.calls else with_loader)(text, statement))
+            file.write_text(suite.change(file.read_text(), statement))
         notes = Path(folder) / "notes"
         patched = (f"import {name}; {name}.DataLoader = DataLoader" for name in suite.patched)
         (Path(folder) / "foreign_loader.py").write_text(
             "\n".join([*arguments.first, statement, *patched, _NOTING.format(str(notes))])
         )
-        paths = [folder, str(Path(folder) / "tests"), *arguments.path, *sys.path]
+        paths = [folder, str(copied), *map(os.path.abspath, arguments.path), *sys.path]
         command = [sys.executable, "-m", "pytest", "-q", "-p", "foreign_loader", "--rootdir", folder]
         command += ["-o", "addopts=", *suite.options, *(["-k", arguments.only] if arguments.only else [])]
         process = subprocess.Popen(
@@ -91,14 +60,14 @@ _NOTING = """
 import json
 def pytest_runtest_logreport(report):
     if report.when == "call" or not report.passed:
-        reason = "" if report.passed else str(report.longrepr).strip().splitlines()[-1:]
+        reason = str(report.longrepr).strip().splitlines()[-1:] if report.longrepr else ""
         with open({!r}, "a") as notes:
             notes.write(json.dumps([report.nodeid, report.outcome, "".join(reason)]) + "\\n")
 """
 
 
 class Outcome(NamedTuple):
-    """Of a test: passed, failed or skipped; and the last line of why."""
+    """Of a test: passed, failed or skipped; and the last line of why, or of what a plugin says of its run."""
 
     kind: str
     reason: str = ""
@@ -129,6 +98,9 @@ def main() -> int:
     for statement in statements:
         runs.append(run(suite, arguments.checkout, statement, arguments))
         print(f"{statement}\n    {counts(runs[-1])}", flush=True)
+        for name, (kind, reason) in runs[-1].items():
+            if kind == "passed" and reason:
+                print(f"    {name}: {reason}")
         if not runs[-1]:
             print("no test ran: with --verbose, pytest says why")
             return 2

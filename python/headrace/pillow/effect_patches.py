@@ -209,11 +209,12 @@ def _defer_functional_blur(plain: Function) -> Function:
 
 def _defer_blur_transform(plain: Function) -> Function:
     """A version of the method of torchvision v1's GaussianBlur."""
-    functional = plain.__globals__["F"]
+    # Of this name: torch.jit.script compiles the source of the library's method, and looks up its names here.
+    F = plain.__globals__["F"]
     parts = Untouched(
-        *((functional, name) for name in ("gaussian_blur", "pil_to_tensor", "to_pil_image")),
-        (functional.F_t, "gaussian_blur"),
-        (functional.F_t, "_get_gaussian_kernel2d"),
+        *((F, name) for name in ("gaussian_blur", "pil_to_tensor", "to_pil_image")),
+        (F.F_t, "gaussian_blur"),
+        (F.F_t, "_get_gaussian_kernel2d"),
     )
 
     @functools.wraps(plain)
@@ -222,7 +223,7 @@ def _defer_blur_transform(plain: Function) -> Function:
             return plain(self, img)
         sigma = self.get_params(*self.sigma)
         made = _blur_image(img, _as_pair(self.kernel_size, int), (sigma, sigma), softmax=False)
-        return functional.gaussian_blur(img, self.kernel_size, [sigma, sigma]) if made is None else made
+        return F.gaussian_blur(img, self.kernel_size, [sigma, sigma]) if made is None else made
 
     return forward
 

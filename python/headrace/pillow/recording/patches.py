@@ -93,6 +93,8 @@ class Replacements:
         if known is not before:
             ours = place.version(before)
             ours.__dict__[_MARK] = id(ours)
+            if isinstance(before, FunctionType):
+                ours.__dict__["__prepare_scriptable__"] = lambda: before  # asked for by torch.jit.script
             self._versions[place] = before, ours
         return ours
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import torch
@@ -32,6 +32,7 @@ Recorder = Callable[..., "torch.Tensor | None"]
 _PADDING = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
 _MOST_STEPS = 64  # that are kept for equal calls
 _MISSING = inspect.Parameter.empty
+_NUMBERS = {int, float}
 
 
 def _recorded(recorder: Recorder) -> Version:
@@ -40,23 +41,23 @@ def _recorded(recorder: Recorder) -> Version:
 
     def version(plain: Function) -> Function:
         parameters = list(inspect.signature(plain).parameters.values())[1:]
-        names, defaults = [one.name for one in parameters], [one.default for one in parameters]
+        # By the number of positional arguments: what else may be given, and the defaults.
+        left = [{one.name: one.default for one in parameters[number:]} for number in range(len(parameters) + 1)]
 
         @functools.wraps(plain)
         def call(image: Any, *args: Any, **kwargs: Any) -> Any:
             if not isinstance(image, Deferred):
                 return plain(image, *args, **kwargs)
             if type(image) is DeferredTensor and recording_of(image) is not None and is_deferring_possible():
-                values = [*args, *(kwargs.get(name, default) for name, default in _pairs_after(args))]
                 # What the function does not accept is left to it, and to its error.
-                if not any(one is _MISSING for one in values) and kwargs.keys() <= set(names[len(args) :]):
-                    made = recorder(plain, image, *values)
-                    if made is not None:
-                        return made
+                defaults = left[len(args)] if len(args) < len(left) else None
+                if defaults is not None and kwargs.keys() <= defaults.keys():
+                    values = [*args, *(defaults | kwargs).values()]
+                    if not any(one is _MISSING for one in values):
+                        made = recorder(plain, image, *values)
+                        if made is not None:
+                            return made
             return plain(make(image), *args, **kwargs)
-
-        def _pairs_after(args: tuple[Any, ...]) -> Iterable[tuple[str, Any]]:
-            return zip(names[len(args) :], defaults[len(args) :], strict=True)
 
         return call
 
@@ -236,25 +237,28 @@ def _key_of_dtype(tensor: Any, dtype: Any, *scale: Any) -> Hashable:
 
 
 def _key_of_normalize(tensor: Any, mean: Any, std: Any, inplace: Any) -> Hashable:
-    if type(inplace) is not bool or not tensor.is_floating_point():
+    if type(inplace) is not bool or not tensor.dtype.is_floating_point:
         return None
     found = []
     for one in (mean, std):
+        dtype, values = None, one if isinstance(one, (list, tuple)) else (one,)
         if isinstance(one, torch.Tensor):
             if type(one) is not torch.Tensor or one.dim() != 1 or one.device.type != "cpu" or one.requires_grad:
                 return None
-            found.append((one.dtype, *one.tolist()))
-        else:
-            found.append((None, *one) if isinstance(one, (list, tuple)) else (None, one))
-    if not all(type(one) in (int, float) for _, *values in found for one in values):
-        return None
-    if not all(len(values) in (1, tensor.shape[-3]) for _, *values in found) or 0 in found[1][1:]:
-        return None
-    return repr(found)
+            dtype, values = one.dtype, tuple(one.tolist())
+        if not _NUMBERS.issuperset(map(type, values)) or len(values) not in (1, tensor.shape[-3]):
+            return None
+        found.append((dtype, *values))
+    return None if 0 in found[1][1:] else repr(found)
 
 
 def _kernel_of(name: str) -> Any:
-    return kernels_of(name)(sys.modules[_UTILS])[torch.Tensor]  # type: ignore[index]
+    return _kernels(name)[torch.Tensor]
+
+
+@functools.cache
+def _kernels(name: str) -> Any:
+    return kernels_of(name)(sys.modules[_UTILS])
 
 
 def _tensor_kernels() -> Callable[[Function], Function | None]:

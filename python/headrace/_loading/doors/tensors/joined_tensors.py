@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -110,7 +109,7 @@ def _shape_of_joined(
 def _join_one(func: Any, part: Recorded, shape: tuple[int, ...]) -> Recorded | None:
     """Returns a tensor of its own memory with the values of one."""
     if isinstance(part, Recording) and func is torch.stack and not part.state.is_batch:
-        state = replace(part.state, is_batch=True, layout=Layout.PLANAR)
+        state = part.state._replace(is_batch=True, layout=Layout.PLANAR)
         return Recording(part.origin, state, part, lambda tensor: torch.stack([tensor]))
     if isinstance(part, Copy):
         return Copy(part.content, part.geometry, shape, part.padding)

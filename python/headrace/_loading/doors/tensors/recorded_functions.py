@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -57,9 +56,9 @@ def record_pixels(
     if found is None or found[1] != state.dtype:
         return None
     changed = (*state.operations, *operations)
-    after = replace(state, height=size[0], width=size[1], layout=found[0], operations=changed)
+    after = state._replace(height=size[0], width=size[1], layout=found[0], operations=changed)
     if channels is not None and channels != state.channels:
-        after = replace(after, channels=channels, table=table_of(channels, state.steps))
+        after = after._replace(channels=channels, table=table_of(channels, state.steps))
     return defer(Recording(recording.origin, after, recording, replay))
 
 
@@ -85,7 +84,7 @@ def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = Fal
     layout, dtype = (state.layout, state.dtype) if in_place else found
     steps = (*state.steps, step)
     table = table_of(state.channels, steps)
-    after = replace(state, layout=layout, dtype=dtype, steps=steps, table=table)
+    after = state._replace(layout=layout, dtype=dtype, steps=steps, table=table)
     mapped = Recording(recording.origin, after, recording, call)
     return set_recording(tensor, mapped) if in_place else defer(mapped)
 
@@ -99,7 +98,7 @@ def record_finish(tensor: torch.Tensor, finish: Replay) -> torch.Tensor | None:
     found = probe_layout("clone", torch.clone, state.layout, state.channels, state.dtype, recording.cut, state.is_batch)
     if found is None:
         return None
-    after = replace(state, layout=found[0], finish=finish)
+    after = state._replace(layout=found[0], finish=finish)
     return defer(Recording(recording.origin, after, recording, _on_copy(finish)))
 
 
@@ -131,7 +130,7 @@ def record_part(tensor: torch.Tensor, box: tuple[int, int, int, int]) -> torch.T
         return whole[..., top:bottom, left:right]
 
     cropped = (*state.operations, crop)
-    after = replace(state, height=height, width=width, operations=cropped)
+    after = state._replace(height=height, width=width, operations=cropped)
     return defer(Recording(recording.origin, after, recording, replay, is_view=True))
 
 
@@ -145,7 +144,7 @@ def record_first_dimension(tensor: torch.Tensor, is_batch: bool) -> torch.Tensor
     before = recording.before_dimension
     if before is not None:
         return defer(before)
-    after = replace(recording.state, is_batch=is_batch)
+    after = recording.state._replace(is_batch=is_batch)
     replay = _add_dimension if is_batch else _take_first
     return defer(Recording(recording.origin, after, recording, replay, is_view=True))
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -61,9 +61,8 @@ class Origin:
     make: Callable[[], torch.Tensor]
 
 
-@dataclass(slots=True)
-class State:
-    """A tensor (C, H, W), or (1, C, H, W), described. Not changed once it is made.
+class State(NamedTuple):
+    """A tensor (C, H, W), or (1, C, H, W), described.
 
     Attributes:
         operations: native ones, in order, that make its pixels.
