@@ -3,13 +3,18 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
 #include "bind/core/process_recorder.h"
 #include "bind/core/slot_tensor.h"
+#include "bind/unlocked.h"
+#include "core/audio/wav_file.h"
+#include "core/base/error.h"
 #include "core/pipeline/clips/clip_backend.h"
 
 namespace py = pybind11;
@@ -46,6 +51,7 @@ std::unique_ptr<PyPipeline> clip_pipeline(const Clip& clip, int threads, int slo
   options.backend = std::make_shared<ClipBackend>(clip, static_cast<size_t>(slots_kept));
   options.recorder = process_recorder();
   options.threads = threads;
+  options.decoder = "codecs";
   return std::make_unique<PyPipeline>(std::move(options));
 }
 
@@ -77,6 +83,21 @@ std::pair<py::array_t<float>, int64_t> wav_clip(const py::buffer& wav, const Cli
   }
 }
 
+// (number of the coding, channels, loudspeakers, rate, frames, first byte of the first frame) of a plain WAV file; None for any other, and
+// for one that cannot be read: the library that opens it next says why.
+std::optional<std::tuple<int, int, uint32_t, int, int64_t, int64_t>> wav_layout(const std::string& path) {
+  const Unlocked unlocked;
+  try {
+    const WavHeader header = read_wav_header(WavFile(path.c_str()));
+    return std::tuple(static_cast<int>(header.coding), header.channels, header.speakers, header.sample_rate,
+                      static_cast<int64_t>(header.frames), static_cast<int64_t>(header.begin));
+  } catch (const NotPlainWav&) {
+    return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 void bind_clips(py::module_& module) {
@@ -87,6 +108,7 @@ void bind_clips(py::module_& module) {
   module.def("clip_pipeline", &clip_pipeline, py::arg("clip"), py::kw_only(), py::arg("threads"),
              py::arg("slots_kept"));
   module.def("wav_clip", &wav_clip, py::arg("wav"), py::arg("clip"), py::arg("draw") = 0.0);
+  module.def("wav_layout", &wav_layout, py::arg("path"));
 }
 
 }  // namespace headrace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -63,7 +64,8 @@ WavHeader parse_format(const WavBytes& bytes, uint64_t at, uint64_t size) {
   if (rate < 1 || rate > 0x7FFFFFFF) throw NotPlainWav("a WAV without a sample rate");
   header.channels = static_cast<int>(channels);
   header.sample_rate = static_cast<int>(rate);
-  header.is_stereo = channels == 2 && (speakers == 0 || speakers == 3);
+  header.speakers = speakers;
+  if (speakers != 0 && std::popcount(speakers) != header.channels) throw NotPlainWav("a WAV of unusual loudspeakers");
   if (frame != header.frame_bytes()) throw NotPlainWav("a WAV whose frames have an unusual size");
   return header;
 }

@@ -23,11 +23,13 @@ struct WavHeader {
   WavCoding coding = WavCoding::kS16;
   int channels = 0;  // from 1 to kMostChannels
   int sample_rate = 0;
-  bool is_stereo = false;  // of two channels: left and right, not two of other loudspeakers
-  uint64_t begin = 0;      // the first byte of the first frame
-  uint64_t frames = 0;     // at least 1; all of them are in the file
+  uint32_t speakers = 0;  // a bit for each channel's loudspeaker; 0: the usual ones
+  uint64_t begin = 0;     // the first byte of the first frame
+  uint64_t frames = 0;    // at least 1; all of them are in the file
 
   static constexpr int kMostChannels = 8;
+  /// Whether the channels are left and right, and not two others.
+  bool is_stereo() const { return channels == 2 && (speakers == 0 || speakers == 3); }
   size_t frame_bytes() const { return static_cast<size_t>(channels) * static_cast<size_t>(sample_bytes(coding)); }
 };
 

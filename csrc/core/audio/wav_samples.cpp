@@ -103,7 +103,7 @@ void check_clip(const WavHeader& header, const Clip& clip) {
   }
   if (header.channels == clip.channels) return;
   // FFmpeg adds the channels of float64 samples in float64.
-  const bool adds = clip.channels == 1 && header.is_stereo && header.coding != WavCoding::kF64;
+  const bool adds = clip.channels == 1 && header.is_stereo() && header.coding != WavCoding::kF64;
   if (!adds || !clip.stereo_weight) throw NotPlainWav("a WAV of " + std::to_string(header.channels) + " channels");
 }
 

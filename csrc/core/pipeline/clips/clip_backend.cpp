@@ -1,55 +1,13 @@
 // Leases a slot for each batch, and reads clips from files on one thread.
 #include "core/pipeline/clips/clip_backend.h"
 
-#include <sys/stat.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include "core/base/error.h"
-#include "core/io/source/file_ranges.h"
+#include "core/audio/wav_file.h"
 
 namespace headrace {
 namespace {
-
-/// Returns the path of a regular file. Throws NotPlainWav for a pipe, which must not be opened here: FFmpeg may read it,
-/// once.
-const char* regular(const char* path) {
-  struct stat info{};
-  if (::stat(path, &info) == 0 && !S_ISREG(info.st_mode)) throw NotPlainWav("not a regular file");
-  return path;
-}
-
-/// A regular file, whose beginning is read once.
-class WavFile final : public WavBytes {
- public:
-  explicit WavFile(const char* path) : file_(regular(path)) {
-    if (const std::optional<FileState> state = state_of(file_)) size_ = state->stamp.size;
-    head_ = read_at(file_, first_.data(), std::min<uint64_t>(size_, first_.size()), 0);
-  }
-
-  uint64_t size() const override { return size_; }
-  uint64_t bytes_read() const { return read_; }
-
-  void read(std::span<uint8_t> to, uint64_t offset) const override {
-    read_ += to.size();
-    if (offset + to.size() <= head_) {
-      std::memcpy(to.data(), first_.data() + offset, to.size());
-    } else if (read_at(file_, to.data(), to.size(), offset) < to.size()) {
-      throw Error(Stage::kRead, "the file became shorter while it was read", EIO);
-    }
-  }
-
- private:
-  const OpenFile file_;
-  std::array<uint8_t, 4096> first_;
-  uint64_t size_ = 0, head_ = 0;
-  mutable uint64_t read_ = 0;
-};
 
 class ClipWorker final : public SampleWorker {
  public:

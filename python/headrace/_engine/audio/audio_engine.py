@@ -31,11 +31,12 @@ class AudioEngine(PipelineEngine):
         threads, slots_kept, pin: as in `ImageEngine`.
     """
 
+    decoder = "codecs"
+
     def __init__(
         self, clip: AudioClip, destination: Destination, *, threads: int, slots_kept: int, pin: bool = False
     ) -> None:
         self._clip, self._destination, self._pin = clip, destination, pin
-        self._lengths: dict[int, npt.NDArray[np.int64]] = {}
         pipeline = core.clip_pipeline(native_clip(clip), threads=threads, slots_kept=slots_kept)
         super().__init__(pipeline, [AudioLane(pipeline, threads, clip)], inline=threads == 0)
 

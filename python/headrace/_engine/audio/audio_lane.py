@@ -13,7 +13,7 @@ from headrace._base.native import core
 from headrace._base.safe_exceptions import message_of, set_traceback, walk_causes
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._media.audio.audio_clip import AudioClip
-from headrace._media.audio.library_audio import read_waveform
+from headrace._media.audio.clip_reader import read_clip
 
 
 class AudioLane(PythonLane):
@@ -40,7 +40,7 @@ class AudioLane(PythonLane):
     def _run_job(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()
         try:
-            made = read_waveform(os.fsdecode(job.path), self._clip, job.draw(0))
+            made = read_clip(os.fsdecode(job.path), self._clip, job.draw(0))
             padded = self._pad(made)
         except Exception as error:
             for one in walk_causes(error):

@@ -66,11 +66,11 @@ def free_cores(load: Load) -> float:
 
 def interpreter_share(load: Load) -> float:
     """Returns the share of the time in which Python threads of the loader compute with the interpreter, at most;
-    Pillow's decoders let it go."""
+    decoders, Pillow's and others, let it go."""
     busy = sum(load.lanes.values())
     if not busy or not load.period:
         return 0.0
-    holding = (busy - load.lanes.get("pillow", 0.0)) / busy
+    holding = (busy - load.lanes.get(load.setting.decoder, 0.0)) / busy
     return holding * load.python_cpu / load.period
 
 
@@ -96,7 +96,7 @@ def with_threads(load: Load, threads: int, cores: float) -> Load:
         cpu, blocked = max(0.0, load.blocked - stuck - sum(lanes.values())), 0.0
         cpu += 0.0 if setting.native else _BETWEEN_PROCESSES
     busy_interpreter = waits_for_interpreter(load)
-    for name in ("pillow", "python"):
+    for name in (setting.decoder, "python"):
         if name in lanes:
             part = lanes[name] / sum(load.lanes.values())
             ran = load.python_cpu * part if setting.threads else lanes[name]

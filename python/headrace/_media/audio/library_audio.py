@@ -1,4 +1,4 @@
-"""Waveforms by other libraries: torchcodec, and libsndfile for the slices of FLAC files."""
+"""Waveforms by torchcodec."""
 
 from __future__ import annotations
 
@@ -43,15 +43,19 @@ def open_audio(source: str | bytes, clip: AudioClip) -> AudioDecoder:
     return decoder
 
 
-def read_waveform(path: str, clip: AudioClip, draw: float) -> torch.Tensor:
+def read_waveform(source: str | bytes, clip: AudioClip, draw: float) -> torch.Tensor:
     """Returns the samples of a clip, float32 (channels, n), n at most `clip.samples`: without padding.
+
+    Args:
+        source: a path, or the bytes of a file.
 
     Raises:
         OSError: the file cannot be read.
         Exception: what torchcodec raises.
     """
-    os.stat(path)  # torchcodec's error for a missing file is a RuntimeError
-    decoder = open_audio(path, clip)
+    if isinstance(source, str):
+        os.stat(source)  # torchcodec's error for a missing file is a RuntimeError
+    decoder = open_audio(source, clip)
     if clip.samples is None:
         return decoder.get_all_samples().data
     rate = decoder.metadata.sample_rate if clip.sample_rate is None else clip.sample_rate
@@ -61,8 +65,3 @@ def read_waveform(path: str, clip: AudioClip, draw: float) -> torch.Tensor:
     begin = clip.begin(round(seconds * rate), draw)
     samples: torch.Tensor = decoder.get_samples_played_in_range(begin / rate, (begin + clip.samples) / rate).data
     return samples[:, : clip.samples]
-
-
-def libraries() -> str:
-    """Returns which libraries make the waveforms that native threads do not, for messages."""
-    return "torchcodec"

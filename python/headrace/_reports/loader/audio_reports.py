@@ -16,7 +16,7 @@ from headrace._engine.engine import Engine
 from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.native.settings import Settings
 from headrace._loading.routes.audio_route import AudioRoute
-from headrace._media.audio.library_audio import libraries
+from headrace._media.audio.clip_reader import libraries
 from headrace._oracle.reference import try_samples
 from headrace._recipe.draws.draws import Draws
 from headrace._reports.loader import verification
