@@ -57,7 +57,7 @@ class AudioRoute(NativeRoute):
 
     @property
     def kinds(self) -> object:
-        return (torch.Tensor, torch.Tensor) if self.clip.lengths else torch.Tensor
+        return (torch.Tensor, int) if self.clip.lengths else torch.Tensor
 
     @property
     def draws(self) -> tuple[AnyColumn, ...]:
