@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from headrace._base.errors import HeadraceError
+from headrace._base.messages import install_command
 from headrace._base.safe_exceptions import message_of
 from headrace._media.audio.audio_clip import AudioClip
 
@@ -27,7 +28,8 @@ def _decoder_class() -> Any:
     except (ImportError, RuntimeError, OSError) as error:  # without FFmpeg's libraries it raises RuntimeError
         why = message_of(error).partition("\n")[0]
         raise NoTorchcodec(
-            f"torchcodec decodes this file, and cannot be imported: {why}; install torchcodec and FFmpeg's libraries"
+            f"torchcodec decodes this file, and cannot be imported: {why}; it needs FFmpeg's libraries, and "
+            f"{install_command('audio', 'torchcodec>=0.13', 'soundfile>=0.13')}"
         ) from error
     return AudioDecoder
 
