@@ -1,12 +1,12 @@
 // libFuzzer harness: the header of a WAV, and clips of it, on any bytes. No byte outside the file is read, and what is
-// read of a plain file lies in it.
+// read of a plain file is in it.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <vector>
 
-#include "core/audio/wav_samples.h"
 #include "audio/wav_samples.h"
+#include "core/audio/wav_samples.h"
 
 namespace {
 

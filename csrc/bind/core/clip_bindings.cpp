@@ -68,7 +68,8 @@ class WavInMemory final : public WavBytes {
   const std::span<const uint8_t> bytes_;
 };
 
-// (the waveform, float32 (channels, samples); how many samples of each channel are the file's). ValueError: no plain WAV.
+// (the waveform, float32 (channels, samples); how many samples of each channel are the file's). ValueError: no plain
+// WAV.
 std::pair<py::array_t<float>, int64_t> wav_clip(const py::buffer& wav, const Clip& clip, double draw) {
   const py::buffer_info info = bytes_of(wav);
   const WavInMemory bytes({static_cast<const uint8_t*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)});
@@ -83,8 +84,8 @@ std::pair<py::array_t<float>, int64_t> wav_clip(const py::buffer& wav, const Cli
   }
 }
 
-// (number of the coding, channels, loudspeakers, rate, frames, first byte of the first frame) of a plain WAV file; None for any other, and
-// for one that cannot be read: the library that opens it next says why.
+// (number of the coding, channels, loudspeakers, rate, frames, first byte of the first frame) of a plain WAV file; None
+// for any other, and for one that cannot be read: the library that opens it next says why.
 std::optional<std::tuple<int, int, uint32_t, int, int64_t, int64_t>> wav_layout(const std::string& path) {
   const Unlocked unlocked;
   try {

@@ -1,4 +1,4 @@
-// Reads at offsets: most headers, and nothing else, lie in the first bytes.
+// Reads at offsets: most headers are in the first bytes.
 #include "core/audio/wav_file.h"
 
 #include <sys/stat.h>
@@ -14,8 +14,8 @@
 namespace headrace {
 namespace {
 
-/// Returns the path of a regular file. Throws NotPlainWav for a pipe, which must not be opened here: FFmpeg may read it,
-/// once.
+/// Returns the path of a regular file. Throws NotPlainWav for a pipe, which must not be opened here: FFmpeg may read
+/// it, once.
 const char* regular(const char* path) {
   struct stat info{};
   if (::stat(path, &info) == 0 && !S_ISREG(info.st_mode)) throw NotPlainWav("not a regular file");

@@ -52,7 +52,7 @@ class NotPlainWav : public std::exception {
   std::string reason_;
 };
 
-/// Throws NotPlainWav unless all chunks lie in the file, one of them has PCM or float samples, and no chunk is one that
+/// Throws NotPlainWav unless all chunks are in the file, one of them has PCM or float samples, and no chunk is one that
 /// FFmpeg may give a meaning for the samples; throws what `bytes` throws.
 WavHeader read_wav_header(const WavBytes& bytes);
 

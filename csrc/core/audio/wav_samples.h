@@ -10,7 +10,8 @@
 
 namespace headrace {
 
-/// Which part of a file becomes a waveform, and how. A waveform is (channels, samples) float32, in [-1, 1] for integers.
+/// Which part of a file becomes a waveform, and how. A waveform is (channels, samples) float32, in [-1, 1] for
+/// integers.
 struct Clip {
   enum class Place : uint8_t { kStart, kCentre, kDrawn };
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
+from pathlib import Path
 
 import torch
 
@@ -24,7 +24,7 @@ def reference_clip(path: str, clip: AudioClip, draw: float) -> torch.Tensor | tu
         OSError: the file cannot be read.
         Exception: what torchcodec raises.
     """
-    os.stat(path)
+    Path(path).stat()  # torchcodec's error for a missing file is a RuntimeError
     decoder = open_audio(path, clip)
     if clip.samples is None:
         whole = decoder.get_all_samples().data

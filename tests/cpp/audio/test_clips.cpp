@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "audio/wav_samples.h"
 #include "core/pipeline/clips/clip_backend.h"
 #include "support/pipeline_samples.h"
-#include "audio/wav_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;
@@ -42,8 +42,8 @@ struct Files {
     };
     for (int i = 0; i < 8; ++i) {
       const WavContent samples(static_cast<size_t>(60 * (i + 1)), static_cast<uint8_t>(128 + i));
-      add(folder.file(std::to_string(i), riff_of({wav_chunk("fmt ", wav_format(1, 1, 8000, 8)),
-                                                  wav_chunk("data", samples)})));
+      add(folder.file(std::to_string(i),
+                      riff_of({wav_chunk("fmt ", wav_format(1, 1, 8000, 8)), wav_chunk("data", samples)})));
     }
     add(folder.file("text", {'t', 'e', 'x', 't'}));
     add(folder.path("missing"));

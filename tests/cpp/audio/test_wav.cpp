@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "core/audio/wav_samples.h"
 #include "audio/wav_samples.h"
+#include "core/audio/wav_samples.h"
 
 using namespace headrace;
 using namespace headrace::test;

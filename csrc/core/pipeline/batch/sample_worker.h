@@ -54,10 +54,11 @@ class SampleWorker {
     throw std::logic_error("this pipeline makes images, not rows of columns");
   }
 
-  /// Whether this worker reads what it needs of a file itself: then make_from_file is called, and read and make are not.
+  /// Whether this worker reads what it needs of a file itself: then make_from_file is called, and read and make are
+  /// not.
   virtual bool reads_files() const { return false; }
-  /// Makes a sample of a batch from the file at `path`. Returns why a Python thread has to make it; nullopt: it is made.
-  /// Throws Error(kRead).
+  /// Makes a sample of a batch from the file at `path`. Returns why a Python thread has to make it; nullopt: it is
+  /// made. Throws Error(kRead).
   virtual std::optional<std::string> make_from_file(const char* /*path*/, const double* /*draws*/, Batch& /*batch*/,
                                                     int /*sample*/) {
     throw std::logic_error("this pipeline reads whole files");

@@ -9,8 +9,8 @@
 
 namespace headrace {
 
-/// A batch is (samples, channels, clip.samples) float32. Batch::sizes has, as the width, how many samples of a clip come
-/// from its file. A sample has one draw, the place of the clip.
+/// A batch is (samples, channels, clip.samples) float32. Batch::sizes has, as the width, how many samples of a clip
+/// come from its file. A sample has one draw, the place of the clip.
 class ClipBackend final : public Backend {
  public:
   /// `slots_kept`: most free slots that stay mapped.

@@ -46,7 +46,8 @@ class Load:
         cpu, delayed, stuck, idle: what the workers do: run on a core; ready to run, without a core; neither, which is a
             wait for storage or, in torch's workers, also for work; wait for work.
         stages: the workers' busy time by stage.
-        lanes: time of Python threads by job, the decoder's stage, "python", "collate_fn"; with waits for a core between jobs.
+        lanes: time of Python threads by job, the decoder's stage, "python", "collate_fn"; with waits for a core between
+            jobs.
         python_cpu, python_delayed: what these threads ran on a core, and waited for one.
         runnable: mean number of the process's threads that run or could, also of those that are woken in vain.
         own_delayed: part of the consumer's own time in which it waited for a core.

@@ -13,6 +13,7 @@ from headrace._engine.engine import Engine
 from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.routes.route import NativeRoute
 from headrace._media.audio.audio_clip import AudioClip
+from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe
 from headrace.datasets.audio.audio_dataset import clips_of
@@ -84,4 +85,4 @@ class AudioRoute(NativeRoute):
 
 @functools.cache
 def _no_steps() -> Recipe:
-    return Recipe((), (), 1, 1, 1, lambda values: values, torch.zeros((1, 256), dtype=torch.float32, device="cpu"))
+    return Recipe((), (), 1, 1, 1, Pointwise((), None), torch.zeros((1, 256), dtype=torch.float32, device="cpu"))

@@ -197,4 +197,5 @@ def _find_relied(request: Request, sources: Sequence[BlobDataset]) -> Relied:
     default = collate_call.is_default(request.collate_fn, request.batched)
     collate_fn = request.collate_fn if default else None
     named = [one for source in sources for one in source.named_sources()]
-    return Relied([request.dataset, *named], images=not all(map(clips_of, sources)), collates=default, collate_fn=collate_fn)
+    images = not all(map(clips_of, sources))
+    return Relied([request.dataset, *named], images=images, collates=default, collate_fn=collate_fn)

@@ -86,8 +86,6 @@ class AudioClip:
 def _count_samples(seconds: Any, rate: int) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise TypeError(f"seconds must be a number, not {seconds!r}")
-    if not (math.isfinite(seconds) and 1 <= round(seconds * rate) <= _MOST_SAMPLES):
-        raise ValueError(
-            f"seconds={seconds!r} at {rate} Hz must be from 1 to 2^31 - 1 samples, not {seconds * rate:g}"
-        )
-    return round(seconds * rate)
+    if not (math.isfinite(seconds) and 1 <= round(float(seconds) * rate) <= _MOST_SAMPLES):
+        raise ValueError(f"seconds={seconds!r} at {rate} Hz must be from 1 to 2^31 - 1 samples, not {seconds * rate:g}")
+    return round(float(seconds) * rate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -56,10 +56,11 @@ def read_waveform(source: str | bytes, clip: AudioClip, draw: float) -> torch.Te
         Exception: what torchcodec raises.
     """
     if isinstance(source, str):
-        os.stat(source)  # torchcodec's error for a missing file is a RuntimeError
+        Path(source).stat()  # torchcodec's error for a missing file is a RuntimeError
     decoder = open_audio(source, clip)
     if clip.samples is None:
-        return decoder.get_all_samples().data
+        whole: torch.Tensor = decoder.get_all_samples().data
+        return whole
     rate = decoder.metadata.sample_rate if clip.sample_rate is None else clip.sample_rate
     seconds = decoder.metadata.duration_seconds
     if rate is None or seconds is None:

@@ -24,9 +24,7 @@ def native_clip(clip: AudioClip) -> core.Clip:
     """
     assert clip.samples is not None and clip.sample_rate is not None and clip.channels is not None
     codings, weight = probed_arithmetic()
-    return core.Clip(
-        clip.samples, clip.sample_rate, clip.channels, clip.crop, stereo_weight=weight, codings=codings
-    )
+    return core.Clip(clip.samples, clip.sample_rate, clip.channels, clip.crop, stereo_weight=weight, codings=codings)
 
 
 @functools.cache

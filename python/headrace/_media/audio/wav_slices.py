@@ -81,7 +81,7 @@ def _read_slice(read: Callable[[int, int], bytes], layout: WavLayout, clip: Audi
     packets = -(-_nearest(stop * layout.rate) // layout.packet)
     end = min(layout.frames, max(packets * layout.packet, first + layout.packet))
     stored = read(layout.begin + first * layout.frame_bytes, (end - first) * layout.frame_bytes)
-    made = open_audio(_small_file(layout, stored), clip).get_all_samples().data
+    made: torch.Tensor = open_audio(_small_file(layout, stored), clip).get_all_samples().data
     # As torchcodec finds the samples in those of its packets.
     pts, count = first / layout.rate, made.shape[1]
     offset = round((start - pts) * rate) if pts < start else 0

@@ -65,9 +65,7 @@ def oracle(
     draws = Draws(route.draws, progress.seed)
     dataset = _ReferenceAudio(route.source, draws, progress.epoch, settings.on_error)
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
-    return verification.collated_by(
-        collate_fn, dataset, keys, settings.batched, progress, verification.collate_made
-    )
+    return verification.collated_by(collate_fn, dataset, keys, settings.batched, progress, verification.collate_made)
 
 
 def verify(settings: Settings, route: AudioRoute, epoch: verification.Epoch, engine: Engine) -> AudioReport:

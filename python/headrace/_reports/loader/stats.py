@@ -79,9 +79,9 @@ class Stats(NotebookView):
     """See ``DataLoader.stats``.
 
     Attributes:
-        stages: of images read, header (with the plan), memory (the system clears each page of new batch memory when it is first
-            written to; left out where there was none), decode, resize (with everything fused into it), pillow. With
-            transforms called in Python also "python"; "decode" then includes all native steps before the first of
+        stages: of images read, header (with the plan), memory (the system clears each page of new batch memory when it
+            is first written to; left out where there was none), decode, resize (with everything fused into it), pillow.
+            With transforms called in Python also "python"; "decode" then includes all native steps before the first of
             them. With a GPU also "device decode": the GPU's own decoders. Of audio read, which makes the samples of
             plain WAV files, and codecs: torchcodec and libsndfile.
         idle_s: seconds that native threads waited for work, summed over threads: all batches in flight were made, and
@@ -94,8 +94,8 @@ class Stats(NotebookView):
         bytes_read: bytes of the samples' files or memory.
         steps: the consumer's own work between two batches.
         waits: its calls of ``next()``.
-        python_s: seconds in Python, summed over threads: "pillow" or "codecs", "python", "collate_fn", "out_transform", and
-            "submit", which is the order and the random numbers.
+        python_s: seconds in Python, summed over threads: "pillow" or "codecs", "python", "collate_fn", "out_transform",
+            and "submit", which is the order and the random numbers.
         remote: if samples were read from other machines: requests, retries, and how many samples the caches had; of all
             loaders of this process.
         cache: if a dataset of this process keeps the bytes of local files: how many samples were found; of all loaders

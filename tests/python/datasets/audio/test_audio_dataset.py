@@ -56,7 +56,7 @@ def test_labels_and_lengths(files: list[Path]) -> None:
 
 def test_whole_files(files: list[Path]) -> None:
     whole = Audio(files, num_channels=None)
-    assert [one.shape for one in whole][:3] == [(1, 4000), (2, 5500), (1, 7000)]
+    assert [whole[index].shape for index in range(3)] == [(1, 4000), (2, 5500), (1, 7000)]
     assert Audio(files, lengths=True)[1][1] == 5500
     assert Audio(files, sample_rate=8000)[0].shape == (1, 2000)
 

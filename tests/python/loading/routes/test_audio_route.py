@@ -116,7 +116,7 @@ def test_ranks_share_the_order(files: list[Path]) -> None:
 
 def test_subsets_and_concatenations(files: list[Path]) -> None:
     data = audio(files)
-    joined = ConcatDataset([Subset(data, [5, 9, 9, 15]), audio(files[3:9])])
+    joined: Any = ConcatDataset([Subset(data, [5, 9, 9, 15]), audio(files[3:9])])
     loader = DataLoader(joined, batch_size=3, num_workers=2, seed=4)
     expected = list(loader.reference())
     assert loader.native and same(loader, expected) and loader.verify(2).samples == 6
@@ -127,9 +127,9 @@ def test_subsets_and_concatenations(files: list[Path]) -> None:
 def test_what_torch_delivers(files: list[Path]) -> None:
     whole = DataLoader(Audio(files), batch_size=None, num_workers=0)
     assert not whole.native and "different lengths" in str(whole.explain()) and len(list(whole)) == len(files)
-    mixed = ConcatDataset([audio(files), audio(files, crop="start")])
+    mixed: Any = ConcatDataset([audio(files), audio(files, crop="start")])
     assert "clips of different kinds" in str(DataLoader(mixed).explain())
-    images = ConcatDataset([audio(files), headrace.ImageFiles([])])
+    images: Any = ConcatDataset([audio(files), headrace.ImageFiles([])])
     assert not DataLoader(images, batch_size=2).native
 
 
@@ -178,7 +178,8 @@ def test_broken_files(files: list[Path], tmp_path: Path, workers: int) -> None:
         with pytest.raises(Exception, match=name.replace(".", r"\.")) as caught:
             list(DataLoader(data, batch_size=3, num_workers=workers))
         assert isinstance(caught.value, (SampleError, RuntimeError, OSError))
-        for on_error, labels in (("skip", [0, 2]), ("replace", [0, 2, 2])):
+        kinds: Any = (("skip", [0, 2]), ("replace", [0, 2, 2]))
+        for on_error, labels in kinds:
             loader = DataLoader(data, batch_size=3, num_workers=workers, on_error=on_error, seed=3)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -190,7 +191,8 @@ def test_broken_files(files: list[Path], tmp_path: Path, workers: int) -> None:
 def test_lengths_of_skipped_and_replaced_samples(files: list[Path], tmp_path: Path) -> None:
     (tmp_path / "bad.wav").write_bytes(b"")
     data = Audio([files[0], tmp_path / "bad.wav", files[5]], seconds=0.4, sample_rate=RATE, lengths=True)
-    for on_error, lengths in (("skip", [3000, 6400]), ("replace", [3000, 6400, 6400])):
+    kinds: Any = (("skip", [3000, 6400]), ("replace", [3000, 6400, 6400]))
+    for on_error, lengths in kinds:
         loader = DataLoader(data, batch_size=3, num_workers=1, on_error=on_error)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -224,8 +226,9 @@ def test_the_installed_ffmpeg_is_known() -> None:
 
 def test_arguments_of_images_are_refused(files: list[Path]) -> None:
     for name, value in (("dtype", torch.float16), ("memory_format", torch.channels_last), ("entry_points", None)):
+        options: Any = {name: value}
         with pytest.raises(TypeError, match="samples are waveforms"):
-            DataLoader(audio(files), **{name: value})
+            DataLoader(audio(files), **options)
 
 
 def test_emulated_device(files: list[Path]) -> None:

@@ -101,9 +101,9 @@ def test_other_files_are_torchcodecs(tmp_path: Path, name: str) -> None:
 
 
 def test_names_that_are_no_text(tmp_path: Path) -> None:
-    path = os.path.join(os.fsencode(tmp_path), b"\xff.wav")
-    Path(os.fsdecode(path)).write_bytes(make_wav("s16", 2000, 1, 8000))
-    sliced = read_wav_slice(os.fsdecode(path), clip_of(500, 16000, 1), 0.4)
+    path = tmp_path / os.fsdecode(b"\xff.wav")
+    path.write_bytes(make_wav("s16", 2000, 1, 8000))
+    sliced = read_wav_slice(str(path), clip_of(500, 16000, 1), 0.4)
     assert sliced is not None and sliced.shape == (1, 500)
 
 

@@ -25,8 +25,8 @@ from headrace.datasets.sources.recognition.unsupported_libraries import refuse_h
 
 KNOWN = (
     "headrace.ImageFolder, ImageFiles, EncodedImages, ImageArray, TarShards, Arrow, Parquet, MDS, LitData, LMDB, Zip, "
-    "Audio, Columns and Fields, what from_hf returns, torchvision's folders, ImageNet, Food101, Flowers102, OxfordIIITPet, "
-    "CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a headrace_source method"
+    "Audio, Columns and Fields, what from_hf returns, torchvision's folders, ImageNet, Food101, Flowers102, "
+    "OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a headrace_source method"
 )
 
 # (method of the Python path, method that the native path calls instead): a class that overrides the first must
