@@ -1,4 +1,4 @@
-"""Runs every Python snippet of README.md and of the pages in docs, in a folder with the images that they use."""
+"""Runs every Python snippet of README.md and of the pages in docs, in a folder with the files that they use."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from bench import bars
 from bench.code import page as figures
+
+from audio_files import make_wav
+from video_files import why_no_torchcodec
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("docs", "docs/getting-started", "docs/recipes")
@@ -31,6 +34,12 @@ def test_snippet_runs(page: str, snippet: str, tmp_path: Path, monkeypatch: pyte
         folder = tmp_path / "train" / ("even" if i % 2 == 0 else "odd")
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(photos[i % len(photos)], folder / f"{i}.jpg")
+    if page == "audio.md":
+        if why_no_torchcodec() is not None:
+            pytest.skip(str(why_no_torchcodec()))
+        (tmp_path / "sounds").mkdir()
+        for i in range(40):
+            (tmp_path / "sounds" / f"{i}.wav").write_bytes(make_wav("s16", 16000 + 4000 * i))
     monkeypatch.chdir(tmp_path)
     exec(compile(snippet, page, "exec"), {})
 
