@@ -11,7 +11,6 @@ import torch
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._media.audio.audio_clip import AudioClip
-from headrace._oracle.audio import reference_clip
 from headrace.datasets.sources.dataset import BlobDataset, Variant
 from headrace.datasets.sources.packed_paths import PackedPaths
 
@@ -82,11 +81,18 @@ class Audio(BlobDataset):
         Args:
             draw: place of a random crop, in [0, 1).
         """
+        from headrace._oracle.audio import reference_clip  # native threads do not need it
+
         return reference_clip(self.paths[index], self._clip, draw)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
         return (Variant(self._clip, self._clip.channels or 0, None),)
+
+    @property
+    def encoded(self) -> bool:
+        """Whether the samples are encoded images: they are not."""
+        return False
 
     def metadata(self, index: int) -> dict[object, object]:
         """Returns nothing: images alone have Pillow's metadata."""
