@@ -41,12 +41,17 @@ class AudioRoute(NativeRoute):
             NotNative: its samples have no common shape.
         """
         clips = clips_of(source)
-        if len(clips) != len({one.transform for one in source.variants}):
+        if len(clips) != len(source.variants):
             raise NotNative("the ConcatDataset joins audio with images; join only one of them")
-        if len(clips) > 1:
+        if any(one != clips[0] for one in clips):
             raise NotNative(
                 "the datasets of the ConcatDataset have clips of different kinds; give them the same seconds, "
                 "sample_rate, crop, num_channels and lengths"
+            )
+        if any(one.transform is not None for one in clips):
+            raise NotNative(
+                "a transform was set on the dataset of audio, which native threads do not call; give out_transform, "
+                "which gets each batch"
             )
         if clips[0].samples is None:
             raise NotNative("whole audio files have different lengths; seconds= makes clips of one length")
@@ -73,9 +78,9 @@ class AudioRoute(NativeRoute):
         own.refuse_of_images("applies to images, but this dataset's samples are waveforms; leave it out", ("device",))
 
     def renew(self, settings: Settings) -> AudioRoute:
-        if self.source.is_current():
-            return self
-        return AudioRoute.of(as_source(settings.dataset, self.source))
+        source = self.source if self.source.is_current() else as_source(settings.dataset, self.source)
+        made = AudioRoute.of(source)
+        return self if source is self.source and made.clip == self.clip else made
 
     def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> Engine:
         destination = settings.destination

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -87,7 +88,8 @@ class Audio(BlobDataset):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        return (Variant(self._clip, self._clip.channels or 0, None),)
+        clip = self._clip if self.transform is None else replace(self._clip, transform=self.transform)
+        return (Variant(clip, self._clip.channels or 0, None),)
 
     @property
     def encoded(self) -> bool:
@@ -116,6 +118,6 @@ class Audio(BlobDataset):
 
 
 def clips_of(source: object) -> list[AudioClip]:
-    """Returns the different clips of a source's samples; none of a source of images alone."""
+    """Returns the clips of a source's parts; none of a source of images alone."""
     variants = source.variants if isinstance(source, BlobDataset) else ()
-    return list(dict.fromkeys(one.transform for one in variants if isinstance(one.transform, AudioClip)))
+    return [one.transform for one in variants if isinstance(one.transform, AudioClip)]

@@ -133,6 +133,18 @@ def test_what_torch_delivers(files: list[Path]) -> None:
     assert not DataLoader(images, batch_size=2).native
 
 
+def test_a_transform_that_is_set_later(files: list[Path]) -> None:
+    data = audio(files[:6], crop="start", lengths=False)
+    loader = DataLoader(data, batch_size=3)
+    before = list(loader)
+    data.transform = lambda waveform: 2 * waveform
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        after = list(loader)
+    assert not loader.native and "out_transform" in str(loader.explain())
+    assert all(torch.equal(2 * one[0], two[0]) for one, two in zip(before, after, strict=True))
+
+
 def test_collate_functions_get_the_samples(files: list[Path]) -> None:
     loader = DataLoader(audio(files, crop="start"), batch_size=4, collate_fn=joined_by_length, num_workers=1)
     expected = TorchDataLoader(audio(files, crop="start"), batch_size=4, collate_fn=joined_by_length)
@@ -148,7 +160,7 @@ def test_out_transform_gets_the_batch(files: list[Path]) -> None:
     assert next(iter(loader))[0].shape == (4, 129, 101)
 
 
-def test_reports(files: list[Path]) -> None:
+def test_reports(files: list[Path], tmp_path: Path) -> None:
     loader = DataLoader(audio(files), batch_size=4, shuffle=True, num_workers=2, seed=0)
     assert "0 differ" in str(loader.verify())
     list(loader)
@@ -158,6 +170,8 @@ def test_reports(files: list[Path]) -> None:
     assert stats.bytes_read > 0 and "codecs" in stats.python_s
     text = str(loader.explain())
     assert "plain WAV" in text and "random crop" in text and "with lengths" in text
+    loader.report(tmp_path / "report.html", batches=2)
+    assert "plain WAV" in (tmp_path / "report.html").read_text()
     with pytest.raises(RuntimeError, match="no recipe"):
         loader.recipe()
 
