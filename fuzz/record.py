@@ -1,7 +1,7 @@
 """Runs each fuzzer for a while at a low priority, and adds what it did to a file of figures.
 
     python -m fuzz.record [--minutes M] [--seed S]
-        [--only jpegs chains states programs fuzz_jpeg fuzz_png fuzz_tar fuzz_http fuzz_lists]
+        [--only jpegs chains states programs fuzz_jpeg fuzz_png fuzz_tar fuzz_http fuzz_lists fuzz_wav]
 
 Executions: files times sets of loops (jpegs), chains with all their samples (chains), states and sidecars (states),
 programs, inputs (the libFuzzer harnesses, which need clang). The exit status is 1 if one of them found something.
@@ -100,6 +100,7 @@ FUZZERS: dict[str, Callable[[float, int], dict[str, Any]]] = {
     "fuzz_tar": harness("fuzz_tar"),
     "fuzz_http": harness("fuzz_http"),
     "fuzz_lists": harness("fuzz_lists"),
+    "fuzz_wav": harness("fuzz_wav"),
 }
 
 

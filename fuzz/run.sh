@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds a fuzzer with clang under ASan + UBSan and runs it: [HARNESS=fuzz_png|fuzz_tar|fuzz_http|fuzz_lists] fuzz/run.sh [seconds] [more seed folders...]
+# Builds a fuzzer with clang under ASan + UBSan and runs it: [HARNESS=fuzz_png|fuzz_tar|fuzz_http|fuzz_lists|fuzz_wav] fuzz/run.sh [seconds] [more seed folders...]
 # `fuzz/run.sh build` builds only, for OSS-Fuzz: into OUT_FILE, with CXXFLAGS' sanitizers, ENGINE and LIBJPEG.
 set -eu
 cd "$(dirname "$0")/.."
@@ -21,7 +21,8 @@ case $harness in
     sources="csrc/core/io/http/answer_head.cpp csrc/core/io/http/range_*.cpp csrc/core/io/remote/byte_store.cpp csrc/core/io/tar/tar_walk.cpp" ;;
   fuzz_lists) out=build/fuzz_lists corpus=fuzz/corpus_lists libraries=
     sources="csrc/core/jpeg/scan/shared_lists.cpp csrc/core/jpeg/scan/entry_points.cpp" ;;
-  *) echo "HARNESS is fuzz_jpeg, fuzz_png, fuzz_tar, fuzz_http or fuzz_lists, not $harness" >&2; exit 1 ;;
+  fuzz_wav) out=build/fuzz_wav corpus=fuzz/corpus_wav libraries= sources="csrc/core/audio/wav_header.cpp csrc/core/audio/wav_samples.cpp" ;;
+  *) echo "HARNESS is fuzz_jpeg, fuzz_png, fuzz_tar, fuzz_http, fuzz_lists or fuzz_wav, not $harness" >&2; exit 1 ;;
 esac
 mkdir -p "$out/found" "$out/crashes"
 options="-std=c++20 -g -O1 -fno-omit-frame-pointer -Icsrc -Itests/cpp"

@@ -53,6 +53,7 @@ inline std::span<const uint8_t> span_of(const pybind11::buffer_info& info) {
 }
 
 /// Each function adds its part to the module.
+void bind_clips(pybind11::module_& module);
 void bind_columns(pybind11::module_& module);
 void bind_composed(pybind11::module_& module);
 void bind_draws(pybind11::module_& module);

@@ -12,7 +12,7 @@ if [ -z "${JPEG:-}" ]; then
 fi
 
 # libdeflate and zlib as the image's packages have them: their code is not what is tested.
-for harness in fuzz_jpeg fuzz_png fuzz_tar fuzz_http fuzz_lists; do
+for harness in fuzz_jpeg fuzz_png fuzz_tar fuzz_http fuzz_lists fuzz_wav; do
   # The list of sources, and the instruction sets of a few of them, are in one place.
   HARNESS=$harness OUT_FILE="$out/$harness" ENGINE="${LIB_FUZZING_ENGINE:--fsanitize=fuzzer}" LIBJPEG="$JPEG" fuzz/run.sh build
 done
@@ -21,4 +21,5 @@ zip -qj "$out/fuzz_png_seed_corpus.zip" fuzz/corpus_png/*
 zip -qj "$out/fuzz_tar_seed_corpus.zip" fuzz/corpus_tar/*
 zip -qj "$out/fuzz_http_seed_corpus.zip" fuzz/corpus_http/*
 zip -qj "$out/fuzz_lists_seed_corpus.zip" fuzz/corpus_lists/*
+zip -qj "$out/fuzz_wav_seed_corpus.zip" fuzz/corpus_wav/*
 cp fuzz/jpeg.dict "$out/fuzz_jpeg.dict"

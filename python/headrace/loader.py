@@ -287,11 +287,11 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         """Returns the lowered transform, or those of all image fields by name; lowered again only after a change.
 
         Raises:
-            RuntimeError: torch delivers this loader's batches, or they are rows of columns.
+            RuntimeError: torch delivers this loader's batches, or they are rows of columns or audio.
         """
         recipe = self._native_route("recipe()").recipes
         if recipe is None:
-            raise RuntimeError("rows of columns have no transforms, and so no recipe: they are delivered as they are")
+            raise RuntimeError("rows of columns, and audio, have no transforms, and so no recipe")
         return recipe
 
     def _peek_epoch(self, batches: int | None = None) -> tuple[checkpoint.Progress, list[OrderedBatch]]:

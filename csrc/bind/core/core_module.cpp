@@ -39,6 +39,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   headrace::bind_memory(module);
   headrace::bind_pipeline(module);
   headrace::bind_columns(module);
+  headrace::bind_clips(module);
   headrace::bind_ranges(module);
   headrace::bind_remote(module);
   headrace::bind_http(module);

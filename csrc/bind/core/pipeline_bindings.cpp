@@ -249,11 +249,13 @@ void finish_with_image(PyPipeline& self, HeldJob& held, const py::buffer& pixels
   self.pipeline->finish(held.job, image, python_ns);
 }
 
-void finish_elements(PyPipeline& self, HeldJob& held, const py::buffer& elements, int64_t python_ns) {
+// `width`, `height`: of what the sample was made from, see Batch.sizes; 0: as they are.
+void finish_elements(PyPipeline& self, HeldJob& held, const py::buffer& elements, int64_t python_ns, int width,
+                     int height) {
   const py::buffer_info info = bytes_of(elements);
   const auto bytes = static_cast<size_t>(info.size * info.itemsize);
   const Unlocked unlocked;
-  self.pipeline->finish_elements(held.job, {static_cast<const uint8_t*>(info.ptr), bytes}, python_ns);
+  self.pipeline->finish_elements(held.job, {static_cast<const uint8_t*>(info.ptr), bytes}, python_ns, {width, height});
 }
 
 // (height, width) of each sample's image before any step, int32 (samples, 2); (0, 0) where none was opened.
@@ -345,7 +347,8 @@ void bind_pipeline(py::module_& module) {
       .def("next_call", &next_job<&Pipeline::next_call>, py::arg("seconds"))
       .def_property_readonly("calls_waiting", [](const PyPipeline& self) { return self.pipeline->calls_waiting(); })
       .def("finish", &finish_with_image)
-      .def("finish_elements", &finish_elements)
+      .def("finish_elements", &finish_elements, py::arg("job"), py::arg("elements"), py::arg("python_ns"),
+           py::arg("width") = 0, py::arg("height") = 0)
       .def("fail", [](PyPipeline& self, HeldJob& held,
                       std::string reason) { self.pipeline->fail(held.job, std::move(reason)); })
       .def("put_back", [](PyPipeline& self, HeldJob& held) { self.pipeline->put_back(held.job); })

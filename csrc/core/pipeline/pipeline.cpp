@@ -119,10 +119,11 @@ void Pipeline::finish(PythonJob& job, const RawImage& image, int64_t python_ns) 
   if (not_cancelled && !handed_on) state_->done(batch);
 }
 
-void Pipeline::finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns) {
+void Pipeline::finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns, Size opened) {
   const size_t bytes = options().strides.sample_bytes;
   if (elements.size() != bytes) throw std::invalid_argument("the elements do not fit a sample");
   const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
+  if (opened.height > 0) batch->sizes[static_cast<size_t>(job.sample)] = opened;
   const bool not_cancelled = state_->guarded(*batch, job.sample, Stage::kTransform, [&] {
     std::memcpy(batch->memory + static_cast<size_t>(batch->place(job.sample)) * bytes, elements.data(), bytes);
   });

@@ -77,8 +77,9 @@ class Pipeline {
   /// time spent in Python. Throws std::logic_error where the job is finished.
   void finish(PythonJob& job, const RawImage& image, int64_t python_ns);
   /// Ends a job with the elements of the whole sample, in the batch's layout. This machine's memory only. Throws
-  /// std::invalid_argument where their number is wrong, std::logic_error where the job is finished.
-  void finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns);
+  /// std::invalid_argument where their number is wrong, std::logic_error where the job is finished. `opened`, if not
+  /// empty: becomes the sample's entry of Batch::sizes.
+  void finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns, Size opened = {});
   /// Returns a job to the front of its queue. Does nothing where the job is finished.
   void put_back(PythonJob& job);
   /// Ends a job with a failure: Python raised. Throws std::logic_error where the job is finished.

@@ -96,6 +96,7 @@ void Pipeline::State::make(SampleWorker& worker, const std::shared_ptr<Batch>& b
   const Blob blob = batch->blobs->at(row);
   if (blob.raw.data != nullptr) return make_from_pixels(worker, batch, sample, blob.raw);
   if (blob.columns != nullptr) return gather(worker, batch, sample, blob);
+  if (worker.reads_files()) return make_from_path(worker, batch, sample, blob.path);
   if (read_ahead.active()) prepare_later(batch, sample);
   const bool watched = ReadAhead::watched(row), mapped = blob.data != nullptr;
   const int64_t waits = watched ? waits_of_this_thread() : 0;
@@ -144,6 +145,18 @@ void Pipeline::State::gather(SampleWorker& worker, const std::shared_ptr<Batch>&
       guarded(*batch, sample, Stage::kRead, [&] { worker.gather(*blob.columns, blob.row, *batch, sample); });
   worker.stats.add(Clock::kRead, begin, now_ns());
   if (not_cancelled) done(batch);
+}
+
+void Pipeline::State::make_from_path(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
+                                     const char* path) {
+  bool handed_on = false;
+  const bool not_cancelled = guarded(*batch, sample, Stage::kRead, [&] {
+    std::optional<std::string> why = worker.make_from_file(path, draws(*batch, sample), *batch, sample);
+    if (!why) return;
+    python.pillow.push({.batch = batch, .sample = sample, .reason = std::move(*why), .path = path});
+    handed_on = true;
+  });
+  if (not_cancelled && !handed_on) done(batch);
 }
 
 void Pipeline::State::make_from_file(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,

@@ -111,6 +111,8 @@ struct Pipeline::State final : PipelineHooks {
   bool make_from_png(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample,
                      std::span<const uint8_t> bytes);
   void make_from_pixels(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const RawImage& image);
+  /// Makes a sample by a worker that reads files itself, or hands it on to the Pillow lane.
+  void make_from_path(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const char* path);
   /// Copies a row of columns.
   void gather(SampleWorker& worker, const std::shared_ptr<Batch>& batch, int sample, const Blob& blob);
   void end_writing(Batch& batch);

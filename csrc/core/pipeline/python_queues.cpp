@@ -45,7 +45,7 @@ std::shared_ptr<Batch> PythonQueues::take_back(PythonJob& job, int64_t ns) {
   time.durations.add_shared(ns);
   if (ns > 0 && recorder_.recording()) {
     const int64_t end = now_ns();
-    recorder_.add(job.call < 0 ? "pillow" : "python", end - ns, end);
+    recorder_.add(job.call < 0 ? options_.decoder : "python", end - ns, end);
   }
   return std::exchange(job.batch, nullptr);
 }
@@ -56,7 +56,7 @@ std::vector<StageReport> PythonQueues::stats() const {
     add_counts(time.durations, one.durations);
     return one;
   };
-  std::vector<StageReport> stages{report("pillow", pillow_time_)};
+  std::vector<StageReport> stages{report(options_.decoder, pillow_time_)};
   if (has_calls_) stages.push_back(report("python", call_time_));
   return stages;
 }

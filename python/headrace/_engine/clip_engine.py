@@ -29,6 +29,8 @@ class ClipEngine(CompositeEngine):
         make_images: returns the engine of the images, given the recipe of a frame and what decodes it.
     """
 
+    decoder = "video"
+
     def __init__(
         self, recipe: Recipe, clips: ClipSampler, make_images: Callable[[Recipe, DecodingLane], Engine]
     ) -> None:

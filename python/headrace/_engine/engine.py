@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,10 +54,12 @@ class Engine(Ending, ABC):
     """Threads and memory that make the batches of one recipe, or of rows of one layout.
 
     Attributes:
+        decoder: the stage of the files that Python threads decode.
         endings: functions in C that end the threads; those of engines that are made later are added.
     """
 
     endings: list[Callable[[], object]]
+    decoder: str = "pillow"
 
     @abstractmethod
     def submit(self, table: Any, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:

@@ -78,6 +78,8 @@ class FieldsEngine(PartsEngine[str]):
         self._boxes = tuple(boxes)
         self._columns = dict(columns)
         self._destination, self._unequal = destination, unequal
+        if any(one.decoder == "video" for one in self._images().values()):
+            self.decoder = "video"
 
     def _images(self) -> dict[str, Engine]:
         return {name: one for name, one in self._parts.items() if not isinstance(one, ColumnsEngine)}
@@ -180,8 +182,9 @@ class FieldsEngine(PartsEngine[str]):
         return targets if self._destination.way == "memory" else move_tensors(targets, self._destination.device)
 
     def counters(self) -> Counters:
-        """Returns the counters of the images' engines; those of gathered rows if there is no image."""
-        return sum_counters(one.counters() for one in (self._images() or self._parts).values())
+        """Returns the counters of the images' engines, or of those of videos; of gathered rows if there is neither."""
+        counted = [one for one in self._images().values() if one.decoder == self.decoder]
+        return sum_counters(one.counters() for one in counted or self._parts.values())
 
     @property
     def engines(self) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from headrace._base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from headrace.datasets.audio.audio_dataset import Audio
     from headrace.datasets.columns.columns_dataset import Columns
     from headrace.datasets.columns.token_cache import token_columns
     from headrace.datasets.fields.boxes import Boxes
@@ -39,6 +40,7 @@ __all__ = [
     "LMDB",
     "MDS",
     "Arrow",
+    "Audio",
     "Boxes",
     "Columns",
     "EncodedImages",
@@ -63,6 +65,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Audio": "audio.audio_dataset",
     "LMDB": "lmdb.lmdb_dataset",
     "MDS": "tables.mds",
     "Arrow": "tables.arrow",

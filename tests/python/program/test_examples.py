@@ -13,6 +13,7 @@ import pytest
 from headrace._cli.demo.photo_folder import make_photo_folder
 from support import WATCHDOG_S
 from trainers import EXAMPLES, finish, fork
+from video_files import why_no_torchcodec
 
 pytestmark = pytest.mark.processes
 
@@ -75,6 +76,12 @@ def test_a_step_of_ones_own_is_named_and_verified() -> None:
     lines = run(EXAMPLES / "own_steps.py")
     assert any("Sharpened" in line and "Python" in line for line in lines)
     assert any(line.endswith("compared with Pillow and torch: 0 differ") for line in lines)
+
+
+@pytest.mark.skipif(why_no_torchcodec() is not None, reason=str(why_no_torchcodec()))
+def test_sounds_are_classified() -> None:
+    lines = again(EXAMPLES / "audio_classes.py", "--epochs", 2)
+    assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
 
 
 def test_images_and_queries_of_two_loaders_belong_together() -> None:

@@ -1,4 +1,4 @@
-"""Runs every Python snippet of README.md and of the pages in docs, in a folder with the images that they use."""
+"""Runs every Python snippet of README.md and of the pages in docs, in a folder with the files that they use."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from bench import bars
 from bench.code import page as figures
 
+from audio_files import make_wav
 from torchvision_shim import import_torchvision
 from video_files import INDEXED, make_video, why_no_torchcodec
 
@@ -42,6 +43,12 @@ def test_snippet_runs(page: str, snippet: str, tmp_path: Path, monkeypatch: pyte
         (tmp_path / "videos").mkdir()
         for name in ("x264.mp4", "open_groups.mp4", "ntsc.mp4"):
             make_video(tmp_path / "videos" / name, *INDEXED[name])
+    if page == "audio.md":
+        if why_no_torchcodec() is not None:
+            pytest.skip(str(why_no_torchcodec()))
+        (tmp_path / "sounds").mkdir()
+        for i in range(40):
+            (tmp_path / "sounds" / f"{i}.wav").write_bytes(make_wav("s16", 16000 + 4000 * i))
     monkeypatch.chdir(tmp_path)
     exec(compile(snippet, page, "exec"), {})
 

@@ -26,6 +26,7 @@ struct SampleOptions {
   std::shared_ptr<const Texture> texture;  // elements are its channels, made from the image's bytes; null: as in lut
   int64_t max_pixels = 0;                  // larger images go to Pillow, which has a limit of its own; 0: no limit
   bool upright = false;                    // images that have an EXIF orientation go to Pillow, which turns them
+  const char* decoder = "pillow";          // stage of the files that Python threads decode; a literal
   bool indices = false;                    // palette indices are wanted: of a PNG, or of any other file by Pillow
 };
 

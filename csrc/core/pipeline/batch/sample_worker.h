@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 
 #include "core/base/geometry.h"
 #include "core/base/trace/stage_stats.h"
@@ -51,6 +52,16 @@ class SampleWorker {
   /// Makes a sample of a batch from a row of `columns`. Throws std::logic_error where this worker makes images.
   virtual void gather(const Columns& /*columns*/, int64_t /*row*/, Batch& /*batch*/, int /*sample*/) {
     throw std::logic_error("this pipeline makes images, not rows of columns");
+  }
+
+  /// Whether this worker reads what it needs of a file itself: then make_from_file is called, and read and make are
+  /// not.
+  virtual bool reads_files() const { return false; }
+  /// Makes a sample of a batch from the file at `path`. Returns why a Python thread has to make it; nullopt: it is
+  /// made. Throws Error(kRead).
+  virtual std::optional<std::string> make_from_file(const char* /*path*/, const double* /*draws*/, Batch& /*batch*/,
+                                                    int /*sample*/) {
+    throw std::logic_error("this pipeline reads whole files");
   }
 
   /// Counters of this thread. Any thread may read them.

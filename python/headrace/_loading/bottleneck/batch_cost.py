@@ -10,8 +10,6 @@ from headrace._engine.counters.epoch_timing import Mark
 STAGES = ("read", "header", "memory", "decode", "resize")
 # A consumer that waits for a smaller share has batches that are ready: torch's workers have no work then.
 _HARDLY = 0.1
-#: Jobs of Python threads.
-LANES = ("pillow", "video", "python")
 
 
 @dataclass(frozen=True)
@@ -24,6 +22,7 @@ class Setting:
         depth: batches in flight beyond the one in use.
         collating: threads that call the collate_fn; 0: the consumer's thread does.
         native: whether headrace's threads deliver, not torch's DataLoader.
+        decoder: the stage of the files that Python threads decode: "pillow", "video", or "codecs" of audio.
     """
 
     threads: int
@@ -31,6 +30,7 @@ class Setting:
     depth: int = 2
     collating: int = 0
     native: bool = True
+    decoder: str = "pillow"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Load:
         cpu, delayed, stuck, idle: what the workers do: run on a core; ready to run, without a core; neither, which is a
             wait for storage or, in torch's workers, also for work; wait for work.
         stages: the workers' busy time by stage.
-        lanes: time of Python threads by job, "pillow", "video", "python", "collate_fn"; with waits for a core between
+        lanes: time of Python threads by job, the decoder's stage, "python", "collate_fn"; with waits for a core between
             jobs.
         python_cpu, python_delayed: what these threads ran on a core, and waited for one.
         runnable: mean number of the process's threads that run or could, also of those that are woken in vain.
@@ -92,7 +92,7 @@ def mean_load_between(begin: Mark, end: Mark, setting: Setting) -> Load:
     parts = {name: ns - begin.parts.get(name, 0) for name, ns in end.parts.items()}
     counted = {name: ns - begin.seen.stages.get(name, 0) for name, ns in end.seen.stages.items()}
     items = {name: count - begin.seen.items.get(name, 0) for name, count in end.seen.items.items()}
-    lanes = {name: float(counted[name]) for name in LANES if counted.get(name)}
+    lanes = {name: float(counted[name]) for name in (setting.decoder, "python") if counted.get(name)}
     if setting.collating and "collate_fn" in parts:
         lanes["collate_fn"] = float(parts.pop("collate_fn"))
     named = min(handed, sum(parts.values()))
@@ -125,7 +125,7 @@ def mean_load_between(begin: Mark, end: Mark, setting: Setting) -> Load:
         delayed * each,
         stuck * each,
         idle * each,
-        {name: ns * each for name, ns in _scale_stages(counted, items).items()},
+        {name: ns * each for name, ns in _scale_stages(counted, items, setting.decoder).items()},
         {name: ns * each for name, ns in lanes.items()},
         python.ran_ns * each,
         python.delayed_ns * each,
@@ -135,9 +135,9 @@ def mean_load_between(begin: Mark, end: Mark, setting: Setting) -> Load:
     )
 
 
-def _scale_stages(counted: dict[str, int], items: dict[str, int]) -> dict[str, float]:
+def _scale_stages(counted: dict[str, int], items: dict[str, int], decoder: str) -> dict[str, float]:
     """Returns the busy time of each native stage, scaled from the timed samples to all that were decoded natively."""
-    planned = items.get("read", 0) - items.get("pillow", 0) - items.get("video", 0) - items.get("device decode", 0)
+    planned = items.get("read", 0) - items.get(decoder, 0) - items.get("device decode", 0)
     found: dict[str, float] = {}
     for name in STAGES:
         if name in counted:

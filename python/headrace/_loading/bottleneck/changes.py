@@ -115,6 +115,13 @@ def slowest_part_s(load: Load) -> float:
     return max((seconds for name, seconds in seconds_by_part(load).items() if name != "consumer"), default=0.0)
 
 
+#: By the stage of the files that Python threads decode: that stage, and the files that native threads decode instead.
+_PLAIN_FILES = {
+    "pillow": ("pillow", "plain JPEG", "the files that Pillow decodes stored as plain JPEG"),
+    "codecs": ("codecs", "plain WAV", "the files that codecs decode stored as WAV, of the rate and channels asked for"),
+}
+
+
 def _suggest_less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
     setting, lanes = load.setting, load.lanes
     busy = sum(lanes.values())
@@ -133,7 +140,7 @@ def _suggest_less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
         advice = "images stored at half the edge length, if they stay larger than what the transforms need"
         yield Change("smaller images", advice, _predict_gain(load, after, steps))
     for lane, name, advice in (
-        ("pillow", "plain JPEG", "the files that Pillow decodes stored as plain JPEG"),
+        *([_PLAIN_FILES[setting.decoder]] if setting.decoder in _PLAIN_FILES else []),
         ("python", "native step", "a transform with a native form in place of the Python steps that explain() lists"),
         ("collate_fn", "collate_fn", "a lighter collate_fn"),
     ):
@@ -141,11 +148,11 @@ def _suggest_less_work(load: Load, steps: Sequence[Step]) -> Iterator[Change]:
             rest = 1 - lanes[lane] / busy
             after = replace(
                 load,
-                step=load.step if lane == "pillow" else _find_own_step(load, steps),
+                step=load.step if lane == setting.decoder else _find_own_step(load, steps),
                 handed=_predict_handed_on_free_core(load)
-                if lane == "pillow"
+                if lane == setting.decoder
                 else _predict_handed_without_waits(load, steps),
-                cpu=load.cpu + (_OF_PILLOW * lanes[lane] if lane == "pillow" else 0.0),
+                cpu=load.cpu + (_OF_PILLOW * lanes[lane] if lane == setting.decoder else 0.0),
                 lanes={one: seconds for one, seconds in lanes.items() if one != lane},
                 python_cpu=load.python_cpu * rest,
                 python_delayed=load.python_delayed * rest,

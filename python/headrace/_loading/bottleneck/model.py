@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headrace._engine.counters.epoch_timing import Step
-from headrace._loading.bottleneck.batch_cost import LANES, Load
+from headrace._loading.bottleneck.batch_cost import Load
 
 _DELAYED = 0.15  # share of the wish to run, above which other programs or threads are said to take the cores
 _BUSY_INTERPRETER = 0.4  # a holder without a core keeps it, too
@@ -67,11 +67,11 @@ def free_cores(load: Load) -> float:
 
 def interpreter_share(load: Load) -> float:
     """Returns the share of the time in which Python threads of the loader compute with the interpreter, at most;
-    Pillow's decoders and FFmpeg's let it go."""
+    decoders, Pillow's and others, let it go."""
     busy = sum(load.lanes.values())
     if not busy or not load.period:
         return 0.0
-    holding = (busy - load.lanes.get("pillow", 0.0) - load.lanes.get("video", 0.0)) / busy
+    holding = (busy - load.lanes.get(load.setting.decoder, 0.0)) / busy
     return holding * load.python_cpu / load.period
 
 
@@ -97,7 +97,7 @@ def with_threads(load: Load, threads: int, cores: float) -> Load:
         cpu, blocked = max(0.0, load.blocked - stuck - sum(lanes.values())), 0.0
         cpu += 0.0 if setting.native else _BETWEEN_PROCESSES
     busy_interpreter = waits_for_interpreter(load)
-    for name in LANES:
+    for name in (setting.decoder, "python"):
         if name in lanes:
             part = lanes[name] / sum(load.lanes.values())
             ran = load.python_cpu * part if setting.threads else lanes[name]

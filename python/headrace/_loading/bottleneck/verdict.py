@@ -42,7 +42,7 @@ class Verdict:
     Attributes:
         bottleneck: "consumer": the program's own work between batches. "read", "header", "memory", "decode", "resize":
             a stage of the native threads; "memory" is the clearing of new batch memory, "read" also a wait for storage.
-            "pillow", "video" (FFmpeg's decoding), "python", "collate_fn", "out_transform",
+            "pillow", "video" (frames of videos), "codecs" (of audio), "python", "collate_fn", "out_transform",
             "submit", "hand_over": Python's parts. "prefetch": the consumer's steps vary, and too few
             batches are ready. "workers": the work of torch's workers; "waiting workers": they wait more than they work.
             "dataset": the making of batches in the caller's thread by torch. "nothing yet": not enough data.
@@ -193,7 +193,7 @@ def bottleneck(load: Load, steps: Sequence[Step]) -> str:
         parts = {**load.stages, **load.lanes}
         return _greatest(parts) if any(parts.values()) else "dataset"
     if do_steps_hold_interpreter(load):
-        return _greatest({name: seconds for name, seconds in load.lanes.items() if name not in ("pillow", "video")})
+        return _greatest({name: seconds for name, seconds in load.lanes.items() if name != load.setting.decoder})
     parts = {name: seconds for name, seconds in seconds_by_part(load).items() if name != "cores"}
     slowest = _greatest(parts)
     if load.setting.native and load.period > _UNEXPLAINED * parts[slowest] and _varies(load, steps):

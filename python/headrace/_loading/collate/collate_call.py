@@ -91,7 +91,8 @@ class Collation:
 
     Args:
         function: the collate_fn.
-        kinds: the classes of a sample's tensors: one for all, or a list, tuple or dict of them where a sample is one.
+        kinds: the classes of a sample's tensors: one for all, or a list, tuple or dict of them where a sample is one;
+            int for numbers, of which a batch is a tensor.
         progress: of the epoch; its seed and epoch number seed the random numbers.
     """
 
@@ -172,7 +173,7 @@ class Collation:
 def _split_into_samples(batch: Any, count: int, views: StackedViews, kinds: Any) -> Sequence[object]:
     """Returns the samples of a collated batch."""
     if isinstance(batch, torch.Tensor):
-        return views.views_of(batch, kinds)
+        return batch.tolist() if kinds is int else views.views_of(batch, kinds)
     if isinstance(batch, Ragged):
         return [image.as_subclass(kinds) for image in batch]
     keys = list(batch) if isinstance(batch, Mapping) else range(len(batch))

@@ -106,13 +106,18 @@ class OwnSettings(OwnArguments):
         names = tuple(one for one in _NATIVE_ONLY if not (accepted and one == "entry_points"))
         self._refuse(names, f"needs headrace's native path, but torch's DataLoader would serve here: {reason}")
 
-    def refuse_of_images(self) -> None:
-        """Raises TypeError if an argument that applies to images alone is not at its default."""
-        why = (
+    def refuse_of_images(self, why: str = "", allowed: tuple[str, ...] = ()) -> None:
+        """Raises TypeError if an argument that applies to images alone is not at its default.
+
+        Args:
+            why: what the dataset has instead; "": columns.
+            allowed: arguments that apply to it all the same.
+        """
+        why = why or (
             "applies to images, but this dataset's columns are delivered as they are, in this machine's memory; leave "
             "it out"
         )
-        self._refuse(_OF_IMAGES, why)
+        self._refuse(tuple(one for one in _OF_IMAGES if one not in allowed), why)
 
     def refuse_replacing(self, *, varies: bool, streams: bool = False) -> None:
         """Raises ValueError if ``on_error="replace"`` has no sample to take for a failed one.

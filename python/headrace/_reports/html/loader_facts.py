@@ -52,7 +52,7 @@ def facts_of(loader: Any, batches: int, step: Step | None = None) -> Facts:
 
 def _lut(loader: Any) -> torch.Tensor | None:
     """Returns the values of the 256 bytes, (C, 256), where one recipe makes the images."""
-    if not loader.native or not isinstance(loader._source, BlobDataset):  # rows of columns have no recipe
+    if not loader.native or not isinstance(loader._source, BlobDataset) or loader._route.recipes is None:
         return None
     lut = getattr(loader.recipe(), "lut", None)
     return lut if isinstance(lut, torch.Tensor) and lut.ndim == 2 and lut.shape[1] == 256 else None

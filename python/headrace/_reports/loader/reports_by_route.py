@@ -15,6 +15,7 @@ from headrace._loading.epoch.advice import find_means_of_bytes
 from headrace._loading.epoch.order import OrderedBatch
 from headrace._loading.native.out_transform import seed_batches
 from headrace._loading.native.settings import Settings
+from headrace._loading.routes.audio_route import AudioRoute
 from headrace._loading.routes.choice import reasons_for_torch
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.epoch_runner import collate_threads
@@ -22,7 +23,15 @@ from headrace._loading.routes.fields_route import FieldsRoute
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import Loader, NativeRoute, Route
 from headrace._loading.routes.video_route import VideoRoute
-from headrace._reports.loader import columns_reports, explanation, fields_reports, stats, verification, video_reports
+from headrace._reports.loader import (
+    audio_reports,
+    columns_reports,
+    explanation,
+    fields_reports,
+    stats,
+    verification,
+    video_reports,
+)
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report
 from headrace.pillow.recording.image_counts import ImageCounts
 
@@ -53,6 +62,7 @@ _REPORTS: dict[type[NativeRoute], _Reports] = {
     ImageRoute: _Reports(verification.make_oracle_loader, _verify_images, explanation.explain),
     VideoRoute: _Reports(video_reports.make_oracle_loader, video_reports.verify, video_reports.explain),
     ColumnsRoute: _Reports(columns_reports.oracle, columns_reports.verify, columns_reports.explain),
+    AudioRoute: _Reports(audio_reports.oracle, audio_reports.verify, audio_reports.explain),
     FieldsRoute: _Reports(fields_reports.oracle, fields_reports.verify, fields_reports.explain),
 }
 

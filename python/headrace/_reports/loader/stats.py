@@ -80,11 +80,12 @@ class Stats(NotebookView):
     """See ``DataLoader.stats``.
 
     Attributes:
-        stages: read, header (with the plan), memory (the system clears each page of new batch memory when it is first
-            written to; left out where there was none), decode, resize (with everything fused into it), pillow. Of
-            videos only "video": frames decoded, resized and stored by Python threads. With
-            transforms called in Python also "python"; "decode" then includes all native steps before the first of
-            them. With a GPU also "device decode": the GPU's own decoders.
+        stages: of images read, header (with the plan), memory (the system clears each page of new batch memory when it
+            is first written to; left out where there was none), decode, resize (with everything fused into it), pillow.
+            With transforms called in Python also "python"; "decode" then includes all native steps before the first of
+            them. With a GPU also "device decode": the GPU's own decoders. Of audio read, which makes the samples of
+            plain WAV files, and codecs: torchcodec and libsndfile. Of videos only "video": frames decoded, resized and
+            stored by Python threads.
         idle_s: seconds that native threads waited for work, summed over threads: all batches in flight were made, and
             the consumer had not requested the next one.
         waited_s: seconds that the consumer spent in ``next()``.
@@ -95,8 +96,8 @@ class Stats(NotebookView):
         bytes_read: bytes of the samples' files or memory.
         steps: the consumer's own work between two batches.
         waits: its calls of ``next()``.
-        python_s: seconds in Python, summed over threads: "pillow", "python", "collate_fn", "out_transform", and
-            "submit", which is the order and the random numbers.
+        python_s: seconds in Python, summed over threads: "pillow" or "codecs", "python", "collate_fn", "out_transform",
+            and "submit", which is the order and the random numbers.
         remote: if samples were read from other machines: requests, retries, and how many samples the caches had; of all
             loaders of this process.
         cache: if a dataset of this process keeps the bytes of local files: how many samples were found; of all loaders
@@ -201,6 +202,7 @@ def collect(
         judged: whether there is a verdict; otherwise that is "nothing yet".
     """
     threads = settings.num_workers * (1 if engine is None else engine.engines)
+    decoder = "pillow" if engine is None else engine.decoder
     nothing = judge([], [], Setting(threads, _cores_available()))
     if engine is None or progress is None or progress.pace is None:
         return Stats((), 0.0, 0.0, threads, nothing)
@@ -209,10 +211,10 @@ def collect(
         return Stats((), 0.0, 0.0, threads, nothing)
     # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
     counting = min(threads, counted.working) if counted.working else threads
-    setting = Setting(counting, _cores_available(), settings.depth, collating)
-    stages = _stages_from_counters(counted)
+    setting = Setting(counting, _cores_available(), settings.depth, collating, decoder=decoder)
+    stages = _stages_from_counters(counted, decoder)
     typical = {one.name: one.items * one.p50_ms for one in stages if one.name in STAGES}
-    python = {name: counted.stages[name][1] / 1e9 for name in ("pillow", "video", _CALLS) if name in counted.stages}
+    python = {name: counted.stages[name][1] / 1e9 for name in (decoder, _CALLS) if name in counted.stages}
     return Stats(
         stages,
         counted.stages["idle"][1] / 1e9,
@@ -234,17 +236,17 @@ def _step_and_wait_spreads(pace: EpochTiming) -> tuple[Spread, Spread]:
     return Spread.of(pace.steps, pace.stepped_ns), Spread.of(pace.waits, pace.waited_ns)
 
 
-def _stages_from_counters(counted: Counters) -> tuple[Stage, ...]:
+def _stages_from_counters(counted: Counters, decoder: str) -> tuple[Stage, ...]:
     raw = counted.stages
-    if "video" in raw:
+    if decoder == "video":
         items, ns = raw["video"]
         halves = (1e3 * percentile(counted.durations.get("video", ()), share) for share in (0.5, 0.99))
         return (Stage("video", items, ns / 1e9, *halves),)
     on_device = raw.get(_ON_DEVICE, (0, 0))
-    planned = max(0, raw["read"][0] - raw["pillow"][0])
+    planned = max(0, raw["read"][0] - raw[decoder][0])
     native = max(0, planned - on_device[0])
     stages = []
-    for name in ("read", *_SAMPLED, "pillow", *([_CALLS] if _CALLS in raw else [])):
+    for name in ("read", *(_SAMPLED if decoder == "pillow" else ()), decoder, *([_CALLS] if _CALLS in raw else [])):
         items, ns = raw[name]
         if name == "memory":  # of the timed samples, those in new memory
             if not items:

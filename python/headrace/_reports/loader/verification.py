@@ -322,7 +322,7 @@ def _compare(
     """
     where, recipe = f"batch {number}", route.recipe
     if route.source.has_targets:
-        if not _are_equal_values(ours[1], theirs[1]):
+        if not are_equal_values(ours[1], theirs[1]):
             raise VerificationError(f"{where}: targets differ: {ours[1]!r} against {theirs[1]!r}")
         ours, theirs = ours[0], theirs[0]
     if type(ours) is not type(theirs) or len(ours) != len(theirs):
@@ -367,11 +367,12 @@ def _compare_images(
     )
 
 
-def _are_equal_values(a: object, b: object) -> bool:
+def are_equal_values(a: object, b: object) -> bool:
+    """Returns whether two targets are equal; those in lists, tuples and dicts one by one."""
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         return a.dtype == b.dtype and torch.equal(a, b)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(_are_equal_values(x, y) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(are_equal_values(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_are_equal_values(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(are_equal_values(a[key], b[key]) for key in a)
     return bool(a == b)

@@ -85,6 +85,9 @@ class SubsetSource(BlobDataset):
     def image(self, index: int) -> Image.Image:
         return self.base.image(int(self.rows[index]))
 
+    def origin(self, index: int) -> tuple[BlobDataset, int]:
+        return self.base.origin(int(self.rows[index]))
+
     def own_image(self, index: int) -> object:
         return self.base.own_image(int(self.rows[index]))
 
@@ -193,6 +196,10 @@ class ConcatSource(BlobDataset):
     def image(self, index: int) -> Image.Image:
         part, row = self._find_part(index)
         return part.image(row)
+
+    def origin(self, index: int) -> tuple[BlobDataset, int]:
+        part, row = self._find_part(index)
+        return part.origin(row)
 
     def own_image(self, index: int) -> object:
         part, row = self._find_part(index)

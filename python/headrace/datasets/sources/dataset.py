@@ -113,6 +113,10 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
             turned = self.upright and image.getexif().get(ExifTags.Base.Orientation) in _ON_THEIR_SIDE
             return (image.width, image.height) if turned else (image.height, image.width)
 
+    def origin(self, index: int) -> tuple[BlobDataset, int]:
+        """Returns the dataset that a sample is of, and its index there: of a subset, that which it is taken from."""
+        return self, index
+
     def own_image(self, index: int) -> object:
         """Returns what the wrapped dataset's own ``__getitem__`` passes to its transform; None if that is unknown.
 

@@ -25,7 +25,7 @@ from headrace.datasets.sources.recognition.unsupported_libraries import refuse_h
 
 KNOWN = (
     "headrace.ImageFolder, ImageFiles, EncodedImages, ImageArray, TarShards, Arrow, Parquet, MDS, LitData, LMDB, Zip, "
-    "Columns, Fields and Videos, what from_hf returns, torchvision's folders, ImageNet, Food101, Flowers102, "
+    "Audio, Columns, Fields and Videos, what from_hf returns, torchvision's folders, ImageNet, Food101, Flowers102, "
     "OxfordIIITPet, CIFAR and MNIST, Subset and ConcatDataset of these, and datasets with a headrace_source method"
 )
 

@@ -1,0 +1,4 @@
+"""Datasets of audio files.
+
+Decision: 0102.
+"""
