@@ -42,7 +42,7 @@ def open_video(plain: Callable[..., Created], options: dict[str, Any], counts: I
     """
     path = str(options["source"])
     try:
-        file = _File(path)
+        file = OpenFile(path)
     except OSError:  # raised by torchcodec, in its words
         return plain(**options)
     key = key_of(file.status, options.get("stream_index"))
@@ -104,7 +104,7 @@ def _seconds(index: PacketIndex, times: Array) -> Array:
     return made
 
 
-class _File(Ending):
+class OpenFile(Ending):
     """A file that stays open: it may be removed before frames are read."""
 
     def __init__(self, path: str) -> None:
@@ -205,7 +205,7 @@ class _Video(_Opened):
     counts: ImageCounts
 
     def __init__(
-        self, key: VideoKey, index: PacketIndex, described: Any, file: _File, options: dict[str, Any], door: Door
+        self, key: VideoKey, index: PacketIndex, described: Any, file: OpenFile, options: dict[str, Any], door: Door
     ) -> None:
         super().__init__(None, options, door)
         self._key, self._index, self._described, self._file = key, index, described, file

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VIDEO_DECODER = Door("torchcodec.decoders.VideoDecoder", "torchcodec")
 
-_NO_PYAV = f"without PyAV ({install_command('video', 'torchcodec>=0.13', 'av>=14')})"
+NO_PYAV = f"without PyAV ({install_command('video', 'torchcodec>=0.13', 'av>=14')})"
 _OWN_OPTIONS = {"seek_mode": "exact", "num_ffmpeg_threads": 1, "device": "cpu", "transforms": None}
 
 
@@ -31,8 +31,8 @@ def _creator(plain: Callable[..., Created]) -> Callable[..., Created]:
         if counts is None:
             return plain(**options)
         reason = _why_not(options)
-        if not _has_pyav():
-            counts.count(reason or _NO_PYAV, VIDEO_DECODER)
+        if not has_pyav():
+            counts.count(reason or NO_PYAV, VIDEO_DECODER)
             return plain(**options)
         from headrace._loading.doors.videos.indexed_videos import hand_on, open_video  # imports av
 
@@ -56,7 +56,8 @@ def _why_not(options: dict[str, Any]) -> str | None:
 
 
 @functools.cache
-def _has_pyav() -> bool:
+def has_pyav() -> bool:
+    """Whether PyAV is installed."""
     return importlib.util.find_spec("av") is not None
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 from tensor_chains import MEAN, STD, Step, apply_chain, make_step
+from test_tensor_chains import CHAINS
 
 from headrace._loading.doors.tensors import pixel_snapshots
-from headrace._loading.doors.tensors.deferred_tensor import Deferred, recording_of
+from headrace._loading.doors.tensors.deferred_tensor import Deferred
 from headrace._loading.doors.videos.deferred_clips import defer_frames
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import Door, ImageCounts
-from test_tensor_chains import CHAINS
 from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()
