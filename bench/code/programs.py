@@ -281,4 +281,6 @@ PROGRAMS |= {name: Program(one) for name, one in kinds.DATASETS.items()}
 PROGRAMS |= {
     "VideoDecoder": Program(videos.decode_clips, batch=8),
     "VideoDecoder, v2": Program(videos.augment_clips, batch=8),
+    "decord": Program(videos.decode_by_decord, batch=8),
+    "decord, v2": Program(videos.augment_by_decord, batch=8),
 }

@@ -45,6 +45,8 @@ CLOSED = (
     "odd.mp4",
     "wide.mp4",
     "x265_layers.mp4",
+    "x264.mkv",
+    "ntsc.mkv",
 )
 
 
