@@ -9,6 +9,7 @@ PILLOW_TESTS ?= pixels
 TIMM ?= 1.0.31
 # The newest that runs beside torch's CPU build: later ones need CUDA's libraries.
 TORCHCODEC ?= 0.13.0
+DECORD ?= 3.4.0
 BENCH ?= --out build/bench.json
 NATIVE := $(shell find csrc -type f) CMakeLists.txt pyproject.toml
 RELEASE := build/wheel-env/bin
@@ -202,5 +203,5 @@ $(VENV)/.installed: $(NATIVE) $(VENV)/.modules $(VENV)/.build-tools $(VENV)/.sys
 
 $(VENV)/.tools: pyproject.toml $(VENV)/.torch
 	$(PIP) $$($(PY) tools/requirements.py test dev trainers)
-	$(PIP) --no-deps timm==$(TIMM) torchcodec==$(TORCHCODEC)
+	$(PIP) --no-deps timm==$(TIMM) torchcodec==$(TORCHCODEC) decord2==$(DECORD)
 	touch $@

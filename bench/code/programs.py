@@ -283,6 +283,8 @@ PROGRAMS |= {name: Program(one) for name, one in kinds.DATASETS.items()}
 PROGRAMS |= {
     "VideoDecoder": Program(videos.decode_clips, batch=8),
     "VideoDecoder, v2": Program(videos.augment_clips, batch=8),
+    "decord": Program(videos.decode_by_decord, batch=8),
+    "decord, v2": Program(videos.augment_by_decord, batch=8),
     "Videos": Program(native_videos.one_clip, batch=8, native=native_videos.in_threads),
     "Videos, approximate": Program(native_videos.one_clip_approximately, batch=8, native=native_videos.in_threads),
     "Videos, decord": Program(native_videos.one_clip_by_decord, batch=8, native=native_videos.in_threads),

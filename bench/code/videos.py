@@ -1,4 +1,7 @@
-"""Programs that decode clips by torchcodec's VideoDecoder: H.264 as Kinetics has it, 340 x 256 pixels, 10 s a file."""
+"""Programs that decode clips by torchcodec's VideoDecoder, or by decord's VideoReader.
+
+H.264 as Kinetics has it, 340 x 256 pixels, 10 s a file.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch.utils.data import Dataset
 from torchvision.transforms import v2
 
@@ -38,6 +42,19 @@ class Clips(Dataset[Any]):
         return clips.data[0] if self.transform is None else self.transform(clips.data[0]), index
 
 
+class ClipsOfDecord(Clips):
+    """The same clips as VideoMAE reads them: an array of decord's, and a tensor of it."""
+
+    def __getitem__(self, index: int) -> Any:
+        import decord
+
+        reader = decord.VideoReader(self.paths[index], num_threads=1, ctx=decord.cpu(0))
+        begin = int(torch.randint(len(reader) - 60, ()))
+        reader.seek(0)
+        frames = torch.from_numpy(reader.get_batch(range(begin, begin + 61, 4)).asnumpy()).permute(0, 3, 1, 2)
+        return self.transform(frames), index
+
+
 def _make_video(photograph: Path, path: Path) -> str:
     frames = f"scale=1360:1024,{_MOTION}:s=340x256:fps=30,noise=alls=6:allf=t"
     encoder = ["-t", "10", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
@@ -53,3 +70,12 @@ def decode_clips(paths: list[Path], folder: Path) -> Clips:
 
 def augment_clips(paths: list[Path], folder: Path) -> Clips:
     return Clips(paths, folder, TRAIN)
+
+
+def decode_by_decord(paths: list[Path], folder: Path) -> ClipsOfDecord:
+    """Clips of bytes, cropped at the centre."""
+    return ClipsOfDecord(paths, folder, v2.CenterCrop(SIZE))
+
+
+def augment_by_decord(paths: list[Path], folder: Path) -> ClipsOfDecord:
+    return ClipsOfDecord(paths, folder, TRAIN)

@@ -39,14 +39,18 @@ INDEXED = {
     "x265_open_groups.mp4": [*_X265, "log-level=none:keyint=16:open-gop=1"],
     "x265_layers.mp4": [*_X265, "log-level=none:temporal-layers=2"],
     "mpeg4.mp4": ["-c:v", "mpeg4", "-bf", "2"],
+    "x264.mkv": [*_X264, "-g", "25"],
+    "ntsc.mkv": ["-r", "30000/1001", *_X264],
+    "x265.mkv": [*_X265, "log-level=none:keyint=20:open-gop=0"],
+    "vp9.webm": ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "25"],
+    "vp9_hidden.webm": ["-c:v", "libvpx-vp9", "-cpu-used", "5", "-auto-alt-ref", "1", "-lag-in-frames", "16"],
+    "av1.webm": ["-c:v", "libaom-av1", "-cpu-used", "8", "-g", "25"],
     "mjpeg.mov": ["-c:v", "mjpeg", "-q:v", "3", "-pix_fmt", "yuvj420p"],
 }
 
 #: Files that torchcodec decodes as ever.
 PASSED_ON = {
     "variable.mp4": ["-vf", "select='not(mod(n,3))+not(mod(n,7))'", "-vsync", "vfr", *_X264],
-    "matroska.mkv": [*_X264, "-g", "25"],
-    "vp9.webm": ["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8"],
     "transport.ts": [*_X264, "-g", "25"],
     "x264.avi": [*_X264, "-bf", "0"],
 }

@@ -14,7 +14,7 @@ from headrace._loading.doors import (
 )
 from headrace._loading.doors.tensors import joined_tensors, padded_copies  # noqa: F401 - they register what they record
 from headrace._loading.doors.tensors.image_functions import KERNELS
-from headrace._loading.doors.videos import torchcodec_videos
+from headrace._loading.doors.videos import decord_videos, torchcodec_videos
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later
 
@@ -33,6 +33,7 @@ def add_doors() -> None:
                 webdataset_images.STEPS,
                 normalised_arrays.STEPS,
                 torchcodec_videos.STEPS,
+                decord_videos.STEPS,
                 *image_to_tensor.STEPS_OF_ARRAYS,
             ),
             followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, hf_pil_processors.STEPS, box_crops.STEPS),

@@ -24,6 +24,10 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
+_CONTAINERS = {"mp4", "matroska"}
+_LONGEST_HEADER = 64  # bytes between the position that a container gives of a packet, and the packet
+
+
 class NotIndexed(ValueError):
     """A stream has no index; the message says why."""
 
@@ -78,9 +82,17 @@ class PacketIndex:
     @property
     def is_regular(self) -> bool:
         """Whether all frames are shown equally long, one after the other."""
-        return bool(np.all(self.duration == self.duration[0])) and bool(
-            np.all(np.diff(self.pts[self.order]) == self.duration[0])
-        )
+        return self._is_regular(0)
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether they are but for the last digit of their times, as in containers that count milliseconds."""
+        return self._is_regular(1)
+
+    def _is_regular(self, error: int) -> bool:
+        duration = self.duration[0]
+        is_near = np.abs(np.diff(self.pts[self.order]) - duration) <= error
+        return duration > error and bool(np.all(self.duration == duration)) and bool(np.all(is_near))
 
     @property
     def nbytes(self) -> int:
@@ -101,8 +113,8 @@ def read_index(path: str, stream_index: int | None = None) -> PacketIndex:
         av.FFmpegError, OSError: the file cannot be read.
     """
     with av.open(path, metadata_errors="ignore") as container:
-        if "mp4" not in container.format.name.split(","):
-            raise NotIndexed(f"in a container that is neither MP4 nor MOV ({container.format.name})")
+        if not _CONTAINERS.intersection(container.format.name.split(",")):
+            raise NotIndexed(f"in a container that is not MP4, MOV, Matroska or WebM ({container.format.name})")
         stream = _stream_of(container, stream_index)
         with open(path, "rb") as file:  # noqa: PTH123 - a text, as av.open gets it
             return _read_packets(container, stream, file)
@@ -127,10 +139,10 @@ def _read_packets(container: av.container.InputContainer, stream: VideoStream, f
         if packet.size == 0:  # the last one
             continue
         data = memoryview(packet)
-        _check(packet, data, file)
-        assert packet.pts is not None and packet.pos is not None
+        begin = _check(packet, data, file)
+        assert packet.pts is not None
         refers = is_reference is None or is_reference(data)
-        rows.append((packet.pts, packet.duration or 0, packet.pos, packet.size, packet.is_keyframe, refers))
+        rows.append((packet.pts, packet.duration or 0, begin, packet.size, packet.is_keyframe, refers))
     if not rows:
         raise NotIndexed("it has no frames")
     pts, duration, position, size = (np.array([row[part] for row in rows], np.int64) for part in range(4))
@@ -155,9 +167,9 @@ def _read_packets(container: av.container.InputContainer, stream: VideoStream, f
     )
 
 
-def _check(packet: av.Packet[VideoStream], data: memoryview, file: BinaryIO) -> None:
-    """Raises NotIndexed for a packet that cannot be decoded from its bytes alone."""
-    if packet.pts is None or packet.dts is None:
+def _check(packet: av.Packet[VideoStream], data: memoryview, file: BinaryIO) -> int:
+    """Returns where a packet's bytes are. Raises NotIndexed for one that cannot be decoded from these alone."""
+    if packet.pts is None:
         raise NotIndexed("a packet without a time")
     if packet.is_corrupt:
         raise NotIndexed("a damaged packet")
@@ -166,7 +178,8 @@ def _check(packet: av.Packet[VideoStream], data: memoryview, file: BinaryIO) -> 
     if any(itertools.islice(packet.iter_sidedata(), 1)):
         raise NotIndexed("packets with side data")
     if packet.pos is not None and packet.pos >= 0:
-        file.seek(packet.pos)
-        if file.read(len(data)) == data:
-            return
+        file.seek(packet.pos)  # in some containers, of a header before the bytes
+        begin: int = file.read(len(data) + _LONGEST_HEADER).find(data)
+        if begin >= 0:
+            return int(packet.pos) + begin
     raise NotIndexed("packets that are not stored as one piece")

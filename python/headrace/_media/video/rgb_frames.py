@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import av
 import numpy as np
@@ -18,6 +18,10 @@ from headrace._base.types import Array
 
 #: What decides how a frame's colours are converted.
 FrameKind: TypeAlias = "tuple[str, int, int, bool, bool, bool, bool]"
+
+
+#: Returns an array of a shape and a type, as `numpy.empty`.
+Allocate: TypeAlias = "Callable[[tuple[int, ...], np.dtype[Any]], Array]"
 
 
 class _Own(threading.local):
@@ -37,19 +41,22 @@ def to_rgb(frames: Sequence[av.VideoFrame], out: Array) -> None:
         place[:] = _own.reformatter.reformat(frame, format="rgb24").to_ndarray()
 
 
-def make_rgb(codec: str, frames: Sequence[av.VideoFrame], by_library: Callable[[], Array]) -> Array:
+def make_rgb(
+    codec: str, frames: Sequence[av.VideoFrame], by_library: Callable[[], Array], empty: Allocate = np.empty
+) -> Array:
     """Returns frames as RGB, uint8 (n, H, W, 3), equal to the library's.
 
     Args:
         codec: of the stream.
         frames: one or more, of one size.
         by_library: returns them as the library decodes them, (n, H, W, 3).
+        empty: returns an array of this shape and type.
     """
     kinds = {(codec, _kind_of(frame)) for frame in frames}
     size = {(frame.height, frame.width) for frame in frames}
     if len(size) > 1 or not all(_equal.get(kind, True) for kind in kinds):
         return by_library()
-    made = np.empty((len(frames), *size.pop(), 3), np.uint8)
+    made = empty((len(frames), *size.pop(), 3), np.dtype(np.uint8))
     to_rgb(frames, made)
     unknown = kinds - _equal.keys()
     if not unknown:

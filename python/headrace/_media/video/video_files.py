@@ -57,7 +57,7 @@ def learn_index(path: str, stream_index: int, metadata: Any) -> PacketIndex | st
         return f"PyAV cannot read it: {error}"
     if not _agrees(index, metadata):
         return "PyAV finds other frames than torchcodec"
-    return index if index.is_regular else "of a variable frame rate"  # FFmpeg's versions give other durations
+    return index if index.is_rounded else "of a variable frame rate"  # FFmpeg's versions give other durations
 
 
 def _agrees(index: PacketIndex, metadata: Any) -> bool:

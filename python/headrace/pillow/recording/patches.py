@@ -136,8 +136,8 @@ def is_own(function: object, holder: object, name: object) -> bool:
     if isinstance(function, type):
         return _library_of(function) in _LIBRARIES
     if not isinstance(function, FunctionType):
-        kind = type(function).__module__  # a native function or, in the namespace torch.ops, an operator
-        return not callable(function) or kind in ("builtins", "torch._ops")
+        kind = type(function).__module__  # a native function, also decord's, or an operator in the namespace torch.ops
+        return not callable(function) or kind in ("builtins", "torch._ops") or kind.startswith("decord._ffi")
     # functools.wraps copies names, not globals: a library may wrap its own functions in another of its modules.
     module = sys.modules.get(function.__globals__.get("__name__", ""))
     if module is None or function.__globals__ is not vars(module) or _library_of(function) not in _LIBRARIES:

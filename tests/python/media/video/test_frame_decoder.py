@@ -114,7 +114,7 @@ def test_memory_of_indexes_is_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("matroska.mkv", "neither MP4 nor MOV"), ("raw.264", "neither MP4 nor MOV")],
+    [("x264.avi", "not MP4, MOV, Matroska or WebM"), ("raw.264", "not MP4, MOV, Matroska or WebM")],
 )
 def test_streams_without_an_index(tmp_path: Path, name: str, reason: str) -> None:
     path = make_video(tmp_path / name, "-c:v", "libx264", "-pix_fmt", "yuv420p")

@@ -161,10 +161,32 @@ def arrange(func: Any, args: Any, kwargs: Any) -> Any:
     if made.is_same:
         return args[0]
     if made.is_view:
-        return defer(View(whole, made.geometry))
+        frames = _find_frames(whole, made.geometry)
+        return defer(View(whole, made.geometry) if frames is None else frames)
     if isinstance(whole, Copy) or not made.is_contiguous or func not in _COPYING:
         return NotImplemented
     return defer(Copy(whole.content, geometry_in(recorded), made.geometry.shape))
+
+
+def _find_frames(whole: Recording | Copy, geometry: Geometry) -> Recording | None:
+    """Returns a view of a clip that is one of some of its frames, next to each other: what a program makes of them is
+    recorded. None for other views."""
+    if not isinstance(whole, Recording) or whole.state.frames is None:
+        return None
+    state, shape = whole.state, geometry.shape
+    lead, first = shape[:-3], whole.state.frames.start
+    if len(shape) < 3 or shape[-3:] != state.shape[-3:] or geometry.strides != state.layout.strides(shape):
+        return None
+    number, rest = divmod(geometry.offset, state.layout.strides((2, *state.shape[-3:]))[0])
+    if rest:
+        return None
+    begin = first + number
+    frames = range(begin, begin + math.prod(lead))
+    if frames == state.frames and lead == state.lead:
+        whole.is_shared = True
+        return whole
+    after = state._replace(lead=lead, frames=frames)
+    return Recording(whole.origin, after, whole, geometry.view, is_view=True, strides=geometry.strides)
 
 
 _T = torch.Tensor

@@ -122,7 +122,7 @@ def recorder_of(name: str, version: int) -> Callable[..., torch.Tensor | None]:
         assert recording is not None
         state = recording.state
         once = tensor_rule.are_sums_rounded_once()
-        if state.dtype != torch.uint8 or state.steps or state.is_batch or once is None:
+        if state.dtype != torch.uint8 or state.steps or state.lead or once is None:
             return None
         if state.layout is Layout.EXPANDED:
             return None
@@ -149,7 +149,7 @@ def record_gray(version: int, plain: Function, tensor: Any, channels: Any) -> to
     recording = recording_of(tensor)
     assert recording is not None
     state, once = recording.state, tensor_rule.are_sums_rounded_once()
-    if state.dtype != torch.uint8 or state.steps or state.is_batch or state.channels != 3 or once is None:
+    if state.dtype != torch.uint8 or state.steps or state.lead or state.channels != 3 or once is None:
         return None
     if state.layout is Layout.EXPANDED or type(channels) is not int or channels not in (1, 3):
         return None

@@ -1,10 +1,10 @@
 """Tensors of images without values, until something needs them.
 
-Note [deferred tensors]: such a tensor is an instance of a subclass of `torch.Tensor`, or of `tv_tensors.Image`, without
-memory. Its shape, type and strides are right. Functions that `recorded_functions` knows return another one of its kind;
-all others make its values first. Then the object *becomes* a plain tensor: it gets the memory and the class of one. So
-identity, aliases and in-place changes are those of plain tensors, and only `type` can tell a difference, before
-anything has read the tensor.
+Note [deferred tensors]: such a tensor is an instance of a subclass of `torch.Tensor`, or of `tv_tensors.Image` or
+`Video`, without memory. Its shape, type and strides are right. Functions that `recorded_functions` knows return another
+one of its kind; all others make its values first. Then the object *becomes* a plain tensor: it gets the memory and the
+class of one. So identity, aliases and in-place changes are those of plain tensors, and only `type` can tell a
+difference, before anything has read the tensor.
 """
 
 from __future__ import annotations
@@ -100,14 +100,16 @@ class DeferredTensor(Deferred, torch.Tensor, metaclass=_Meta):  # type: ignore[m
 DeferredTensor.stands_for = torch.Tensor
 DeferredTensor.__name__ = DeferredTensor.__qualname__ = "Tensor"
 DeferredTensor.__module__ = "torch"
+_OF_TORCHVISION = ("torchvision.tv_tensors._image", "Image"), ("torchvision.tv_tensors._video", "Video")
 _kinds: dict[type, type] = {torch.Tensor: DeferredTensor}
 
 
 def kind_for(plain: type) -> type | None:
-    """Returns the class that stands for a plain one: `torch.Tensor` or, once it is imported, `tv_tensors.Image`."""
+    """Returns the class that stands for a plain one: `torch.Tensor` or, once they are imported, `tv_tensors.Image` and
+    `tv_tensors.Video`."""
     found = _kinds.get(plain)
-    if found is None and (plain.__module__, plain.__qualname__) == ("torchvision.tv_tensors._image", "Image"):
-        found = _Meta("Image", (Deferred, plain), {"__module__": plain.__module__, "stands_for": plain})
+    if found is None and (plain.__module__, plain.__qualname__) in _OF_TORCHVISION:
+        found = _Meta(plain.__name__, (Deferred, plain), {"__module__": plain.__module__, "stands_for": plain})
         _kinds[plain] = found
     return found
 

@@ -75,7 +75,7 @@ def _making(plain: Function) -> Function:
 
 
 def _for_images(plain: Function) -> Function:
-    """A version of v2's kernel for `tv_tensors.Image`: calls that for tensors, as the kernel does."""
+    """A version of v2's kernel for `tv_tensors.Image` or `Video`: calls that for tensors, as the kernel does."""
     kernel_of = _tensor_kernels()
 
     @functools.wraps(plain)
@@ -128,7 +128,7 @@ def _record_pad(plain: Function, tensor: Any, padding: Any, fill: Any, padding_m
         or padding_mode not in _PADDING
         or state.steps
         or state.dtype != torch.uint8
-        or state.is_batch
+        or (state.lead and state.frames is None)
     ):
         return None
     values = [padding] if type(padding) is int else list(padding) if isinstance(padding, (list, tuple)) else []
@@ -252,6 +252,11 @@ def _key_of_normalize(tensor: Any, mean: Any, std: Any, inplace: Any) -> Hashabl
     return None if 0 in found[1][1:] else repr(found)
 
 
+def _image_classes() -> tuple[type, ...]:
+    tv_tensors = sys.modules["torchvision.tv_tensors"]
+    return tv_tensors.Image, tv_tensors.Video
+
+
 def _kernel_of(name: str) -> Any:
     return _kernels(name)[torch.Tensor]
 
@@ -262,14 +267,13 @@ def _kernels(name: str) -> Any:
 
 
 def _tensor_kernels() -> Callable[[Function], Function | None]:
-    """Returns a function that finds the kernel for tensors beside one for images."""
+    """Returns a function that finds the kernel for tensors beside one for images or videos."""
 
     @functools.cache
     def find(plain: Function) -> Function | None:
-        image_class = sys.modules["torchvision.tv_tensors"].Image
         for kernels in sys.modules[_UTILS]._KERNEL_REGISTRY.values():
-            ours = kernels.get(image_class)
-            if ours is plain or getattr(ours, "__wrapped__", None) is plain:
+            ours = [kernels.get(one) for one in _image_classes()]
+            if any(one is plain or (one is not None and getattr(one, "__wrapped__", None) is plain) for one in ours):
                 return lambda *args, **kwargs: kernels[torch.Tensor](*args, **kwargs)
         return None
 
@@ -312,11 +316,11 @@ class ImageKernels:
         self._torch.replace()
         self._v1.replace()
         if self._v2 is None and (utils := sys.modules.get(_UTILS)) is not None:
-            image_class = sys.modules["torchvision.tv_tensors"].Image
-            names = [known.__name__ for known, kernels in utils._KERNEL_REGISTRY.items() if image_class in kernels]
+            registry = utils._KERNEL_REGISTRY.items()
+            places = [(one, known) for one in _image_classes() for known, kernels in registry if one in kernels]
             self._v2 = Replacements(
                 [Place(_UTILS, kernels_of(name), torch.Tensor, _recorded(one)) for name, one in _RECORDERS.items()]
-                + [Place(_UTILS, kernels_of(name), image_class, _for_images) for name in names]
+                + [Place(_UTILS, kernels_of(known.__name__), one, _for_images) for one, known in places]
             )
         return self._v2 is not None and self._v2.replace()
 

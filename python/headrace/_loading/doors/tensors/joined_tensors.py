@@ -108,8 +108,8 @@ def _shape_of_joined(
 
 def _join_one(func: Any, part: Recorded, shape: tuple[int, ...]) -> Recorded | None:
     """Returns a tensor of its own memory with the values of one."""
-    if isinstance(part, Recording) and func is torch.stack and not part.state.is_batch:
-        state = part.state._replace(is_batch=True, layout=Layout.PLANAR)
+    if isinstance(part, Recording) and func is torch.stack and (part.state.frames is not None or not part.state.lead):
+        state = part.state._replace(lead=(1, *part.state.lead), layout=Layout.PLANAR)
         return Recording(part.origin, state, part, lambda tensor: torch.stack([tensor]))
     if isinstance(part, Copy):
         return Copy(part.content, part.geometry, shape, part.padding)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 
@@ -17,6 +17,9 @@ import torch
 FEWEST = 2
 _HEIGHT, _WIDTH = 7, 9  # of the small tensors: no edge has one pixel, which would have any stride
 _MOST_PROBED = 1024
+#: The dimensions before (C, H, W) of a small tensor, which has one image or two along each; 0 at the end: one, with the
+#: stride that `unsqueeze` gives it.
+Lead: TypeAlias = "tuple[int, ...]"
 _probed: dict[Hashable, tuple[Layout, torch.dtype] | None] = {}
 
 
@@ -39,12 +42,26 @@ class Layout(enum.Enum):
     EXPANDED = "expanded"
 
     def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Returns the strides of a dense tensor (C, H, W) or (1, C, H, W), in elements."""
+        """Returns the strides of a dense tensor (..., C, H, W), in elements."""
         *lead, channels, height, width = shape
         if self is Layout.EXPANDED:
-            return (*(height * width for _ in lead), 0, width, 1)
-        own = (height * width, width, 1) if self is Layout.PLANAR else (1, width * channels, channels)
-        return (*(channels * height * width for _ in lead), *own)
+            own, image = (0, width, 1), height * width
+        else:
+            own = (height * width, width, 1) if self is Layout.PLANAR else (1, width * channels, channels)
+            image = channels * height * width
+        return (*(image * math.prod(lead[at + 1 :]) for at in range(len(lead))), *own)
+
+
+def few_of(lead: tuple[int, ...], strides: tuple[int, ...], channels: int, layout: Layout) -> Lead:
+    """Returns which small tensor stands for one with these dimensions before (C, H, W), and these strides."""
+    few = tuple(min(one, 2) for one in lead)
+    is_added = layout is not Layout.PLANAR and strides[len(lead) - 1] == channels * strides[-3]
+    return (*few[:-1], 0) if few[-1:] == (1,) and is_added else few
+
+
+def add_lead(images: torch.Tensor, lead: Lead) -> torch.Tensor:
+    """Returns a tensor whose dimensions before (C, H, W) are those of the `Lead` without 0, with the strides of it."""
+    return images[..., 0, :, :, :].unsqueeze(-4) if lead[-1:] == (0,) else images
 
 
 def probe_layout(
@@ -54,7 +71,7 @@ def probe_layout(
     channels: int,
     dtype: torch.dtype,
     cut: Cut,
-    is_batch: bool = False,
+    lead: Lead = (),
     made: int | None = None,
 ) -> tuple[Layout, torch.dtype] | None:
     """Returns the order and the type of a function's result.
@@ -64,17 +81,17 @@ def probe_layout(
         function: called with an image tensor of 7 x 9 pixels.
         layout, channels, dtype: of the function's input.
         cut: which edges of the input are shorter than those of the image in memory that it is a part of.
-        is_batch: whether it is (1, C, H, W).
+        lead: the dimensions before (C, H, W) that it has.
         made: channels of the result; None: as many as the input has.
 
     Returns:
         None if the result is no dense tensor of that many channels, or is the input itself.
     """
-    whole = (key, layout, channels, dtype, cut, is_batch)
+    whole = (key, layout, channels, dtype, cut, lead)
     if whole not in _probed:
         if len(_probed) >= _MOST_PROBED:
             _probed.clear()
-        _probed[whole] = _find_layout(function, layout, channels, dtype, cut, is_batch, made or channels)
+        _probed[whole] = _find_layout(function, layout, channels, dtype, cut, lead, made or channels)
     return _probed[whole]
 
 
@@ -84,14 +101,14 @@ def _find_layout(
     channels: int,
     dtype: torch.dtype,
     cut: Cut,
-    is_batch: bool,
+    lead: Lead,
     made_channels: int,
 ) -> tuple[Layout, torch.dtype] | None:
-    shape = channels, _HEIGHT + 2 * cut.height, _WIDTH + 2 * cut.width
+    shape = *(one or 1 for one in lead), channels, _HEIGHT + 2 * cut.height, _WIDTH + 2 * cut.width
     given = torch.zeros(math.prod(shape), dtype=dtype).as_strided(shape, layout.strides(shape))
     try:
-        image = given[:, cut.height : cut.height + _HEIGHT, cut.width : cut.width + _WIDTH] if any(cut) else given
-        image = image.unsqueeze(0) if is_batch else image
+        image = given[..., cut.height : cut.height + _HEIGHT, cut.width : cut.width + _WIDTH] if any(cut) else given
+        image = add_lead(image, lead)
         made = function(image)
     except Exception:  # raised again where the function is called with the tensor itself
         return None

@@ -35,7 +35,7 @@ def defer_array(array: Array) -> torch.Tensor | None:
     height, width = array.shape[:2]
     if min(height, width) < FEWEST or not LEAST <= height * width <= MOST_PIXELS or min(array.strides) < 0:
         return None
-    counts = _find_counts()
+    counts = find_counts()
     if counts is None:
         return None
     samples = pixel_memory.empty_for_a_while(array.shape, array.dtype)
@@ -49,7 +49,7 @@ def defer_array(array: Array) -> torch.Tensor | None:
     return defer(Recording(Origin(pixels, make), state))
 
 
-def _find_counts() -> ImageCounts | None:
+def find_counts() -> ImageCounts | None:
     """Returns the counts in force; None where tensors are not deferred now."""
     counts = in_force.here()
     is_possible = counts is not None and is_deferring_possible() and torch._C._get_tracing_state() is None

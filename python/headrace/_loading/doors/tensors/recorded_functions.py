@@ -51,7 +51,7 @@ def record_pixels(
     if state.finish is not None:
         return None
     found = probe_layout(
-        key, of_small or replay, state.layout, state.channels, state.dtype, recording.cut, state.is_batch, channels
+        key, of_small or replay, state.layout, state.channels, state.dtype, recording.cut, recording.lead, channels
     )
     if found is None or found[1] != state.dtype:
         return None
@@ -78,7 +78,7 @@ def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = Fal
         return None
     call = _on_copy(step.call) if in_place else step.call
     key = (torch.get_default_dtype(), step.key, in_place)
-    found = probe_layout(key, call, state.layout, state.channels, state.dtype, recording.cut, state.is_batch)
+    found = probe_layout(key, call, state.layout, state.channels, state.dtype, recording.cut, recording.lead)
     if found is None or found[1] not in _NUMPYS:
         return None
     layout, dtype = (state.layout, state.dtype) if in_place else found
@@ -95,7 +95,7 @@ def record_finish(tensor: torch.Tensor, finish: Replay) -> torch.Tensor | None:
     if recording is None or recording.state.finish is not None or not is_deferring_possible():
         return None
     state = recording.state
-    found = probe_layout("clone", torch.clone, state.layout, state.channels, state.dtype, recording.cut, state.is_batch)
+    found = probe_layout("clone", torch.clone, state.layout, state.channels, state.dtype, recording.cut, recording.lead)
     if found is None:
         return None
     after = state._replace(layout=found[0], finish=finish)
@@ -134,18 +134,22 @@ def record_part(tensor: torch.Tensor, box: tuple[int, int, int, int]) -> torch.T
     return defer(Recording(recording.origin, after, recording, replay, is_view=True))
 
 
-def record_first_dimension(tensor: torch.Tensor, is_batch: bool) -> torch.Tensor | None:
-    """Records a view with or without a first dimension of one image; returns None if it cannot be recorded."""
+def record_first_dimension(tensor: torch.Tensor, *, more: bool) -> torch.Tensor | None:
+    """Records a view with a first dimension of one more, or without this; returns None if it cannot be recorded."""
     recording = recording_of(tensor)
-    if recording is None or recording.state.is_batch is is_batch or not is_deferring_possible():
+    if recording is None or recording.state.finish is not None or not is_deferring_possible():
         return None
-    if recording.state.finish is not None:
+    lead = recording.state.lead
+    if recording.state.frames is None and more is bool(lead):  # an image has one such dimension at most
         return None
-    before = recording.before_dimension
+    if not more and lead[:1] != (1,):
+        return None
+    lead = (1, *lead) if more else lead[1:]
+    before = recording.find_whole(lead)
     if before is not None:
         return defer(before)
-    after = recording.state._replace(is_batch=is_batch)
-    replay = _add_dimension if is_batch else _take_first
+    after = recording.state._replace(lead=lead)
+    replay = _add_dimension if more else _take_first
     return defer(Recording(recording.origin, after, recording, replay, is_view=True))
 
 
@@ -172,8 +176,8 @@ def _get_part(func: Any, args: Any, kwargs: Any) -> Any:
     state = recording_of(tensor)
     if state is None or type(tensor) is not DeferredTensor:
         return NotImplemented
-    if key is None or (type(key) is int and key in (0, -1) and state.state.is_batch):
-        made = record_first_dimension(tensor, is_batch=key is None)
+    if key is None or (type(key) is int and key in (0, -1) and state.state.lead[:1] == (1,)):
+        made = record_first_dimension(tensor, more=key is None)
     else:
         box = _box_of(key, state.state.shape)
         made = None if box is None else record_part(tensor, box)
@@ -238,7 +242,7 @@ def _as_tensor(func: Any, args: Any, kwargs: Any) -> Any:
 def _unsqueeze(func: Any, args: Any, kwargs: Any) -> Any:
     if len(args) != 2 or kwargs or type(args[0]) is not DeferredTensor or args[1] != 0 or type(args[1]) is not int:
         return NotImplemented
-    made = record_first_dimension(args[0], is_batch=True)
+    made = record_first_dimension(args[0], more=True)
     return NotImplemented if made is None else made
 
 
@@ -247,10 +251,12 @@ def _squeeze(func: Any, args: Any, kwargs: Any) -> Any:
     recording = recording_of(args[0]) if args else None
     if recording is None or len(args) > 2 or kwargs or type(args[0]) is not DeferredTensor:
         return NotImplemented
-    is_first = args[1] == 0 and type(args[1]) is int if len(args) == 2 else recording.state.channels > 1
-    if not is_first or not recording.state.is_batch:
+    state = recording.state
+    is_only = state.channels > 1 and 1 not in state.lead[1:]
+    is_first = args[1] == 0 and type(args[1]) is int if len(args) == 2 else is_only
+    if not is_first or state.lead[:1] != (1,):
         return NotImplemented
-    made = record_first_dimension(args[0], is_batch=False)
+    made = record_first_dimension(args[0], more=False)
     return NotImplemented if made is None else made
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from headrace._base.types import Array
-from headrace._loading.doors.tensors.memory_layout import Cut, Layout
+from headrace._loading.doors.tensors.memory_layout import Cut, Layout, Lead, few_of
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.lazy_core import Operation
 
@@ -62,14 +62,15 @@ class Origin:
 
 
 class State(NamedTuple):
-    """A tensor (C, H, W), or (1, C, H, W), described.
+    """A tensor (..., C, H, W), described.
 
     Attributes:
         operations: native ones, in order, that make its pixels.
         steps: what maps these.
         table: the values that the steps make of the 256 bytes, (channels, 256). Made when the steps are recorded: the
             default dtype may be another one later.
-        is_batch: whether it has a first dimension of one image.
+        lead: the dimensions before these three, of one image or of some frames.
+        frames: which ones of a clip; None: the one image of a file.
         finish: changes the finished values in place; what is called after it is not recorded.
     """
 
@@ -81,13 +82,13 @@ class State(NamedTuple):
     operations: tuple[Operation, ...]
     table: Array
     steps: tuple[ValueStep, ...] = ()
-    is_batch: bool = False
+    lead: tuple[int, ...] = ()
+    frames: range | None = None
     finish: Callable[[torch.Tensor], object] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        image = self.channels, self.height, self.width
-        return (1, *image) if self.is_batch else image
+        return *self.lead, self.channels, self.height, self.width
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,8 @@ class Content:
             made = self._make_pixels(state.operations, state.table, state.layout, for_a_while=for_a_while)
         if made is None:
             return self._make_by_torch()
-        made = made.expand(state.shape[-3:]) if state.layout is Layout.EXPANDED else made
-        made = made.as_strided(state.shape, state.layout.strides(state.shape)) if state.is_batch else made
+        if state.layout is Layout.EXPANDED or state.lead or state.frames is not None:
+            made = made.as_strided(state.shape, state.layout.strides(state.shape))
         if state.finish is not None:
             state.finish(made)
         return made
@@ -133,13 +134,14 @@ class Content:
         self, operations: tuple[Operation, ...], table: Array, layout: Layout, *, for_a_while: bool
     ) -> torch.Tensor | None:
         size, channels = (self.state.height, self.state.width), len(table)
-        shape = (channels, *size) if layout is Layout.PLANAR else (*size, channels)
+        shape: tuple[int, ...] = (channels, *size) if layout is Layout.PLANAR else (*size, channels)
+        shape = shape if self.state.frames is None else (len(self.state.frames), *shape)
         out = pixel_memory.empty_for_a_while(shape, table.dtype) if for_a_while else None
-        values = self.origin.pixels.map_pixels(operations, table, layout.value, out)
+        values = self._pixels.map_pixels(operations, table, layout.value, out)
         if values is None:
             return None
         made = torch.from_numpy(values)
-        return made if layout is Layout.PLANAR else made.permute(2, 0, 1)
+        return made if layout is Layout.PLANAR else made.movedim(-1, -3)
 
     def make_into(self, out: torch.Tensor) -> None:
         """Writes the values into a contiguous tensor of the state's shape."""
@@ -147,11 +149,17 @@ class Content:
         if state.layout is Layout.EXPANDED:
             out.copy_(self.make(for_a_while=True))
             return
-        array = out.view(state.channels, state.height, state.width).numpy()
-        if self.origin.pixels.map_pixels(state.operations, state.table, Layout.PLANAR.value, array) is None:
+        image = state.channels, state.height, state.width
+        array = out.view(image if state.frames is None else (len(state.frames), *image)).numpy()
+        if self._pixels.map_pixels(state.operations, state.table, Layout.PLANAR.value, array) is None:
             out.copy_(self._make_by_torch())
         elif state.finish is not None:
             state.finish(out)
+
+    @property
+    def _pixels(self) -> Pixels:
+        pixels, frames = self.origin.pixels, self.state.frames
+        return pixels if frames is None else pixels.choose(frames)  # type: ignore[attr-defined]
 
     def _make_by_torch(self) -> torch.Tensor:
         """Not from tensors that the program may have changed."""
@@ -235,6 +243,7 @@ class Recording(Recorded):
         before: the recording that the last function got; None for the origin's own tensor.
         replay: the last function, called with that one's tensor.
         is_view: whether the function's result has the memory of what it got.
+        strides: of a view of frames; None: they follow from the states.
 
     Attributes:
         cut: which edges are shorter than those of the image in memory.
@@ -248,18 +257,19 @@ class Recording(Recorded):
         replay: Replay | None = None,
         *,
         is_view: bool = False,
+        strides: tuple[int, ...] | None = None,
     ) -> None:
         self.origin, self.state = origin, state
         self.cut: Cut = Cut()
         self._replays: tuple[Replay, ...] = ()
         if before is not None and replay is not None:
             self._replays = (*before._replays, replay)
-        strides = state.layout.strides(state.shape)
         whole = before if is_view else None
         if whole is not None:
             edges = state.height < whole.state.height, state.width < whole.state.width
             self.cut = Cut(edges[0] or whole.cut.height, edges[1] or whole.cut.width)
-            strides = _strides_of_view(whole, state)
+            strides = strides or _strides_of_view(whole, state)
+        strides = strides or state.layout.strides(state.shape)
         super().__init__(origin.pixels, state.shape, strides, state.dtype, whole)
 
     @property
@@ -268,11 +278,16 @@ class Recording(Recorded):
         return Content(self.origin, self.state, self._replays)
 
     @property
-    def before_dimension(self) -> Recording | None:
-        """The recording of which this is a view that differs in the first dimension alone; None if it is none."""
+    def lead(self) -> Lead:
+        """Which small tensor stands for this."""
+        return few_of(self.state.lead, self.strides, self.state.channels, self.state.layout)
+
+    def find_whole(self, lead: tuple[int, ...]) -> Recording | None:
+        """Returns the recording of which this is a view, if that has the same elements and these first dimensions."""
         whole = self._whole
-        is_other = isinstance(whole, Recording) and whole.state.is_batch is not self.state.is_batch
-        return whole if is_other and isinstance(whole, Recording) else None
+        if not isinstance(whole, Recording) or whole.state.lead != lead or lead == self.state.lead:
+            return None
+        return whole if whole.state.frames == self.state.frames else None
 
     def _make(self) -> torch.Tensor:
         if self._whole is not None:
@@ -303,9 +318,10 @@ def _leave_modes() -> Iterator[None]:
 
 def _strides_of_view(before: Recording, state: State) -> tuple[int, ...]:
     """Returns the strides of a part of a tensor, or of one with or without a first dimension."""
-    if state.is_batch and not before.state.is_batch:  # as Tensor.unsqueeze
-        return before.state.channels * before.strides[0], *before.strides
-    return before.strides[1:] if before.state.is_batch and not state.is_batch else before.strides
+    added = len(state.lead) - len(before.state.lead)
+    if added == 1:  # as Tensor.unsqueeze
+        return before.shape[0] * before.strides[0], *before.strides
+    return before.strides[1:] if added == -1 else before.strides
 
 
 def table_of(channels: int, steps: tuple[ValueStep, ...]) -> Array:

@@ -6,6 +6,7 @@ A resize is native once a comparison with the installed function has shown it, f
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from torch.nn.functional import interpolate
 
 from headrace._base.types import Function
 from headrace._loading.doors.tensors.deferred_tensor import recording_of
-from headrace._loading.doors.tensors.memory_layout import Layout
+from headrace._loading.doors.tensors.memory_layout import Layout, Lead, add_lead
 from headrace._loading.doors.tensors.recorded_functions import record_pixels
 from headrace._loading.doors.tensors.value_resizes import FILTERS, resize_values
 from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
@@ -61,7 +62,7 @@ def record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> tor
         _takes_known_pixels(mode, edges[0], height) and _takes_known_pixels(mode, edges[1], width)
     ):
         return None
-    filter = _find_filter(plain, mode, is_v2, state.layout, state.channels, any(recording.cut), state.is_batch)
+    filter = _find_filter(plain, mode, is_v2, state.layout, state.channels, any(recording.cut), recording.lead)
     if filter is None:
         return None
 
@@ -110,7 +111,7 @@ def _with_dimension(values: torch.Tensor) -> torch.Tensor:
 
 @functools.cache
 def _find_filter(
-    plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool, is_batch: bool
+    plain: Function, mode: str, is_v2: bool, layout: Layout, channels: int, is_part: bool, lead: Lead
 ) -> str | None:
     """Returns the name of the native filter that does what a function does; None if none does, as a comparison of
     both shows."""
@@ -120,19 +121,23 @@ def _find_filter(
         if kind is None:
             return None
         filter = f"{kind}_{mode}"
-    pixels = np.random.default_rng(3).integers(0, 256, (41, 57, 4), dtype=np.uint8)
-    values = torch.empty_strided((channels, 41, 57), layout.strides((channels, 41, 57)), dtype=torch.uint8)
+    shape = *(one or 1 for one in lead), channels, 41, 57
+    pixels = np.random.default_rng(3).integers(0, 256, (math.prod(shape[:-3]), 41, 57, 4), dtype=np.uint8)
+    values = torch.empty_strided(shape, layout.strides(shape), dtype=torch.uint8)
     if channels == 1:
         pixels[..., 1:] = pixels[..., :1]
-    values.copy_(torch.from_numpy(pixels).permute(2, 0, 1)[:channels])
+    values.copy_(torch.from_numpy(pixels).permute(0, 3, 1, 2)[:, :channels].reshape(shape))
     box = (3, 2, 50, 37) if is_part else (0, 0, 57, 41)
     left, top, width, height = box
-    given = values[:, top : top + height, left : left + width]
-    given = given.unsqueeze(0) if is_batch else given
+    given = add_lead(values[..., top : top + height, left : left + width], lead)
     for size in tensor_rule.SIZES:
-        made = tensor_rule.run_stage(pixels, {"box": box, "resize": size[::-1], "filter": filter}, channels)
+        stage = {"box": box, "resize": size[::-1], "filter": filter}
+        made = np.stack([tensor_rule.run_stage(one, stage, channels) for one in pixels])
         interpolation = sys.modules["torchvision.transforms"].InterpolationMode(mode) if is_v2 else mode
-        expected = plain(given, list(size), interpolation=interpolation, antialias=True)
-        if not np.array_equal(expected.reshape(channels, *size).permute(1, 2, 0).numpy(), made):
+        try:
+            expected = plain(given, list(size), interpolation=interpolation, antialias=True)
+        except Exception:  # raised again where the function is called with the tensor itself
+            return None
+        if not np.array_equal(expected.reshape(-1, channels, *size).permute(0, 2, 3, 1).numpy(), made):
             return None
     return filter

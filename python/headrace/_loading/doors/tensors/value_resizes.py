@@ -47,13 +47,13 @@ def resize_values(
     """
     state = recording.state
     height, width = size
-    if state.dtype != torch.float32 or state.channels != _CHANNELS or state.finish is not None:
+    if state.dtype != torch.float32 or state.channels != _CHANNELS or state.finish is not None or state.frames:
         return None
     if state.layout is Layout.EXPANDED or min(size) < FEWEST or height * width > MOST_PIXELS:
         return None
     if size == (state.height, state.width) or not is_deferring_possible():
         return None
-    kind = _find_kind(resize, key, mode, state.layout, any(recording.cut), state.is_batch)
+    kind = _find_kind(resize, key, mode, state.layout, any(recording.cut), bool(state.lead))
     found = probe_layout(
         (key, mode),
         lambda small: resize(small, size),
@@ -61,7 +61,7 @@ def resize_values(
         _CHANNELS,
         state.dtype,
         recording.cut,
-        state.is_batch,
+        recording.lead,
     )
     if kind is None or found is None or found[0] is Layout.EXPANDED:
         return None
@@ -77,8 +77,8 @@ def _make(recording: Recording, size: tuple[int, int], mode: str, fused: bool, l
     made = pixel_memory.empty_for_a_while((_CHANNELS, *size) if planar else (*size, _CHANNELS), np.dtype(np.float32))
     core.resize_values(pixels, state.table, mode == "bicubic", fused, made, layout.value)
     values = torch.from_numpy(made if planar else made.transpose(2, 0, 1))
-    whole = (1, _CHANNELS, *size) if state.is_batch else (_CHANNELS, *size)
-    return values.as_strided(whole, layout.strides(whole)) if state.is_batch else values
+    whole = *state.lead, _CHANNELS, *size
+    return values.as_strided(whole, layout.strides(whole)) if state.lead else values
 
 
 def _find_pixels(recording: Recording) -> Array | None:
@@ -123,7 +123,7 @@ def _compare(resize: Resize, mode: str, fused: bool, layout: Layout, is_part: bo
 
 def _interpolate(func: Any, args: Any, kwargs: Any) -> Any:
     recording = recording_of(args[0]) if args else None
-    if recording is None or type(args[0]) is not DeferredTensor or not recording.state.is_batch:
+    if recording is None or type(args[0]) is not DeferredTensor or not recording.state.lead:
         return NotImplemented
     made = _interpolate_batch(recording, *args[1:], **kwargs)
     return NotImplemented if made is None else made

@@ -129,7 +129,7 @@ def recorder_of_warp(name: str, version: int) -> Callable[..., torch.Tensor | No
         recording = recording_of(tensor)
         assert recording is not None
         state = recording.state
-        if state.dtype != torch.uint8 or state.steps or state.is_batch or state.layout is Layout.EXPANDED:
+        if state.dtype != torch.uint8 or state.steps or state.lead or state.layout is Layout.EXPANDED:
             return None
         size = state.height, state.width
         try:

@@ -1,1 +1,1 @@
-"""Doors for videos: torchcodec's VideoDecoder."""
+"""Doors for videos: torchcodec's VideoDecoder and decord's VideoReader."""

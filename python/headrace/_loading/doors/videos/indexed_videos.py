@@ -1,4 +1,5 @@
-"""The handle of a video whose frames are decoded from an index of its packets.
+"""The handles of videos, whose frames are deferred tensors; they are decoded from an index of packets where there is
+one.
 
 A VideoDecoder holds a handle that it passes to torchcodec's operators. Ours answers the operators which return several
 frames itself, by `headrace._media.video`, and gives all others a handle of torchcodec's, which it opens when needed.
@@ -16,12 +17,14 @@ import numpy as np
 import torch
 
 from headrace._base.types import Array
+from headrace._loading.doors.videos.deferred_clips import defer_frames
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.frame_times import frames_played_at, seconds_of
 from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
 from headrace._media.video.video_files import VideoFile, learn_index
+from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import Door, ImageCounts
 
 #: What a VideoDecoder gets: a handle, the number of the stream, its metadata.
@@ -46,13 +49,13 @@ def open_video(plain: Callable[..., Created], options: dict[str, Any], counts: I
         theirs = plain(**options)
         known = KnownVideo(learn_index(path, *theirs[1:]), copy.copy(theirs[2]))
         if file.path != path:  # it has been replaced meanwhile
-            return theirs
+            return hand_on(theirs, options, door)
         known_videos.add(key, known)
     if isinstance(known.index, str):
         counts.count(known.index, door)
-        return plain(**options) if theirs is None else theirs
-    video = _Video(key, known.index, known.described, file)
-    video.counts, video.door, video.order = counts, door, options.get("dimension_order", "NCHW")
+        return hand_on(plain(**options) if theirs is None else theirs, options, door)
+    video = _Video(key, known.index, known.described, file, options, door)
+    video.counts = counts
     if theirs is None:
         video.opener = lambda: plain(**{**options, "source": file.path})[0]
     else:
@@ -60,13 +63,18 @@ def open_video(plain: Callable[..., Created], options: dict[str, Any], counts: I
     return _Handle.of(video), known.index.stream_index, copy.copy(known.described)
 
 
+def hand_on(theirs: Created, options: dict[str, Any], door: Door) -> Created:
+    """Returns what torchcodec's function has returned, with a handle whose frames are deferred tensors."""
+    return _Handle.of(_Opened(theirs[0], options, door)), *theirs[1:]
+
+
 class _Handle(torch.Tensor):
     """A VideoDecoder's handle. It has no values; torchcodec's operators are called with it, and nothing else."""
 
-    video: _Video
+    video: _Opened
 
     @classmethod
-    def of(cls, video: _Video) -> _Handle:
+    def of(cls, video: _Opened) -> _Handle:
         made: _Handle = torch.Tensor._make_subclass(cls, torch.empty(0, dtype=torch.int64, device="cpu"))
         made.video = video
         return made
@@ -81,11 +89,49 @@ class _Handle(torch.Tensor):
         def theirs() -> Any:
             return function(video.open(), *others, **kwargs)
 
-        frames = None if others else video.find_frames(function.name().split("::")[1], kwargs)
-        return theirs() if frames is None else video.make(frames, theirs)
+        operator = function.name().split("::")[1]
+        made = theirs() if others else video.call(operator, kwargs, theirs)
+        if operator not in _OF_FRAMES:
+            return made
+        data, *others = made
+        return defer_frames(data, video.order, video.door), *others
 
 
-class _Video:
+#: Operators that return pixels of several frames, their times and durations.
+_OF_FRAMES = ("get_frames_at_indices", "get_frames_in_range", "get_frames_by_pts", "get_frames_by_pts_in_range")
+
+
+class _Opened:
+    """A video that torchcodec decodes.
+
+    Args:
+        opened: its handle; None: it is opened when it is needed.
+        options: of torchcodec's function.
+        door: by which the program gets frames.
+
+    Attributes:
+        order: of the dimensions of frames, "NCHW" or "NHWC".
+    """
+
+    def __init__(self, opened: torch.Tensor | None, options: dict[str, Any], door: Door) -> None:
+        self.opened, self.door = opened, door
+        self.order: str = options.get("dimension_order", "NCHW")
+
+    def open(self) -> torch.Tensor:
+        """Returns torchcodec's handle."""
+        assert self.opened is not None
+        return self.opened
+
+    def call(self, operator: str, kwargs: dict[str, Any], theirs: Callable[[], Any]) -> Any:
+        """Returns what an operator returns.
+
+        Args:
+            theirs: returns it as torchcodec makes it.
+        """
+        return theirs()
+
+
+class _Video(_Opened):
     """A file of which a VideoDecoder returns frames.
 
     Args:
@@ -93,19 +139,18 @@ class _Video:
         described: torchcodec's metadata of the stream.
 
     Attributes:
-        order: of the dimensions of frames, "NCHW" or "NHWC".
-        opened: torchcodec's handle, once it is open.
         opener: opens it.
+        counts: counts what is decoded.
     """
 
     counts: ImageCounts
-    door: Door
-    order: str
 
-    def __init__(self, key: VideoKey, index: PacketIndex, described: Any, file: VideoFile) -> None:
+    def __init__(
+        self, key: VideoKey, index: PacketIndex, described: Any, file: VideoFile, options: dict[str, Any], door: Door
+    ) -> None:
+        super().__init__(None, options, door)
         self._key, self._index, self._described, self._file = key, index, described, file
         self._decoder = FrameDecoder(index, file.read)
-        self.opened: torch.Tensor | None = None
         self.opener: Callable[[], torch.Tensor] | None = None
 
     def open(self) -> torch.Tensor:
@@ -115,7 +160,11 @@ class _Video:
             self.opened, self.opener = self.opener(), None
         return self.opened
 
-    def find_frames(self, operator: str, kwargs: dict[str, Any]) -> Sequence[int] | None:
+    def call(self, operator: str, kwargs: dict[str, Any], theirs: Callable[[], Any]) -> Any:
+        frames = self._find_frames(operator, kwargs)
+        return theirs() if frames is None else self._make(frames, theirs)
+
+    def _find_frames(self, operator: str, kwargs: dict[str, Any]) -> Sequence[int] | None:
         """Returns the numbers of the frames that an operator returns; None: torchcodec makes them, or raises."""
         count = len(self._index)
         found: Sequence[int] | None = None
@@ -129,7 +178,7 @@ class _Video:
             found = None if seconds is None else frames_played_at(self._index, self._described, seconds)
         return found if found and min(found) >= 0 and max(found) < count else None
 
-    def make(self, frames: Sequence[int], theirs: Callable[[], Any]) -> Any:
+    def _make(self, frames: Sequence[int], theirs: Callable[[], Any]) -> Any:
         """Returns frames as torchcodec's operators do: pixels, times and durations in seconds.
 
         Args:
@@ -150,7 +199,7 @@ class _Video:
             pixels: Array = (made.permute(0, 2, 3, 1) if has_planes else made).numpy()
             return pixels
 
-        pixels = make_rgb(index.stream.codec, decoded, pixels_by_them)
+        pixels = make_rgb(index.stream.codec, decoded, pixels_by_them, pixel_memory.empty_for_a_while)
         if by_them.cache_info().currsize:
             return by_them()
         self.counts.count(None, self.door)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 VIDEO_DECODER = Door("torchcodec.decoders.VideoDecoder", "torchcodec")
 
+NO_PYAV = f"without PyAV ({install_command('video', 'torchcodec>=0.13', 'av>=14')})"
 _OWN_OPTIONS = {"seek_mode": "exact", "num_ffmpeg_threads": 1, "device": "cpu", "transforms": None}
 
 
@@ -29,11 +30,15 @@ def _creator(plain: Callable[..., Created]) -> Callable[..., Created]:
         counts = in_force.here()
         if counts is None:
             return plain(**options)
-        if (reason := _why_not(options)) is not None:
-            counts.count(reason, VIDEO_DECODER)
+        reason = _why_not(options)
+        if not has_pyav():
+            counts.count(reason or NO_PYAV, VIDEO_DECODER)
             return plain(**options)
-        from headrace._loading.doors.videos.indexed_videos import open_video  # imports av
+        from headrace._loading.doors.videos.indexed_videos import hand_on, open_video  # imports av
 
+        if reason is not None:
+            counts.count(reason, VIDEO_DECODER)
+            return hand_on(plain(**options), options, VIDEO_DECODER)
         return open_video(plain, options, counts, VIDEO_DECODER)
 
     return create_video_decoder
@@ -47,11 +52,12 @@ def _why_not(options: dict[str, Any]) -> str | None:
         return "with other options than exact seeks, one thread and the CPU"
     if options.get("custom_frame_mappings") is not None:
         return "with frame mappings of the program's own"
-    return None if _has_pyav() else f"without PyAV ({install_command('video', 'torchcodec>=0.13', 'av>=14')})"
+    return None
 
 
 @functools.cache
-def _has_pyav() -> bool:
+def has_pyav() -> bool:
+    """Whether PyAV is installed."""
     return importlib.util.find_spec("av") is not None
 
 
