@@ -67,8 +67,8 @@ class Pipeline {
   /// Without threads: makes the next queued sample in the calling thread; false: none is queued. Callers take turns.
   bool run_one();
 
-  /// Work for Python: files that Pillow decodes, and calls of steps that are not native. Waits up to `patience`;
-  /// nullopt: there was none.
+  /// Work for Python: files that Pillow decodes, or of audio other libraries, and calls of steps that are not native.
+  /// Waits up to `patience`; nullopt: there was none.
   std::optional<PythonJob> next_pillow_job(std::chrono::milliseconds patience);
   size_t pillow_jobs_waiting() const;
   std::optional<PythonJob> next_call(std::chrono::milliseconds patience);
