@@ -33,7 +33,8 @@ _guard: Callable[[torch.Tensor], object] = getattr(torch._C, "_set_throw_on_muta
 
 
 class _Meta(type(torch.Tensor)):  # type: ignore[misc]
-    """Makes the classes equal to those that they stand for, as keys of a dict, too."""
+    """Makes the classes equal to those that they stand for, as keys of a dict, too, and their instances and subclasses
+    those of these: ``isinstance(result, type(tensor))`` holds of a plain result."""
 
     stands_for: type
 
@@ -42,6 +43,12 @@ class _Meta(type(torch.Tensor)):  # type: ignore[misc]
 
     def __hash__(cls) -> int:
         return hash(cls.stands_for)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.stands_for)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.stands_for)
 
 
 class Deferred:
