@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,4 @@ def test_results_are_instances_of_the_class_of_a_deferred_tensor(photo: Path, ki
         assert isinstance(blurred, type(tensor)) and issubclass(type(blurred), type(tensor))
         assert not isinstance(tv_tensors.Mask(torch.zeros(1, 2, 2)), type(open_tensor(photo, "image")))
         assert not isinstance(3, type(tensor))
+        assert pickle.loads(pickle.dumps(type(tensor))) is type(blurred)

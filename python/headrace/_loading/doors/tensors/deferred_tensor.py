@@ -9,6 +9,7 @@ anything has read the tensor.
 
 from __future__ import annotations
 
+import copyreg
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -49,6 +50,18 @@ class _Meta(type(torch.Tensor)):  # type: ignore[misc]
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         return issubclass(subclass, cls.stands_for)
+
+
+def _return_class(plain: Any) -> Any:
+    return plain
+
+
+def _reduce_class(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return _return_class, (kind.stands_for,)
+
+
+# Pickled is the class that one stands for: `{type(image): dtype}` is an argument of transforms.
+copyreg.pickle(_Meta, _reduce_class)
 
 
 class Deferred:
