@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torchvision_shim import import_torchvision
 torchvision = import_torchvision()
 from torchvision import tv_tensors  # noqa: E402 - after the shim
 from torchvision.transforms import functional as v1  # noqa: E402
+from torchvision.transforms import v2  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("open_doors")
 
@@ -62,3 +64,16 @@ def test_chains_are_equal(photo: Path, part: int) -> None:
             found = run(photo, kind, steps, looks)
         assert found == expected, f"chain {number} of {kind}: {[name for name, _ in steps]}"
     assert deferred == len(range(part, CHAINS, 8))
+
+
+@pytest.mark.parametrize("kind", ["plain", "image"])
+def test_results_are_instances_of_the_class_of_a_deferred_tensor(photo: Path, kind: str) -> None:
+    """As torchvision's own tests ask, of results that have values."""
+    with deferred_here(ImageCounts()):
+        tensor = open_tensor(photo, kind)
+        blurred = v2.functional.gaussian_blur(open_tensor(photo, kind), [3, 3])
+        assert isinstance(tensor, Deferred) and not isinstance(blurred, Deferred)
+        assert isinstance(blurred, type(tensor)) and issubclass(type(blurred), type(tensor))
+        assert not isinstance(tv_tensors.Mask(torch.zeros(1, 2, 2)), type(open_tensor(photo, "image")))
+        assert not isinstance(3, type(tensor))
+        assert pickle.loads(pickle.dumps(type(tensor))) is type(blurred)

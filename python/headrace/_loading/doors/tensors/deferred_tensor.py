@@ -9,6 +9,7 @@ difference, before anything has read the tensor.
 
 from __future__ import annotations
 
+import copyreg
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +34,8 @@ _guard: Callable[[torch.Tensor], object] = getattr(torch._C, "_set_throw_on_muta
 
 
 class _Meta(type(torch.Tensor)):  # type: ignore[misc]
-    """Makes the classes equal to those that they stand for, as keys of a dict, too."""
+    """Makes the classes equal to those that they stand for, as keys of a dict, too, and their instances and subclasses
+    those of these: ``isinstance(result, type(tensor))`` holds of a plain result."""
 
     stands_for: type
 
@@ -42,6 +44,24 @@ class _Meta(type(torch.Tensor)):  # type: ignore[misc]
 
     def __hash__(cls) -> int:
         return hash(cls.stands_for)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.stands_for)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.stands_for)
+
+
+def _return_class(plain: Any) -> Any:
+    return plain
+
+
+def _reduce_class(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return _return_class, (kind.stands_for,)
+
+
+# Pickled is the class that one stands for: `{type(image): dtype}` is an argument of transforms.
+copyreg.pickle(_Meta, _reduce_class)
 
 
 class Deferred:
