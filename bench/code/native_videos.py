@@ -48,7 +48,7 @@ class ByDecord(Clips):
     """One clip decoded by decord, as VideoMAE does: a reader with one thread, the chosen frames as an array."""
 
     def __getitem__(self, index: int) -> Any:
-        from decord import VideoReader, cpu  # type: ignore[import-untyped]
+        from decord import VideoReader, cpu
 
         reader = VideoReader(self.paths[index], num_threads=1, ctx=cpu(0))
         begin = int(torch.randint(max(len(reader) - 61, 0) + 1, (1,)))

@@ -18,7 +18,7 @@ from headrace._loading.autotune.tuned_attributes import TunedAttributes, initial
 from headrace._loading.integrations import accelerate_hook
 from headrace._loading.native.loader_attributes import OnError, OutTransform, OwnAttributes
 from headrace._reports.html.report_method import Reports
-from headrace._reports.loader.report_methods import Insight
+from headrace._reports.routes.report_methods import Insight
 from headrace.datasets.tar_stream.loader_hooks import Streamed, sampled_world
 
 if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments that the loader hands on

@@ -29,7 +29,7 @@ FOR_THE_CLASS = {
     "headrace._loading.native.loader_attributes",
     "headrace._reports",
     "headrace._reports.loader",
-    "headrace._reports.loader.report_methods",
+    "headrace._reports.routes.report_methods",
     "headrace.loader",
     "headrace._reports.html",
     "headrace._reports.html.report_method",

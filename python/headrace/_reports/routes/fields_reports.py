@@ -22,7 +22,7 @@ from headrace._loading.routes.video_route import VideoRoute
 from headrace._oracle.fields import ClipField, ImageField, ReferenceFields
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.object_boxes.object_values import BoxPart
-from headrace._reports.loader import explanation, video_reports
+from headrace._reports.loader import explanation
 from headrace._reports.loader.explanation import Explanation, Part
 from headrace._reports.loader.verification import (
     GREATEST,
@@ -35,6 +35,7 @@ from headrace._reports.loader.verification import (
     compared_iterator,
     grey_levels_off,
 )
+from headrace._reports.routes import video_reports
 from headrace.datasets.fields.field_kinds import Field
 
 

@@ -31,7 +31,7 @@ class Insight:
         Raises:
             RuntimeError: torch delivers this loader's batches.
         """
-        from headrace._reports.loader import reports_by_route
+        from headrace._reports.routes import reports_by_route
 
         route = self._native_route("reference()")
         return reports_by_route.reference_loader(self._settings(), route, self._epochs.peek())
@@ -47,7 +47,8 @@ class Insight:
             RuntimeError: torch delivers this loader's batches.
             ValueError: `n` is not a positive int.
         """
-        from headrace._reports.loader import reports_by_route, verification
+        from headrace._reports.loader import verification
+        from headrace._reports.routes import reports_by_route
 
         route, settings = self._native_route("verify()"), self._settings()
         verification.check_count(n)
@@ -71,7 +72,7 @@ class Insight:
             verbose: views of equal transforms have lines of their own, and steps the numbers of the draws that they
                 read. False: such views are described once.
         """
-        from headrace._reports.loader import reports_by_route
+        from headrace._reports.routes import reports_by_route
 
         route = self._renewed_route()
         deferred = self._torch_epochs.images if self.route == "deferred" else None
@@ -79,7 +80,7 @@ class Insight:
 
     def _stats(self: Loader, judged: bool) -> stats.Stats:
         """Returns the statistics. `judged`: with the judgement of their verdict, which takes most of the time."""
-        from headrace._reports.loader import reports_by_route
+        from headrace._reports.routes import reports_by_route
 
         return reports_by_route.collect(self, judged)
 

@@ -23,16 +23,9 @@ from headrace._loading.routes.fields_route import FieldsRoute
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import Loader, NativeRoute, Route
 from headrace._loading.routes.video_route import VideoRoute
-from headrace._reports.loader import (
-    audio_reports,
-    columns_reports,
-    explanation,
-    fields_reports,
-    stats,
-    verification,
-    video_reports,
-)
+from headrace._reports.loader import explanation, stats, verification
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report
+from headrace._reports.routes import audio_reports, columns_reports, fields_reports, video_reports
 from headrace.pillow.recording.image_counts import ImageCounts
 
 
