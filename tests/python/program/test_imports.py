@@ -28,7 +28,7 @@ FOR_THE_CLASS = {
     "headrace._loading.native",
     "headrace._loading.native.loader_attributes",
     "headrace._reports",
-    "headrace._reports.loader",
+    "headrace._reports.routes",
     "headrace._reports.routes.report_methods",
     "headrace.loader",
     "headrace._reports.html",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from headrace._cli.console.progress import Progress
-from headrace._media.video.clip_reader import learn_video, open_clip
+from headrace._media.video.video_clips import learn_video, open_clip
 from headrace._media.video.decoding_cost import DecodingCost
 from headrace._media.video.packet_index import PacketIndex
 from headrace.datasets.videos.clip_samplers import clips_at_random_indices

@@ -32,7 +32,7 @@ if (reason := why_no_torchcodec()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
 from headrace._engine.lanes import frame_lane
-from headrace._media.video import clip_reader
+from headrace._media.video import video_clips
 from headrace._media.video.known_videos import KnownVideos
 
 v2 = import_torchvision().transforms.v2
@@ -60,7 +60,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clip_reader, "known_videos", KnownVideos())
+    monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
 
 
 def often(videos: Path) -> list[Path]:
@@ -289,7 +289,7 @@ def test_a_file_that_changes_is_read_again(videos: Path, tmp_path: Path) -> None
 
 def test_one_thread_decodes_the_frames_of_a_sample(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[tuple[str, str]] = []
-    both, plain = threading.Barrier(2, timeout=60), clip_reader.open_clip
+    both, plain = threading.Barrier(2, timeout=60), video_clips.open_clip
 
     def open_clip(path: str, choose: Any) -> Any:
         opened.append((Path(path).name, threading.current_thread().name))
