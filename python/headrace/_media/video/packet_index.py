@@ -181,5 +181,5 @@ def _check(packet: av.Packet[VideoStream], data: memoryview, file: BinaryIO) -> 
         file.seek(packet.pos)  # in some containers, of a header before the bytes
         begin = file.read(len(data) + _LONGEST_HEADER).find(data)
         if begin >= 0:
-            return packet.pos + begin
+            return int(packet.pos) + begin
     raise NotIndexed("packets that are not stored as one piece")
