@@ -143,7 +143,8 @@ def test_others_are_decords(videos: Path, name: str) -> None:
     plain = outcome(lambda one: one.get_batch([3, 1]).asnumpy(), read(path))
     with deferred_here(counts):
         assert outcome(lambda one: one.get_batch([3, 1]).asnumpy(), read(path)) == plain
-    assert name == "interlaced.mp4" or list(counts.by_library()) == ["decord"]
+    # decord raises an error for the first; of the second some frames are decoded from the index, some are decord's.
+    assert name in ("interlaced.mp4", "x265.mkv") or list(counts.by_library()) == ["decord"]
 
 
 def test_as_videomae_writes_it(videos: Path) -> None:
