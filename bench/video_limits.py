@@ -26,8 +26,8 @@ import headrace
 from bench.code.programs import native_videos, videos
 from bench.datasets import PHOTOS
 from bench.machine import describe, pick_cpus
-from headrace._media.video.video_clips import learn_video, open_clip
 from headrace._media.video.frame_times import WantedFrames
+from headrace._media.video.video_clips import learn_video, open_clip
 
 BATCH = 8
 

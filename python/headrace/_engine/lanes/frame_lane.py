@@ -9,8 +9,8 @@ import time
 from headrace._base.native import core
 from headrace._base.safe_exceptions import message_of, without_frames
 from headrace._engine.lanes.python_lane import PythonLane
-from headrace._media.video.video_clips import Clip, open_clip
 from headrace._media.video.decoding_cost import DecodingCost
+from headrace._media.video.video_clips import Clip, open_clip
 from headrace.datasets.videos.clip_samplers import ClipSampler
 from headrace.datasets.videos.video_names import unpack_name
 
