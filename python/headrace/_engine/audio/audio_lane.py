@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from headrace._base.native import core
-from headrace._base.safe_exceptions import message_of, set_traceback, walk_causes
+from headrace._base.safe_exceptions import message_of, without_frames
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._media.audio.audio_clip import AudioClip
 from headrace._media.audio.clip_reader import read_clip
@@ -43,9 +43,7 @@ class AudioLane(PythonLane):
             made = read_clip(os.fsdecode(job.path), self._clip, job.draw(0))
             padded = self._pad(made)
         except Exception as error:
-            for one in walk_causes(error):
-                set_traceback(one, None)  # their frames keep the decoder and the lane alive
-            self._fail(job, error, message_of(error))
+            self._fail(job, without_frames(error), message_of(error))
         else:
             took = time.perf_counter_ns() - begin
             self._pipeline.finish_elements(job, padded, took, width=made.shape[1], height=made.shape[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import struct
 
 import numpy as np
 import torch
@@ -10,8 +11,11 @@ import torch
 from headrace._base.native import core
 from headrace._media.audio.audio_clip import AudioClip
 from headrace._media.audio.library_audio import NoTorchcodec, open_audio
-from headrace._media.audio.wav_noise import CODINGS, NOISE_RATE, make_noise
 
+#: How samples are stored: the format's tag, bytes of a sample; in the order of WavCoding in csrc/core/audio.
+CODINGS = ((1, 1), (1, 2), (1, 3), (1, 4), (3, 4), (3, 8))
+#: Of the noise, in Hz.
+NOISE_RATE = 8000
 #: The weights that versions of FFmpeg give left and right in their sum.
 _WEIGHTS = (float(np.float32(np.sqrt(0.5))), 0.5)
 
@@ -47,3 +51,20 @@ def _agrees(number: int, channels: int, weight: float) -> bool:
     ours = core.Clip(theirs.shape[1], NOISE_RATE, channels, "start", stereo_weight=weight)
     made, _ = core.wav_clip(wav, ours)
     return torch.equal(torch.from_numpy(made), theirs)
+
+
+def make_noise(number: int, frames: int = 500) -> bytes:
+    """Returns a stereo WAV of noise, the largest values among it, whose samples are stored in one of the codings."""
+    tag, size = CODINGS[number]
+    random = np.random.default_rng(1)
+    if tag == 3:
+        noise = random.uniform(-1, 1, (frames, 2)).astype(f"<f{size}")
+        noise[:3] = [[1, 1], [-1, -1], [1, -1]]
+        data = noise.tobytes()
+    else:
+        words = random.integers(0, 256, (frames, 2, size), dtype=np.uint8)
+        words[:4] = np.array([0, 255, 128, 127], dtype=np.uint8)[:, None, None]
+        data = words.tobytes()
+    head = struct.pack("<HHIIHH", tag, 2, NOISE_RATE, NOISE_RATE * 2 * size, 2 * size, 8 * size)
+    chunks = b"WAVEfmt " + struct.pack("<I", len(head)) + head + b"data" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", len(chunks)) + chunks

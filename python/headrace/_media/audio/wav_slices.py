@@ -20,7 +20,7 @@ import torch
 from headrace._base.native import core
 from headrace._media.audio.audio_clip import AudioClip
 from headrace._media.audio.library_audio import open_audio, read_waveform
-from headrace._media.audio.wav_noise import NOISE_RATE, make_noise
+from headrace._media.audio.wav_rule import NOISE_RATE, make_noise
 
 _PACKET_BYTES = 4096  # of FFmpeg's packets, at most
 #: Bytes of a sample, in the order of WavCoding in csrc/core/audio.
