@@ -56,7 +56,8 @@ ROWS = {
         "the first with torchcodec's": "torchcodec, v2",
         "the first with `Image.open` and `ToImage`": "ToImage, v2",
         "torchcodec's `VideoDecoder`, 16 frames": "VideoDecoder, v2",
-        "the same, cropped alone": "VideoDecoder",
+        "the first, cropped alone": "VideoDecoder",
+        "decord's `VideoReader` as VideoMAE": "decord, v2",
         "`cv2.imread` or `imdecode`, `cv2.resize`": "cv2.imread, cv2.resize",
         "`cv2.imread`, albumentations": "cv2.imread, albumentations",
         "the second as `headrace.ImageFiles`": "albumentations, in threads",
@@ -86,6 +87,13 @@ ROWS = {
         "arrays of 32 x 32": "small arrays as images",
         "rows of an array in": "rows of an array",
         "`ElasticTransform`": "ElasticTransform",
+    },
+    "docs/videos.md": {
+        "a clip by torchcodec's": "Videos",
+        "the same with `seek_mode": "Videos, approximate",
+        "the same by decord": "Videos, decord",
+        "two clips of a file": "Videos, two clips",
+        "8 frames spread over": "Videos, 8 frames of 60 s",
     },
 }
 _MEMORY = re.compile(r"took \d\.\d\d to \d\.\d\d times the memory")

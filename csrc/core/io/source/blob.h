@@ -27,7 +27,9 @@ inline RawImage rgbx_image(const uint8_t* pixels, Size size) {
 }
 
 /// RGB rows without gaps.
-inline RawImage rgb_image(const uint8_t* pixels, Size size) { return {pixels, size, 3, ptrdiff_t{size.width} * 3, 3, 1}; }
+inline RawImage rgb_image(const uint8_t* pixels, Size size) {
+  return {pixels, size, 3, ptrdiff_t{size.width} * 3, 3, 1};
+}
 
 /// Rows of gray levels without gaps.
 inline RawImage gray_image(const uint8_t* pixels, Size size) { return {pixels, size, 1, ptrdiff_t{size.width}, 1, 0}; }
