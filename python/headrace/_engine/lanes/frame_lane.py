@@ -7,7 +7,7 @@ import threading
 import time
 
 from headrace._base.native import core
-from headrace._base.safe_exceptions import message_of, without_frames
+from headrace._base.safe_exceptions import format_error, message_of, without_frames
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._media.video.decoding_cost import DecodingCost
 from headrace._media.video.video_clips import Clip, open_clip
@@ -86,12 +86,21 @@ class FrameLane(PythonLane):
                     del self._samples[key]
                     raise
                 sample.clip = without_frames(error)
-        self._finish(key, sample, job, begin)
-        if decodes:
-            with self._turn:
-                waiting, sample.waiting = sample.waiting, []
-            for one in waiting:
+        try:
+            self._finish(key, sample, job, begin)
+        finally:
+            if decodes:
+                self._finish_waiting(key, sample)
+
+    def _finish_waiting(self, key: tuple[int, int], sample: _Sample) -> None:
+        """Ends the jobs that other threads have left to this one, each of which must end: the batch waits for it."""
+        with self._turn:
+            waiting, sample.waiting = sample.waiting, []
+        for one in waiting:
+            try:
                 self._finish(key, sample, one, time.perf_counter_ns())
+            except BaseException as error:
+                self._fail(one, error, format_error(error))
 
     def _decode(self, job: core.PythonJob) -> Clip:
         draws = [job.draw(column) for column in self._columns]

@@ -33,6 +33,7 @@ if (reason := why_no_torchcodec()) is not None:
 
 from headrace._engine.lanes import frame_lane
 from headrace._media.video import video_clips
+from headrace._media.video.decoding_cost import DecodingCost
 from headrace._media.video.known_videos import KnownVideos
 
 v2 = import_torchvision().transforms.v2
@@ -302,6 +303,29 @@ def test_one_thread_decodes_the_frames_of_a_sample(videos: Path, monkeypatch: py
     loader = DataLoader(data, batch_size=2, num_workers=2)
     assert assert_equal_batches(loader, TorchDataLoader(data, batch_size=2)) == 1
     assert sorted(name for name, _ in opened) == [path.name for path in sorted(paths)]
+
+
+def test_no_frame_is_waited_for_in_vain(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong with a frame, the frames that other threads have left to its thread end, too."""
+    never, plain = threading.Event(), video_clips.open_clip
+
+    class Broken:
+        cost = DecodingCost()
+
+        def __getitem__(self, place: int) -> Any:
+            return np.zeros((5, 7, 2), np.uint8)  # no image of the pipeline's
+
+    def open_clip(path: str, choose: Any) -> Any:
+        if Path(path).name != "x264.mp4":
+            return plain(path, choose)
+        never.wait(0.2)  # frames of this sample come to the other thread meanwhile
+        return Broken()
+
+    monkeypatch.setattr(frame_lane, "open_clip", open_clip)
+    data = Videos(often(videos)[:2], [0, 1], v2.CenterCrop(32), clips=REGULAR)
+    loader = DataLoader(data, batch_size=2, num_workers=2, on_error="skip", timeout=60)
+    with pytest.warns(UserWarning, match=r"x264\.mp4.*do not fit"):
+        assert [labels.tolist() for _, labels in loader] == [[1]]
 
 
 def test_arguments(videos: Path) -> None:
