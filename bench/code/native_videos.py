@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ CLIP = headrace.clips_at_random_indices(num_frames_per_clip=16, num_indices_betw
 TWO_CLIPS = headrace.clips_at_random_indices(num_clips=2, num_frames_per_clip=16, num_indices_between_frames=4)
 SPREAD = headrace.uniform_frames(8)
 SHOWN_TO_A_MODEL = v2.Compose([v2.Resize((SIZE, SIZE), antialias=True), *doors.TO_FLOATS])
-LONG_VIDEOS = 2  # of 60 s, 1280 x 720
 _LONG = "zoompan=z='min(zoom+0.0004,1.6)':d=1800:x='iw/2-(iw/zoom/2)+160*sin(on/97)':y='ih/2-(ih/zoom/2)'"
 
 
@@ -79,12 +79,13 @@ def two_clips(paths: list[Path], folder: Path) -> Clips:
 
 
 def spread_frames(paths: list[Path], folder: Path) -> Clips:
-    """Eight frames of videos of 60 s; one sample for sixteen paths."""
-    made = [_make_long_video(path, folder / f"{number}.mp4") for number, path in enumerate(paths[:LONG_VIDEOS])]
-    return Clips([made[n % len(made)] for n in range(len(paths) // 16)], SHOWN_TO_A_MODEL, SPREAD)
+    """Eight frames of a video of 60 s; one sample for thirty-two paths."""
+    return Clips([_make_long_video(paths[0])] * (len(paths) // 32), SHOWN_TO_A_MODEL, SPREAD)
 
 
-def _make_long_video(photograph: Path, path: Path) -> str:
+@functools.cache
+def _make_long_video(photograph: Path) -> str:
+    path = videos.folder_of_videos() / "long.mp4"
     frames = f"scale=2560:1440,{_LONG}:s=1280x720:fps=30,noise=alls=4:allf=t"
     encoder = ["-t", "60", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
     command = ["ffmpeg", "-v", "error", "-loop", "1", "-i", str(photograph), "-vf", frames, *encoder, str(path)]

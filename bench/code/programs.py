@@ -289,5 +289,5 @@ PROGRAMS |= {
     "Videos, approximate": Program(native_videos.one_clip_approximately, batch=8, native=native_videos.in_threads),
     "Videos, decord": Program(native_videos.one_clip_by_decord, batch=8, native=native_videos.in_threads),
     "Videos, two clips": Program(native_videos.two_clips, batch=4, native=native_videos.in_threads),
-    "Videos, 8 frames of 60 s": Program(native_videos.spread_frames, batch=4, native=native_videos.in_threads),
+    "Videos, 8 frames of 60 s": Program(native_videos.spread_frames, batch=2, native=native_videos.in_threads),
 }

@@ -5,7 +5,10 @@ H.264 as Kinetics has it, 340 x 256 pixels, 10 s a file.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,7 @@ class Clips(Dataset[Any]):
 
     def __init__(self, paths: list[Path], folder: Path, transform: Any = None) -> None:
         count = max(len(paths) // 4, VIDEOS)
-        made = [_make_video(path, folder / f"{number}.mp4") for number, path in enumerate(paths[:VIDEOS])]
+        made = [_make_video(path) for path in paths[:VIDEOS]]
         self.paths, self.transform = [made[number % len(made)] for number in range(count)], transform
 
     def __len__(self) -> int:
@@ -55,7 +58,17 @@ class ClipsOfDecord(Clips):
         return self.transform(frames), index
 
 
-def _make_video(photograph: Path, path: Path) -> str:
+@functools.cache
+def folder_of_videos() -> Path:
+    """A folder of this process: videos take longer to make than to decode."""
+    made = tempfile.TemporaryDirectory()
+    atexit.register(made.cleanup)
+    return Path(made.name)
+
+
+@functools.cache
+def _make_video(photograph: Path) -> str:
+    path = folder_of_videos() / f"short-{photograph.stem}.mp4"
     frames = f"scale=1360:1024,{_MOTION}:s=340x256:fps=30,noise=alls=6:allf=t"
     encoder = ["-t", "10", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
     command = ["ffmpeg", "-v", "error", "-loop", "1", "-i", str(photograph), "-vf", frames, *encoder, str(path)]
