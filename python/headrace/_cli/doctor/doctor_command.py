@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def add(commands: inputs.Commands) -> None:
     """Adds the command."""
     what = "check what affects pixels and speed here, or the files of a dataset, and suggest remedies"
-    examples = ["doctor", "doctor train --limit 10000", "doctor videos", "doctor train --bad - | xargs -d '\\n' ls -l"]
+    examples = ["doctor", "doctor train --limit 10000", "doctor train --bad - | xargs -d '\\n' ls -l"]
     parser = inputs.add_command(commands, "doctor", what, examples)
     scanned = f"scan this instead, and recommend what to do: {inputs.DATASET}; or a folder of videos"
     parser.add_argument("dataset", metavar="DATASET", nargs="?", help=scanned)
