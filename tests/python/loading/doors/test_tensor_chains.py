@@ -73,7 +73,7 @@ def test_results_are_instances_of_the_class_of_a_deferred_tensor(photo: Path, ki
         tensor = open_tensor(photo, kind)
         blurred = v2.functional.gaussian_blur(open_tensor(photo, kind), [3, 3])
         assert isinstance(tensor, Deferred) and not isinstance(blurred, Deferred)
-        assert isinstance(blurred, type(tensor)) and issubclass(type(blurred), type(tensor))
+        assert isinstance(blurred, type(tensor))
         assert not isinstance(tv_tensors.Mask(torch.zeros(1, 2, 2)), type(open_tensor(photo, "image")))
         assert not isinstance(3, type(tensor))
         assert pickle.loads(pickle.dumps(type(tensor))) is type(blurred)

@@ -34,8 +34,8 @@ _guard: Callable[[torch.Tensor], object] = getattr(torch._C, "_set_throw_on_muta
 
 
 class _Meta(type(torch.Tensor)):  # type: ignore[misc]
-    """Makes the classes equal to those that they stand for, as keys of a dict, too, and their instances and subclasses
-    those of these: ``isinstance(result, type(tensor))`` holds of a plain result."""
+    """Makes the classes equal to those that they stand for, as keys of a dict, too, and their instances those of these:
+    ``isinstance(result, type(tensor))`` holds of a plain result."""
 
     stands_for: type
 
@@ -48,8 +48,8 @@ class _Meta(type(torch.Tensor)):  # type: ignore[misc]
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.stands_for)
 
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, cls.stands_for)
+    # No __subclasscheck__: torch asks the `__torch_function__` of a plain tv_tensor first, as an instance of ours, and
+    # that one leaves the call to ours, because its class is no subclass.
 
 
 def _return_class(plain: Any) -> Any:
