@@ -91,7 +91,7 @@ def _learn(path: str, count: int) -> PacketIndex | str:
     """Returns the index of a file of which decord finds this number of frames; or why it has none."""
     try:
         index = read_index(path)
-        turned = _is_turned(path, index)
+        why_not = _why_decords(path, index)
     except NotIndexed as reason:
         return str(reason)
     except (av.FFmpegError, OSError) as error:
@@ -102,15 +102,18 @@ def _learn(path: str, count: int) -> PacketIndex | str:
         return f"decord's frames of {index.stream.codec} depend on what was read before"
     if not _is_closed(index):
         return "decord's frames of open groups of pictures depend on what was read before"
-    return "to be turned when it is shown" if turned else index
+    return why_not or index
 
 
-def _is_turned(path: str, index: PacketIndex) -> bool:
-    """Whether frames are to be turned, or PyAV does not say it."""
+def _why_decords(path: str, index: PacketIndex) -> str | None:
+    """Returns why the frames of a file are decord's: they are to be turned, or PyAV does not say it, or decord fails
+    with them in some runs."""
     with av.open(path, metadata_errors="ignore") as container:
+        if index.stream.codec == "hevc" and "matroska" in container.format.name:
+            return "decord does not always decode H.265 in Matroska"
         for frame in container.decode(container.streams[index.stream_index]):
-            return getattr(frame, "rotation", None) != 0
-    return True
+            return None if getattr(frame, "rotation", None) == 0 else "to be turned when it is shown"
+    return "to be turned when it is shown"
 
 
 def _is_closed(index: PacketIndex) -> bool:

@@ -136,7 +136,14 @@ def test_frames_are_equal(videos: Path, name: str) -> None:
     assert not counts.by_others
 
 
-@pytest.mark.parametrize("name", sorted(KINDS.keys() - {*CLOSED}))
+def test_what_decord_does_not_always_decode_is_decords(videos: Path) -> None:
+    path, counts = make_video(videos / "x265.mkv", *KINDS["x265.mkv"]), ImageCounts()
+    with deferred_here(counts):
+        outcome(lambda one: one.get_batch([3, 1]).asnumpy(), read(path))  # frames, or an error
+    assert list(counts.by_library()) == ["decord"]
+
+
+@pytest.mark.parametrize("name", sorted(KINDS.keys() - {*CLOSED, "x265.mkv"}))
 def test_others_are_decords(videos: Path, name: str) -> None:
     path = make_video(videos / name, *KINDS[name])
     counts = ImageCounts()
@@ -204,8 +211,11 @@ def test_damaged_files(videos: Path, tmp_path: Path, seed: int) -> None:
             return type(error)
 
     right = see()
-    with deferred_here(ImageCounts()):
-        assert [see(), see()] == [right, right]
+    for _ in range(2):
+        counts = ImageCounts()
+        with deferred_here(counts):
+            made = see()
+        assert made == right or not counts.natively  # of damaged packets, decord's frames differ from run to run
 
 
 @pytest.mark.parametrize("source", ["missing.mp4", "text.mp4", "empty.mp4"])
