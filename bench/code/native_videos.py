@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils.data import Dataset
 from torchvision.transforms import v2
@@ -44,34 +42,12 @@ class Clips(Dataset[Any]):
         return torch.stack(made) if len(made) > 1 else made[0], index
 
 
-class ByDecord(Clips):
-    """One clip decoded by decord, as VideoMAE does: a reader with one thread, the chosen frames as an array."""
-
-    def __getitem__(self, index: int) -> Any:
-        from decord import VideoReader, cpu
-
-        reader = VideoReader(self.paths[index], num_threads=1, ctx=cpu(0))
-        begin = int(torch.randint(max(len(reader) - 61, 0) + 1, (1,)))
-        numbers = np.minimum(np.arange(begin, begin + 64, 4), len(reader) - 1)
-        reader.seek(0)
-        frames = torch.from_numpy(reader.get_batch(numbers.tolist()).asnumpy())
-        return self.transform(frames.permute(0, 3, 1, 2)), index
-
-
 def _short(paths: list[Path], folder: Path) -> list[str]:
     return videos.Clips(paths, folder).paths
 
 
-def one_clip(paths: list[Path], folder: Path) -> Clips:
-    return Clips(_short(paths, folder), videos.TRAIN, CLIP)
-
-
 def one_clip_approximately(paths: list[Path], folder: Path) -> Clips:
     return Clips(_short(paths, folder), videos.TRAIN, CLIP, "approximate")
-
-
-def one_clip_by_decord(paths: list[Path], folder: Path) -> Clips:
-    return ByDecord(_short(paths, folder), videos.TRAIN, CLIP)
 
 
 def two_clips(paths: list[Path], folder: Path) -> Clips:
@@ -80,19 +56,10 @@ def two_clips(paths: list[Path], folder: Path) -> Clips:
 
 def spread_frames(paths: list[Path], folder: Path) -> Clips:
     """Eight frames of a video of 60 s; one sample for thirty-two paths."""
-    return Clips([_make_long_video(paths[0])] * (len(paths) // 32), SHOWN_TO_A_MODEL, SPREAD)
+    long = videos.make_video(paths[0], "long", f"scale=2560:1440,{_LONG}:s=1280x720:fps=30,noise=alls=4:allf=t", 60)
+    return Clips([long] * (len(paths) // 32), SHOWN_TO_A_MODEL, SPREAD)
 
 
-@functools.cache
-def _make_long_video(photograph: Path) -> str:
-    path = videos.folder_of_videos() / "long.mp4"
-    frames = f"scale=2560:1440,{_LONG}:s=1280x720:fps=30,noise=alls=4:allf=t"
-    encoder = ["-t", "60", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
-    command = ["ffmpeg", "-v", "error", "-loop", "1", "-i", str(photograph), "-vf", frames, *encoder, str(path)]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    return str(path)
-
-
-def in_threads(program: Clips) -> Any:
-    """The same samples as `headrace.Videos`."""
-    return headrace.Videos(program.paths, range(len(program)), program.transform, clips=program.clips)
+def in_threads(clips: Any) -> Callable[[Any], Any]:
+    """Makes of a program's dataset the same samples as `headrace.Videos`."""
+    return lambda program: headrace.Videos(program.paths, range(len(program)), program.transform, clips=clips)

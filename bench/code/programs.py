@@ -280,14 +280,19 @@ PROGRAMS |= {
     for name, one in processors.IN_COLLATE.items()
 }
 PROGRAMS |= {name: Program(one) for name, one in kinds.DATASETS.items()}
+_one_clip = native_videos.in_threads(native_videos.CLIP)
 PROGRAMS |= {
     "VideoDecoder": Program(videos.decode_clips, batch=8),
     "VideoDecoder, v2": Program(videos.augment_clips, batch=8),
     "decord": Program(videos.decode_by_decord, batch=8),
     "decord, v2": Program(videos.augment_by_decord, batch=8),
-    "Videos": Program(native_videos.one_clip, batch=8, native=native_videos.in_threads),
-    "Videos, approximate": Program(native_videos.one_clip_approximately, batch=8, native=native_videos.in_threads),
-    "Videos, decord": Program(native_videos.one_clip_by_decord, batch=8, native=native_videos.in_threads),
-    "Videos, two clips": Program(native_videos.two_clips, batch=4, native=native_videos.in_threads),
-    "Videos, 8 frames of 60 s": Program(native_videos.spread_frames, batch=2, native=native_videos.in_threads),
+    "Videos": Program(videos.augment_clips, batch=8, native=_one_clip),
+    "Videos, approximate": Program(native_videos.one_clip_approximately, batch=8, native=_one_clip),
+    "Videos, decord": Program(videos.augment_by_decord, batch=8, native=_one_clip),
+    "Videos, two clips": Program(
+        native_videos.two_clips, batch=4, native=native_videos.in_threads(native_videos.TWO_CLIPS)
+    ),
+    "Videos, 8 frames of 60 s": Program(
+        native_videos.spread_frames, batch=2, native=native_videos.in_threads(native_videos.SPREAD)
+    ),
 }

@@ -29,7 +29,8 @@ class Clips(Dataset[Any]):
 
     def __init__(self, paths: list[Path], folder: Path, transform: Any = None) -> None:
         count = max(len(paths) // 4, VIDEOS)
-        made = [_make_video(path) for path in paths[:VIDEOS]]
+        filters = f"scale=1360:1024,{_MOTION}:s=340x256:fps=30,noise=alls=6:allf=t"
+        made = [make_video(path, "short", filters, 10) for path in paths[:VIDEOS]]
         self.paths, self.transform = [made[number % len(made)] for number in range(count)], transform
 
     def __len__(self) -> int:
@@ -67,11 +68,11 @@ def folder_of_videos() -> Path:
 
 
 @functools.cache
-def _make_video(photograph: Path) -> str:
-    path = folder_of_videos() / f"short-{photograph.stem}.mp4"
-    frames = f"scale=1360:1024,{_MOTION}:s=340x256:fps=30,noise=alls=6:allf=t"
-    encoder = ["-t", "10", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
-    command = ["ffmpeg", "-v", "error", "-loop", "1", "-i", str(photograph), "-vf", frames, *encoder, str(path)]
+def make_video(photograph: Path, name: str, filters: str, seconds: int) -> str:
+    """Makes a video of a photograph by ffmpeg's filters, with x264's defaults."""
+    path = folder_of_videos() / f"{name}-{photograph.stem}.mp4"
+    encoder = ["-t", str(seconds), "-c:v", "libx264", "-pix_fmt", "yuv420p"]
+    command = ["ffmpeg", "-v", "error", "-loop", "1", "-i", str(photograph), "-vf", filters, *encoder, str(path)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     return str(path)
 

@@ -431,6 +431,7 @@ class Pipeline:
         slots_kept: int,
         isa: str = "",
         backend: CapsuleType | None = None,
+        decoder: str = "pillow",
     ) -> None: ...
     def submit(
         self,

@@ -98,13 +98,15 @@ PyBlobTable table_of_rows(const py::object& table, const Int64s& rows) {
 std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::buffer& lut, const std::string& layout,
                                           int threads, int64_t max_pixels, const std::string& pass_order,
                                           int slots_kept, const std::string& isa,
-                                          const std::optional<py::capsule>& backend) {
+                                          const std::optional<py::capsule>& backend, const std::string& decoder) {
   PipelineOptions options{to_sample_options(recipe, lut, layout, max_pixels, pass_order)};
   if (backend) options.backend = unwrap_backend(*backend);
   options.recorder = process_recorder();
   options.threads = threads;
   options.slots_kept = static_cast<size_t>(slots_kept);
   options.kernels = named_kernels(isa);
+  if (decoder != "pillow" && decoder != "video") throw py::value_error("there is no decoder of this name: " + decoder);
+  options.decoder = decoder == "video" ? "video" : "pillow";
   return std::make_unique<PyPipeline>(std::move(options));
 }
 
@@ -326,7 +328,7 @@ void bind_pipeline(py::module_& module) {
   py::class_<PyPipeline>(module, "Pipeline")
       .def(py::init(&make_pipeline), py::arg("recipe"), py::arg("lut"), py::kw_only(), py::arg("layout"),
            py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "",
-           py::arg("backend") = py::none())
+           py::arg("backend") = py::none(), py::arg("decoder") = "pillow")
       .def("submit", &submit, py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = py::none(),
            py::arg("stream") = 0)
       .def("repair", &repair, py::arg("batch"), py::arg("places"), py::arg("table"), py::arg("rows"), py::arg("draws"))

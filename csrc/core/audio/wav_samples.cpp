@@ -8,6 +8,13 @@
 namespace headrace {
 namespace {
 
+template <class T>
+T load(const uint8_t* from) {
+  T value{};
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
 // Each product is FFmpeg's: the integer becomes a float32, rounded to nearest, times a power of two.
 struct U8 {
   static constexpr size_t kBytes = 1;
@@ -15,11 +22,7 @@ struct U8 {
 };
 struct S16 {
   static constexpr size_t kBytes = 2;
-  static float at(const uint8_t* from) {
-    int16_t value = 0;
-    std::memcpy(&value, from, 2);
-    return static_cast<float>(value) * 0x1p-15f;
-  }
+  static float at(const uint8_t* from) { return static_cast<float>(load<int16_t>(from)) * 0x1p-15f; }
 };
 struct S24 {
   static constexpr size_t kBytes = 3;
@@ -30,27 +33,15 @@ struct S24 {
 };
 struct S32 {
   static constexpr size_t kBytes = 4;
-  static float at(const uint8_t* from) {
-    int32_t value = 0;
-    std::memcpy(&value, from, 4);
-    return static_cast<float>(value) * 0x1p-31f;
-  }
+  static float at(const uint8_t* from) { return static_cast<float>(load<int32_t>(from)) * 0x1p-31f; }
 };
 struct F32 {
   static constexpr size_t kBytes = 4;
-  static float at(const uint8_t* from) {
-    float value = 0;
-    std::memcpy(&value, from, 4);
-    return value;
-  }
+  static float at(const uint8_t* from) { return load<float>(from); }
 };
 struct F64 {
   static constexpr size_t kBytes = 8;
-  static float at(const uint8_t* from) {
-    double value = 0;
-    std::memcpy(&value, from, 8);
-    return static_cast<float>(value);
-  }
+  static float at(const uint8_t* from) { return static_cast<float>(load<double>(from)); }
 };
 
 template <class Stored>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from headrace._base.native import core
 from headrace._engine.composite_engine import CompositeEngine
 from headrace._engine.counters.counters import Counters
 from headrace._engine.engine import Engine, Failure, Flight
-from headrace._engine.image_engine import DecodingLane
+from headrace._engine.lanes.decoding_lane import Decoding
 from headrace._engine.lanes.frame_lane import FrameLane
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
@@ -31,21 +32,13 @@ class ClipEngine(CompositeEngine):
 
     decoder = "video"
 
-    def __init__(
-        self, recipe: Recipe, clips: ClipSampler, make_images: Callable[[Recipe, DecodingLane], Engine]
-    ) -> None:
+    def __init__(self, recipe: Recipe, clips: ClipSampler, make_images: Callable[[Recipe, Decoding], Engine]) -> None:
         super().__init__()
         self._recipe, self._clips = recipe, clips
         own = len(recipe.columns)  # draws of a frame: those of its clip's images, then where each clip begins
         of_frame = replace(recipe, columns=(*recipe.columns, *(Column() for _ in range(clips.drawn))))
-        lanes: list[FrameLane] = []
-
-        def decoding(pipeline: core.Pipeline, threads: int) -> FrameLane:
-            lanes.append(FrameLane(pipeline, threads, clips, own))
-            return lanes[-1]
-
-        self._images = make_images(of_frame, decoding)
-        self._lane = lanes[0]
+        make_lane = functools.partial(FrameLane, clips=clips, first_draw=own)
+        self._images = make_images(of_frame, Decoding(self.decoder, make_lane))
         self.endings = self._images.endings
 
     def members(self) -> list[Engine]:
@@ -99,7 +92,7 @@ class ClipEngine(CompositeEngine):
         return made.view(-1, *self._clips.shape, *made.shape[1:])
 
     def counters(self) -> Counters:
-        return super().counters().of_videos(self._lane.cost)
+        return replace(super().counters(), bytes_read=0)  # the pipeline reads the names of files alone
 
     def single(self, batch: torch.Tensor) -> object:
         return batch[0].as_subclass(self._recipe.kind)

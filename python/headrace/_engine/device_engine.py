@@ -15,7 +15,8 @@ from headrace._base.native import core
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination, current_stream
 from headrace._engine.engine import Engine, Failure, Flight
-from headrace._engine.image_engine import DecodingLane, ImageEngine, SampleOptions
+from headrace._engine.image_engine import ImageEngine, SampleOptions
+from headrace._engine.lanes.decoding_lane import Decoding
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
@@ -100,7 +101,7 @@ class FusedEngine(_DeviceEngine):
         *,
         threads: int,
         slots_kept: int,
-        decoding: DecodingLane | None = None,
+        decoding: Decoding | None = None,
     ) -> None:
         self._destination = destination
         self._warned = False  # that the decoder refuses every file
@@ -173,7 +174,7 @@ class CopyEngine(_DeviceEngine):
         *,
         threads: int,
         slots_kept: int,
-        decoding: DecodingLane | None = None,
+        decoding: Decoding | None = None,
     ) -> None:
         super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, pin=True, decoding=decoding)
         self._destination = destination
@@ -206,7 +207,7 @@ def make_engine(
     threads: int,
     slots_kept: int,
     pin: bool = False,
-    decoding: DecodingLane | None = None,
+    decoding: Decoding | None = None,
 ) -> Engine:
     """Returns an engine whose batches end on `destination`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
@@ -14,6 +14,7 @@ from PIL import Image
 from headrace._base.native import core
 from headrace._engine.engine import Flight
 from headrace._engine.lanes.call_lane import CallLane
+from headrace._engine.lanes.decoding_lane import Decoding
 from headrace._engine.lanes.pillow_lane import PillowLane
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._engine.pipeline_engine import PipelineEngine
@@ -34,10 +35,6 @@ def byte_table(recipe: Recipe) -> npt.NDArray[np.uint8]:
     return recipe.lut.contiguous().view(torch.uint8).numpy()
 
 
-#: Returns the Python threads that decode what the native pipeline does not: pipeline, number of threads.
-DecodingLane = Callable[[core.Pipeline, int], PythonLane]
-
-
 class SampleOptions(TypedDict):
     """Arguments of a pipeline about its samples."""
 
@@ -56,7 +53,7 @@ class ImageEngine(PipelineEngine):
         slots_kept: number of free slots that are kept for the next batches.
         pin: whether batches are in pinned memory (of torch's caching host allocator).
         isa: instruction set of the kernels, for tests; "" for the best one.
-        decoding: returns the threads that decode what the pipeline does not; None: Pillow's.
+        decoding: how files are decoded that the pipeline does not decode; None: by Pillow.
     """
 
     def __init__(
@@ -68,16 +65,18 @@ class ImageEngine(PipelineEngine):
         slots_kept: int,
         pin: bool = False,
         isa: str = "",
-        decoding: DecodingLane | None = None,
+        decoding: Decoding | None = None,
     ) -> None:
         self.recipe = recipe
         self.max_pixels = Image.MAX_IMAGE_PIXELS or 0
         self._layout, self._pin = layout, pin
         self._storages = StoragePool(slots_kept)
         samples = SampleOptions(layout=layout.value, max_pixels=self.max_pixels, pass_order=pillow_rule.pass_order())
+        if decoding is None:
+            decoding = Decoding("pillow", functools.partial(PillowLane, mode=recipe.mode, upright=recipe.upright))
+        self.decoder = decoding.stage
         pipeline = self._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
-        decoding = decoding or functools.partial(PillowLane, mode=recipe.mode, upright=recipe.upright)
-        lanes: list[PythonLane] = [decoding(pipeline, threads)]
+        lanes: list[PythonLane] = [decoding.make_lane(pipeline, threads)]
         if calls := recipe.calls:
             lanes.append(CallLane(pipeline, threads, calls, layout))
         super().__init__(pipeline, lanes, inline=threads == 0)
@@ -87,7 +86,14 @@ class ImageEngine(PipelineEngine):
         lut = byte_table(self.recipe)
         backend = self._make_backend(lut, samples, slots_kept)
         return core.Pipeline(
-            self.recipe, lut, threads=threads, slots_kept=slots_kept, isa=isa, backend=backend, **samples
+            self.recipe,
+            lut,
+            threads=threads,
+            slots_kept=slots_kept,
+            isa=isa,
+            backend=backend,
+            decoder=self.decoder,
+            **samples,
         )
 
     def _make_backend(self, lut: npt.NDArray[np.uint8], samples: SampleOptions, slots_kept: int) -> CapsuleType | None:

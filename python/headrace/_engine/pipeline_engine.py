@@ -14,6 +14,7 @@ from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.lanes.call_lane import CallLane, RowMetadata
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._engine.lanes.worker_info import WorkerValues
+from headrace._media.video.decoding_cost import DecodingCost
 
 _STEP_S = 0.005  # interval at which the caller's thread polls for returned work
 
@@ -90,7 +91,9 @@ class PipelineEngine(Engine):
         stages = {name: (items, ns) for name, items, ns in self._pipeline.stats()}
         durations, size = self._pipeline.durations(), self._pipeline.bytes_read
         python = tuple(one for lane in self._lanes for one in lane.thread_ids())
-        return Counters(stages, durations, size, tuple(self._pipeline.thread_ids), python, self._pipeline.asleep)
+        videos = sum((lane.cost for lane in self._lanes), DecodingCost())
+        asleep = self._pipeline.asleep
+        return Counters(stages, durations, size, tuple(self._pipeline.thread_ids), python, asleep, videos)
 
     def resize(self, threads: int) -> None:
         self._pipeline.resize(threads)

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from headrace._base.messages import install_command
 from headrace._cli import inputs
 from headrace._cli.console import results
 
@@ -115,11 +114,13 @@ def _scan(args: argparse.Namespace, out: TextIO) -> int:
 
 
 def _scan_videos(args: argparse.Namespace, paths: list[str], out: TextIO) -> int:
+    from headrace._media.library_decoders import install_for_video
+
     try:
         from headrace._cli.doctor import scan_summary, video_summary
         from headrace._cli.doctor.video_scan import scan_videos
     except ImportError as error:
-        how = install_command("video", "torchcodec>=0.13", "av>=14")
+        how = install_for_video()
         raise inputs.GivenError(f"{args.dataset} holds videos, which need PyAV and torchcodec ({how})") from error
 
     found = scan_videos(paths, inputs.workers_of(args), args.limit)

@@ -11,16 +11,16 @@ import torch
 
 from headrace._base.native import core
 from headrace._base.safe_exceptions import message_of, without_frames
-from headrace._engine.lanes.python_lane import PythonLane
+from headrace._engine.lanes.decoding_lane import DecodingLane
 from headrace._media.audio.audio_clip import AudioClip
 from headrace._media.audio.clip_reader import read_clip
 
 
-class AudioLane(PythonLane):
+class AudioLane(DecodingLane):
     """Takes files from the pipeline, and returns the samples of their clips. The libraries release the GIL.
 
     Args:
-        pipeline, threads: as in `PythonLane`.
+        pipeline, threads: as in `DecodingLane`.
         clip: which part of a file, and how.
     """
 
@@ -29,13 +29,6 @@ class AudioLane(PythonLane):
     def __init__(self, pipeline: core.Pipeline, threads: int, clip: AudioClip) -> None:
         self._clip = clip  # first: the base class starts a thread
         super().__init__(pipeline, threads)
-
-    @staticmethod
-    def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
-        return pipeline.next_pillow_job(seconds)
-
-    def _jobs_waiting(self) -> int:
-        return self._pipeline.pillow_jobs_waiting
 
     def _run_job(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from headrace._engine.counters.percentiles import Counts
 from headrace._media.video.decoding_cost import DecodingCost
-
-_OF_VIDEOS = {"pillow": "video"}
 
 
 @dataclass(frozen=True)
@@ -48,12 +46,6 @@ class Counters:
         durations = {name: one - before.durations.get(name, 0) for name, one in self.durations.items()}
         size, videos = self.bytes_read - before.bytes_read, self.videos - before.videos
         return Counters(stages, durations, size, self.workers, self.python, self.asleep, videos)
-
-    def of_videos(self, cost: DecodingCost) -> Counters:
-        """Returns the counters of an engine whose Python threads decode videos instead of Pillow's files."""
-        stages = {_OF_VIDEOS.get(name, name): one for name, one in self.stages.items()}
-        durations = {_OF_VIDEOS.get(name, name): one for name, one in self.durations.items()}
-        return replace(self, stages=stages, durations=durations, bytes_read=0, videos=cost)
 
 
 def sum_counters(parts: Iterable[Counters]) -> Counters:

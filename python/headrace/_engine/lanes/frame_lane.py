@@ -8,8 +8,7 @@ import time
 
 from headrace._base.native import core
 from headrace._base.safe_exceptions import format_error, message_of, without_frames
-from headrace._engine.lanes.python_lane import PythonLane
-from headrace._media.video.decoding_cost import DecodingCost
+from headrace._engine.lanes.decoding_lane import DecodingLane
 from headrace._media.video.video_clips import Clip, open_clip
 from headrace.datasets.videos.clip_samplers import ClipSampler
 from headrace.datasets.videos.video_names import unpack_name
@@ -30,19 +29,16 @@ class _Sample:
         self.left = frames
 
 
-class FrameLane(PythonLane):
+class FrameLane(DecodingLane):
     """Takes the frames of videos from the pipeline, whose bytes name the file, and returns their pixels.
 
     The frames of a sample follow one another in a batch. The thread that gets the first of them decodes all; another
     thread leaves it those that it gets meanwhile.
 
     Args:
-        pipeline, threads: as in `PythonLane`.
+        pipeline, threads: as in `DecodingLane`.
         clips: chooses the frames of a sample.
         first_draw: column of the draws of the clips' starts, one for each clip.
-
-    Attributes:
-        cost: frames that were decoded so far.
     """
 
     name = "video"
@@ -52,15 +48,7 @@ class FrameLane(PythonLane):
         self._columns = range(first_draw, first_draw + clips.drawn)
         self._samples: dict[tuple[int, int], _Sample] = {}  # by batch and number in it
         self._turn = threading.Lock()
-        self.cost = DecodingCost()  # of all samples
         super().__init__(pipeline, threads)
-
-    @staticmethod
-    def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
-        return pipeline.next_pillow_job(seconds)
-
-    def _jobs_waiting(self) -> int:
-        return self._pipeline.pillow_jobs_waiting
 
     def _run_job(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()
@@ -113,19 +101,18 @@ class FrameLane(PythonLane):
         Args:
             begin: when the work for it began, in nanoseconds.
         """
-        try:
-            assert sample.clip is not None
-            if isinstance(sample.clip, BaseException):
-                raise sample.clip
-            pixels = sample.clip[job.sample % self._clips.frames]
-        except BaseException as error:
-            if error is not sample.clip and not isinstance(error, Exception) and self.threads == 0:
-                raise  # an interrupt: the job will run again
-            without_frames(error)
-            self._fail(job, error, message_of(error))
+        clip = sample.clip
+        assert clip is not None
+        if isinstance(clip, BaseException):
+            self._fail(job, clip, message_of(clip))
         else:
-            height, width, _ = pixels.shape
-            self._pipeline.finish(job, pixels, width, height, time.perf_counter_ns() - begin)
+            try:
+                pixels = clip[job.sample % self._clips.frames]
+            except Exception as error:
+                self._fail(job, without_frames(error), message_of(error))
+            else:
+                height, width, _ = pixels.shape
+                self._pipeline.finish(job, pixels, width, height, time.perf_counter_ns() - begin)
         with self._turn:
             sample.left -= 1
             if sample.left == 0:

@@ -10,21 +10,21 @@ from PIL import Image
 
 from headrace._base.native import core
 from headrace._base.safe_exceptions import message_of, without_frames
-from headrace._engine.lanes.python_lane import PythonLane
+from headrace._engine.lanes.decoding_lane import DecodingLane
 from headrace._recipe.arithmetic.functional_pil import open_image
 
 # The name of the stream that Pillow read from: the path is printed before the reason anyway.
 _STREAM = re.compile(r" ?<_io\.(BytesIO object at 0x[0-9a-f]+|BufferedReader name=.*)>")
 
 
-class PillowLane(PythonLane):
+class PillowLane(DecodingLane):
     """Takes encoded samples from the pipeline, decodes them with Pillow and returns the pixels.
 
     Pillow's warnings are issued in the decoding thread under the filters of the process. If a filter turns a warning
     into an error (``-W error``), the sample fails with that error.
 
     Args:
-        pipeline, threads: as in `PythonLane`.
+        pipeline, threads: as in `DecodingLane`.
         mode, upright: how files are opened; see `open_image`.
     """
 
@@ -35,13 +35,6 @@ class PillowLane(PythonLane):
         # not called, as in torch's workers, which began before.
         self._mode, self._upright, self._open = mode, upright, Image.open
         super().__init__(pipeline, threads)
-
-    @staticmethod
-    def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
-        return pipeline.next_pillow_job(seconds)
-
-    def _jobs_waiting(self) -> int:
-        return self._pipeline.pillow_jobs_waiting
 
     def _run_job(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()

@@ -16,6 +16,7 @@ from headrace._base.lifetimes.weak_list import Living
 from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._base.safe_exceptions import format_error, is_instance, set_traceback, traceback_of
+from headrace._media.video.decoding_cost import DecodingCost
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
 _live: Living[PythonLane] = Living()
@@ -31,9 +32,13 @@ class PythonLane:
     The first thread starts with the lane. A thread that finds more jobs waiting starts another, up to `threads`.
     One that finds more threads than are wanted ends after its job. With 0 threads none starts, and `run_waiting` runs
     jobs in the caller's thread. The threads have the settings of the one that made the lane.
+
+    Attributes:
+        cost: frames of videos that were decoded so far.
     """
 
     name = ""
+    cost = DecodingCost()
 
     def __init__(self, pipeline: core.Pipeline, threads: int) -> None:
         self._pipeline = pipeline

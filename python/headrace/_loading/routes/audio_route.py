@@ -16,7 +16,6 @@ from headrace._media.audio.audio_clip import AudioClip
 from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe
-from headrace.datasets.audio.audio_dataset import clips_of
 from headrace.datasets.sources import BlobDataset, NotNative, as_source
 
 
@@ -40,15 +39,13 @@ class AudioRoute(NativeRoute):
         Raises:
             NotNative: its samples have no common shape.
         """
-        clips = clips_of(source)
-        if len(clips) != len(source.variants):
-            raise NotNative("the ConcatDataset joins audio with images; join only one of them")
+        clips = [one.clips for one in source.variants]
         if any(one != clips[0] for one in clips):
             raise NotNative(
                 "the datasets of the ConcatDataset have clips of different kinds; give them the same seconds, "
                 "sample_rate, crop, num_channels and lengths"
             )
-        if any(one.transform is not None for one in clips):
+        if any(one.transform is not None for one in source.variants):
             raise NotNative(
                 "a transform was set on the dataset of audio, which native threads do not call; give out_transform, "
                 "which gets each batch"

@@ -11,15 +11,13 @@ from headrace._base.types import Function
 from headrace._loading.collate import collate_call, collate_registry
 from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.native.worker_init import only_seeds
-from headrace._loading.routes.audio_route import AudioRoute
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.fields_route import FieldsRoute
 from headrace._loading.routes.image_route import source_of
 from headrace._loading.routes.route import Batches, Loader, NativeRoute, Route
+from headrace._loading.routes.source_route import is_audio, route_of_source
 from headrace._loading.routes.torch_route import TorchRoute
-from headrace._loading.routes.video_route import route_of_source
 from headrace._lowering import LoweringError
-from headrace.datasets.audio.audio_dataset import clips_of
 from headrace.datasets.columns.columns_source import as_columns
 from headrace.datasets.fields.fields_source import as_stacked
 from headrace.datasets.sources import BlobDataset, NotNative
@@ -186,8 +184,6 @@ def _native_route(request: Request) -> NativeRoute:
     if columns is not None:
         return rely_on_functions(ColumnsRoute(columns), relied)
     assert source is not None
-    if clips_of(source):
-        return rely_on_functions(AudioRoute.of(source), relied)
     # Images may have different sizes where nothing stacks them.
     may_vary = not request.batches.stack(request.collate_fn)
     return rely_on_functions(route_of_source(source, request.own.dtype, may_vary=may_vary), relied)
@@ -198,5 +194,5 @@ def _find_relied(request: Request, sources: Sequence[BlobDataset]) -> Relied:
     default = collate_call.is_default(request.collate_fn, request.batched)
     collate_fn = request.collate_fn if default else None
     named = [one for source in sources for one in source.named_sources()]
-    images = not all(map(clips_of, sources))
+    images = not all(map(is_audio, sources))
     return Relied([request.dataset, *named], images=images, collates=default, collate_fn=collate_fn)

@@ -15,7 +15,8 @@ from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import NativeRoute
-from headrace._loading.routes.video_route import VideoRoute, route_of_source
+from headrace._loading.routes.source_route import route_of_source
+from headrace._loading.routes.video_route import VideoRoute
 from headrace._lowering import LoweringError, columns_drawn_by
 from headrace._recipe.object_boxes.object_values import BoxPart, ObjectTensor
 from headrace._recipe.steps.draw_columns import AnyColumn, shift_column
@@ -46,7 +47,7 @@ class FieldsRoute(NativeRoute):
         Raises:
             NotNative, LoweringError: a field does not run natively; the message names it.
         """
-        images = _routes_by_name(source, lambda _, one: route_of_source(one, None, may_vary=False))
+        images = _routes_by_name(source, lambda _, one: _route_of_field(one))
         return cls._checked(source, images)
 
     @classmethod
@@ -136,6 +137,13 @@ class FieldsRoute(NativeRoute):
             parts[name] = part.new_engine(settings, slots_kept=slots_kept, pin=pin or copied)
         sizes_differ = None if self.source.geometry is None else unequal
         return FieldsEngine(parts, self.columns, destination, sizes_differ, self.boxes)
+
+
+def _route_of_field(source: BlobDataset) -> ImageRoute:
+    route = route_of_source(source, None, may_vary=False)
+    if isinstance(route, ImageRoute):
+        return route
+    raise NotNative("audio is not made natively beside other fields; give it a loader of its own")
 
 
 def _routes_by_name(source: StackedSource, route_of: Callable[[str, BlobDataset], ImageRoute]) -> dict[str, ImageRoute]:

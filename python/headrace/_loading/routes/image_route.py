@@ -169,7 +169,8 @@ def _lower_variant(variant: Variant, dtype: torch.dtype | None, *, may_vary: boo
     if variant.clips is not None:  # of frames as byte tensors, before any transform
         tensors = Compose([PILToTensor()] if variant.transform is None else [PILToTensor(), variant.transform])
         of_frame = _lower_variant(variant._replace(transform=tensors, clips=None), dtype, may_vary=may_vary)
-        return replace(of_frame, names=of_frame.names[1:])
+        in_python = frozenset(number - 1 for number in of_frame.in_python)
+        return replace(of_frame, names=of_frame.names[1:], in_python=in_python)
     recipe = lower(
         variant.transform,
         dtype=dtype,

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from headrace._base.messages import install_command
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine
+from headrace._engine.lanes.decoding_lane import Decoding
 from headrace._loading.native.settings import Settings
 from headrace._loading.routes.image_route import ImageRoute
+from headrace._media.library_decoders import install_for_video
 from headrace._recipe.steps.draw_columns import AnyColumn, Column, shift_column
+from headrace._recipe.steps.recipe import Recipe
 from headrace.datasets.sources import BlobDataset, NotNative
 
 if TYPE_CHECKING:
@@ -34,11 +36,10 @@ class VideoRoute(ImageRoute):
         if len(samplers) > 1:
             raise NotNative("the datasets of the ConcatDataset choose different clips; give them the same `clips`")
         if missing := [name for name in ("torchcodec", "av") if importlib.util.find_spec(name) is None]:
-            how = install_command("video", "torchcodec>=0.13", "av>=14")
-            raise NotNative(f"{' and '.join(missing)} cannot be imported ({how})")
+            raise NotNative(f"{' and '.join(missing)} cannot be imported ({install_for_video()})")
         made = super().of(source, dtype, may_vary=False)
         if made.recipe.in_python:
-            names = ", ".join(made.recipe.names[number - 1][0] for number in sorted(made.recipe.in_python))
+            names = ", ".join(made.recipe.names[number][0] for number in sorted(made.recipe.in_python))
             raise NotNative(f"{names} would be called on single frames, but in torch it gets clips")
         if made.recipe.variants or made.recipe.views:
             raise NotNative("ByAspectRatio, Views and crops that make several images are for images, not for clips")
@@ -64,18 +65,8 @@ class VideoRoute(ImageRoute):
     def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> Engine:
         from headrace._engine.clip_engine import ClipEngine  # imports av
 
-        make_images = functools.partial(
-            make_engine,
-            layout=settings.layout,
-            destination=settings.destination,
-            threads=settings.num_workers,
-            slots_kept=slots_kept,
-            pin=pin,
-        )
-        return ClipEngine(self.recipe, self.clips, lambda recipe, decoding: make_images(recipe, decoding=decoding))
+        def make_images(recipe: Recipe, decoding: Decoding) -> Engine:
+            where, threads = (settings.layout, settings.destination), settings.num_workers
+            return make_engine(recipe, *where, threads=threads, slots_kept=slots_kept, pin=pin, decoding=decoding)
 
-
-def route_of_source(source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> ImageRoute:
-    """Returns the route of a source of images or videos; see `ImageRoute.of`."""
-    kind = ImageRoute if source.variants[0].clips is None else VideoRoute
-    return kind.of(source, dtype, may_vary=may_vary)
+        return ClipEngine(self.recipe, self.clips, make_images)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from headrace._base.checks import whole_number
@@ -23,7 +23,6 @@ class AudioClip:
         channels: number of channels of the waveform.
         crop: where in a longer file: "random", "center" or "start".
         lengths: whether a sample is the waveform with its length before padding.
-        transform: what the dataset calls on a sample; set by a program after its construction.
     """
 
     samples: int | None
@@ -31,7 +30,6 @@ class AudioClip:
     channels: int | None
     crop: str
     lengths: bool
-    transform: object = field(default=None, compare=False)
 
     @classmethod
     def checked(

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
-from headrace._base.errors import HeadraceError
-from headrace._base.messages import install_command
-from headrace._base.safe_exceptions import message_of
 from headrace._media.audio.audio_clip import AudioClip
+from headrace._media.library_decoders import open_decoder
 
 if TYPE_CHECKING:
     from torchcodec.decoders import AudioDecoder
-
-
-class NoTorchcodec(HeadraceError, ImportError):
-    """torchcodec, which decodes the file, cannot be imported."""
-
-
-@functools.cache
-def _decoder_class() -> Any:
-    try:
-        from torchcodec.decoders import AudioDecoder
-    except (ImportError, RuntimeError, OSError) as error:  # without FFmpeg's libraries it raises RuntimeError
-        why = message_of(error).partition("\n")[0]
-        raise NoTorchcodec(
-            f"torchcodec decodes this file, and cannot be imported: {why}; it needs FFmpeg's libraries, and "
-            f"{install_command('audio', 'torchcodec>=0.13', 'soundfile>=0.13')}"
-        ) from error
-    return AudioDecoder
 
 
 def open_audio(source: str | bytes, clip: AudioClip) -> AudioDecoder:
@@ -41,7 +21,8 @@ def open_audio(source: str | bytes, clip: AudioClip) -> AudioDecoder:
         NoTorchcodec: torchcodec cannot be imported.
         Exception: what torchcodec raises.
     """
-    decoder: AudioDecoder = _decoder_class()(source, sample_rate=clip.sample_rate, num_channels=clip.channels)
+    options = {"sample_rate": clip.sample_rate, "num_channels": clip.channels}
+    decoder: AudioDecoder = open_decoder("AudioDecoder", source, **options)
     return decoder
 
 

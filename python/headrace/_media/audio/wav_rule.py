@@ -10,7 +10,8 @@ import torch
 
 from headrace._base.native import core
 from headrace._media.audio.audio_clip import AudioClip
-from headrace._media.audio.library_audio import NoTorchcodec, open_audio
+from headrace._media.audio.library_audio import open_audio
+from headrace._media.library_decoders import NoTorchcodec
 
 #: How samples are stored: the format's tag, bytes of a sample; in the order of WavCoding in csrc/core/audio.
 CODINGS = ((1, 1), (1, 2), (1, 3), (1, 4), (3, 4), (3, 8))
@@ -65,6 +66,10 @@ def make_noise(number: int, frames: int = 500) -> bytes:
         words = random.integers(0, 256, (frames, 2, size), dtype=np.uint8)
         words[:4] = np.array([0, 255, 128, 127], dtype=np.uint8)[:, None, None]
         data = words.tobytes()
-    head = struct.pack("<HHIIHH", tag, 2, NOISE_RATE, NOISE_RATE * 2 * size, 2 * size, 8 * size)
+    return join_wav(struct.pack("<HHIIHH", tag, 2, NOISE_RATE, NOISE_RATE * 2 * size, 2 * size, 8 * size), data)
+
+
+def join_wav(head: bytes, data: bytes) -> bytes:
+    """Returns a WAV of the content of its chunks: the format and the samples."""
     chunks = b"WAVEfmt " + struct.pack("<I", len(head)) + head + b"data" + struct.pack("<I", len(data)) + data
     return b"RIFF" + struct.pack("<I", len(chunks)) + chunks

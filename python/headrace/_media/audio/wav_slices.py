@@ -20,11 +20,10 @@ import torch
 from headrace._base.native import core
 from headrace._media.audio.audio_clip import AudioClip
 from headrace._media.audio.library_audio import open_audio, read_waveform
-from headrace._media.audio.wav_rule import NOISE_RATE, make_noise
+from headrace._media.audio.wav_rule import CODINGS, NOISE_RATE, join_wav, make_noise
 
 _PACKET_BYTES = 4096  # of FFmpeg's packets, at most
-#: Bytes of a sample, in the order of WavCoding in csrc/core/audio.
-_BYTES = (1, 2, 3, 4, 4, 8)
+_BYTES = tuple(size for _, size in CODINGS)  # of a sample
 _F64 = 5
 
 
@@ -107,8 +106,7 @@ def _small_file(layout: WavLayout, stored: bytes) -> bytes:
         head = struct.pack("<H", 0xFFFE) + head + struct.pack("<HHI", 22, 8 * size, layout.speakers) + guid
     else:
         head = struct.pack("<H", 3) + head
-    chunks = b"WAVEfmt " + struct.pack("<I", len(head)) + head + b"data" + struct.pack("<I", len(data)) + data
-    return b"RIFF" + struct.pack("<I", len(chunks)) + chunks
+    return join_wav(head, data)
 
 
 def _as_floats(coding: int, stored: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:

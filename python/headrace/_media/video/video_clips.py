@@ -10,6 +10,7 @@ import av
 import numpy as np
 
 from headrace._base.types import Array
+from headrace._media.library_decoders import open_decoder
 from headrace._media.video.decoding_cost import DecodingCost, cost_of
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.frame_times import FrameTimes, WantedFrames, frames_played_at
@@ -119,13 +120,13 @@ def _numbers_of(wanted: WantedFrames, index: PacketIndex, video: FrameTimes) -> 
 def _by_library(file: VideoFile, wanted: WantedFrames) -> Array:
     """Returns frames as torchcodec makes them, uint8 (n, H, W, 3)."""
     decoder = _open_decoder(file.path)
-    frames = decoder.get_frames_played_at(wanted.seconds) if wanted.numbers is None else None
-    frames = decoder.get_frames_at(wanted.numbers) if frames is None else frames
+    if wanted.numbers is None:
+        frames = decoder.get_frames_played_at(wanted.seconds)
+    else:
+        frames = decoder.get_frames_at(wanted.numbers)
     return np.ascontiguousarray(frames.data.numpy())
 
 
 def _open_decoder(path: str) -> Any:
     """Returns a new decoder of torchcodec's, as a program that opens one for each sample has."""
-    from torchcodec.decoders import VideoDecoder
-
-    return VideoDecoder(path, dimension_order="NHWC", num_ffmpeg_threads=1, seek_mode="exact")
+    return open_decoder("VideoDecoder", path, dimension_order="NHWC", num_ffmpeg_threads=1)

@@ -43,18 +43,25 @@ class VideoFile(Ending):
         return self._path if same else f"/proc/self/fd/{self._descriptor}"
 
 
+def index_or_reason(path: str, stream_index: int | None = None) -> PacketIndex | str:
+    """Returns what `read_index` does; or why it raises."""
+    try:
+        return read_index(path, stream_index)
+    except NotIndexed as reason:
+        return str(reason)
+    except (av.FFmpegError, OSError) as error:
+        return f"PyAV cannot read it: {error}"
+
+
 def learn_index(path: str, stream_index: int, metadata: Any) -> PacketIndex | str:
     """Returns the index of a stream that torchcodec has scanned; or why it has none.
 
     Args:
         metadata: torchcodec's, of this stream.
     """
-    try:
-        index = read_index(path, stream_index)
-    except NotIndexed as reason:
-        return str(reason)
-    except (av.FFmpegError, OSError) as error:
-        return f"PyAV cannot read it: {error}"
+    index = index_or_reason(path, stream_index)
+    if isinstance(index, str):
+        return index
     if not _agrees(index, metadata):
         return "PyAV finds other frames than torchcodec"
     return index if index.is_rounded else "of a variable frame rate"  # FFmpeg's versions give other durations

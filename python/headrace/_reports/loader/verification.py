@@ -367,6 +367,11 @@ def _compare_images(
     )
 
 
+def have_same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Compares the bytes of two tensors of one dtype and shape: a NaN equals itself, and -0.0 differs from 0.0."""
+    return torch.equal(*(one.contiguous().reshape(-1).view(torch.uint8) for one in (a, b)))
+
+
 def are_equal_values(a: object, b: object) -> bool:
     """Returns whether two targets are equal; those in lists, tuples and dicts one by one."""
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):

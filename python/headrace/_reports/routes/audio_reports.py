@@ -91,7 +91,7 @@ def verify(settings: Settings, route: AudioRoute, epoch: verification.Epoch, eng
 def _compare(ours: Any, theirs: Any, batch: int) -> int:
     """Returns the number of bytes compared."""
     if isinstance(ours, torch.Tensor) and isinstance(theirs, torch.Tensor):
-        if ours.dtype != theirs.dtype or ours.shape != theirs.shape or not _same_bytes(ours, theirs):
+        if ours.dtype != theirs.dtype or ours.shape != theirs.shape or not verification.have_same_bytes(ours, theirs):
             raise VerificationError(
                 f"batch {batch}: {ours.dtype} {tuple(ours.shape)} differs from {theirs.dtype} {tuple(theirs.shape)}"
             )
@@ -101,11 +101,6 @@ def _compare(ours: Any, theirs: Any, batch: int) -> int:
     if not verification.are_equal_values(ours, theirs):
         raise VerificationError(f"batch {batch}: targets differ: {ours!r} against {theirs!r}")
     return 0
-
-
-def _same_bytes(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
-    """Compares bytes, not values: a NaN equals itself, and -0.0 differs from 0.0."""
-    return torch.equal(*(one.contiguous().reshape(-1).view(torch.uint8) for one in (ours, theirs)))
 
 
 def explain(settings: Settings, route: AudioRoute, verbose: bool) -> Explanation:

@@ -14,7 +14,14 @@ from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.native.settings import Settings
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._reports.loader.explanation import Explanation, Part, explain_collation, explain_ranks, explain_seeding
-from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report, collated_by, compared_iterator
+from headrace._reports.loader.verification import (
+    Epoch,
+    ReferenceLoader,
+    Report,
+    collated_by,
+    compared_iterator,
+    have_same_bytes,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,8 +72,7 @@ def _compare(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor], wha
             raise VerificationError(
                 f"{what}: column {name!r}: {a.dtype} {tuple(a.shape)} against {b.dtype} {tuple(b.shape)}"
             )
-        # Bytes, not values: a NaN equals itself, and -0.0 differs from 0.0.
-        if not torch.equal(*(one.reshape(-1).view(torch.uint8) for one in (a, b))):
+        if not have_same_bytes(a, b):
             raise VerificationError(f"{what}: column {name!r} differs")
         size += a.nbytes
     return size

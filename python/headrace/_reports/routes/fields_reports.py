@@ -34,6 +34,7 @@ from headrace._reports.loader.verification import (
     collated_by,
     compared_iterator,
     grey_levels_off,
+    have_same_bytes,
 )
 from headrace._reports.routes import video_reports
 from headrace.datasets.fields.field_kinds import Field
@@ -124,7 +125,7 @@ class _Comparison:
             self.bytes += a.nbytes
             if a.dtype != b.dtype or a.shape != b.shape:
                 raise VerificationError(f"{where}: {a.dtype} {tuple(a.shape)} against {b.dtype} {tuple(b.shape)}")
-            if not _same_bytes(a, b) and not self._is_tolerated(a, b, name):
+            if not have_same_bytes(a, b) and not self._is_tolerated(a, b, name):
                 raise VerificationError(f"{where} differs in {int((a != b).sum())} of {a.numel()} values")
         elif isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
             for key in a:
@@ -146,11 +147,6 @@ class _Comparison:
 
 def _values(batch: Any) -> list[object]:
     return list(batch.values()) if isinstance(batch, dict) else list(batch)
-
-
-def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors of one dtype and shape are equal; a NaN of plain values equals itself."""
-    return torch.equal(*(one.contiguous().reshape(-1).view(torch.uint8) for one in (a, b)))
 
 
 def explain(settings: Settings, route: FieldsRoute, verbose: bool) -> Explanation:

@@ -27,7 +27,6 @@ from headrace._reports.loader.explanation import (
     explain_targets,
 )
 from headrace._reports.loader.verification import Epoch, FaultTolerantReference, ReferenceLoader, Report
-from headrace.datasets.videos.video_names import unpack_name
 
 
 class _ReferenceClips(FaultTolerantReference):
@@ -47,8 +46,8 @@ def make_by_oracle(route: VideoRoute, index: int, draws_row: Array) -> torch.Ten
     Args:
         draws_row: the sample's draws, float64 (k,).
     """
-    number, path = unpack_name(route.source.read(index))
-    return reference_clips(path, number, route.clips, route.recipe, draws_row)
+    videos, number = route.source.origin(index)
+    return reference_clips(videos.location(number), number, route.clips, route.recipe, draws_row)
 
 
 def make_oracle_loader(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -88,8 +87,7 @@ class Audio(BlobDataset):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        clip = self._clip if self.transform is None else replace(self._clip, transform=self.transform)
-        return (Variant(clip, self._clip.channels or 0, None),)
+        return (Variant(self.transform, self._clip.channels or 0, None, clips=self._clip),)
 
     @property
     def encoded(self) -> bool:
@@ -115,9 +113,3 @@ class Audio(BlobDataset):
 
     def __repr__(self) -> str:
         return f"Audio({len(self)} files, {self._clip})"
-
-
-def clips_of(source: object) -> list[AudioClip]:
-    """Returns the clips of a source's parts; none of a source of images alone."""
-    variants = source.variants if isinstance(source, BlobDataset) else ()
-    return [one.transform for one in variants if isinstance(one.transform, AudioClip)]

@@ -33,7 +33,7 @@ class Variant(NamedTuple):
     size: tuple[int, int] | None  # (height, width); None: it varies or is unknown
     mode: str = "RGB"  # in which encoded images are opened
     upright: bool = False  # whether they are turned as their EXIF orientation says
-    clips: Any = None  # which frames of a video a sample has (ClipSampler); None: a sample is one image
+    clips: Any = None  # which part of a file a sample is: ClipSampler of videos, AudioClip; None: an image
 
 
 class BlobDataset(torch.utils.data.Dataset[Any]):

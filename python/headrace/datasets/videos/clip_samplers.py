@@ -117,7 +117,7 @@ class _ByPolicy(ClipSampler):
             return (found * math.ceil(wanted / len(found)))[:wanted]
         return found + found[-1:] * (wanted - len(found))
 
-    def _torchcodecs(self, decoder: Any) -> Any:
+    def __call__(self, decoder: Any, sample: int) -> Any:
         from torchcodec import samplers
 
         return getattr(samplers, self._name())(decoder, **vars(self)).data
@@ -168,9 +168,6 @@ class _AtIndices(_ByPolicy):
     @abstractmethod
     def _begins(self, start: int, end: int, draws: Sequence[float]) -> Sequence[int]:
         """Returns the number of each clip's first frame."""
-
-    def __call__(self, decoder: Any, sample: int) -> Any:
-        return self._torchcodecs(decoder)
 
 
 class _RandomIndices(_AtIndices):
@@ -227,9 +224,6 @@ class _RandomTimestamps(_ByPolicy):
             each = (begin + number * between for number in range(self.num_frames_per_clip))
             seconds += self._complete([one for one in each if one < last])
         return WantedFrames(seconds=seconds)
-
-    def __call__(self, decoder: Any, sample: int) -> Any:
-        return self._torchcodecs(decoder)
 
     def _name(self) -> str:
         return clips_at_random_timestamps.__name__

@@ -18,16 +18,11 @@ from headrace.datasets.sources.packed_paths import PackedPaths
 _NUMBER = struct.Struct("<q")
 
 
-def name_of(number: int, path: bytes) -> bytes:
-    """Returns the name of a sample."""
-    return _NUMBER.pack(number) + path
-
-
 def pack_names(paths: PackedPaths) -> tuple[bytes, npt.NDArray[np.int64]]:
     """Returns the names of all samples, one after the other, and where each begins, int64 (n + 1,)."""
     begins = np.append(paths.offsets.astype(np.int64), len(paths.packed)).tolist()
     names = [
-        name_of(number, paths.packed[begin : end - 1])  # each path ends with a zero byte
+        _NUMBER.pack(number) + paths.packed[begin : end - 1]  # each path ends with a zero byte
         for number, (begin, end) in enumerate(itertools.pairwise(begins))
     ]
     return b"".join(names), np.cumsum([0, *map(len, names)])

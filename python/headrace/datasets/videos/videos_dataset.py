@@ -11,15 +11,15 @@ import numpy as np
 import torch
 
 from headrace._base.checks import explained
-from headrace._base.messages import install_command
 from headrace._base.native import core
 from headrace._base.types import Array
+from headrace._media.library_decoders import open_decoder
 from headrace._storage.remote.urls import all_urls
 from headrace.datasets.sources.dataset import BlobDataset, Variant
 from headrace.datasets.sources.image_folder import EXTENSIONS
 from headrace.datasets.sources.packed_paths import PackedPaths
 from headrace.datasets.videos.clip_samplers import ClipSampler
-from headrace.datasets.videos.video_names import name_of, pack_names
+from headrace.datasets.videos.video_names import pack_names
 
 ENDINGS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".ts", ".mpg", ".mpeg")
 
@@ -77,13 +77,12 @@ class Videos(BlobDataset):
     def __len__(self) -> int:
         return len(self.paths)
 
-    def read(self, index: int) -> bytes:
-        """Returns what `blob_table` has of a sample: its name, not the file; see `video_names`."""
-        return name_of(index, os.fsencode(self.paths[index]))
+    def _open(self, index: int, **options: Any) -> Any:
+        return open_decoder("VideoDecoder", self.paths[index], num_ffmpeg_threads=1, **options)
 
     def image(self, index: int) -> Any:
         """Returns the sample's frames, uint8 (T, C, H, W), or (clips, T, C, H, W)."""
-        made = self.clips(open_decoder(self.paths[index]), index)
+        made = self.clips(self._open(index), index)
         return made if self.clips.num_clips > 1 else made[0]
 
     def transformed(self, image: Any) -> object:
@@ -95,7 +94,7 @@ class Videos(BlobDataset):
         return {}
 
     def image_size(self, index: int) -> tuple[int, int]:
-        found = open_decoder(self.paths[index], seek_mode="approximate").metadata
+        found = self._open(index, seek_mode="approximate").metadata
         return found.height, found.width
 
     def identity(self, index: int) -> str:
@@ -120,23 +119,6 @@ class Videos(BlobDataset):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} files, {self.clips!r})"
-
-
-def open_decoder(path: str, **options: Any) -> Any:
-    """Returns torchcodec's decoder of a file.
-
-    Args:
-        options: its arguments.
-
-    Raises:
-        ImportError: torchcodec cannot be imported.
-    """
-    try:
-        from torchcodec.decoders import VideoDecoder
-    except (ImportError, RuntimeError) as error:
-        how = install_command("video", "torchcodec>=0.13", "av>=14")
-        raise ImportError(f"videos need torchcodec and FFmpeg's libraries ({how}): {error}") from error
-    return VideoDecoder(path, num_ffmpeg_threads=1, **options)
 
 
 def find_videos(folder: Path) -> list[str]:

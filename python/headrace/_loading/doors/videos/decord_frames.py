@@ -6,6 +6,7 @@ read before.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +16,9 @@ import numpy as np
 from headrace._base.types import Array
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
-from headrace._media.video.packet_index import NotIndexed, PacketIndex, read_index
+from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
-from headrace._media.video.video_files import VideoFile
+from headrace._media.video.video_files import VideoFile, index_or_reason
 from headrace.pillow.recording.image_counts import Door, ImageCounts
 
 _OF_DECORD = -1  # in keys: no stream of a file has this number, and torchcodec describes others
@@ -89,31 +90,31 @@ def find_frames(
 
 def _learn(path: str, count: int) -> PacketIndex | str:
     """Returns the index of a file of which decord finds this number of frames; or why it has none."""
-    try:
-        index = read_index(path)
-        why_not = _why_decords(path, index)
-    except NotIndexed as reason:
-        return str(reason)
-    except (av.FFmpegError, OSError) as error:
-        return f"PyAV cannot read it: {error}"
+    index = index_or_reason(path)
+    if isinstance(index, str):
+        return index
     if len(index) != count:
         return "PyAV finds other frames than decord"
     if index.stream.codec not in _CODECS:
         return f"decord's frames of {index.stream.codec} depend on what was read before"
     if not _is_closed(index):
         return "decord's frames of open groups of pictures depend on what was read before"
-    return why_not or index
+    return _why_decords(path, index) or index
 
 
 def _why_decords(path: str, index: PacketIndex) -> str | None:
     """Returns why the frames of a file are decord's: they are to be turned, or PyAV does not say it, or decord fails
     with them in some runs."""
-    with av.open(path, metadata_errors="ignore") as container:
-        if index.stream.codec == "hevc" and "matroska" in container.format.name:
-            return "decord does not always decode H.265 in Matroska"
-        for frame in container.decode(container.streams[index.stream_index]):
-            return None if getattr(frame, "rotation", None) == 0 else "to be turned when it is shown"
-    return "to be turned when it is shown"
+    turned = True
+    try:
+        with av.open(path, metadata_errors="ignore") as container:
+            if index.stream.codec == "hevc" and "matroska" in container.format.name:
+                return "decord does not always decode H.265 in Matroska"
+            for frame in itertools.islice(container.decode(container.streams[index.stream_index]), 1):
+                turned = getattr(frame, "rotation", None) != 0
+    except (av.FFmpegError, OSError) as error:
+        return f"PyAV cannot read it: {error}"
+    return "to be turned when it is shown" if turned else None
 
 
 def _is_closed(index: PacketIndex) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace._base.messages import install_command
+from headrace._media.library_decoders import install_for_video
 from headrace.pillow.recording.image_counts import Door, in_force
 from headrace.pillow.recording.patches import Place, Replacements
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VIDEO_DECODER = Door("torchcodec.decoders.VideoDecoder", "torchcodec")
 
-NO_PYAV = f"without PyAV ({install_command('video', 'torchcodec>=0.13', 'av>=14')})"
+NO_PYAV = f"without PyAV ({install_for_video()})"
 _OWN_OPTIONS = {"seek_mode": "exact", "num_ffmpeg_threads": 1, "device": "cpu", "transforms": None}
 
 
