@@ -110,8 +110,7 @@ def _look_at(path: str, draw: float) -> VideoFacts:
     clip = open_clip(path, lambda video: CLIP.choose(video, [draw], 0))
     for place in range(len(clip)):
         clip[place]
-    index, said = known.index, known.described
-    is_indexed = isinstance(index, PacketIndex)
+    index, said = known.index if isinstance(known.index, PacketIndex) else None, known.described
     return VideoFacts(
         path,
         Path(path).stat().st_size,
@@ -120,10 +119,10 @@ def _look_at(path: str, draw: float) -> VideoFacts:
         said.height,
         said.average_fps or 0.0,
         said.duration_seconds or 0.0,
-        len(index) / int(index.is_key.sum()) if isinstance(index, PacketIndex) else None,
-        bool(np.any(np.diff(index.pts) < 0)) if isinstance(index, PacketIndex) else False,
+        None if index is None else len(index) / int(index.is_key.sum()),
+        index is not None and bool(np.any(np.diff(index.pts) < 0)),
         float(said.rotation or 0.0),
-        None if is_indexed else str(index),
+        known.index if isinstance(known.index, str) else None,
         clip.cost,
         time.thread_time() - begin,
     )
