@@ -18,6 +18,7 @@ from headrace._base.types import Function
 from headrace._loading.doors.opened_doors import add_doors
 from headrace._loading.doors.tensors import joined_tensors
 from headrace._loading.doors.tensors.deferred_tensor import make_samples
+from headrace._loading.doors.tensors.joined_tensors import stack
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
 from headrace._loading.mixup.mixes_in_workers import make_replacements
@@ -124,28 +125,37 @@ class InWorkers:
     def _begin_batch(self, data: object) -> object:
         pixel_memory.next_batch()
         replace_imported()
-        if self._is_default:
+        if self._blocks is not None and default_collate_fn_map.get(torch.Tensor) in (
+            collate_tensor_fn,
+            self._collate_tensors,  # the last batch raised an error
+        ):
+            default_collate_fn_map[torch.Tensor] = self._collate_tensors
+        elif self._is_default:
             make_samples(data)
         if self._places is not None:
             self._samples = len(data) if isinstance(data, list) else 0
             self._places.begin(data, sys.getrefcount(data))
-            if self._places.are_used() and default_collate_fn_map.get(torch.Tensor) is collate_tensor_fn:
-                default_collate_fn_map[torch.Tensor] = self._collate_tensors
         return data if self._blocks is None else self._blocks.begin(data)
 
     def _collate_tensors(self, tensors: Sequence[object], *, collate_fn_map: Any = None) -> object:
-        if self._places is not None and self._blocks is not None:
+        """What `default_collate` calls for tensors, also in a `collate_fn` of the program: makes deferred ones at their
+        places in the batch."""
+        joined = stack(tensors)
+        if joined is not None:
+            return joined
+        if self._places is not None and self._places.are_used() and self._blocks is not None:
             batch = self._places.batch_of(tensors)
             if batch is not None and self._blocks.note_collated_batch(batch):
                 return batch
+        make_samples(tensors)
         return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
 
     def _finish_batch(self, batch: object) -> object:
+        if default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
+            default_collate_fn_map[torch.Tensor] = collate_tensor_fn
         found = self._make_leaves(batch)
         if self._places is not None:
             self._places.finish(self._samples)
-            if default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
-                default_collate_fn_map[torch.Tensor] = collate_tensor_fn
         sent = [] if self._blocks is None else self._blocks.finish(found)
         if not sent and not self._counts.any:
             return batch

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copyreg
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -132,6 +133,17 @@ def kind_for(plain: type) -> type | None:
         found = _Meta(plain.__name__, (Deferred, plain), {"__module__": plain.__module__, "stands_for": plain})
         _kinds[plain] = found
     return found
+
+
+def gives_plain(func: Any, tensor: object) -> bool:
+    """Whether a function of torch's returns a `torch.Tensor` of a deferred one: also of an image or a video, unless the
+    program or torchvision says that they keep their class."""
+    if type(tensor) is DeferredTensor:
+        return True
+    helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
+    exceptions = getattr(helpers, "_FORCE_TORCHFUNCTION_SUBCLASS", (func,))
+    keeps_class = getattr(helpers, "_must_return_subclass", lambda: True)
+    return isinstance(tensor, Deferred) and func not in exceptions and not keeps_class()
 
 
 _were_deferred = False  # whether there ever were deferred tensors in this process

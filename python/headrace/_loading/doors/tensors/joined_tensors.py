@@ -20,8 +20,10 @@ from headrace._loading.doors.tensors.arrangements import (
     is_dense,
 )
 from headrace._loading.doors.tensors.deferred_tensor import (
+    Deferred,
     DeferredTensor,
     defer,
+    gives_plain,
     handlers,
     is_deferring_possible,
     recorded_in,
@@ -55,6 +57,12 @@ class BatchMemory:
 batch_memory: BatchMemory = BatchMemory()
 
 
+def stack(tensors: Sequence[object]) -> torch.Tensor | None:
+    """Returns `torch.stack` of deferred tensors; None if some are plain, or the result would not be made at once."""
+    made = _join(torch.stack, (tensors,), {}) if tensors and isinstance(tensors[0], Deferred) else NotImplemented
+    return None if made is NotImplemented else made
+
+
 def _join(func: Any, args: Any, kwargs: Any) -> Any:
     tensors, *dim = args or ((),)
     dim = [kwargs["dim"]] if "dim" in kwargs and not dim else dim
@@ -66,7 +74,8 @@ def _join(func: Any, args: Any, kwargs: Any) -> Any:
         or not tensors
     ):
         return NotImplemented
-    if not is_deferring_possible() or any(type(one) is not DeferredTensor for one in tensors):
+    kinds = {type(one) for one in tensors} - {DeferredTensor}  # torchvision joins no images with videos
+    if not is_deferring_possible() or len(kinds) > 1 or not all(gives_plain(func, one) for one in tensors):
         return NotImplemented
     parts = [recorded_in(one) for one in tensors]
     if any(one is None or not is_dense(one.of if isinstance(one, View) else one) for one in parts):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable
 from typing import Any
 
@@ -12,6 +11,7 @@ from headrace._loading.doors.tensors.deferred_tensor import (
     Deferred,
     DeferredTensor,
     defer,
+    gives_plain,
     handlers,
     is_deferring_possible,
     recording_of,
@@ -307,10 +307,8 @@ def _as_operand(tensor: Any, func: Any) -> torch.Tensor | None:
     is a `torch.Tensor`, unless torchvision says otherwise."""
     if type(tensor) is DeferredTensor:
         return tensor
-    recording, helpers = recording_of(tensor), sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
-    exceptions = getattr(helpers, "_FORCE_TORCHFUNCTION_SUBCLASS", (func,))
-    keeps_class = getattr(helpers, "_must_return_subclass", lambda: True)
-    return None if recording is None or func in exceptions or keeps_class() else defer(recording)
+    recording = recording_of(tensor)
+    return None if recording is None or not gives_plain(func, tensor) else defer(recording)
 
 
 def _convert(func: Any, args: Any, kwargs: Any) -> Any:
