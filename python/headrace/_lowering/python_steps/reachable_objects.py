@@ -47,6 +47,7 @@ class Reached(Frames):
         read: names of the attributes that are read.
         reads_all: whether attributes may be read whose names are not in the code.
         generators: random generators that are no generators of the process, by id.
+        seedables: objects with ``set_random_seed`` that are called, by id.
         touched: mutable objects that the calls reach, by id.
         draws: whether the calls may draw from torch's default generator.
         modules: modules of known classes that are called.
@@ -59,6 +60,7 @@ class Reached(Frames):
         self.read: set[str] = set()
         self.reads_all = False
         self.generators: dict[int, object] = {}
+        self.seedables: dict[int, object] = {}
         self.touched: dict[int, object] = {}
         self.draws = False
         self.modules: list[torch.nn.Module] = []

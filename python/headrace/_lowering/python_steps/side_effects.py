@@ -40,7 +40,7 @@ from headrace._lowering.python_steps.origin_kinds import (
 )
 from headrace._lowering.python_steps.reachable_objects import Reached
 from headrace._lowering.python_steps.value_sets import FREE, Frame, Inner, Unclear, Value, bound_arguments
-from headrace._recipe.draws.step_generators import GENERATORS
+from headrace._recipe.draws.step_generators import GENERATORS, is_seedable
 
 _DEEPEST = 40
 _MOST_ELEMENTS = 200
@@ -119,8 +119,9 @@ class Changes(Reached):
 
     def _call_object(self, called: object, arguments: list[Value], names: tuple[str, ...]) -> Value:
         self.touched[id(called)] = called
-        if inspectable(called) and callable(getattr(called, "set_random_seed", None)):
-            return FREE  # it is seeded for each sample
+        if inspectable(called) and is_seedable(called):
+            self.seedables[id(called)] = called  # seeded for each sample, where it is found
+            return FREE
         function = find_member(type(called), "__call__")
         if isinstance(function, FunctionType) and not is_known(function.__module__):
             return self.call_one(Bound(function, Seen(called)), arguments, names, None)

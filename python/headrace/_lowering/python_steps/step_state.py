@@ -14,6 +14,7 @@ from headrace._lowering.python_steps.side_effects import Changes
 from headrace._lowering.python_steps.step_copies import find_copied
 from headrace._lowering.python_steps.value_sets import Unclear
 from headrace._recipe.draws.step_generators import GENERATORS, generators_in_step
+from headrace._recipe.draws.transform_reseeding import reseeded_objects
 
 
 class Kept:
@@ -59,7 +60,13 @@ class Kept:
             (changes.generators[one], f"draws from a {type(changes.generators[one]).__name__} outside of it")
             for one in outside
         ]
-        return [*stored, *changes.found, *drawn]
+        seeded = {id(one) for one in reseeded_objects(self._functions[number])} if changes.seedables else set()
+        unseeded = [
+            (one, f"draws from the generators of {_describe_kind(one)} that is out of reach for seeds")
+            for key, one in changes.seedables.items()
+            if key not in seeded
+        ]
+        return [*stored, *changes.found, *drawn, *unseeded]
 
     def state(self, numbers: Sequence[int]) -> str:
         """Returns why results of these functions may depend on their earlier calls, as a clause; "" if they do not."""

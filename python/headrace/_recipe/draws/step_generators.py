@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import torch
@@ -19,22 +19,42 @@ _MOST = 1000  # objects to look at
 _here = threading.local()
 
 
+class Seedable(Protocol):
+    """An object with generators of its own, such as a transform of albumentations."""
+
+    def set_random_seed(self, seed: int) -> object: ...
+
+
 def generators_in_step(step: object) -> tuple[Generator, ...]:
     """Returns the generators in a step's attributes and in theirs, of which each copy of the step has its own.
 
     Objects with ``set_random_seed``, which is called for each sample, are not looked into.
     """
-    found: dict[int, Generator] = {}
-    seen: set[int] = set()
+    return tuple(one for one in _objects_in(step) if isinstance(one, GENERATORS))
+
+
+def seedables_in_step(step: object) -> tuple[Seedable, ...]:
+    """Returns the objects with ``set_random_seed`` in the same places; of those within another one, that one."""
+    return tuple(one for one in _objects_in(step) if is_seedable(one))
+
+
+def is_seedable(value: object) -> TypeGuard[Seedable]:
+    """Whether an object's generators can be seeded by ``set_random_seed``, as those of albumentations' transforms."""
+    return not isinstance(value, (type, ModuleType)) and callable(getattr(type(value), "set_random_seed", None))
+
+
+def _objects_in(step: object) -> Iterator[object]:
+    seen: dict[int, object] = {}
     waiting = [step]
     while waiting and len(seen) < _MOST:
         one = waiting.pop()
         if id(one) in seen or isinstance(one, (type, ModuleType, FunctionType, str, bytes, torch.Tensor, np.ndarray)):
             continue
-        seen.add(id(one))
-        if isinstance(one, GENERATORS):
-            found[id(one)] = one
-        elif isinstance(one, (list, tuple, set, frozenset)):
+        seen[id(one)] = one
+        yield one
+        if isinstance(one, GENERATORS) or is_seedable(one):
+            continue
+        if isinstance(one, (list, tuple, set, frozenset)):
             waiting.extend(one)
         elif isinstance(one, dict):
             waiting.extend(one.values())
@@ -42,10 +62,9 @@ def generators_in_step(step: object) -> tuple[Generator, ...]:
             waiting.append(one.__self__)
         elif isinstance(one, partial):
             waiting.extend((one.func, one.args, one.keywords))
-        elif not callable(getattr(type(one), "set_random_seed", None)):
+        else:
             waiting.append(getattr(one, "__dict__", {}))
             waiting.extend(_read_slots(one))
-    return tuple(found.values())
 
 
 def _read_slots(one: object) -> Iterator[object]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Protocol, TypeGuard
 
 import torch
 
 from headrace._base.types import Function
-from headrace._recipe.draws.step_generators import generators_in_step, seeded_for_this_sample
-
-
-class Seedable(Protocol):
-    def set_random_seed(self, seed: int) -> object: ...
+from headrace._recipe.draws.step_generators import (
+    Seedable,
+    generators_in_step,
+    is_seedable,
+    seedables_in_step,
+    seeded_for_this_sample,
+)
 
 
 class Reseeded:
@@ -27,11 +28,12 @@ class Reseeded:
 
     def __init__(self, transform: Function) -> None:
         self.transform = transform
-        self._held = generators_in_step(transform)  # a copy of this object has those of the transform's copy
-        self.shared = any(True for _ in _seedable_globals(transform))
+        # A copy of this object has those of the transform's copy.
+        self._held, self._seedable = generators_in_step(transform), seedables_in_step(transform)
+        self.shared = any(True for _ in _shared_seedables(transform))
 
     def __call__(self, value: object) -> object:
-        for one in (*_seedable_attributes(self.transform), *_seedable_globals(self.transform)):
+        for one in (*self._seedable, *_shared_seedables(self.transform)):
             one.set_random_seed(int(torch.randint(2**31, (), device="cpu")))
         with seeded_for_this_sample(self._held):
             return self.transform(value)
@@ -42,10 +44,7 @@ class Reseeded:
 
 def reseed_transform(transform: Function) -> Function:
     """Returns the transform wrapped in Reseeded, or itself if nothing in it can be seeded."""
-    found = generators_in_step(transform) or any(
-        True for _ in (*_seedable_attributes(transform), *_seedable_globals(transform))
-    )
-    return Reseeded(transform) if found else transform
+    return Reseeded(transform) if generators_in_step(transform) or reseeded_objects(transform) else transform
 
 
 def without_reseeding(transform: Function) -> Function:
@@ -53,22 +52,16 @@ def without_reseeding(transform: Function) -> Function:
     return transform.transform if isinstance(transform, Reseeded) else transform
 
 
-def _is_seedable(value: object) -> TypeGuard[Seedable]:
-    return not inspect.isclass(value) and callable(getattr(value, "set_random_seed", None))
+def reseeded_objects(transform: object) -> list[Seedable]:
+    """Returns the objects to which a `Reseeded` transform passes a seed for each sample."""
+    return [*seedables_in_step(transform), *_shared_seedables(transform)]
 
 
-def _seedable_attributes(transform: object) -> Iterator[Seedable]:
-    """Yields the object if it can be seeded, otherwise those of its attributes that can."""
-    if _is_seedable(transform):
-        yield transform
-    else:
-        yield from (value for value in getattr(transform, "__dict__", {}).values() if _is_seedable(value))
-
-
-def _seedable_globals(transform: object) -> Iterator[Seedable]:
-    """Yields the objects in the closure and globals of a function, or of a class's ``__call__``, that can be seeded."""
+def _shared_seedables(transform: object) -> Iterator[Seedable]:
+    """Yields the objects that can be seeded in the closure and globals of a function, or of a class's ``__call__``."""
     function = transform if inspect.isfunction(transform) else type(transform).__call__
-    if not inspect.isfunction(function) or _is_seedable(transform):
+    if not inspect.isfunction(function) or is_seedable(transform):
         return
     reached = inspect.getclosurevars(function)
-    yield from (value for value in (*reached.nonlocals.values(), *reached.globals.values()) if _is_seedable(value))
+    for value in (*reached.nonlocals.values(), *reached.globals.values()):
+        yield from seedables_in_step(value)

@@ -186,6 +186,31 @@ def test_with_a_seed_they_do_not_depend_on_the_number_of_threads(make: Any) -> N
         assert_same(epochs(DataLoader, make, workers, seed=3), alone)
 
 
+class Seedable(OfNumpy):
+    """Has generators as albumentations' transforms do."""
+
+    def set_random_seed(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+
+OUT_OF_REACH = Seedable()
+
+
+def call_out_of_reach(image: Any) -> Any:
+    return OUT_OF_REACH(image)
+
+
+def test_generators_that_seeds_do_not_reach_are_a_state() -> None:
+    def step(image: Any) -> Any:
+        return call_out_of_reach(image)
+
+    assert "out of reach" in Kept([step]).state([0])
+    assert not Kept([call_out_of_reach]).state([0])
+    assert not Kept([Seedable()]).state([0])
+    data = EncodedImages(pictures(COUNT), None, T.Compose([T.Resize((8, 8)), T.ToTensor(), step]))
+    assert not DataLoader(data, 4, num_workers=2).native
+
+
 def test_a_generator_that_a_sample_seeds_is_as_it_was() -> None:
     step = OfPython()
     before = step.inner[0].getstate()

@@ -71,7 +71,17 @@ class Wrapper:
         return self.inner(image)
 
 
-REACHED = Own()
+class Outer:
+    """A class that keeps a user's class in a container."""
+
+    def __init__(self) -> None:
+        self.steps = {"turn": [Wrapper()]}
+
+    def __call__(self, image: Image.Image) -> Image.Image:
+        return self.steps["turn"][0](image)
+
+
+REACHED, REACHED_INSIDE = Own(), Outer()
 
 
 CROP, FLIP = T.RandomResizedCrop(48), T.RandomHorizontalFlip()
@@ -86,7 +96,9 @@ RECIPES: dict[str, list[Callable[[Any], Any]]] = {
     "makes bytes": [CROP, T.Grayscale(), Turned(), T.PILToTensor()],
     "own generator": [CROP, Own(), *TENSOR],
     "own generator inside": [CROP, Wrapper(), *TENSOR],
+    "own generator further inside": [CROP, Outer(), *TENSOR],
     "own generator of a function": [CROP, lambda image: REACHED(image), *TENSOR],
+    "own generator inside, of a function": [CROP, lambda image: REACHED_INSIDE(image), *TENSOR],
     "process-wide": [CROP, shaken, *TENSOR],
     "process-wide at the end": [CROP, *TENSOR, lambda image: image * random.random()],
 }
