@@ -28,7 +28,7 @@ T = import_torchvision().transforms
 from torchvision.transforms import functional as F  # noqa: E402 - after the shim
 from torchvision.transforms import v2 as v2  # noqa: E402
 
-from bench.code import detection, doors, kinds, pngs, processors  # noqa: E402
+from bench.code import detection, doors, kinds, pngs, processors, projects  # noqa: E402
 from bench.code import native_videos as native_videos  # noqa: E402
 from bench.code import videos as videos  # noqa: E402
 
@@ -280,6 +280,11 @@ PROGRAMS |= {
     for name, one in processors.IN_COLLATE.items()
 }
 PROGRAMS |= {name: Program(one) for name, one in kinds.DATASETS.items()}
+PROGRAMS |= {name: Program(one) for name, one in projects.DATASETS.items()}
+PROGRAMS |= {
+    "kornia in a collate_fn": Program(projects.crops_for_kornia, collate_fn=projects.KorniaCollate()),
+    "stream, batched map": Program(projects.stream_of_batches, shuffle=False),
+}
 _one_clip = native_videos.in_threads(native_videos.CLIP)
 PROGRAMS |= {
     "VideoDecoder": Program(videos.decode_clips, batch=8),
