@@ -13,6 +13,7 @@ from headrace._loading.doors import (
     webdataset_images,
 )
 from headrace._loading.doors.tensors import joined_tensors, padded_copies  # noqa: F401 - they register what they record
+from headrace._loading.doors.tensors import single_inputs as single_inputs
 from headrace._loading.doors.tensors.image_functions import KERNELS
 from headrace._loading.doors.videos import decord_videos, torchcodec_videos
 from headrace.pillow import open_patch
@@ -36,5 +37,12 @@ def add_doors() -> None:
                 decord_videos.STEPS,
                 *image_to_tensor.STEPS_OF_ARRAYS,
             ),
-            followers=(KERNELS, image_to_tensor.STEPS, hf_processors.STEPS, hf_pil_processors.STEPS, box_crops.STEPS),
+            followers=(
+                KERNELS,
+                single_inputs.TRANSFORMS,
+                image_to_tensor.STEPS,
+                hf_processors.STEPS,
+                hf_pil_processors.STEPS,
+                box_crops.STEPS,
+            ),
         )

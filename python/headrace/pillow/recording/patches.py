@@ -80,7 +80,7 @@ class Replacements:
             before, (known, ours) = _read_place(holder, place.name), self._versions.get(place, (None, None))
             if known is None or known is not before:
                 # A program that replaced ours, and has put it back since, has left it here.
-                before = _function_below_patch(before)
+                before = function_below_patch(before)
                 if before is None or not is_own(before, holder, place.name):
                     continue
                 ours = self._version(place, before)
@@ -110,7 +110,7 @@ class Replacements:
 _MARK = "_stands_for_wrapped"  # of ours: its id, because functools.wraps copies attributes to functions around it
 
 
-def _function_below_patch(function: Any) -> Any:
+def function_below_patch(function: Any) -> Any:
     """Returns the function that ours stands in place of; another one as it is."""
     if isinstance(function, FunctionType) and function.__dict__.get(_MARK) == id(function):
         return function.__wrapped__  # type: ignore[attr-defined]
@@ -132,7 +132,7 @@ _LIBRARIES = (
 
 def is_own(function: object, holder: object, name: object) -> bool:
     """Whether a function is the one that its library has put in a class, module or dict, or our version of it."""
-    function = _function_below_patch(function)
+    function = function_below_patch(function)
     if isinstance(function, type):
         return _library_of(function) in _LIBRARIES
     if not isinstance(function, FunctionType):
@@ -179,7 +179,7 @@ class Untouched:
                 look = operator.attrgetter(*there)
                 parts.append([look, of, look(of)])
             known = known and all(is_own(getattr(of, name), of, name) for name in there)
-            found = [_function_below_patch(getattr(of, name)) for name in there]
+            found = [function_below_patch(getattr(of, name)) for name in there]
             functions += [one for one in found if isinstance(one, FunctionType)]
         self._parts, self._functions, self._missing = parts, functions, missing
         self._codes = list(map(_code_of, functions))
@@ -214,7 +214,7 @@ def _code_of(function: FunctionType) -> CodeType:
 
 
 def _functions_below_patches(functions: object) -> list[object]:
-    return [_function_below_patch(one) for one in (functions if type(functions) is tuple else (functions,))]
+    return [function_below_patch(one) for one in (functions if type(functions) is tuple else (functions,))]
 
 
 def _read_place(holder: object, name: Any) -> Any:

@@ -20,12 +20,26 @@ from headrace._loading.doors.tensors.deferred_tensor import (
     make,
     recording_of,
 )
-from headrace._loading.doors.tensors.recorded_functions import record_finish, record_pixels, record_values
-from headrace._loading.doors.tensors.recording import ValueStep
-from headrace._loading.doors.tensors.resize_functions import record_resize
+from headrace._loading.doors.tensors.recorded_functions import (
+    part_of,
+    record_finish,
+    record_flip,
+    record_pixels,
+    record_values,
+)
+from headrace._loading.doors.tensors.recording import Recording, State, ValueStep
+from headrace._loading.doors.tensors.resize_functions import record_resize, resize
 from headrace._loading.doors.tensors.warp_functions import WARPS, recorder_of_warp
 from headrace.pillow.recording.lazy_core import Operation
-from headrace.pillow.recording.patches import Place, Replacements, Untouched, Version, function, kernels_of
+from headrace.pillow.recording.patches import (
+    Place,
+    Replacements,
+    Untouched,
+    Version,
+    function,
+    function_below_patch,
+    kernels_of,
+)
 
 Recorder = Callable[..., "torch.Tensor | None"]
 
@@ -112,11 +126,27 @@ def _parts_of_resized_crop() -> Untouched:
 def _record_resized_crop(
     plain: Function, tensor: Any, top: Any, left: Any, height: Any, width: Any, size: Any, *options: Any
 ) -> Any:
-    geometry = sys.modules["torchvision.transforms.v2.functional._geometry"]
     if not _parts_of_resized_crop():
         return None
+    recording, kernel = recording_of(tensor), _kernel_of("resize")
+    resizing = function_below_patch(kernel)
+    box = top, top + height, left, left + width
+    if recording is not None and resizing is not kernel and _is_inside(box, recording.state):
+        part = part_of(recording, box)
+        made = None if part is None else resize(resizing, part, size, options[0], None, options[1])
+        if made is not None:
+            return defer(made) if isinstance(made, Recording) else made
+    geometry = sys.modules["torchvision.transforms.v2.functional._geometry"]
     part = geometry.crop_image(tensor, top, left, height, width)
     return _kernel_of("resize")(part, size, interpolation=options[0], antialias=options[1])
+
+
+def _is_inside(box: tuple[Any, ...], state: State) -> bool:
+    """Whether (top, bottom, left, right) are the edges of a part of an image."""
+    if not all(type(one) is int for one in box):
+        return False
+    top, bottom, left, right = box
+    return bool(0 <= top < bottom <= state.height and 0 <= left < right <= state.width)
 
 
 def _record_pad(plain: Function, tensor: Any, padding: Any, fill: Any, padding_mode: Any) -> torch.Tensor | None:
@@ -166,6 +196,10 @@ def _bytes_of_fill(fill: Any, channels: int) -> tuple[int, int, int] | None:
         return None
     whole = [int(one) for one in values]
     return tuple(whole * (3 // len(whole)))  # type: ignore[return-value]
+
+
+def _flip_along(axis: int) -> Recorder:
+    return lambda plain, tensor: record_flip(tensor, axis)
 
 
 def _record_erase(
@@ -286,6 +320,8 @@ _RECORDERS: dict[str, Recorder] = {name: recorder_of(name, 2) for name in COLOUR
     **{name: recorder_of_warp(name, 2) for name in WARPS},
     "rgb_to_grayscale": functools.partial(record_gray, 2),
     "resize": record_resize,
+    "horizontal_flip": _flip_along(-1),
+    "vertical_flip": _flip_along(-2),
     "resized_crop": _record_resized_crop,
     "pad": _record_pad,
     "erase": _record_erase,
@@ -295,6 +331,8 @@ _RECORDERS: dict[str, Recorder] = {name: recorder_of(name, 2) for name in COLOUR
 _OF_V1: dict[str, Recorder] = {name: recorder_of(name, 1) for name in COLOURS if name != "permute_channels"} | {
     **{name: recorder_of_warp(name, 1) for name in WARPS},
     "rgb_to_grayscale": functools.partial(record_gray, 1),
+    "hflip": _flip_along(-1),
+    "vflip": _flip_along(-2),
     "resize": record_resize,
     "pad": _record_pad_of_v1,
     "erase": _record_erase,

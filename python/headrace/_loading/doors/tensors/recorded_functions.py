@@ -24,19 +24,30 @@ from headrace.pillow.recording.lazy_core import MOST_PIXELS, Operation
 _NUMPYS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.float16, torch.float32)  # in at most 4 bytes
 
 
-def record_pixels(
-    tensor: torch.Tensor,
+def record_pixels(tensor: torch.Tensor, *arguments: Any, **named: Any) -> torch.Tensor | None:
+    """Records a function of a deferred tensor that makes new memory for other pixels; returns None if it cannot be
+    recorded. Arguments: those of `change_pixels` after the first."""
+    recording = recording_of(tensor)
+    if recording is None or not is_deferring_possible():
+        return None
+    made = change_pixels(recording, *arguments, **named)
+    return None if made is None else defer(made)
+
+
+def change_pixels(
+    recording: Recording,
     key: Hashable,
     operations: tuple[Operation, ...],
     size: tuple[int, int],
     replay: Replay,
     of_small: Replay | None = None,
     channels: int | None = None,
-) -> torch.Tensor | None:
-    """Records a function that makes new memory for other pixels; returns None if it cannot be recorded.
+) -> Recording | None:
+    """Returns what a function's result stands for that makes new memory for other pixels; None if it cannot be
+    recorded.
 
     Args:
-        tensor: deferred.
+        recording: of the tensor that the function gets.
         key: equal for calls whose results have the same order in memory.
         operations: what the function does, natively.
         size: (height, width) of its result.
@@ -44,11 +55,8 @@ def record_pixels(
         of_small: the same for a tensor of few pixels, if it is another one.
         channels: of its result; None: as many as the tensor has.
     """
-    recording = recording_of(tensor)
-    if recording is None or not _is_size_recordable(size) or not is_deferring_possible():
-        return None
     state = recording.state
-    if state.finish is not None:
+    if state.finish is not None or not _is_size_recordable(size):
         return None
     found = probe_layout(
         key, of_small or replay, state.layout, state.channels, state.dtype, recording.cut, recording.lead, channels
@@ -59,7 +67,7 @@ def record_pixels(
     after = state._replace(height=size[0], width=size[1], layout=found[0], operations=changed)
     if channels is not None and channels != state.channels:
         after = after._replace(channels=channels, table=table_of(channels, state.steps))
-    return defer(Recording(recording.origin, after, recording, replay))
+    return Recording(recording.origin, after, recording, replay)
 
 
 def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = False) -> torch.Tensor | None:
@@ -114,24 +122,25 @@ def _on_copy(function: Replay) -> Replay:
 def record_part(tensor: torch.Tensor, box: tuple[int, int, int, int]) -> torch.Tensor | None:
     """Records a view of a part: (top, bottom, left, right); returns None if it cannot be recorded."""
     recording = recording_of(tensor)
+    part = None if recording is None or not is_deferring_possible() else part_of(recording, box)
+    return None if part is None else defer(part)
+
+
+def part_of(recording: Recording, box: tuple[int, int, int, int]) -> Recording | None:
+    """Returns what a view of a part stands for: (top, bottom, left, right); None if it cannot be recorded."""
     top, bottom, left, right = box
     height, width = bottom - top, right - left
-    if (
-        recording is None
-        or recording.state.finish is not None
-        or not _is_size_recordable((height, width))
-        or not is_deferring_possible()
-    ):
+    state = recording.state
+    if state.finish is not None or not _is_size_recordable((height, width)):
         return None
     crop: Operation = ("crop", (left, top, right, bottom))
-    state = recording.state
 
     def replay(whole: torch.Tensor) -> torch.Tensor:
         return whole[..., top:bottom, left:right]
 
     cropped = (*state.operations, crop)
     after = state._replace(height=height, width=width, operations=cropped)
-    return defer(Recording(recording.origin, after, recording, replay, is_view=True))
+    return Recording(recording.origin, after, recording, replay, is_view=True)
 
 
 def record_first_dimension(tensor: torch.Tensor, *, more: bool) -> torch.Tensor | None:
@@ -217,16 +226,15 @@ def _flip(func: Any, args: Any, kwargs: Any) -> Any:
     if len(dims) != 1 or type(dims[0]) is not int or not -count <= dims[0] < count:
         return NotImplemented
     axis = dims[0] % count - count
-    if axis not in (-1, -2):
-        return NotImplemented
-    made = record_pixels(
-        tensor,
-        ("flip", axis),
-        (("transpose", 0 if axis == -1 else 1),),
-        (tensor.shape[-2], tensor.shape[-1]),
-        lambda t: t.flip(axis),
-    )
+    made = record_flip(tensor, axis) if axis in (-1, -2) else None
     return NotImplemented if made is None else made
+
+
+def record_flip(tensor: torch.Tensor, axis: int) -> torch.Tensor | None:
+    """Records `Tensor.flip` along -1 or -2; returns None if it cannot be recorded."""
+    operation: Operation = ("transpose", 0 if axis == -1 else 1)
+    height, width = tensor.shape[-2:]
+    return record_pixels(tensor, ("flip", axis), (operation,), (height, width), lambda image: image.flip(axis))
 
 
 def _as_tensor(func: Any, args: Any, kwargs: Any) -> Any:

@@ -16,9 +16,10 @@ import torch
 from torch.nn.functional import interpolate
 
 from headrace._base.types import Function
-from headrace._loading.doors.tensors.deferred_tensor import recording_of
+from headrace._loading.doors.tensors.deferred_tensor import defer, recording_of
 from headrace._loading.doors.tensors.memory_layout import Layout, Lead, add_lead
-from headrace._loading.doors.tensors.recorded_functions import record_pixels
+from headrace._loading.doors.tensors.recorded_functions import change_pixels
+from headrace._loading.doors.tensors.recording import Recording
 from headrace._loading.doors.tensors.value_resizes import FILTERS, resize_values
 from headrace._recipe.arithmetic import tensor_rule, torch_resize_blur
 from headrace.pillow.recording.lazy_core import Operation
@@ -29,10 +30,19 @@ _MOST_SIZES = 4096  # pairs of lengths whose pixels are known
 
 
 def record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> torch.Tensor | None:
-    """A recorder, as `image_functions` has them. Options of v2: interpolation, max_size, antialias; of v1:
-    interpolation and antialias."""
+    """A recorder, as `image_functions` has them. Options: see `resize`."""
     recording = recording_of(tensor)
     assert recording is not None
+    made = resize(plain, recording, size, *options)
+    if made is recording:
+        return tensor  # type: ignore[no-any-return]
+    return defer(made) if isinstance(made, Recording) else made
+
+
+def resize(plain: Function, recording: Recording, size: Any, *options: Any) -> Recording | torch.Tensor | None:
+    """Returns what a resized tensor stands for, or its values; the same recording where torchvision returns the same
+    tensor; None if it is left to the function. Options of v2: interpolation, max_size, antialias; of v1: interpolation
+    and antialias."""
     state = recording.state
     *others, antialias = options
     mode = _name_of_filter(others[0], antialias)
@@ -48,16 +58,16 @@ def record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> tor
     if type(height) is not int or type(width) is not int or height < 1 or width < 1:
         return None
     if (height, width) == edges:
-        return tensor if is_v2 else None
+        return recording if is_v2 else None
     extra = {"max_size": None} if is_v2 else {}
     interpolation = others[0]
 
-    def resize(image: torch.Tensor, edges: Sequence[int]) -> torch.Tensor:
+    def call(image: torch.Tensor, edges: Sequence[int]) -> torch.Tensor:
         made: torch.Tensor = plain(image, list(edges), interpolation=interpolation, antialias=antialias, **extra)
         return made
 
     if not is_of_bytes:
-        return resize_values(recording, (height, width), mode, resize, (plain, is_v2)) if mode in FILTERS else None
+        return resize_values(recording, (height, width), mode, call, (plain, is_v2)) if mode in FILTERS else None
     if mode in _NEAREST and not (
         _takes_known_pixels(mode, edges[0], height) and _takes_known_pixels(mode, edges[1], width)
     ):
@@ -67,10 +77,10 @@ def record_resize(plain: Function, tensor: Any, size: Any, *options: Any) -> tor
         return None
 
     def replay(image: torch.Tensor) -> torch.Tensor:
-        return resize(image, (height, width))
+        return call(image, (height, width))
 
     operation: Operation = ("resize_tensor", (width, height), filter)
-    return record_pixels(tensor, ("resize", mode, is_v2), (operation,), (height, width), replay)
+    return change_pixels(recording, ("resize", mode, is_v2), (operation,), (height, width), replay)
 
 
 def _name_of_filter(interpolation: Any, antialias: Any) -> str | None:
