@@ -136,14 +136,22 @@ def kind_for(plain: type) -> type | None:
 
 
 def gives_plain(func: Any, tensor: object) -> bool:
-    """Whether a function of torch's returns a `torch.Tensor` of a deferred one: also of an image or a video, unless the
-    program or torchvision says that they keep their class."""
-    if type(tensor) is DeferredTensor:
+    """Whether a function of torch's returns a `torch.Tensor` of this one, deferred or not: also of an image or a video,
+    unless the program or torchvision says that they keep their class."""
+    plain = class_of(tensor)
+    if plain is torch.Tensor:
         return True
     helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
     exceptions = getattr(helpers, "_FORCE_TORCHFUNCTION_SUBCLASS", (func,))
     keeps_class = getattr(helpers, "_must_return_subclass", lambda: True)
-    return isinstance(tensor, Deferred) and func not in exceptions and not keeps_class()
+    return kind_for(plain) is not None and func not in exceptions and not keeps_class()
+
+
+def class_of(tensor: object) -> type:
+    """The class of an object; of a deferred tensor, the one that it will have."""
+    kind: Any = type(tensor)
+    plain: type = kind.__dict__["stands_for"] if issubclass(kind, Deferred) else kind
+    return plain
 
 
 _were_deferred = False  # whether there ever were deferred tensors in this process

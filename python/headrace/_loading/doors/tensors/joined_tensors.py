@@ -21,7 +21,7 @@ from headrace._loading.doors.tensors.arrangements import (
 )
 from headrace._loading.doors.tensors.deferred_tensor import (
     Deferred,
-    DeferredTensor,
+    class_of,
     defer,
     gives_plain,
     handlers,
@@ -58,8 +58,9 @@ batch_memory: BatchMemory = BatchMemory()
 
 
 def stack(tensors: Sequence[object]) -> torch.Tensor | None:
-    """Returns `torch.stack` of deferred tensors; None if some are plain, or the result would not be made at once."""
-    made = _join(torch.stack, (tensors,), {}) if tensors and isinstance(tensors[0], Deferred) else NotImplemented
+    """Returns `torch.stack` of tensors some of which are deferred; None if none is, or it cannot be made in place."""
+    has_some = any(isinstance(one, Deferred) for one in tensors)
+    made = _join(torch.stack, (tensors,), {}) if has_some else NotImplemented
     return None if made is NotImplemented else made
 
 
@@ -74,32 +75,50 @@ def _join(func: Any, args: Any, kwargs: Any) -> Any:
         or not tensors
     ):
         return NotImplemented
-    kinds = {type(one) for one in tensors} - {DeferredTensor}  # torchvision joins no images with videos
-    if not is_deferring_possible() or len(kinds) > 1 or not all(gives_plain(func, one) for one in tensors):
+    classes = {class_of(one) for one in tensors} - {torch.Tensor}  # torchvision joins no images with videos
+    if not is_deferring_possible() or len(classes) > 1 or not all(gives_plain(func, one) for one in tensors):
         return NotImplemented
-    parts = [recorded_in(one) for one in tensors]
-    if any(one is None or not is_dense(one.of if isinstance(one, View) else one) for one in parts):
+    parts = [recorded_in(one) or _plain_part(one) for one in tensors]
+    if not any(isinstance(one, Recorded) for one in parts):
         return NotImplemented
-    return _join_parts(func, [one for one in parts if one is not None])
+    found = [one for one in parts if one is not None and _is_joinable(one)]
+    return _join_parts(func, found) if len(found) == len(parts) else NotImplemented
 
 
-def _join_parts(func: Any, parts: Sequence[Recorded]) -> Any:
+def _plain_part(tensor: Any) -> torch.Tensor | None:
+    """Returns a tensor that has values, as one to copy from; None if there is more to it than values."""
+    if isinstance(tensor, Deferred) or tensor.layout is not torch.strided or tensor.device.type != "cpu":
+        return None
+    is_plain = not (tensor.requires_grad or tensor.is_conj() or tensor.is_neg() or tensor.is_inference())
+    with torch._C.DisableTorchFunctionSubclass():
+        return tensor.as_subclass(torch.Tensor) if is_plain else None
+
+
+def _is_joinable(part: Recorded | torch.Tensor) -> bool:
+    return isinstance(part, torch.Tensor) or is_dense(part.of if isinstance(part, View) else part)
+
+
+def _join_parts(func: Any, parts: Sequence[Recorded | torch.Tensor]) -> Any:
     dtype = parts[0].dtype
-    shape = _shape_of_joined(func, dtype, tuple((one.shape, one.strides) for one in parts))
-    if shape is None or any(one.dtype != dtype for one in parts):
+    described = tuple((tuple(one.shape), _strides_of(one)) for one in parts)
+    shape = None if any(one.dtype != dtype for one in parts) else _shape_of_joined(func, dtype, described)
+    if shape is None:
         return NotImplemented
-    parts = [copy_in(one) for one in parts]
-    if len(parts) == 1:
-        joined = _join_one(func, parts[0], shape)
+    if len(parts) == 1 and isinstance(parts[0], Recorded):
+        joined = _join_one(func, copy_in(parts[0]), shape)
         return NotImplemented if joined is None else defer(joined)
     with plainly(), torch.no_grad():
         out, written = batch_memory.empty(shape, dtype)
         flat, at = written.view(-1), 0
         for one in parts:
             size = math.prod(one.shape)
-            _make_into(one, flat[at : at + size])
+            _make_into(copy_in(one) if isinstance(one, Recorded) else one, flat[at : at + size])
             at += size
     return out
+
+
+def _strides_of(part: Recorded | torch.Tensor) -> tuple[int, ...]:
+    return part.stride() if isinstance(part, torch.Tensor) else part.strides
 
 
 @functools.lru_cache(maxsize=256)
@@ -129,9 +148,11 @@ def _join_one(func: Any, part: Recorded, shape: tuple[int, ...]) -> Recorded | N
     return None
 
 
-def _make_into(part: Recorded, out: torch.Tensor) -> None:
+def _make_into(part: Recorded | torch.Tensor, out: torch.Tensor) -> None:
     """Writes the values of a tensor into one of as many elements, of one dimension."""
-    if isinstance(part, Recording):
+    if isinstance(part, torch.Tensor):
+        out.view(part.shape).copy_(part)
+    elif isinstance(part, Recording):
         part.content.make_into(out.view(part.shape))
     elif isinstance(part, Copy):
         part.make_into(out)
