@@ -27,6 +27,7 @@ from headrace._reports.loader.explanation import (
     explain_targets,
 )
 from headrace._reports.loader.verification import Epoch, FaultTolerantReference, ReferenceLoader, Report
+from headrace.datasets.videos.videos_dataset import file_for_library
 
 
 class _ReferenceClips(FaultTolerantReference):
@@ -47,7 +48,7 @@ def make_by_oracle(route: VideoRoute, index: int, draws_row: Array) -> torch.Ten
         draws_row: the sample's draws, float64 (k,).
     """
     videos, number = route.source.origin(index)
-    return reference_clips(videos.location(number), number, route.clips, route.recipe, draws_row)
+    return reference_clips(file_for_library(videos, number), number, route.clips, route.recipe, draws_row)
 
 
 def make_oracle_loader(

@@ -16,7 +16,7 @@ from headrace._base.native import core
 from headrace._base.types import State
 from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.clients.client_choice import check_installed
-from headrace._storage.remote.clients.responses import NoRangesError, Stamp
+from headrace._storage.remote.clients.responses import UNKNOWN_SIZE, NoRangesError, Stamp, is_strong
 from headrace._storage.remote.fetcher import Fetcher
 from headrace._storage.remote.fetcher_registry import fetcher_of
 from headrace._storage.remote.network import Network
@@ -99,6 +99,7 @@ class RemoteFiles:
         self.check = check
         self.tar = tar
         self.stamps: list[Stamp] | None = None
+        self._single: dict[int, Stamp] = {}  # stamps of objects that were requested one by one
         self._ranged: set[int] = set()
         self._looked: dict[int, Stamp] = {}  # stamps that came with an answer, for the next request of them
         self.owner: object = object()
@@ -160,6 +161,60 @@ class RemoteFiles:
         found = {**looked, **dict(zip(unknown, asked, strict=True))}
         return {number: found[number] for number in numbers}
 
+    def stamp_of(self, number: int) -> Stamp:
+        """Returns the stamp of an object, which is requested once; from then on other content is an error.
+
+        Raises:
+            OSError: it cannot be had, or the server does not say the object's size.
+        """
+        if self.stamps is not None:
+            found = self.stamps[number]
+        else:
+            if number not in self._single:
+                self._single[number] = self.ask_stamps([number])[number]
+            found = self._single[number]
+        if found.size == UNKNOWN_SIZE:
+            raise OSError(
+                errno.EIO,
+                f"{self.shown_of(number)}: the server does not say the object's size, which reading parts of it needs: "
+                "copy it to a disk, or to a server that says it",
+            )
+        return found
+
+    def owner_of(self, number: int) -> object:
+        """Returns what tells an object from one of another dataset with the same URL and stamp; None: nothing does."""
+        return None if is_strong(self.stamp_of(number)) else self.owner
+
+    def take(self, number: int, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Returns spans (offset, length) of an object, from the caches, or fetched at the same time. Raises OSError."""
+        if not spans:
+            return []
+        fetcher = self.fetcher
+        known = fetcher.find_object(self.urls[number], self.options, self.stamp_of(number), self.owner)
+        offsets, lengths = (np.array(column, np.uint64) for column in zip(*spans, strict=True))
+        numbers, cached = np.array([known.number], np.uint64), [os.fsencode(known.cached)]
+        ranges = core.RemoteRanges(fetcher.store, numbers, cached, np.zeros(len(spans), np.uint32), offsets, lengths)
+        wanted = ranges.want(np.arange(len(spans), dtype=np.int64))
+        if len(wanted):
+            places = np.full(len(wanted), known.number, np.uint64), offsets[wanted], lengths[wanted]
+            fetcher.announce(*places, np.zeros(len(wanted), np.uint64))
+        return [ranges.take(row) for row in range(len(spans))]
+
+    def check_place(self, number: int, offset: int, length: int, mark: int = 0) -> None:
+        """Raises OSError if a range is not what its index says, by the bytes before it."""
+        if self.check is not None:
+            begin, stamp = max(0, offset - self.lead), self.stamp_of(number)
+            data = self.fetcher.wait(self.fetcher.read(self.urls[number], self.options, begin, offset, stamp))
+            self._raise_wrong(number, offset, self.check(data, length))
+            if self.tar and mark:
+                one = RemoteObject(0, self.urls[number], self.options, stamp)
+                named = self.fetcher.not_named(one, Range(0, offset, length, mark), data)
+                self._raise_wrong(number, offset, self.fetcher.wait(named))
+
+    def _raise_wrong(self, number: int, offset: int, wrong: str) -> None:
+        if wrong:
+            raise OSError(errno.EIO, f"{self.shown_of(number)}: {wrong} (offset {offset})")
+
     def object_numbers(self) -> tuple[UInt64s, list[bytes]]:
         """Returns the number of each object in this process's fetcher, and the beginning of its entries on disk."""
         fetcher = self.fetcher
@@ -205,8 +260,7 @@ class RemoteFiles:
         if not wrong and self.tar and mark:
             one = RemoteObject(0, self.urls[number], self.options, stamp)
             wrong = await self.fetcher.not_named(one, Range(0, offset, length, mark), lead)
-        if wrong:
-            raise OSError(errno.EIO, f"{self.shown_of(number)}: {wrong} (offset {offset})")
+        self._raise_wrong(number, offset, wrong)
         return data[offset - begin :]
 
     def table(
