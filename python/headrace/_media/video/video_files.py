@@ -120,15 +120,18 @@ def learn_from_tables(file: SampleBytes) -> KnownVideo | None:
     if isinstance(index, str):
         return None
     decoder, _ = open_exact(file, index)
-    begin, end = _begin_and_end_of(index)
-    described = dataclasses.replace(
-        decoder.metadata,
-        begin_stream_seconds_from_content=begin,
-        end_stream_seconds_from_content=end,
-        num_frames_from_content=len(index),
-    )
+    described = _described_as_scanned(decoder.metadata, index)
     checked = _checked(index, described)
     return None if isinstance(checked, str) else KnownVideo(checked, described)
+
+
+def _described_as_scanned(metadata: Any, index: PacketIndex) -> Any:
+    """Returns torchcodec's description of a stream that it has not scanned, with what a scan finds."""
+    begin, end = _begin_and_end_of(index)
+    found: dict[str, Any] = {"begin_stream_seconds_from_content": begin, "end_stream_seconds_from_content": end}
+    found |= {"num_frames_from_content": len(index), "average_fps": len(index) / (end - begin) if end > begin else None}
+    known = {field.name for field in dataclasses.fields(metadata)}
+    return dataclasses.replace(metadata, **{name: value for name, value in found.items() if name in known})
 
 
 def learn_by_scan(file: SampleBytes) -> KnownVideo:

@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrow, DataLoader, EncodedImages, Parquet, TarShards, Videos, from_hf
-from headrace.datasets import ImageFiles, clips_at_random_indices, uniform_frames
+from headrace import Arrow, DataLoader, EncodedImages, Parquet, SampleError, TarShards, Videos, from_hf
+from headrace.datasets import ImageArray, ImageFiles, clips_at_random_indices, frames_at, uniform_frames
 from torchvision_shim import import_torchvision
-from video_files import INDEXED, PASSED_ON, make_video, why_no_torchcodec
+from video_files import INDEXED, PASSED_ON, cut_video, make_video, turn_video, why_no_torchcodec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
@@ -26,10 +27,13 @@ pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
-from bench.remote.object_server import ObjectServer
+from bench.remote.object_server import Faults, ObjectServer
 
 from headrace._media.video import video_clips
 from headrace._media.video.known_videos import KnownVideos
+from headrace._media.video.packet_index import PacketIndex, read_index
+from headrace._media.video.video_files import learn_by_scan, learn_from_tables
+from headrace._storage.parts.sample_bytes import FileBytes, HeldBytes
 from headrace._storage.remote.fetcher_registry import close_all
 
 v2 = import_torchvision().transforms.v2
@@ -148,3 +152,148 @@ def test_urls(videos: Path, tmp_path: Path, cache: str | None) -> None:
         assert "remote: " in str(loader.stats())
         shards = TarShards(f"{server.url}/shard.tar", image="mp4", cache=kept)
         assert_same_as_files(Videos(shards, None, TRAIN, clips=RANDOM), videos)
+
+
+def test_only_the_needed_packets_are_fetched(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = ["-vf", "scale=480:320,noise=alls=60:allf=t", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "10"]
+    path = make_video(videos / "noise.mp4", *noise, "-pix_fmt", "yuv420p", "-g", "6")
+    index, size = read_index(str(path)), path.stat().st_size
+    first, last = index.order[[30, 33]]
+    needed = int(index.position[last] + index.size[last] - index.position[first])
+    with ObjectServer(videos) as server:
+        data = Videos([f"{server.url}/noise.mp4"], None, v2.CenterCrop(32), clips=frames_at([[33, 30]]))
+        loader = DataLoader(data, num_workers=1)
+        (clip,) = loader
+        assert torch.equal(clip[0], data[0])
+        server.bytes_of.clear()
+        before = server.requests()
+        (again,) = loader
+        assert torch.equal(again, clip)
+        assert (server.bytes_of.total(), server.requests() - before) == (needed, 1)
+        assert needed < size / 8
+    close_all()
+    monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
+    with ObjectServer(videos) as server:
+        data = Videos([f"{server.url}/noise.mp4"], None, v2.CenterCrop(32), clips=frames_at([[33, 30]]))
+        assert torch.equal(next(iter(DataLoader(data, num_workers=1))), clip)
+        assert server.bytes_of.total() < size / 3  # with the tables, and what FFmpeg reads when it opens a file
+
+
+OF_TABLES = (
+    *("x264.mov", "one_group.mp4", "open_groups.mp4", "no_pyramid.mp4", "late.mp4", "ntsc.mp4", "with_sound.mp4"),
+    *("x265_open_groups.mp4", "x265_layers.mp4", "mpeg4.mp4", "mjpeg.mov", "interlaced.mp4"),
+)
+
+
+@pytest.mark.parametrize("name", OF_TABLES)
+def test_tables_say_what_a_scan_finds(videos: Path, name: str) -> None:
+    path = make_video(videos / name, *INDEXED[name])
+    data = path.read_bytes()
+    by_tables, by_scan = learn_from_tables(HeldBytes(data)), learn_by_scan(FileBytes(str(path)))
+    assert by_tables is not None
+    ours, theirs = by_tables.index, by_scan.index
+    assert isinstance(ours, PacketIndex) and isinstance(theirs, PacketIndex)
+    for array in ("pts", "duration", "position", "size", "is_key", "order"):
+        assert np.array_equal(getattr(ours, array), getattr(theirs, array)), array
+    assert ours.stream == theirs.stream and ours.time_base == theirs.time_base
+    assert by_tables.described == by_scan.described
+    assert ours.is_read is not None and not ours.is_read.any() and ours.is_reference.all()
+
+
+def test_files_whose_tables_do_not_say_it(videos: Path, tmp_path: Path) -> None:
+    whole = videos / "x264.mp4"
+    paths = [turn_video(whole, tmp_path / "turned.mp4"), cut_video(whole, tmp_path / "cut.mp4", 0.5)]
+    paths += [make_video(videos / name, *{**INDEXED, **PASSED_ON}[name]) for name in ("fragmented.mp4", "variable.mp4")]
+    paths.append(tmp_path / "text.mp4")
+    paths[-1].write_text("no video" * 100)
+    for path in paths:
+        assert learn_from_tables(HeldBytes(path.read_bytes())) is None, path
+
+
+def test_tables_that_lie_about_key_frames(videos: Path, tmp_path: Path) -> None:
+    """A packet that is called a key frame and is none: torchcodec decodes the file."""
+    data = bytearray((videos / "x264.mp4").read_bytes())
+    at = data.index(b"stss") + 8
+    keys = [int.from_bytes(data[at + 4 + 4 * n : at + 8 + 4 * n], "big") for n in range(3)]
+    data[at + 8 : at + 12] = (keys[1] - 8).to_bytes(4, "big")
+    (tmp_path / "lying.mp4").write_bytes(data)
+    with ObjectServer(tmp_path) as server:
+        far = Videos([f"{server.url}/lying.mp4"], None, v2.CenterCrop(32), clips=frames_at([[keys[1] - 6, 40]]))
+        (clip,) = DataLoader(far, num_workers=1)
+        assert torch.equal(clip[0], far[0])
+        (known,) = video_clips.known_videos._known.values()
+        assert known.index == "a packet that the file's tables call a key frame is none"
+
+
+def test_an_epoch_goes_on_from_a_state(videos: Path) -> None:
+    with ObjectServer(videos) as server:
+        loader = DataLoader(served(server), batch_size=2, shuffle=True, num_workers=2, seed=3)
+        epoch = iter(loader)
+        next(epoch)
+        state, rest = loader.state_dict(), list(epoch)
+        resumed = DataLoader(pickle.loads(pickle.dumps(served(server))), 2, shuffle=True, num_workers=0, seed=3)
+        resumed.load_state_dict(state)
+        for (clips, labels), (theirs, its) in zip(resumed, rest, strict=True):
+            assert torch.equal(clips, theirs) and torch.equal(labels, its)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_objects_that_cannot_be_decoded(videos: Path, tmp_path: Path, on_error: Any) -> None:
+    whole = (videos / "x264.mp4").read_bytes()
+    bad = {"text": b"no video", "empty": b"", "short": whole[: len(whole) // 2]}
+    bad["huge"] = b"\x7f\xff\xff\xff" + whole[4:]
+    for name, data in {**bad, "whole": whole}.items():
+        (tmp_path / f"{name}.mp4").write_bytes(data)
+    with ObjectServer(tmp_path, Faults(no_tags=True)) as server:
+        for name in ("missing", *bad):
+            urls = [f"{server.url}/{one}.mp4" for one in ("whole", name)]
+            data = Videos(urls, [0, 1], v2.CenterCrop(32), clips=uniform_frames(4))
+            loader = DataLoader(data, batch_size=2, num_workers=2, on_error=on_error)
+            if on_error == "raise":
+                with pytest.raises(SampleError, match=rf"sample 1 \(.*{name}\.mp4\)"):
+                    list(loader)
+            else:
+                with pytest.warns(UserWarning, match=f"{name}.mp4"):
+                    assert [labels.tolist() for _, labels in loader] == [[0]]
+
+
+def test_a_server_with_faults(videos: Path) -> None:
+    with ObjectServer(videos, Faults(error=0.2, reset=0.1, short=0.1)) as server:
+        assert_same_as_files(served(server), videos)
+
+
+def test_objects_and_shards_that_change(videos: Path, tmp_path: Path) -> None:
+    (tmp_path / "video.mp4").write_bytes((videos / "x264.mp4").read_bytes())
+    (tmp_path / "shard.tar").write_bytes((videos / "shard.tar").read_bytes())
+    with ObjectServer(tmp_path) as server:
+        far = Videos([f"{server.url}/video.mp4"], None, v2.CenterCrop(32), clips=uniform_frames(2))
+        near = Videos(TarShards(str(tmp_path / "shard.tar"), "mp4"), None, far.transform, clips=far.clips)
+        loaders = [DataLoader(far, num_workers=1), DataLoader(near, num_workers=1)]
+        for loader in loaders:
+            list(loader)
+        for name in ("video.mp4", "shard.tar"):
+            (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-1])
+        for loader, where in zip(loaders, ("video.mp4", "shard.tar:000.mp4"), strict=True):
+            with pytest.raises(SampleError, match=rf"{where}\).*was changed after it was indexed"):
+                list(loader)
+
+
+def test_arguments(videos: Path) -> None:
+    some = EncodedImages([b"", b""], [1, 2])
+    for given, error, message in (
+        ({"labels": [1, 2]}, ValueError, "give labels to headrace.EncodedImages"),
+        ({"cache": "memory:1 MB", "target_transform": str}, ValueError, "give target_transform and cache to"),
+    ):
+        with pytest.raises(error, match=message):
+            Videos(some, clips=RANDOM, **given)  # type: ignore[arg-type]
+    for source, kind, message in (
+        (EncodedImages([b""], None, TRAIN), ValueError, "give transform to Videos"),
+        (EncodedImages([b""], mode="L"), ValueError, "mode='L'"),
+        (ImageArray(np.zeros((1, 4, 4, 3), np.uint8)), TypeError, "does not locate encoded videos"),
+        (files(videos), TypeError, "does not locate encoded videos"),
+        (ImageFiles(["a.mp4"], cache="memory:1 MB"), ValueError, "leave it out"),
+    ):
+        with pytest.raises(kind, match=message):
+            Videos(source, clips=RANDOM)
+    with pytest.raises(ValueError, match="are for URLs"):
+        Videos(["a.mp4"], clips=RANDOM, storage_options={})
