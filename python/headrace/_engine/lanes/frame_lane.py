@@ -93,7 +93,10 @@ class FrameLane(DecodingLane):
     def _decode(self, job: core.PythonJob) -> Clip:
         draws = [job.draw(column) for column in self._columns]
         videos, number = find_sample(job.data)
-        return open_clip(videos.file(number), functools.partial(self._clips.choose, draws=draws, sample=number))
+        file, pipeline = videos.file(number), self._pipeline
+        if not isinstance(file, str):
+            file.open(lambda: pipeline.closed)
+        return open_clip(file, functools.partial(self._clips.choose, draws=draws, sample=number))
 
     def _finish(self, key: tuple[int, int], sample: _Sample, job: core.PythonJob, begin: int) -> None:
         """Ends the job of a frame.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headrace._storage.parts.sample_bytes import SampleBytes, Span
 from headrace._storage.remote.remote_files import RemoteFiles
@@ -18,26 +18,27 @@ class RemoteBytes(SampleBytes):
         number: of the object.
         place: the first byte, and the number of bytes; None: the whole object.
         mark: of a tar member's name; 0: none is compared.
-
-    Raises:
-        OSError: the object cannot be read, or its server does not say its size.
     """
 
     is_far = True
 
     def __init__(self, files: RemoteFiles, number: int, place: Span | None = None, mark: int = 0) -> None:
-        self._files, self._number, self._mark = files, number, mark
-        stamp = files.stamp_of(number)
-        self._begin, self.size = place or (0, stamp.size)
-        self._place = place
+        self._files, self._number, self._place, self._mark = files, number, place, mark
+        self._begin = 0 if place is None else place[0]
         self.keeps_all = files.cache is not None
-        self.key = (files.urls[number], repr(sorted(files.options.items())), stamp, files.owner_of(number), place)
+        self._is_over: Callable[[], bool] = bool  # of nothing: False
         self._spans: list[tuple[int, bytes]] = []
         self._blocks: dict[int, bytes] = {}
 
+    def open(self, is_over: Callable[[], bool]) -> None:
+        files, number, self._is_over = self._files, self._number, is_over
+        stamp = files.stamp_of(number, is_over)
+        self.size = stamp.size if self._place is None else self._place[1]
+        self.key = (files.urls[number], repr(sorted(files.options.items())), stamp, files.owner_of(stamp), self._place)
+
     def check(self) -> None:
         if self._place is not None:
-            self._files.check_place(self._number, *self._place, self._mark)
+            self._files.check_place(self._number, *self._place, self._mark, self._is_over)
 
     def fetch(self, spans: Sequence[Span]) -> None:
         wanted = [span for span in spans if span[1] > 0 and self._find_held(*span) is None]
@@ -73,4 +74,5 @@ class RemoteBytes(SampleBytes):
                 self._blocks[number] = data[(number - first) * _BLOCK : (number - first + 1) * _BLOCK]
 
     def _take(self, spans: Sequence[Span]) -> list[bytes]:
-        return self._files.take(self._number, [(self._begin + begin, count) for begin, count in spans])
+        places = [(self._begin + begin, count) for begin, count in spans]
+        return self._files.take(self._number, places, self._is_over)

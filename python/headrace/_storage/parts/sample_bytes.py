@@ -6,7 +6,7 @@ import functools
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,27 @@ class SampleBytes(ABC):
     """Encoded bytes, of which parts are read. For one thread.
 
     Attributes:
-        size: number of bytes.
+        size: number of bytes; of what is far, known once it is open.
         key: equal for equal bytes in this process; of what is in memory, the owner sets it.
         is_far: whether they are in another machine, so that each read costs a request.
         keeps_all: whether what is read stays in a cache, so that reading parts which others will need costs nothing.
     """
 
     size: int
-    key: Hashable
+    key: Hashable = None
     is_far = False
     keeps_all = False
+
+    def open(self, is_over: Callable[[], bool]) -> None:
+        """Called before parts are read.
+
+        Args:
+            is_over: whether nobody waits for the parts any more; a read that takes long asks it, and raises OSError.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        return None
 
     @abstractmethod
     def read(self, position: int, count: int) -> bytes:

@@ -17,7 +17,7 @@ from headrace._base.native import core
 from headrace._base.types import Array, State
 from headrace._media.library_decoders import open_decoder
 from headrace._storage.local_cache.local_caches import LocalBytes
-from headrace._storage.parts.sample_bytes import SampleBytes
+from headrace._storage.parts.sample_bytes import HeldBytes, SampleBytes
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace.datasets.sources.dataset import BlobDataset, Variant
@@ -96,7 +96,7 @@ class Videos(BlobDataset):
 
     def file(self, index: int) -> str | SampleBytes:
         found = self.source.file(index)
-        if not isinstance(found, str) and found.key is None:
+        if isinstance(found, HeldBytes):
             found.key = self._bytes, index
         return found
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import pickle
 import sys
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,9 @@ import torch
 from torch.utils.data import ConcatDataset, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrow, DataLoader, EncodedImages, Parquet, SampleError, TarShards, Videos, from_hf
+from headrace import Arrow, DataLoader, EncodedImages, Network, Parquet, SampleError, TarShards, Videos, from_hf
 from headrace.datasets import ImageArray, ImageFiles, clips_at_random_indices, frames_at, uniform_frames
+from support import eventually
 from torchvision_shim import import_torchvision
 from video_files import INDEXED, PASSED_ON, cut_video, make_video, turn_video, why_no_torchcodec
 
@@ -59,9 +62,11 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
-    yield
+def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[KnownVideos]:
+    """What is known of videos: nothing."""
+    found = KnownVideos()
+    monkeypatch.setattr(video_clips, "known_videos", found)
+    yield found
     close_all()
 
 
@@ -210,7 +215,7 @@ def test_files_whose_tables_do_not_say_it(videos: Path, tmp_path: Path) -> None:
         assert learn_from_tables(HeldBytes(path.read_bytes())) is None, path
 
 
-def test_tables_that_lie_about_key_frames(videos: Path, tmp_path: Path) -> None:
+def test_tables_that_lie_about_key_frames(videos: Path, tmp_path: Path, known: KnownVideos) -> None:
     """A packet that is called a key frame and is none: torchcodec decodes the file."""
     data = bytearray((videos / "x264.mp4").read_bytes())
     at = data.index(b"stss") + 8
@@ -221,8 +226,8 @@ def test_tables_that_lie_about_key_frames(videos: Path, tmp_path: Path) -> None:
         far = Videos([f"{server.url}/lying.mp4"], None, v2.CenterCrop(32), clips=frames_at([[keys[1] - 6, 40]]))
         (clip,) = DataLoader(far, num_workers=1)
         assert torch.equal(clip[0], far[0])
-        (known,) = video_clips.known_videos._known.values()
-        assert known.index == "a packet that the file's tables call a key frame is none"
+        (one,) = known._known.values()
+        assert one.index == "a packet that the file's tables call a key frame is none"
 
 
 def test_an_epoch_goes_on_from_a_state(videos: Path) -> None:
@@ -242,8 +247,8 @@ def test_objects_that_cannot_be_decoded(videos: Path, tmp_path: Path, on_error: 
     whole = (videos / "x264.mp4").read_bytes()
     bad = {"text": b"no video", "empty": b"", "short": whole[: len(whole) // 2]}
     bad["huge"] = b"\x7f\xff\xff\xff" + whole[4:]
-    for name, data in {**bad, "whole": whole}.items():
-        (tmp_path / f"{name}.mp4").write_bytes(data)
+    for name, content in {**bad, "whole": whole}.items():
+        (tmp_path / f"{name}.mp4").write_bytes(content)
     with ObjectServer(tmp_path, Faults(no_tags=True)) as server:
         for name in ("missing", *bad):
             urls = [f"{server.url}/{one}.mp4" for one in ("whole", name)]
@@ -259,7 +264,26 @@ def test_objects_that_cannot_be_decoded(videos: Path, tmp_path: Path, on_error: 
 
 def test_a_server_with_faults(videos: Path) -> None:
     with ObjectServer(videos, Faults(error=0.2, reset=0.1, short=0.1)) as server:
-        assert_same_as_files(served(server), videos)
+        assert_same_as_files(served(server, network=Network(ahead=20_000)), videos)  # less than a file has
+
+
+def _was_asked(server: ObjectServer) -> bool:
+    return server.requests() + server.requests("HEAD") > 1
+
+
+def test_closing_does_not_wait_for_a_server(videos: Path) -> None:
+    for faults in (Faults(stall=1.0, stall_s=600.0), Faults()):
+        with ObjectServer(videos, faults) as server:
+            data = served(server, network=Network(timeout=300.0, patience=600.0))
+            loader = DataLoader(data, num_workers=2)
+            epoch = iter(loader)
+            assert eventually(functools.partial(_was_asked, server))
+            server.faults = Faults(stall=1.0, stall_s=600.0)
+            begin = time.monotonic()
+            loader.close()
+            del epoch, loader
+            assert time.monotonic() - begin < 60
+            close_all()
 
 
 def test_objects_and_shards_that_change(videos: Path, tmp_path: Path) -> None:
@@ -285,7 +309,7 @@ def test_arguments(videos: Path) -> None:
         ({"cache": "memory:1 MB", "target_transform": str}, ValueError, "give target_transform and cache to"),
     ):
         with pytest.raises(error, match=message):
-            Videos(some, clips=RANDOM, **given)  # type: ignore[arg-type]
+            Videos(some, clips=RANDOM, **given)
     for source, kind, message in (
         (EncodedImages([b""], None, TRAIN), ValueError, "give transform to Videos"),
         (EncodedImages([b""], mode="L"), ValueError, "mode='L'"),
