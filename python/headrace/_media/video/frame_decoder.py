@@ -93,7 +93,8 @@ class FrameDecoder(Ending):
             if pts >= self._from and (index.is_reference[packet] or pts in missing):
                 self._waiting.add(pts)
                 self.sent += 1
-                self._take(self._make_packet(packet, max(packet, last)), missing, made)
+                together = packet if self._once else max(packet, last)  # what is costly to read is here already
+                self._take(self._make_packet(packet, together), missing, made)
         if missing:
             self._take(None, missing, made)
             self._next = len(index)

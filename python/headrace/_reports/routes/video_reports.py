@@ -90,6 +90,17 @@ def explain_clips(settings: Settings, route: VideoRoute, dataset: object, verbos
         Part("dataset", "native", f"{route.source!r} of {public_name_of(type(dataset))}"),
         Part("read, decode", "native", f"{threads} drive FFmpeg ({libraries}): only frames that wanted ones need"),
         Part("other videos", "torchcodec", "containers, rates and colours that FFmpeg's versions treat differently"),
+        *(
+            [
+                Part(
+                    "other machines",
+                    "native",
+                    "of MP4 and MOV files the tables and the needed groups of pictures",
+                )
+            ]
+            if route.source.ahead_bytes
+            else []
+        ),
         *explain_steps(route.recipe, verbose),
         *explain_targets(route.source),
     ]

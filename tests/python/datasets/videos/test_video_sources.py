@@ -154,7 +154,7 @@ def test_urls(videos: Path, tmp_path: Path, cache: str | None) -> None:
         loader = DataLoader(data, batch_size=2, num_workers=0)
         assert loader.verify(2).samples == 4 and "token" not in data.location(0)
         list(loader)
-        assert "remote: " in str(loader.stats())
+        assert "remote: " in str(loader.stats()) and "groups of pictures" in str(loader.explain())
         shards = TarShards(f"{server.url}/shard.tar", image="mp4", cache=kept)
         assert_same_as_files(Videos(shards, None, TRAIN, clips=RANDOM), videos)
 
@@ -182,6 +182,22 @@ def test_only_the_needed_packets_are_fetched(videos: Path, monkeypatch: pytest.M
         data = Videos([f"{server.url}/noise.mp4"], None, v2.CenterCrop(32), clips=frames_at([[33, 30]]))
         assert torch.equal(next(iter(DataLoader(data, num_workers=1))), clip)
         assert server.bytes_of.total() < size / 3  # with the tables, and what FFmpeg reads when it opens a file
+
+
+def test_sound_between_the_packets_is_not_fetched(videos: Path) -> None:
+    sound = ["-f", "lavfi", "-i", "aevalsrc=random(0)|random(1)|random(2)|random(3):s=192000:d=2", "-c:a", "pcm_s32le"]
+    video = ["-vf", "scale=240:160", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-g", "60"]
+    path = make_video(videos / "loud.mov", *sound, *video)
+    with ObjectServer(videos) as server:
+        data = Videos([f"{server.url}/loud.mov"], None, v2.CenterCrop(32), clips=uniform_frames(4))
+        loader = DataLoader(data, num_workers=1)
+        (clip,) = loader
+        assert torch.equal(clip[0], data[0])
+        server.bytes_of.clear()
+        (again,) = loader
+        assert torch.equal(again, clip)
+        pictures = int(read_index(str(path)).size.sum())
+        assert server.bytes_of.total() < 2 * pictures < path.stat().st_size / 2
 
 
 OF_TABLES = (
