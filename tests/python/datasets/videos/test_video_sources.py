@@ -18,7 +18,7 @@ import torch
 from torch.utils.data import ConcatDataset, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from headrace import Arrow, DataLoader, EncodedImages, Network, Parquet, SampleError, TarShards, Videos, from_hf
+from headrace import LMDB, Arrow, DataLoader, EncodedImages, Network, Parquet, SampleError, TarShards, Videos, from_hf
 from headrace.datasets import ImageArray, ImageFiles, clips_at_random_indices, frames_at, uniform_frames
 from support import eventually
 from torchvision_shim import import_torchvision
@@ -123,6 +123,14 @@ def test_hugging_face_videos(videos: Path) -> None:
     second = data.cast_column("video", datasets.Video(stream_index=1))
     with pytest.raises(ValueError, match="chooses stream 1"):
         from_hf(second, image="video")
+
+
+def test_lmdb(videos: Path, tmp_path: Path) -> None:
+    lmdb = pytest.importorskip("lmdb")
+    with lmdb.open(str(tmp_path), map_size=1 << 24) as database, database.begin(write=True) as transaction:
+        for number, name in enumerate(NAMES):
+            transaction.put(b"%03d" % number, (videos / name).read_bytes())
+    assert_same_as_files(Videos(LMDB(tmp_path, label=range(len(NAMES))), None, TRAIN, clips=RANDOM), videos)
 
 
 def test_bytes_in_memory(videos: Path) -> None:
