@@ -61,13 +61,12 @@ def main() -> None:
         for path in paths:
             by_torchcodec(path, [0])
             figures["first use of a file"].append(milliseconds(lambda path=path: learn_video(path)))  # type: ignore[misc]
-        data = headrace.Videos(
-            [paths[n % len(paths)] for n in range(options.clips)], None, videos.TRAIN, clips=native_videos.CLIP
-        )
+        chosen = [str(paths[n % len(paths)]) for n in range(options.clips)]
+        data = headrace.Videos(chosen, None, videos.TRAIN, clips=native_videos.CLIP)
         loader = headrace.DataLoader(data, BATCH, num_workers=1, seed=1)
         for _ in range(3):
             begins = [random.randrange(300 - 61) for _ in range(options.clips)]
-            clips = [(path, list(range(begin, begin + 64, 4))) for path, begin in zip(data.paths, begins, strict=True)]
+            clips = [(path, list(range(begin, begin + 64, 4))) for path, begin in zip(chosen, begins, strict=True)]
             each = {
                 "decoding alone": [
                     milliseconds(lambda path=path, numbers=numbers: open_clip(path, lambda _: WantedFrames(numbers)))  # type: ignore[misc]

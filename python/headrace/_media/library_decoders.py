@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from io import RawIOBase
 from typing import Any
 
 from headrace._base.errors import HeadraceError
@@ -37,12 +38,12 @@ def _decoder_class(name: str) -> Any:
     return getattr(decoders, name)
 
 
-def open_decoder(name: str, source: str | bytes, **options: Any) -> Any:
+def open_decoder(name: str, source: str | bytes | RawIOBase, **options: Any) -> Any:
     """Returns a new decoder of torchcodec's.
 
     Args:
         name: "VideoDecoder" or "AudioDecoder".
-        source: a path, or the bytes of a file.
+        source: a path, the bytes of a file, or a file object.
         options: its other arguments.
 
     Raises:

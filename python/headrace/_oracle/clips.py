@@ -26,11 +26,11 @@ class Clips(Protocol):
     def choose(self, video: Any, draws: Sequence[float], sample: int) -> WantedFrames: ...
 
 
-def reference_clips(path: str, sample: int, clips: Clips, recipe: Recipe, draws_row: Array) -> torch.Tensor:
+def reference_clips(file: str | bytes, sample: int, clips: Clips, recipe: Recipe, draws_row: Array) -> torch.Tensor:
     """Returns one finished sample, (T, C, H, W), or (clips, T, C, H, W) if there are several clips.
 
     Args:
-        path: of the video.
+        file: path of the video, or its bytes.
         sample: its number in the dataset that the clips are chosen for.
         clips: chooses the frames.
         recipe: of a frame.
@@ -41,7 +41,7 @@ def reference_clips(path: str, sample: int, clips: Clips, recipe: Recipe, draws_
     """
     from torchcodec.decoders import VideoDecoder
 
-    decoder = VideoDecoder(path, dimension_order="NHWC", seek_mode="exact")
+    decoder = VideoDecoder(file, dimension_order="NHWC", seek_mode="exact")
     images, begins = draws_row[: len(draws_row) - clips.drawn], draws_row[len(draws_row) - clips.drawn :]
     wanted = clips.choose(decoder.metadata, begins.tolist(), sample)
     if wanted.numbers is not None:

@@ -11,7 +11,7 @@ from headrace._base.safe_exceptions import format_error, message_of, without_fra
 from headrace._engine.lanes.decoding_lane import DecodingLane
 from headrace._media.video.video_clips import Clip, open_clip
 from headrace.datasets.videos.clip_samplers import ClipSampler
-from headrace.datasets.videos.video_names import unpack_name
+from headrace.datasets.videos.video_names import find_sample
 
 
 class _Sample:
@@ -30,7 +30,7 @@ class _Sample:
 
 
 class FrameLane(DecodingLane):
-    """Takes the frames of videos from the pipeline, whose bytes name the file, and returns their pixels.
+    """Takes the frames of videos from the pipeline, whose bytes name the sample, and returns their pixels.
 
     The frames of a sample follow one another in a batch. The thread that gets the first of them decodes all; another
     thread leaves it those that it gets meanwhile.
@@ -92,8 +92,11 @@ class FrameLane(DecodingLane):
 
     def _decode(self, job: core.PythonJob) -> Clip:
         draws = [job.draw(column) for column in self._columns]
-        number, path = unpack_name(job.data)
-        return open_clip(path, functools.partial(self._clips.choose, draws=draws, sample=number))
+        videos, number = find_sample(job.data)
+        file, pipeline = videos.file(number), self._pipeline
+        if not isinstance(file, str):
+            file.open(lambda: pipeline.closed)
+        return open_clip(file, functools.partial(self._clips.choose, draws=draws, sample=number))
 
     def _finish(self, key: tuple[int, int], sample: _Sample, job: core.PythonJob, begin: int) -> None:
         """Ends the job of a frame.

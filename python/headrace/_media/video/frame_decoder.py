@@ -37,13 +37,15 @@ class FrameDecoder(Ending):
     Args:
         index: of the video's packets.
         read: returns bytes of its file.
+        once: whether frames are wanted once, and reading more packets costs much: after the last wanted packet of a
+            group the decoder is emptied, instead of getting others until it returns the frame.
 
     Attributes:
         sent: number of packets that the decoder has got.
     """
 
-    def __init__(self, index: PacketIndex, read: Read) -> None:
-        self._index, self._read = index, read
+    def __init__(self, index: PacketIndex, read: Read, *, once: bool = False) -> None:
+        self._index, self._read, self._once = index, read, once
         self._context: VideoCodecContext | None = None
         self._next = 0  # packet that the decoder has not got
         self._from = 0  # pts of the key frame that it began with: frames before it need others that it never got
@@ -63,7 +65,7 @@ class FrameDecoder(Ending):
         packets = index.order[np.asarray(frames, np.int64)]
         made: dict[int, av.VideoFrame] = {}
         wanted = np.unique(packets)
-        keys = self._keys_of(wanted)
+        keys = index.keys_of(wanted)
         try:
             for key in np.unique(keys).tolist():
                 self._decode_from(key, wanted[keys == key], made)
@@ -71,14 +73,6 @@ class FrameDecoder(Ending):
             self._end()
             raise NotDecoded(str(error)) from error
         return [made[int(index.pts[packet])] for packet in packets]
-
-    def _keys_of(self, packets: Int64s) -> Int64s:
-        """Returns the packet of the last key frame that is not shown after each of some frames."""
-        keys = np.flatnonzero(self._index.is_key)
-        keys = keys[np.argsort(self._index.pts[keys], kind="stable")]
-        before = np.searchsorted(self._index.pts[keys], self._index.pts[packets], side="right") - 1
-        found: Int64s = keys[np.maximum(before, 0)]
-        return found
 
     def _decode_from(self, key: int, wanted: Int64s, made: dict[int, av.VideoFrame]) -> None:
         """Decodes frames that need a key frame."""
@@ -92,13 +86,15 @@ class FrameDecoder(Ending):
             self._begin_at(key)
             missing = {int(index.pts[packet]) for packet in wanted}
         last = int(wanted.max())
-        while missing and self._next < len(index):  # after the last one, the decoder may still wait for others
+        end = last + 1 if self._once else len(index)
+        while missing and self._next < end:  # after the last one, the decoder may still wait for others
             packet, pts = self._next, int(index.pts[self._next])
             self._next += 1
             if pts >= self._from and (index.is_reference[packet] or pts in missing):
                 self._waiting.add(pts)
                 self.sent += 1
-                self._take(self._make_packet(packet, max(packet, last)), missing, made)
+                together = packet if self._once else max(packet, last)  # what is costly to read is here already
+                self._take(self._make_packet(packet, together), missing, made)
         if missing:
             self._take(None, missing, made)
             self._next = len(index)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import collections
 import os
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from headrace._media.video.packet_index import PacketIndex
+from headrace._storage.parts.sample_bytes import SampleBytes
 
 LIMIT_BYTES = 64 << 20
 _PER_ENTRY = 1024  # of a file that has no index, and of the table itself
 
-#: What names a file's bytes: device, inode, size, times of change; and the stream in it.
-VideoKey: TypeAlias = "tuple[int, int, int, int, int, int | None]"
+#: What names the bytes of a file, as `SampleBytes.key`; and the stream in it.
+VideoKey: TypeAlias = "tuple[Hashable, int | None]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +36,9 @@ class KnownVideo:
         return _PER_ENTRY + (self.index.nbytes if isinstance(self.index, PacketIndex) else 0)
 
 
-def key_of(status: os.stat_result, stream_index: int | None) -> VideoKey:
-    """Returns what names a stream of a file with this status."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, stream_index
+def key_of(file: SampleBytes, stream_index: int | None) -> VideoKey:
+    """Returns what names a stream of a file."""
+    return file.key, stream_index
 
 
 class KnownVideos:

@@ -6,25 +6,30 @@ library that the program called.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import av
 import numpy as np
 import numpy.typing as npt
 
-from headrace._media.video.reference_frames import reference_finder
+from headrace._media.video.reference_frames import IsReference, reference_finder
+from headrace._storage.parts.sample_bytes import ByteFile, FileBytes, SampleBytes, Span
 
 if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+LookAt = Callable[["av.Packet[VideoStream]"], tuple[int, bool]]
 
 
 _CONTAINERS = {"mp4", "matroska"}
+_WITHOUT_PACKETS = {"fflags": "noparse+nofillin"}  # FFmpeg's parsers would read flags from packets of zeros
 _LONGEST_HEADER = 64  # bytes between the position that a container gives of a packet, and the packet
 
 
@@ -61,6 +66,8 @@ class PacketIndex:
         position, size: of each packet's bytes in the file.
         is_key: decoding can begin here.
         is_reference: other frames may refer to this one.
+        is_read: which packets have been read, so that `is_reference` says what they say, and true of all others; None:
+            all.
         order: packet numbers in the order in which their frames are shown: frame i of the video is that of packet
             ``order[i]``.
     """
@@ -75,6 +82,7 @@ class PacketIndex:
     is_key: Bools
     is_reference: Bools
     order: Int64s
+    is_read: Bools | None = None
 
     def __len__(self) -> int:
         return len(self.pts)
@@ -98,26 +106,55 @@ class PacketIndex:
     def nbytes(self) -> int:
         """Bytes of memory."""
         arrays = self.pts, self.duration, self.position, self.size, self.is_key, self.is_reference, self.order
-        return sum(one.nbytes for one in arrays) + len(self.stream.extradata or b"")
+        more = 0 if self.is_read is None else self.is_read.nbytes
+        return sum(one.nbytes for one in arrays) + more + len(self.stream.extradata or b"")
+
+    def keys_of(self, packets: Int64s) -> Int64s:
+        """Returns the packet of the last key frame that is not shown after each of some frames."""
+        keys = np.flatnonzero(self.is_key)
+        keys = keys[np.argsort(self.pts[keys], kind="stable")]
+        before = np.searchsorted(self.pts[keys], self.pts[packets], side="right") - 1
+        found: Int64s = keys[np.maximum(before, 0)]
+        return found
 
 
-def read_index(path: str, stream_index: int | None = None) -> PacketIndex:
+def read_index(file: str | SampleBytes, stream_index: int | None = None, *, blank: Sequence[Span] = ()) -> PacketIndex:
     """Returns the index of a video stream.
 
     Args:
-        path: of the file.
+        file: its path, or its bytes.
         stream_index: number of the stream; None: the one that FFmpeg calls the best.
+        blank: spans of the file, in their order, that hold nothing but packets. They are not read: the container's
+            tables say where packets are, and `PacketIndex.is_read` that none has been read.
 
     Raises:
         NotIndexed: it has none.
         av.FFmpegError, OSError: the file cannot be read.
     """
-    with av.open(path, metadata_errors="ignore") as container:
+    data = FileBytes(file) if isinstance(file, str) else file
+    with _open_container(data) as container:
         if not _CONTAINERS.intersection(container.format.name.split(",")):
             raise NotIndexed(f"in a container that is not MP4, MOV, Matroska or WebM ({container.format.name})")
         stream = _stream_of(container, stream_index)
-        with open(path, "rb") as file:  # noqa: PTH123 - a text, as av.open gets it
-            return _read_packets(container, stream, file)
+        if not blank:
+            context = stream.codec_context
+            finder = reference_finder(context.name, context.extradata)
+            return _read_packets(container, stream, lambda packet: _look_at(packet, data, finder), are_read=True)
+        with _open_container(data, blank, _WITHOUT_PACKETS) as tables:
+            return _read_packets(tables, stream, _look_at_place, are_read=False)
+
+
+@contextlib.contextmanager
+def _open_container(
+    data: SampleBytes, blank: Sequence[Span] = (), options: dict[str, str] | None = None
+) -> Iterator[av.container.InputContainer]:
+    source: Any = data.path or ByteFile(data, blank)
+    try:
+        with av.open(source, metadata_errors="ignore", options=options or {}) as container:
+            yield container
+    finally:
+        if isinstance(source, ByteFile):
+            source.check()
 
 
 def _stream_of(container: av.container.InputContainer, stream_index: int | None) -> VideoStream:
@@ -131,17 +168,21 @@ def _stream_of(container: av.container.InputContainer, stream_index: int | None)
     return stream
 
 
-def _read_packets(container: av.container.InputContainer, stream: VideoStream, file: BinaryIO) -> PacketIndex:
-    context = stream.codec_context
-    is_reference = reference_finder(context.name, context.extradata)
+def _read_packets(
+    container: av.container.InputContainer, stream: VideoStream, look_at: LookAt, *, are_read: bool
+) -> PacketIndex:
+    """Returns the index of a stream.
+
+    Args:
+        container: whose packets are read; it may be another opening of the file than that of the stream.
+    """
     rows: list[tuple[int, int, int, int, bool, bool]] = []
-    for packet in container.demux(stream):
+    for packet in container.demux(container.streams[stream.index]):
         if packet.size == 0:  # the last one
             continue
-        data = memoryview(packet)
-        begin = _check(packet, data, file)
+        _check(packet)
         assert packet.pts is not None
-        refers = is_reference is None or is_reference(data)
+        begin, refers = look_at(packet)
         rows.append((packet.pts, packet.duration or 0, begin, packet.size, packet.is_keyframe, refers))
     if not rows:
         raise NotIndexed("it has no frames")
@@ -152,6 +193,7 @@ def _read_packets(container: av.container.InputContainer, stream: VideoStream, f
     if not is_key[0]:
         raise NotIndexed("it does not begin with a key frame")
     assert stream.time_base is not None
+    context = stream.codec_context
     colours = context.color_primaries, context.color_trc, context.colorspace, context.color_range
     return PacketIndex(
         Stream(context.name, context.extradata, context.width, context.height, context.pix_fmt or "", colours),
@@ -164,11 +206,12 @@ def _read_packets(container: av.container.InputContainer, stream: VideoStream, f
         is_key,
         refers_to,
         np.argsort(pts, kind="stable").astype(np.int64),
+        None if are_read else np.zeros(len(rows), np.bool_),
     )
 
 
-def _check(packet: av.Packet[VideoStream], data: memoryview, file: BinaryIO) -> int:
-    """Returns where a packet's bytes are. Raises NotIndexed for one that cannot be decoded from these alone."""
+def _check(packet: av.Packet[VideoStream]) -> None:
+    """Raises NotIndexed for a packet that cannot be decoded from its bytes alone."""
     if packet.pts is None:
         raise NotIndexed("a packet without a time")
     if packet.is_corrupt:
@@ -177,9 +220,20 @@ def _check(packet: av.Packet[VideoStream], data: memoryview, file: BinaryIO) -> 
         raise NotIndexed("frames that are decoded and not shown")
     if any(itertools.islice(packet.iter_sidedata(), 1)):
         raise NotIndexed("packets with side data")
-    if packet.pos is not None and packet.pos >= 0:
-        file.seek(packet.pos)  # in some containers, of a header before the bytes
-        begin: int = file.read(len(data) + _LONGEST_HEADER).find(data)
+
+
+def _look_at(packet: av.Packet[VideoStream], file: SampleBytes, is_reference: IsReference | None) -> tuple[int, bool]:
+    """Returns where a packet's bytes are in the file, and whether others may refer to its frame."""
+    data = memoryview(packet)
+    if packet.pos is not None and packet.pos >= 0:  # in some containers, of a header before the bytes
+        begin = file.read(packet.pos, len(data) + _LONGEST_HEADER).find(data)
         if begin >= 0:
-            return int(packet.pos) + begin
+            return int(packet.pos) + begin, is_reference is None or is_reference(data)
     raise NotIndexed("packets that are not stored as one piece")
+
+
+def _look_at_place(packet: av.Packet[VideoStream]) -> tuple[int, bool]:
+    """Returns the same of a packet whose bytes have not been read."""
+    if packet.pos is None or packet.pos < 0:
+        raise NotIndexed("packets without a place in the file")
+    return int(packet.pos), True

@@ -24,9 +24,30 @@ def reference_finder(codec: str, extradata: bytes | None) -> IsReference | None:
     is_reference = {"h264": _is_h264_reference, "hevc": _is_hevc_reference}.get(codec)
     if is_reference is None:
         return None
+    return lambda packet: is_reference(_split(codec, extradata, packet))
+
+
+def is_entry(codec: str, extradata: bytes | None, packet: memoryview) -> bool:
+    """Whether a decoder can begin with a packet; true of codecs whose packets do not say it in their units.
+
+    In H.264, that of an IDR picture, or one with supplemental information, in which a recovery point is announced.
+    """
+    is_wanted = {"h264": _is_h264_entry, "hevc": _is_hevc_entry}.get(codec)
+    return is_wanted is None or any(is_wanted(unit) for unit in _split(codec, extradata, packet) if len(unit))
+
+
+def _split(codec: str, extradata: bytes | None, packet: memoryview) -> Iterator[memoryview]:
+    """Returns the units of a packet."""
     prefix = _length_prefix(codec, extradata or b"")
-    split = _split_by_start_codes if prefix is None else lambda packet: _split_by_lengths(packet, prefix)
-    return lambda packet: is_reference(split(packet))
+    return _split_by_start_codes(packet) if prefix is None else _split_by_lengths(packet, prefix)
+
+
+def _is_h264_entry(unit: memoryview) -> bool:
+    return unit[0] & 31 in (5, 6)
+
+
+def _is_hevc_entry(unit: memoryview) -> bool:
+    return 16 <= (unit[0] >> 1) & 63 <= 23
 
 
 def _length_prefix(codec: str, extradata: bytes) -> int | None:

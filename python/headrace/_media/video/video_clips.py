@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import av
 import numpy as np
@@ -14,10 +12,12 @@ from headrace._media.library_decoders import open_decoder
 from headrace._media.video.decoding_cost import DecodingCost, cost_of
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.frame_times import FrameTimes, WantedFrames, frames_played_at
-from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
+from headrace._media.video.known_videos import KnownVideo, key_of, known_videos
+from headrace._media.video.needed_bytes import fetch_packets
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
-from headrace._media.video.video_files import VideoFile, learn_index
+from headrace._media.video.video_files import learn_by_scan, learn_from_tables, open_exact, read_whole
+from headrace._storage.parts.sample_bytes import FileBytes, SampleBytes
 
 
 class Clip:
@@ -53,28 +53,41 @@ class Clip:
         return rgb
 
 
-def open_clip(path: str, choose: Callable[[FrameTimes], WantedFrames]) -> Clip:
+def open_clip(file: str | SampleBytes, choose: Callable[[FrameTimes], WantedFrames]) -> Clip:
     """Decodes frames of the best video stream of a file.
 
     Args:
+        file: its path, or its bytes.
         choose: returns the wanted frames, given torchcodec's metadata of the stream.
 
     Raises:
         ValueError, RuntimeError, IndexError: torchcodec's, or that of `choose`.
+        OSError: bytes that are no file of their own cannot be read.
     """
-    file = _open_file(path)
-    key, known = _find_or_learn(path, file)
+    opened = open_file(file) if isinstance(file, str) else file
+    known = _find_or_learn(file, opened)
     wanted = choose(known.described)
     if isinstance(known.index, PacketIndex) and (numbers := _numbers_of(wanted, known.index, known.described)):
-        decoder = FrameDecoder(known.index, file.read)
+        index = known.index
+        decoder = FrameDecoder(index, opened.read, once=opened.is_far)
         try:
+            if opened.is_far:
+                fetch_packets(opened, index, numbers)
             made = decoder.decode(numbers)
         except (NotDecoded, OSError) as error:
-            known_videos.add(key, KnownVideo(str(error), known.described))
+            if isinstance(error, OSError) and opened.path is None:
+                raise
+            known_videos.add(key_of(opened, None), KnownVideo(str(error), known.described))
         else:
-            codec, cost = known.index.stream.codec, cost_of(known.index, numbers, decoder.sent)
-            return Clip(made, codec, lambda place: _by_library(file, WantedFrames(numbers[place : place + 1])), cost)
-    whole = _by_library(file, wanted)
+            codec, cost = index.stream.codec, cost_of(index, numbers, decoder.sent)
+            mapped = index if opened.is_far else None  # only what it decodes is fetched
+            return Clip(
+                made,
+                codec,
+                lambda place: _by_library(opened, WantedFrames(numbers[place : place + 1]), mapped),
+                cost,
+            )
+    whole = _by_library(read_whole(opened), wanted)
     return Clip(whole, "", lambda place: whole[place : place + 1])
 
 
@@ -84,28 +97,27 @@ def learn_video(path: str) -> KnownVideo:
     Raises:
         ValueError, RuntimeError: torchcodec's.
     """
-    return _find_or_learn(path, _open_file(path))[1]
+    return _find_or_learn(path, open_file(path))
 
 
-def _open_file(path: str) -> VideoFile:
+def open_file(path: str) -> FileBytes:
+    """Opens a file. Raises torchcodec's error if that cannot be done."""
     try:
-        return VideoFile(path)
+        return FileBytes(path)
     except OSError:
-        _open_decoder(path)  # raises torchcodec's error
+        open_decoder("VideoDecoder", path)  # raises torchcodec's error
         raise
 
 
-def _find_or_learn(path: str, file: VideoFile) -> tuple[VideoKey, KnownVideo]:
-    key = key_of(file.status, None)
-    return key, known_videos.find(key) or _learn(path, file, key)
-
-
-def _learn(path: str, file: VideoFile, key: VideoKey) -> KnownVideo:
-    decoder = _open_decoder(file.path)
-    described = copy.copy(decoder.metadata)
-    known = KnownVideo(learn_index(file.path, decoder.stream_index, described), described)
-    if file.path == path:  # it has not been replaced meanwhile
-        known_videos.add(key, known)
+def _find_or_learn(said: str | SampleBytes, file: SampleBytes) -> KnownVideo:
+    key = key_of(file, None)
+    known = known_videos.find(key)
+    if known is None:
+        file.check()
+        known = learn_from_tables(file) if file.is_far else None
+        known = known or learn_by_scan(read_whole(file))
+        if not isinstance(said, str) or file.path == said:  # it has not been replaced meanwhile
+            known_videos.add(key, known)
     return known
 
 
@@ -117,16 +129,15 @@ def _numbers_of(wanted: WantedFrames, index: PacketIndex, video: FrameTimes) -> 
     return numbers if numbers and min(numbers) >= 0 and max(numbers) < len(index) else None
 
 
-def _by_library(file: VideoFile, wanted: WantedFrames) -> Array:
-    """Returns frames as torchcodec makes them, uint8 (n, H, W, 3)."""
-    decoder = _open_decoder(file.path)
-    if wanted.numbers is None:
-        frames = decoder.get_frames_played_at(wanted.seconds)
-    else:
-        frames = decoder.get_frames_at(wanted.numbers)
+def _by_library(file: SampleBytes, wanted: WantedFrames, index: PacketIndex | None = None) -> Array:
+    """Returns frames as torchcodec makes them, uint8 (n, H, W, 3). `index`: see `open_exact`."""
+    decoder, source = open_exact(file, index)
+    try:
+        if wanted.numbers is None:
+            frames = decoder.get_frames_played_at(wanted.seconds)
+        else:
+            frames = decoder.get_frames_at(wanted.numbers)
+    finally:
+        if source is not None:
+            source.check()
     return np.ascontiguousarray(frames.data.numpy())
-
-
-def _open_decoder(path: str) -> Any:
-    """Returns a new decoder of torchcodec's, as a program that opens one for each sample has."""
-    return open_decoder("VideoDecoder", path, dimension_order="NHWC", num_ffmpeg_threads=1)

@@ -27,6 +27,7 @@ from headrace._reports.loader.explanation import (
     explain_targets,
 )
 from headrace._reports.loader.verification import Epoch, FaultTolerantReference, ReferenceLoader, Report
+from headrace.datasets.videos.videos_dataset import file_for_library
 
 
 class _ReferenceClips(FaultTolerantReference):
@@ -47,7 +48,7 @@ def make_by_oracle(route: VideoRoute, index: int, draws_row: Array) -> torch.Ten
         draws_row: the sample's draws, float64 (k,).
     """
     videos, number = route.source.origin(index)
-    return reference_clips(videos.location(number), number, route.clips, route.recipe, draws_row)
+    return reference_clips(file_for_library(videos, number), number, route.clips, route.recipe, draws_row)
 
 
 def make_oracle_loader(
@@ -89,6 +90,17 @@ def explain_clips(settings: Settings, route: VideoRoute, dataset: object, verbos
         Part("dataset", "native", f"{route.source!r} of {public_name_of(type(dataset))}"),
         Part("read, decode", "native", f"{threads} drive FFmpeg ({libraries}): only frames that wanted ones need"),
         Part("other videos", "torchcodec", "containers, rates and colours that FFmpeg's versions treat differently"),
+        *(
+            [
+                Part(
+                    "other machines",
+                    "native",
+                    "of MP4 and MOV files the tables and the needed groups of pictures",
+                )
+            ]
+            if route.source.ahead_bytes
+            else []
+        ),
         *explain_steps(route.recipe, verbose),
         *explain_targets(route.source),
     ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import errno
 import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as futures_wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -41,6 +43,7 @@ T = TypeVar("T")
 UInt64s = npt.NDArray[np.uint64]
 
 _SMALL = 1 << 20  # bytes; requests up to this size take about the same time
+_ASKED_S = 0.05  # after which one who waits is asked whether that is over
 _CLOSING_S = 1.0  # patience at the end of the process
 _CANCELLATIONS = 5  # of a task, in half of that time
 _OFFERED_S = 1200.0  # after which a URL that expires is requested again
@@ -153,13 +156,22 @@ class Fetcher:
         if self.store.want(*one):
             self.announce(*columns_of([one]))
 
-    def wait(self, work: Coroutine[object, object, T]) -> T:
-        """Runs a coroutine in the loop and returns its result."""
+    def wait(self, work: Coroutine[object, object, T], is_over: Callable[[], bool] | None = None) -> T:
+        """Runs a coroutine in the loop and returns its result.
+
+        Args:
+            is_over: whether nobody waits for it any more. It is called now and then; once it is true, the coroutine is
+                cancelled, and OSError raised.
+        """
         if self._closed:
             work.close()
             raise OSError("the connections of this process are closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
+            while is_over is not None and not future.done():
+                futures_wait([future], _ASKED_S)
+                if is_over():
+                    raise OSError(errno.ECANCELED, "nobody waits for it any more")
             return future.result()
         except BaseException:
             future.cancel()

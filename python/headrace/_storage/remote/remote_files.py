@@ -16,7 +16,7 @@ from headrace._base.native import core
 from headrace._base.types import State
 from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.clients.client_choice import check_installed
-from headrace._storage.remote.clients.responses import NoRangesError, Stamp
+from headrace._storage.remote.clients.responses import UNKNOWN_SIZE, NoRangesError, Stamp, is_strong
 from headrace._storage.remote.fetcher import Fetcher
 from headrace._storage.remote.fetcher_registry import fetcher_of
 from headrace._storage.remote.network import Network
@@ -28,6 +28,7 @@ UInt32s = npt.NDArray[np.uint32]
 UInt64s = npt.NDArray[np.uint64]
 
 _STEP_S = 0.002
+_PIECE = 8 << 20  # bytes of a request
 _GUESS = 128 << 10  # bytes of an object whose size is not known
 
 
@@ -99,6 +100,7 @@ class RemoteFiles:
         self.check = check
         self.tar = tar
         self.stamps: list[Stamp] | None = None
+        self._single: dict[int, Stamp] = {}  # stamps of objects that were requested one by one
         self._ranged: set[int] = set()
         self._looked: dict[int, Stamp] = {}  # stamps that came with an answer, for the next request of them
         self.owner: object = object()
@@ -160,6 +162,89 @@ class RemoteFiles:
         found = {**looked, **dict(zip(unknown, asked, strict=True))}
         return {number: found[number] for number in numbers}
 
+    def stamp_of(self, number: int, is_over: Callable[[], bool] = bool) -> Stamp:
+        """Returns the stamp of an object, which is requested once; from then on other content is an error.
+
+        Args:
+            is_over: see Fetcher.wait.
+
+        Raises:
+            OSError: it cannot be had, or the server does not say the object's size.
+        """
+        if self.stamps is not None:
+            found = self.stamps[number]
+        else:
+            if number not in self._single:
+                work = self.fetcher.stamp(self.urls[number], self.options)
+                self._single[number] = self.fetcher.wait(work, is_over)
+            found = self._single[number]
+        if found.size == UNKNOWN_SIZE:
+            raise OSError(
+                errno.EIO,
+                f"{self.shown_of(number)}: the server does not say the object's size, which reading parts of it needs: "
+                "copy it to a disk, or to a server that says it",
+            )
+        return found
+
+    def owner_of(self, stamp: Stamp) -> object:
+        """Returns what tells an object from one of another dataset with the same URL and stamp; None: nothing does."""
+        return None if is_strong(stamp) else self.owner
+
+    def take(self, number: int, spans: Sequence[tuple[int, int]], is_over: Callable[[], bool] = bool) -> list[bytes]:
+        """Returns spans (offset, length) of an object, from the caches, or fetched at the same time.
+
+        Args:
+            is_over: see Fetcher.wait.
+
+        Raises:
+            OSError: they cannot be had, or `is_over`.
+        """
+        each = max(1, min(_PIECE, self.network.ahead_bytes))
+        most = max(1, self.network.ahead_bytes // (4 * each))  # what other threads fetch must have room in the store
+        pieces = [
+            (at, min(each, begin + count - at)) for begin, count in spans for at in range(begin, begin + count, each)
+        ]
+        groups = [pieces[first : first + most] for first in range(0, len(pieces), most)]
+        made = iter([data for group in groups for data in self._take_pieces(number, group, is_over)])
+        return [b"".join(next(made) for _ in range(0, count, each)) for _, count in spans]
+
+    def _take_pieces(self, number: int, pieces: Sequence[tuple[int, int]], is_over: Callable[[], bool]) -> list[bytes]:
+        fetcher = self.fetcher
+        known = fetcher.find_object(self.urls[number], self.options, self.stamp_of(number), self.owner)
+        offsets, lengths = (np.array(column, np.uint64) for column in zip(*pieces, strict=True))
+        numbers, cached = np.array([known.number], np.uint64), [os.fsencode(known.cached)]
+        ranges = core.RemoteRanges(fetcher.store, numbers, cached, np.zeros(len(pieces), np.uint32), offsets, lengths)
+        waiting = np.arange(len(pieces), dtype=np.int64)
+        while len(waiting):
+            wanted = ranges.want(waiting)  # again, where the store has dropped one for others
+            if len(wanted):
+                places = np.full(len(wanted), known.number, np.uint64), offsets[wanted], lengths[wanted]
+                fetcher.announce(*places, np.zeros(len(wanted), np.uint64))
+            waiting = np.array([row for row in waiting.tolist() if not ranges.has(row)], np.int64)
+            if is_over():
+                raise OSError(errno.ECANCELED, f"{self.shown_of(number)}: nobody waits for it any more")
+            if len(waiting):
+                time.sleep(_STEP_S)
+        return [ranges.take(row) for row in range(len(pieces))]
+
+    def check_place(
+        self, number: int, offset: int, length: int, mark: int = 0, is_over: Callable[[], bool] = bool
+    ) -> None:
+        """Raises OSError if a range is not what its index says, by the bytes before it. `is_over`: see Fetcher.wait."""
+        if self.check is not None:
+            begin, stamp = max(0, offset - self.lead), self.stamp_of(number)
+            work = self.fetcher.read(self.urls[number], self.options, begin, offset, stamp)
+            data = self.fetcher.wait(work, is_over)
+            self._raise_wrong(number, offset, self.check(data, length))
+            if self.tar and mark:
+                one = RemoteObject(0, self.urls[number], self.options, stamp)
+                named = self.fetcher.not_named(one, Range(0, offset, length, mark), data)
+                self._raise_wrong(number, offset, self.fetcher.wait(named, is_over))
+
+    def _raise_wrong(self, number: int, offset: int, wrong: str) -> None:
+        if wrong:
+            raise OSError(errno.EIO, f"{self.shown_of(number)}: {wrong} (offset {offset})")
+
     def object_numbers(self) -> tuple[UInt64s, list[bytes]]:
         """Returns the number of each object in this process's fetcher, and the beginning of its entries on disk."""
         fetcher = self.fetcher
@@ -205,8 +290,7 @@ class RemoteFiles:
         if not wrong and self.tar and mark:
             one = RemoteObject(0, self.urls[number], self.options, stamp)
             wrong = await self.fetcher.not_named(one, Range(0, offset, length, mark), lead)
-        if wrong:
-            raise OSError(errno.EIO, f"{self.shown_of(number)}: {wrong} (offset {offset})")
+        self._raise_wrong(number, offset, wrong)
         return data[offset - begin :]
 
     def table(

@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace._base.native import core
 from headrace._base.types import Array, State
+from headrace._storage.parts.sample_bytes import HeldBytes, SampleBytes
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.sources.held_values import Held
 
@@ -60,6 +61,9 @@ class EncodedImages(BlobDataset):
 
     def read(self, index: int) -> bytes:
         return bytes(self.blobs[index])
+
+    def file(self, index: int) -> SampleBytes:
+        return HeldBytes(self.blobs[index])
 
     def identity(self, index: int) -> str:
         return f"{len(self.blobs[index])} {zlib.crc32(memoryview(self.blobs[index])[:_LOOKED_AT])}"

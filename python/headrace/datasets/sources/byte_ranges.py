@@ -13,6 +13,8 @@ import numpy.typing as npt
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._storage.local_cache.local_caches import LocalBytes, tended_bytes
+from headrace._storage.parts.remote_bytes import RemoteBytes
+from headrace._storage.parts.sample_bytes import FileBytes, SampleBytes
 from headrace._storage.remote.remote_files import RemoteFiles
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.sources.packed_paths import PackedPaths
@@ -121,12 +123,24 @@ class Ranges(BlobDataset):
         if self._remote is not None:
             return self._remote.read(number, offset, length, 0 if self._marks is None else int(self._marks[index]))
         data = read_range(self.paths[number], offset, length, tuple(self.stamps[number].tolist()))
+        self._check_member(index, number)
+        return data
+
+    def file(self, index: int) -> SampleBytes:
+        number, place = int(self.file_of[index]), (int(self.offsets[index]), int(self.lengths[index]))
+        if self._remote is not None:
+            return RemoteBytes(self._remote, number, place, 0 if self._marks is None else int(self._marks[index]))
+        made = FileBytes(self.paths[number], place, tuple(self.stamps[number].tolist()))
+        self._check_member(index, number)
+        return made
+
+    def _check_member(self, index: int, number: int) -> None:
+        """Raises OSError if a sample is not the one that was indexed. `number`: of its file."""
         if self._check is not None:
             try:
                 self._check.native().check(index % len(self), os.fsencode(self.paths[number]))
             except OSError as error:
                 raise OSError(error.errno, f"{self.location(index)}: {error.strerror}") from None
-        return data
 
     def identity(self, index: int) -> str:
         return f"{Path(self.paths[int(self.file_of[index])]).name}:{self._name_sample(index)} {self.lengths[index]}"

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from headrace._base.native import core
+from headrace._storage.parts.sample_bytes import SampleBytes
 from headrace.datasets.sources.dataset import BlobDataset, Variant
 
 Int64s = npt.NDArray[np.int64]
@@ -81,6 +82,9 @@ class SubsetSource(BlobDataset):
 
     def read(self, index: int) -> bytes:
         return self.base.read(int(self.rows[index]))
+
+    def file(self, index: int) -> str | SampleBytes:
+        return self.base.file(int(self.rows[index]))
 
     def image(self, index: int) -> Image.Image:
         return self.base.image(int(self.rows[index]))
@@ -192,6 +196,10 @@ class ConcatSource(BlobDataset):
     def read(self, index: int) -> bytes:
         part, row = self._find_part(index)
         return part.read(row)
+
+    def file(self, index: int) -> str | SampleBytes:
+        part, row = self._find_part(index)
+        return part.file(row)
 
     def image(self, index: int) -> Image.Image:
         part, row = self._find_part(index)

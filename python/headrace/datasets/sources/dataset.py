@@ -17,6 +17,7 @@ from PIL import ExifTags, Image
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._recipe.arithmetic.functional_pil import MODES, open_image
+from headrace._storage.parts.sample_bytes import HeldBytes, SampleBytes
 from headrace.datasets.sources.held_values import Held
 from headrace.datasets.sources.labels import collate, move_to_default_device, whole_numbers
 from headrace.datasets.sources.override_checks import makes_samples_as
@@ -82,7 +83,7 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
             raise IndexError(f"index {index} is out of range for a dataset of {len(self)} samples")
         index %= len(self)
         made = self.transformed(self.image(index))
-        return made if self._labels is None else (made, self.target(index))
+        return (made, self.target(index)) if self.has_targets else made
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -90,6 +91,11 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
     def read(self, index: int) -> bytes:
         """Returns the sample's encoded bytes. Raises OSError if its file cannot be read."""
         raise NotImplementedError
+
+    def file(self, index: int) -> str | SampleBytes:
+        """Returns the sample's encoded file, of which parts can be read: its path, if it is a file of this machine;
+        otherwise its bytes. Raises OSError."""
+        return HeldBytes(self.read(index))
 
     def image(self, index: int) -> Image.Image:
         """Returns the image that `transform` is called on: mode RGB, or mode L if `channels` is 1."""
@@ -167,6 +173,10 @@ class BlobDataset(torch.utils.data.Dataset[Any]):
         Args:
             wait: whether to return only once a read of them does not wait.
         """
+        return 0
+
+    def expect_targets(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        """Does what `expect` does for the labels alone."""
         return 0
 
     def blob_table(self) -> core.BlobTable:

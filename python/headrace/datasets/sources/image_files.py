@@ -15,6 +15,8 @@ from headrace._base.checks import explained
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._storage.local_cache.local_caches import LocalBytes, checked_local, tended_bytes
+from headrace._storage.parts.remote_bytes import RemoteBytes
+from headrace._storage.parts.sample_bytes import SampleBytes
 from headrace._storage.remote.cache import Cache
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_files import Access, RemoteFiles, RemoteTable
@@ -98,6 +100,9 @@ class ImageFiles(BlobDataset):
         if self._remote is not None:
             return self._remote.read(index, 0, None)
         return Path(self.paths[index]).read_bytes()
+
+    def file(self, index: int) -> str | SampleBytes:
+        return self.paths[index] if self._remote is None else RemoteBytes(self._remote, index)
 
     def image_size(self, index: int) -> tuple[int, int]:
         if self._remote is not None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from headrace._base.native import core
 from headrace._storage.local_cache.local_caches import LocalBytes, tended_bytes
+from headrace._storage.parts.sample_bytes import FileBytes, SampleBytes
 from headrace.datasets.sources.byte_ranges import read_range
 from headrace.datasets.sources.packed_paths import PackedPaths
 
@@ -94,6 +95,11 @@ class FileSpans:
         """Returns the image's bytes. Raises OSError if the file cannot be read, or has changed."""
         path, *stamp = self._files[int(self._which[index])]
         return memoryview(read_range(path, int(self._begins[index]), int(self._sizes[index]), tuple(stamp)))
+
+    def part(self, index: int) -> SampleBytes:
+        """Returns the image's bytes, of which parts can be read. Raises OSError as `bytes` does."""
+        path, *stamp = self._files[int(self._which[index])]
+        return FileBytes(path, (int(self._begins[index]), int(self._sizes[index])), tuple(stamp))
 
     def table(self) -> core.BlobTable:
         """Returns the native core's table of the images."""

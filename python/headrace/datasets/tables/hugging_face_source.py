@@ -147,7 +147,12 @@ def _check_format(dataset: Any) -> None:
 
 
 def _check_feature(feature: object, image: str, mode: str) -> None:
-    """Raises ValueError if the column's feature makes images of another mode."""
+    """Raises ValueError if the column's feature makes images of another mode, or frames of another stream."""
+    if getattr(feature, "stream_index", None) is not None:
+        raise ValueError(
+            f"column {image!r} chooses stream {feature.stream_index} of its videos; only the one that FFmpeg calls the "  # type: ignore[attr-defined]
+            f"best is decoded: dataset.cast_column({image!r}, datasets.Video())"
+        )
     made = getattr(feature, "mode", None)
     if made not in (None, mode):
         raise ValueError(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from headrace._base.native import core
 from headrace._base.types import Array
+from headrace._storage.parts.sample_bytes import HeldBytes, SampleBytes
 from headrace.datasets.sources.packed_paths import PackedPaths
 from headrace.datasets.tables.binary_values import BinaryValues, values_of
 
@@ -117,6 +118,10 @@ class ImageColumn:
             return memoryview(Path(path).read_bytes())
         begin = int(self.begins[index])
         return memoryview(self.buffers[self.which[index]])[begin : begin + int(self.sizes[index])]
+
+    def part(self, index: int) -> SampleBytes:
+        """Returns the image's bytes, of which parts can be read."""
+        return HeldBytes(self.bytes(index))
 
     def table(
         self,

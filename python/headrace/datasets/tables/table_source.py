@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from headrace._base.native import core
 from headrace._base.types import Array, State
+from headrace._storage.parts.sample_bytes import SampleBytes
 from headrace.datasets.sources.dataset import BlobDataset, checked_mode
 from headrace.datasets.sources.labels import collate
 from headrace.datasets.tables.access.fetched_labels import FarLabels
@@ -79,6 +80,9 @@ class TableSource(BlobDataset):
     def read(self, index: int) -> bytes:
         return bytes(self.images.bytes(index))
 
+    def file(self, index: int) -> str | SampleBytes:
+        return self.images.path(index) or self.images.part(index)
+
     def identity(self, index: int) -> str:
         if (path := self.images.path(index)) is not None:
             return "/".join(path.split("/")[-2:])
@@ -99,8 +103,10 @@ class TableSource(BlobDataset):
     def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         if isinstance(self.images, ImageColumn):
             return 0
-        labels = self._labels.expect(indices, wait) if isinstance(self._labels, FarLabels) else 0
-        return self.images.expect(indices, wait) + labels
+        return self.images.expect(indices, wait) + self.expect_targets(indices, wait)
+
+    def expect_targets(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        return self._labels.expect(indices, wait) if isinstance(self._labels, FarLabels) else 0
 
     def targets_of(self, indices: npt.NDArray[np.int64]) -> object:
         if self._plain or not self.has_targets:

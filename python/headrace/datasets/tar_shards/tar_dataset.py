@@ -161,8 +161,11 @@ class TarShards(Ranges):
             self.target_transform = target_transform
 
     def expect(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
+        return super().expect(indices, wait) + self.expect_targets(indices, wait)
+
+    def expect_targets(self, indices: npt.NDArray[np.int64], wait: bool = False) -> int:
         values = self._values if self.has_targets else []
-        return super().expect(indices, wait) + sum(one.expect(indices, wait) for one in values)
+        return sum(one.expect(indices, wait) for one in values)
 
     def numbers_to_hash(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
         # Fingerprints are those of an index that holds the numbers: which one was there must not matter to a state.

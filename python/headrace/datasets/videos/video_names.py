@@ -1,34 +1,47 @@
 """How the native pipeline names a sample of videos: by a few bytes in place of an encoded image.
 
-A name is the sample's number in its dataset, 8 bytes, little-endian, and the path of its file. It stays the sample's in
-subsets and concatenations, whose tables only select rows.
+A name is the number of a table and the sample's number in its dataset, 8 bytes each, little-endian. It stays the
+sample's in subsets and concatenations, whose tables only select rows.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import struct
+import weakref
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from headrace.datasets.sources.packed_paths import PackedPaths
+from headrace._base.native import core
+from headrace.datasets.sources.dataset import BlobDataset
 
-_NUMBER = struct.Struct("<q")
-
-
-def pack_names(paths: PackedPaths) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """Returns the names of all samples, one after the other, and where each begins, int64 (n + 1,)."""
-    begins = np.append(paths.offsets.astype(np.int64), len(paths.packed)).tolist()
-    names = [
-        _NUMBER.pack(number) + paths.packed[begin : end - 1]  # each path ends with a zero byte
-        for number, (begin, end) in enumerate(itertools.pairwise(begins))
-    ]
-    return b"".join(names), np.cumsum([0, *map(len, names)])
+_NAME = struct.Struct("<qq")
+_numbers = itertools.count()
 
 
-def unpack_name(name: bytes) -> tuple[int, str]:
-    """Returns the sample's number in its dataset, and the path of its file."""
-    (number,) = _NUMBER.unpack_from(name)
-    return number, os.fsdecode(name[_NUMBER.size :])
+class _Names(np.ndarray[Any, np.dtype[np.int64]]):
+    """The names of a dataset's samples, int64 (n, 2). They keep the dataset as long as a table refers to them."""
+
+    videos: BlobDataset
+
+
+_tables: weakref.WeakValueDictionary[int, _Names] = weakref.WeakValueDictionary()
+
+
+def name_samples(videos: BlobDataset) -> core.BlobTable:
+    """Returns a table whose rows are the names of a dataset's samples."""
+    count, table = len(videos), next(_numbers)
+    names = np.empty((count, 2), np.int64).view(_Names)
+    names[:, 0], names[:, 1] = table, np.arange(count)
+    names.videos = videos
+    _tables[table] = names
+    held: Any = names  # a buffer
+    begins, sizes = _NAME.size * np.arange(count, dtype=np.int64), np.full(count, _NAME.size, np.int64)
+    return core.BlobTable.of_spans([held], np.zeros(count, np.int64), begins, sizes)
+
+
+def find_sample(name: bytes) -> tuple[BlobDataset, int]:
+    """Returns the dataset of a sample, and its number in it."""
+    table, number = _NAME.unpack_from(name)
+    return _tables[table].videos, number

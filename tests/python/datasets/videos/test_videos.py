@@ -335,8 +335,8 @@ def test_arguments(videos: Path) -> None:
         Videos(["video.mp4"], clips=16)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="1 paths but 2 labels"):
         Videos(["video.mp4"], [1, 2], clips=REGULAR)
-    with pytest.raises(ValueError, match="download"):
-        Videos(["https://example.com/video.mp4"], clips=REGULAR)
+    with pytest.raises(ValueError, match="some are files"):
+        Videos(["https://example.com/video.mp4", "video.mp4"], clips=REGULAR)
     data = Videos([often(videos)[0]], clips=REGULAR)
     assert data[0].shape == (3, 4, 3, 66, 98) and data.image_size(0) == (66, 98) and len(data) == 1
 

@@ -13,12 +13,12 @@ pytest.importorskip("av", exc_type=ImportError)
 from headrace._media.video.decoding_cost import DecodingCost, cost_of
 from headrace._media.video.frame_decoder import FrameDecoder
 from headrace._media.video.packet_index import read_index
-from headrace._media.video.video_files import VideoFile
+from headrace._storage.parts.sample_bytes import FileBytes
 
 
 def cost(path: Path, numbers: list[int]) -> DecodingCost:
     index = read_index(str(path))
-    decoder = FrameDecoder(index, VideoFile(str(path)).read)
+    decoder = FrameDecoder(index, FileBytes(str(path)).read)
     decoder.decode(numbers)
     return cost_of(index, numbers, decoder.sent)
 

@@ -15,6 +15,7 @@ av: Any = pytest.importorskip("av", exc_type=ImportError)
 from headrace._media.video import frame_decoder, rgb_frames  # noqa: E402 - they import av
 from headrace._media.video.known_videos import KnownVideo, KnownVideos, key_of  # noqa: E402
 from headrace._media.video.packet_index import NotIndexed, PacketIndex, read_index  # noqa: E402
+from headrace._storage.parts.sample_bytes import FileBytes  # noqa: E402
 
 
 def reader(path: Path) -> Any:
@@ -99,15 +100,15 @@ def test_reading_an_index_leaves_nothing_open(tmp_path: Path) -> None:
 def test_memory_of_indexes_is_bounded(tmp_path: Path) -> None:
     path = make_video(tmp_path / "x264.mp4", *INDEXED["x264.mp4"])
     index = read_index(str(path))
-    status = path.stat()
+    file = FileBytes(str(path))
     room = KnownVideos(limit=3 * KnownVideo(index, None).nbytes)
     for number in range(10):
-        room.add(key_of(status, number), KnownVideo(index, None))
+        room.add(key_of(file, number), KnownVideo(index, None))
         assert 0 < room.nbytes <= 3 * KnownVideo(index, None).nbytes
-    assert room.find(key_of(status, 9)) is not None
-    assert room.find(key_of(status, 0)) is None
-    room.add(key_of(status, 9), KnownVideo("for a reason", None))
-    found = room.find(key_of(status, 9))
+    assert room.find(key_of(file, 9)) is not None
+    assert room.find(key_of(file, 0)) is None
+    room.add(key_of(file, 9), KnownVideo("for a reason", None))
+    found = room.find(key_of(file, 9))
     assert found is not None
     assert not isinstance(found.index, PacketIndex)
 

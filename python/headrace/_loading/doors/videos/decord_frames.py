@@ -18,7 +18,8 @@ from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
-from headrace._media.video.video_files import VideoFile, index_or_reason
+from headrace._media.video.video_files import index_or_reason
+from headrace._storage.parts.sample_bytes import FileBytes
 from headrace.pillow.recording.image_counts import Door, ImageCounts
 
 _OF_DECORD = -1  # in keys: no stream of a file has this number, and torchcodec describes others
@@ -32,7 +33,7 @@ class FrameSource:
         described: what decord says of it: the number of frames, and of frames a second.
     """
 
-    def __init__(self, key: VideoKey, index: PacketIndex, described: Any, file: VideoFile, door: Door) -> None:
+    def __init__(self, key: VideoKey, index: PacketIndex, described: Any, file: FileBytes, door: Door) -> None:
         self._key, self._index, self.described, self.file, self._door = key, index, described, file, door
         self._decoder = FrameDecoder(index, file.read)
 
@@ -69,10 +70,10 @@ def find_frames(
         describe: returns what decord says of the file, None if that cannot be read; called where it is not known.
     """
     try:
-        file = VideoFile(path)
+        file = FileBytes(path)
     except OSError:
         return None
-    key = key_of(file.status, _OF_DECORD)
+    key = key_of(file, _OF_DECORD)
     known = known_videos.find(key)
     if known is None:
         described = describe()

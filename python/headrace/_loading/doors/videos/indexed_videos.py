@@ -23,7 +23,8 @@ from headrace._media.video.frame_times import frames_played_at, seconds_of
 from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
-from headrace._media.video.video_files import VideoFile, learn_index
+from headrace._media.video.video_files import learn_index
+from headrace._storage.parts.sample_bytes import FileBytes
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.image_counts import Door, ImageCounts
 
@@ -40,10 +41,10 @@ def open_video(plain: Callable[..., Created], options: dict[str, Any], counts: I
     """
     path = str(options["source"])
     try:
-        file = VideoFile(path)
+        file = FileBytes(path)
     except OSError:  # raised by torchcodec, in its words
         return plain(**options)
-    key = key_of(file.status, options.get("stream_index"))
+    key = key_of(file, options.get("stream_index"))
     known, theirs = known_videos.find(key), None
     if known is None:
         theirs = plain(**options)
@@ -146,7 +147,7 @@ class _Video(_Opened):
     counts: ImageCounts
 
     def __init__(
-        self, key: VideoKey, index: PacketIndex, described: Any, file: VideoFile, options: dict[str, Any], door: Door
+        self, key: VideoKey, index: PacketIndex, described: Any, file: FileBytes, options: dict[str, Any], door: Door
     ) -> None:
         super().__init__(None, options, door)
         self._key, self._index, self._described, self._file = key, index, described, file

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.native import core
+from headrace._storage.parts.remote_bytes import RemoteBytes
+from headrace._storage.parts.sample_bytes import SampleBytes
 from headrace._storage.remote.remote_files import RemoteFiles
 
 Encoded = bytes  # the method `bytes` hides the name
@@ -67,6 +69,11 @@ class FarSpans:
         """Returns the image's bytes, without any cache. Raises OSError."""
         place = int(self._which[index]), int(self._begins[index]), int(self._sizes[index])
         return memoryview(self._files.read(*place))
+
+    def part(self, index: int) -> SampleBytes:
+        """Returns the image's bytes, of which parts can be read. Raises OSError."""
+        place = int(self._begins[index]), int(self._sizes[index])
+        return RemoteBytes(self._files, int(self._which[index]), place)
 
     def take(self, index: int) -> Encoded:
         """Returns the image's bytes, from the caches or fetched. Raises OSError."""

@@ -1,0 +1,176 @@
+"""A sample's encoded bytes, of which parts are read: those of a file, of a range of one, or in memory."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+from headrace._base.lifetimes.finalizers import Ending
+
+Span = tuple[int, int]  # position in the bytes, number of bytes
+
+
+class SampleBytes(ABC):
+    """Encoded bytes, of which parts are read. For one thread.
+
+    Attributes:
+        size: number of bytes; of what is far, known once it is open.
+        key: equal for equal bytes in this process; of what is in memory, the owner sets it.
+        is_far: whether they are in another machine, so that each read costs a request.
+        keeps_all: whether what is read stays in a cache, so that reading parts which others will need costs nothing.
+    """
+
+    size: int
+    key: Hashable = None
+    is_far = False
+    keeps_all = False
+
+    def open(self, is_over: Callable[[], bool]) -> None:
+        """Called before parts are read.
+
+        Args:
+            is_over: whether nobody waits for the parts any more; a read that takes long asks it, and raises OSError.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        return None
+
+    @abstractmethod
+    def read(self, position: int, count: int) -> bytes:
+        """Returns `count` bytes from a position on, fewer at the end. Raises OSError."""
+
+    def fetch(self, spans: Sequence[Span]) -> None:
+        """Reads spans that will be wanted, at the same time, if each read costs a request. Raises OSError."""
+        return None
+
+    def check(self) -> None:
+        """Raises OSError if they are not what an index of their archive says; of what is far, by a request."""
+        return None
+
+    @property
+    def path(self) -> str | None:
+        """A file that consists of these bytes; None: there is none."""
+        return None
+
+
+class FileBytes(SampleBytes, Ending):
+    """A file of this machine, or a range of one. It stays open: it may be removed before parts are read.
+
+    Args:
+        path: of the file.
+        place: the first byte, and the number of bytes; None: the whole file.
+        stamp: size, and time of modification in ns, that the file must have; None: any.
+
+    Attributes:
+        status: of the file.
+
+    Raises:
+        OSError: it cannot be opened, or is not the file of the stamp.
+    """
+
+    def __init__(self, path: str, place: Span | None = None, stamp: tuple[int, ...] | None = None) -> None:
+        self._path, self._place = path, place
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.at_end = functools.partial(os.close, self._descriptor)
+        self.status: os.stat_result = os.fstat(self._descriptor)
+        self._begin, self.size = place or (0, self.status.st_size)
+        found = self.status
+        if stamp is not None and (found.st_size, found.st_mtime_ns) != stamp:
+            raise OSError(
+                f"{path} was changed after it was indexed ({stamp[0]} bytes then, {found.st_size} now): create the "
+                "dataset again"
+            )
+        self.key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, place)
+
+    def read(self, position: int, count: int) -> bytes:
+        return os.pread(self._descriptor, max(0, min(count, self.size - position)), self._begin + position)
+
+    @property
+    def path(self) -> str | None:
+        """Where the same file can be opened; None: these are not all of its bytes."""
+        if self._place is not None:
+            return None
+        try:
+            now = Path(self._path).stat()
+        except OSError:
+            now = None
+        same = now is not None and os.path.samestat(now, self.status)
+        return self._path if same else f"/proc/self/fd/{self._descriptor}"
+
+
+class HeldBytes(SampleBytes):
+    """Bytes in memory, which must not change."""
+
+    def __init__(self, data: bytes | bytearray | memoryview, key: Hashable = None) -> None:
+        self._data = memoryview(data)
+        self.size, self.key = self._data.nbytes, key
+
+    def read(self, position: int, count: int) -> bytes:
+        return bytes(self._data[position : position + count])
+
+
+class ByteFile(io.RawIOBase):
+    """Bytes as a file object, for libraries that read such.
+
+    Args:
+        data: the bytes.
+        blank: spans that are not read: zeros are returned in place of them.
+
+    Attributes:
+        error: why a read failed. A library in C may go on after an exception, as if the file ended there.
+    """
+
+    def __init__(self, data: SampleBytes, blank: Sequence[Span] = ()) -> None:
+        self._data, self._blank, self._at = data, blank, 0
+        self.error: OSError | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._data.size}[whence]
+        self._at = max(0, origin + offset)
+        return self._at
+
+    def read(self, size: int = -1, /) -> bytes:
+        left = max(0, self._data.size - self._at)
+        try:
+            made = self._read_span(self._at, left if size < 0 else min(size, left))
+        except OSError as error:
+            self.error, made = error, b""
+        self._at += len(made)
+        return made
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer).cast("B")
+        made = self.read(len(view))
+        view[: len(made)] = made
+        return len(made)
+
+    def _read_span(self, begin: int, count: int) -> bytes:
+        end, parts = begin + count, []
+        for at, length in self._blank:  # in their order
+            first, last = max(at, begin), min(at + length, end)
+            if first < last:
+                parts += [self._data.read(begin, first - begin) if first > begin else b"", bytes(last - first)]
+                begin = last
+        if begin < end:
+            parts.append(self._data.read(begin, end - begin))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def check(self) -> None:
+        """Raises OSError if a read has failed."""
+        if self.error is not None:
+            raise self.error
