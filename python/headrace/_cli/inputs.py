@@ -111,6 +111,13 @@ def quality(text: str) -> int:
     return int(text)
 
 
+def rate_factor(text: str) -> int:
+    """A constant rate factor of x264."""
+    if not text.isdecimal() or int(text) > 51:
+        raise argparse.ArgumentTypeError(f"{text} is not a constant rate factor from 0 to 51")
+    return int(text)
+
+
 class GivenError(HeadraceError, ValueError):
     """An argument of a command is unusable; the message is one sentence."""
 
