@@ -19,12 +19,12 @@ av = pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
-from torchcodec.decoders import VideoDecoder
+from torchcodec.decoders import VideoDecoder  # noqa: E402
 
-from headrace._cli.pack.conversion import REENCODE, REMUX, Conversion
-from headrace._cli.pack.videos import ffmpeg_program
-from headrace._cli.pack.videos.frame_comparison import Unequal, compare_videos
-from headrace._cli.pack.videos.video_conversion import convert_video
+from headrace._cli.pack.conversion import REENCODE, REMUX, Conversion  # noqa: E402
+from headrace._cli.pack.videos import ffmpeg_program  # noqa: E402
+from headrace._cli.pack.videos.frame_comparison import Unequal, compare_videos  # noqa: E402
+from headrace._cli.pack.videos.video_conversion import convert_video  # noqa: E402
 
 NAMES = (
     "one_group.mp4",
@@ -145,7 +145,7 @@ def test_what_cannot_be_converted_is_kept(made: dict[str, Path], monkeypatch: py
 def test_videos_that_differ(made: dict[str, Path]) -> None:
     with pytest.raises(Unequal, match="shown at other times"):
         compare_videos(made["one_group.mp4"], made["late.mp4"])
-    with pytest.raises(Unequal, match="turned by another angle|another size"):
+    with pytest.raises(Unequal, match="turned by another angle"):
         compare_videos(made["one_group.mp4"], made["turned.mp4"])
     with pytest.raises(Unequal, match="the result cannot be decoded"):
         compare_videos(made["one_group.mp4"], b"no video")
