@@ -30,6 +30,7 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
 
             - an image dataset that runs natively, such as ``ImageFiles`` or torchvision's ``ImageFolder``, with a
               transform. A dataset with labels makes ``(image, label)``, and a batch ``[images, labels]``;
+            - ``Videos`` or ``Audio``, which share no geometry;
             - ``Columns``, whose samples are dicts;
             - a numpy array, a mapped file or a tensor, whose rows are the samples;
             - a list or tuple of values that default_collate takes: numbers, strings, tuples and dicts of these;
