@@ -118,3 +118,5 @@ def test_failures_and_what_is_left_to_torch(sounds: list[Path], tmp_path: Path) 
     assert batch["row"].tolist() == [0, 1, 3, 4, 5, 6] and len(batch["audio"]) == COUNT
     whole = DataLoader(Fields({"audio": Audio(sounds), "row": np.arange(COUNT)}), batch_size=1)
     assert not whole.native and "field 'audio': whole audio files have different lengths" in str(whole.explain())
+    with pytest.raises(TypeError, match="field 'audio' is audio, which a geometry of images cannot change"):
+        Fields({"audio": Audio(sounds)}, geometry=transforms.RandomHorizontalFlip())
