@@ -330,7 +330,7 @@ Recipe to_recipe(const py::handle& from, const std::string& pass_order) {
 }  // namespace
 
 SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut, const std::string& layout,
-                                int64_t max_pixels, const std::string& pass_order) {
+                                int64_t max_pixels, const std::string& pass_order, int frames) {
   SampleOptions options;
   options.recipe = to_recipe(recipe, pass_order);
   const py::buffer_info table = bytes_of(lut);
@@ -349,6 +349,13 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
     options.texture = to_texture(options.recipe.output, texture.attr("bands"), texture.attr("tables"));
     options.strides =
         texture_strides(options.layout, py::cast<std::string>(texture.attr("layout")), options.recipe.output);
+  }
+  if (frames != 1) {
+    if (frames < 1 || options.layout != Layout::kPlanar || options.texture != nullptr ||
+        options.recipe.output.width == 0) {
+      throw py::value_error("frames: only planar images of one size are stored as clips");
+    }
+    options.strides = clip_strides(options.strides, frames);
   }
   options.max_pixels = max_pixels;
   options.upright = py::cast<bool>(recipe.attr("upright"));

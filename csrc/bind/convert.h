@@ -15,9 +15,10 @@
 namespace headrace {
 
 /// Converts a headrace._recipe.steps.recipe.Recipe and its element table. `layout`: see to_layout. `max_pixels`: see
-/// SampleOptions. Raises TypeError for a step that the core does not know, ValueError for a value that it does not.
+/// SampleOptions. `frames`: see OutputStrides; more than one only of planar images. Raises TypeError for a step that
+/// the core does not know, ValueError for a value that it does not.
 SampleOptions to_sample_options(const pybind11::object& recipe, const pybind11::buffer& lut, const std::string& layout,
-                                int64_t max_pixels, const std::string& pass_order);
+                                int64_t max_pixels, const std::string& pass_order, int frames = 1);
 
 /// A filter of headrace._recipe.steps by its name. Raises ValueError for another name.
 Filter to_filter(const pybind11::handle& name);

@@ -432,6 +432,7 @@ class Pipeline:
         isa: str = "",
         backend: CapsuleType | None = None,
         decoder: str = "pillow",
+        frames: int = 1,
     ) -> None: ...
     def submit(
         self,

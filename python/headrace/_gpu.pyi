@@ -30,6 +30,7 @@ def backend(
     lanes: int = 2,
     group: int = 64,
     nvjpeg: list[str] = ...,
+    frames: int = 1,
 ) -> CapsuleType: ...
 def nvjpeg(index: int, decoder: str, candidates: list[str]) -> str: ...
 def time_fuse(

@@ -98,8 +98,9 @@ PyBlobTable table_of_rows(const py::object& table, const Int64s& rows) {
 std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::buffer& lut, const std::string& layout,
                                           int threads, int64_t max_pixels, const std::string& pass_order,
                                           int slots_kept, const std::string& isa,
-                                          const std::optional<py::capsule>& backend, const std::string& decoder) {
-  PipelineOptions options{to_sample_options(recipe, lut, layout, max_pixels, pass_order)};
+                                          const std::optional<py::capsule>& backend, const std::string& decoder,
+                                          int frames) {
+  PipelineOptions options{to_sample_options(recipe, lut, layout, max_pixels, pass_order, frames)};
   if (backend) options.backend = unwrap_backend(*backend);
   options.recorder = process_recorder();
   options.threads = threads;
@@ -161,18 +162,18 @@ bool wait(PyPipeline& self, const HeldBatch& held, double seconds) {
   }
 }
 
-// A tensor (samples, C, H, W), or (samples, H, W, C) where the strides say so, over the batch's slot; only once per
-// batch. The slot returns to the pool when the last tensor on it is freed, even while a worker that has just made the
-// last sample still holds the batch.
+// A tensor (samples, C, H, W), also of clips, or (samples, H, W, C) where the strides say so, over the batch's slot;
+// only once per batch. The slot returns to the pool when the last tensor on it is freed, even while a worker that has
+// just made the last sample still holds the batch.
 py::capsule tensor(const HeldBatch& held, const PipelineOptions& options, int samples, uint8_t type_code) {
   Batch& batch = *held.batch;
   Lease slot = batch.slot.take();
   if (slot == nullptr) throw std::logic_error("this batch has no slot, or it was handed out before");
   const OutputStrides& strides = options.strides;
-  const int64_t item = strides.element_bytes;
+  const int64_t item = strides.element_bytes, channel = strides.channel_stride / strides.frames / item;
   std::array<int64_t, 4> shape = {samples, strides.channels, options.recipe.output.height, options.recipe.output.width};
-  std::array<int64_t, 4> steps = {static_cast<int64_t>(strides.sample_bytes) / item, strides.channel_stride / item,
-                                  strides.row_stride / item, strides.pixel_stride / item};
+  std::array<int64_t, 4> steps = {static_cast<int64_t>(strides.sample_bytes) / item, channel, strides.row_stride / item,
+                                  strides.pixel_stride / item};
   if (strides.channels_last_axis) {
     std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
     std::rotate(steps.begin() + 1, steps.begin() + 2, steps.end());
@@ -328,7 +329,7 @@ void bind_pipeline(py::module_& module) {
   py::class_<PyPipeline>(module, "Pipeline")
       .def(py::init(&make_pipeline), py::arg("recipe"), py::arg("lut"), py::kw_only(), py::arg("layout"),
            py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "",
-           py::arg("backend") = py::none(), py::arg("decoder") = "pillow")
+           py::arg("backend") = py::none(), py::arg("decoder") = "pillow", py::arg("frames") = 1)
       .def("submit", &submit, py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = py::none(),
            py::arg("stream") = 0)
       .def("repair", &repair, py::arg("batch"), py::arg("places"), py::arg("table"), py::arg("rows"), py::arg("draws"))

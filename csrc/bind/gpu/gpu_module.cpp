@@ -96,8 +96,8 @@ std::string trouble() {
 py::capsule make_backend(const std::string& kind, int index, const py::object& recipe, const py::buffer& lut,
                          const std::string& layout, int64_t max_pixels, const std::string& pass_order, int batches,
                          const std::string& decoder, bool shared, int lanes, int group,
-                         const std::vector<std::string>& nvjpeg) {
-  SampleOptions options = to_sample_options(recipe, lut, layout, max_pixels, pass_order);
+                         const std::vector<std::string>& nvjpeg, int frames) {
+  SampleOptions options = to_sample_options(recipe, lut, layout, max_pixels, pass_order, frames);
   if (options.texture != nullptr) throw py::value_error("a device makes no textures");
   std::shared_ptr<Backend> backend;
   {
@@ -139,10 +139,10 @@ PYBIND11_MODULE(_gpu, module) {
       "backend", &headrace::make_backend, py::arg("kind"), py::arg("index"), py::arg("recipe"), py::arg("lut"),
       py::kw_only(), py::arg("layout"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("batches"),
       py::arg("decoder") = "cpu", py::arg("shared") = true, py::arg("lanes") = 2, py::arg("group") = 64,
-      py::arg("nvjpeg") = std::vector<std::string>{},
+      py::arg("nvjpeg") = std::vector<std::string>{}, py::arg("frames") = 1,
       "A backend for _core.Pipeline, with at most `batches` in flight on the device. `decoder`: cpu, hardware or\n"
       "cuda; `shared`: whether CPU threads may decode what a GPU's decoder has not begun; `lanes`: threads that\n"
-      "call it; `group`: most images of a call; `nvjpeg`: libraries to try.");
+      "call it; `group`: most images of a call; `nvjpeg`: libraries to try; `frames`: of a clip.");
   module.def("nvjpeg", &headrace::describe_nvjpeg, py::arg("index"), py::arg("decoder"), py::arg("candidates"),
              "Which nvJPEG would decode, in words. Raises RuntimeError where it would not.");
   module.def("route", &headrace::route, py::arg("data"),

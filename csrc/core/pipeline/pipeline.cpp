@@ -22,6 +22,9 @@ std::shared_ptr<Batch> Pipeline::submit(std::shared_ptr<const BlobTable> blobs, 
                                         std::vector<double> draws, BatchMemory memory,
                                         std::shared_ptr<EntryPoints> entry_points) {
   state_->check_process();
+  if (rows.size() % static_cast<size_t>(options().strides.frames) != 0) {
+    throw std::invalid_argument("a batch of clips has all frames of each");
+  }
   auto batch = state_->new_batch();
   batch->entry_points = std::move(entry_points);
   batch->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
@@ -121,7 +124,9 @@ void Pipeline::finish(PythonJob& job, const RawImage& image, int64_t python_ns) 
 
 void Pipeline::finish_elements(PythonJob& job, std::span<const uint8_t> elements, int64_t python_ns, Size opened) {
   const size_t bytes = options().strides.sample_bytes;
-  if (elements.size() != bytes) throw std::invalid_argument("the elements do not fit a sample");
+  if (elements.size() != bytes || options().strides.frames != 1) {
+    throw std::invalid_argument("the elements do not fit a sample");
+  }
   const std::shared_ptr<Batch> batch = state_->take_back(job, python_ns);
   if (opened.height > 0) batch->sizes[static_cast<size_t>(job.sample)] = opened;
   const bool not_cancelled = state_->guarded(*batch, job.sample, Stage::kTransform, [&] {

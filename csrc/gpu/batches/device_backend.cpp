@@ -185,7 +185,7 @@ void DeviceBackend::launch(DeviceBatch& batch) {
   const size_t count = batch.jobs.size();
   for (size_t i = 0; i < count; ++i) {
     const auto place = static_cast<size_t>(batch.place(static_cast<int>(i)));
-    batch.jobs[i].output = batch.memory + place * options_.strides.sample_bytes;
+    batch.jobs[i].output = batch.memory + options_.strides.offset_of(place);
   }
   const StagedBytes jobs = batch.area->take(count * sizeof(SampleJob));
   std::memcpy(jobs.host, batch.jobs.data(), count * sizeof(SampleJob));

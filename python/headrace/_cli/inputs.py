@@ -16,6 +16,7 @@ from headrace._base.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.datasets.sources import BlobDataset
+    from headrace.datasets.videos.videos_dataset import Videos
 
 #: What each command adds its arguments to.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -111,6 +112,13 @@ def quality(text: str) -> int:
     return int(text)
 
 
+def rate_factor(text: str) -> int:
+    """A constant rate factor of x264."""
+    if not text.isdecimal() or int(text) > 51:
+        raise argparse.ArgumentTypeError(f"{text} is not a constant rate factor from 0 to 51")
+    return int(text)
+
+
 class GivenError(HeadraceError, ValueError):
     """An argument of a command is unusable; the message is one sentence."""
 
@@ -125,6 +133,33 @@ def dataset_of(text: str) -> Any:
         raise GivenError(f"{error.filename or text}: {error.strerror or error}") from error
     except (ValueError, ImportError) as error:
         raise GivenError(" ".join(str(error).split())) from error
+
+
+def clips_of(text: str) -> Videos | None:
+    """Returns a clip of each video of a folder, with the number of its file's folder as label.
+
+    None: the text names no folder, or one with images or without videos. Raises GivenError where PyAV or torchcodec are
+    not installed.
+    """
+    from headrace._media.library_decoders import NoTorchcodec, check_decoder, install_for_video
+    from headrace.datasets.videos.videos_dataset import Videos, find_videos
+
+    folder = Path(text).expanduser()
+    if not folder.is_dir() or not (paths := find_videos(folder)):
+        return None
+    try:
+        import av  # noqa: F401
+
+        check_decoder("VideoDecoder")
+    except NoTorchcodec as error:
+        raise GivenError(str(error)) from error
+    except ImportError as error:
+        raise GivenError(f"{text} holds videos, which need PyAV and torchcodec ({install_for_video()})") from error
+    from headrace._cli import recipes
+
+    folders = [str(Path(path).parent) for path in paths]
+    numbers = {one: number for number, one in enumerate(sorted(set(folders)))}
+    return Videos(paths, [numbers[one] for one in folders], clips=recipes.clip())
 
 
 def source_of(text: str) -> BlobDataset:
@@ -165,16 +200,18 @@ def set_recipe(dataset: object, text: str | None) -> str:
         raise GivenError(
             f"{type(dataset).__name__} keeps its own transforms, which --recipe cannot replace; leave out --recipe"
         )
-    ours.transform = _recipe_of(text or "train")
+    ours.transform = _recipe_of(text or "train", of_clips=any(one.clips is not None for one in ours.variants))
     return text or "train"
 
 
-def _recipe_of(text: str) -> Callable[..., object]:
+def _recipe_of(text: str, *, of_clips: bool) -> Callable[..., object]:
     from headrace import transforms
     from headrace._base.safe_exceptions import named_message_of
     from headrace._cli import recipes
     from headrace.datasets.opening.named_objects import is_object, named_object
 
+    if of_clips and not is_object(text):
+        return _recipe_of_clips(text)
     if text in ("train", "eval"):
         return recipes.train() if text == "train" else recipes.evaluation()
     if is_object(text):
@@ -194,6 +231,17 @@ def _recipe_of(text: str) -> Callable[..., object]:
     if not callable(made):
         raise GivenError(f"--recipe {text} is no transform but {type(made).__name__}")
     return made
+
+
+def _recipe_of_clips(text: str) -> Callable[..., object]:
+    from headrace._cli import recipes
+
+    if text not in ("train", "eval"):
+        raise GivenError(f"--recipe {text}: clips of videos take train, eval, or module:object")
+    try:
+        return recipes.for_clips(text)
+    except ImportError as error:
+        raise GivenError("the transforms of clips are torchvision's, which is not installed") from error
 
 
 def check_writable(path: Path | None) -> None:

@@ -1,10 +1,16 @@
-"""The transforms that commands know by name: of training and of evaluation."""
+"""The transforms that commands know by name: of training and of evaluation; and the clip of videos."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from headrace import transforms
+
+if TYPE_CHECKING:
+    from headrace.datasets.videos.clip_samplers import ClipSampler
 
 #: ImageNet's mean and standard deviation per channel, in units of [0, 1].
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -32,6 +38,29 @@ def evaluation(size: int = 224) -> transforms.Compose:
             transforms.Normalize(MEAN, STD),
         ]
     )
+
+
+def clip() -> ClipSampler:
+    """Returns the clip that commands make of a video: 16 frames from a random one on, 4 apart."""
+    from headrace.datasets.videos.clip_samplers import clips_at_random_indices
+
+    return clips_at_random_indices(num_frames_per_clip=16, num_indices_between_frames=4)
+
+
+def for_clips(name: str) -> Callable[[Any], object]:
+    """Returns the transforms "train" or "eval" of clips, by torchvision; output: float32 (T, 3, 224, 224), normalised.
+
+    Raises:
+        ImportError: torchvision is not installed.
+    """
+    from torchvision.transforms import v2
+
+    if name == "train":
+        steps = [v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip()]
+    else:
+        steps = [v2.Resize(256, antialias=True), v2.CenterCrop(224)]
+    made: Callable[[Any], object] = v2.Compose([*steps, v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
+    return made
 
 
 def denormalise(images: torch.Tensor) -> torch.Tensor:

@@ -265,7 +265,7 @@ def _check_pack(args: argparse.Namespace) -> int:
     from headrace._cli.pack.tar_contents import contents_of
 
     manifest = require_manifest(args.path)
-    known = packable_source(args.source)
+    known = packable_source(args.source, manifest.terms.conversion.video)
     processes, bar = inputs.workers_of(args), partial(samples_bar, "verify")
     if manifest.terms.conversion.kind == RAW:
         return check_raw(known, manifest, args.path, workers=processes, limit=args.limit, bar=bar)

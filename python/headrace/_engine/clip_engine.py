@@ -16,9 +16,10 @@ from headrace._engine.counters.counters import Counters
 from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.lanes.decoding_lane import Decoding
 from headrace._engine.lanes.frame_lane import FrameLane
+from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
-from headrace.datasets.videos.clip_samplers import ClipSampler
+from headrace.datasets.videos.clip_samplers import ClipSampler, DimensionOrder
 
 
 class ClipEngine(CompositeEngine):
@@ -27,18 +28,31 @@ class ClipEngine(CompositeEngine):
     Args:
         recipe: the steps of an image; all frames of a clip get the same random numbers.
         clips: chooses the frames of a sample.
-        make_images: returns the engine of the images, given the recipe of a frame and what decodes it.
+        order: of a clip's axes, "TCHW" or "CTHW".
+        layout: memory layout of the frames.
+        make_images: returns the engine of the images, given the recipe of a frame, what decodes it, and how many frames
+            are stored together as (C, frames, H, W).
     """
 
     decoder = "video"
 
-    def __init__(self, recipe: Recipe, clips: ClipSampler, make_images: Callable[[Recipe, Decoding], Engine]) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        clips: ClipSampler,
+        order: DimensionOrder,
+        layout: Layout,
+        make_images: Callable[[Recipe, Decoding, int], Engine],
+    ) -> None:
         super().__init__()
-        self._recipe, self._clips = recipe, clips
+        self._recipe, self._clips, self._order = recipe, clips, order
+        # Frames with interleaved channels are not moved: (T, H, W, C) in memory is torch.channels_last_3d of a clip.
+        self._side_by_side = order == "CTHW" and layout is Layout.PLANAR
         own = len(recipe.columns)  # draws of a frame: those of its clip's images, then where each clip begins
         of_frame = replace(recipe, columns=(*recipe.columns, *(Column() for _ in range(clips.drawn))))
         make_lane = functools.partial(FrameLane, clips=clips, first_draw=own)
-        self._images = make_images(of_frame, Decoding(self.decoder, make_lane))
+        together = clips.num_frames_per_clip if self._side_by_side else 1
+        self._images = make_images(of_frame, Decoding(self.decoder, make_lane), together)
         self.endings = self._images.endings
 
     def members(self) -> list[Engine]:
@@ -86,16 +100,27 @@ class ClipEngine(CompositeEngine):
         return [found[sample] for sample in sorted(found)]
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
-        """Returns the batch, (n, T, C, H, W), or (n, clips, T, C, H, W); `places` (ascending) selects samples."""
+        """Returns the batch; `places` (ascending) selects samples.
+
+        Its shape is (n, T, C, H, W) or (n, C, T, H, W); with several clips, these are another axis after the first.
+        """
         made = self._images.tensor(flight, None if places is None else self._places_of(places))
         assert isinstance(made, torch.Tensor)
-        return made.view(-1, *self._clips.shape, *made.shape[1:])
+        channels, height, width = made.shape[1:]
+        frames, *before = reversed(self._clips.shape)
+        if self._side_by_side:
+            return made.view(-1, *before, channels, frames, height, width)
+        clips = made.view(-1, *before, frames, channels, height, width)
+        return clips if self._order == "TCHW" else clips.transpose(-4, -3)
 
     def counters(self) -> Counters:
         return replace(super().counters(), bytes_read=0)  # the pipeline reads the names of files alone
 
     def single(self, batch: torch.Tensor) -> object:
-        return batch[0].as_subclass(self._recipe.kind)
+        sample = batch[0]
+        if self._order == "CTHW":  # transposing makes a plain tensor
+            return sample
+        return sample.as_subclass(self._recipe.kind)
 
     def cancel(self, flight: Flight) -> None:
         self._images.cancel(flight)
@@ -104,4 +129,4 @@ class ClipEngine(CompositeEngine):
         return self._images.move_targets(targets)
 
     def makes(self, product: object) -> bool:
-        return not self.closed and isinstance(product, tuple) and (self._recipe, self._clips) == product
+        return not self.closed and isinstance(product, tuple) and (self._recipe, self._clips, self._order) == product

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,15 @@ class _DeviceEngine(ImageEngine):
         return move_tensors(targets, self._destination.device)
 
 
+class EngineOptions(TypedDict):
+    """Arguments of an engine of images, wherever its batches end."""
+
+    threads: int
+    slots_kept: int
+    decoding: Decoding | None
+    frames: int
+
+
 class FusedEngine(_DeviceEngine):
     """Workers stage planes of samples, and one kernel writes the batch into a tensor of torch's allocator.
 
@@ -102,11 +111,12 @@ class FusedEngine(_DeviceEngine):
         threads: int,
         slots_kept: int,
         decoding: Decoding | None = None,
+        frames: int = 1,
     ) -> None:
         self._destination = destination
         self._warned = False  # that the decoder refuses every file
         threads = decoding_threads(destination, threads)
-        super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, decoding=decoding)
+        super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, decoding=decoding, frames=frames)
 
     def resize(self, threads: int) -> None:
         super().resize(decoding_threads(self._destination, threads))
@@ -123,6 +133,7 @@ class FusedEngine(_DeviceEngine):
             batches=slots_kept + 1,
             decoder=self._destination.decoder,
             shared=self._destination.shared,
+            frames=self._frames,
             nvjpeg=destinations.nvjpeg_candidates(),
             **({} if calls is None else {"lanes": calls.lanes, "group": calls.group}),
             **samples,
@@ -175,8 +186,10 @@ class CopyEngine(_DeviceEngine):
         threads: int,
         slots_kept: int,
         decoding: Decoding | None = None,
+        frames: int = 1,
     ) -> None:
-        super().__init__(recipe, layout, threads=threads, slots_kept=slots_kept, pin=True, decoding=decoding)
+        options = EngineOptions(threads=threads, slots_kept=slots_kept, decoding=decoding, frames=frames)
+        super().__init__(recipe, layout, pin=True, **options)
         self._destination = destination
         self._copies = torch.cuda.Stream(destination.device)  # type: ignore[no-untyped-call]
 
@@ -208,17 +221,19 @@ def make_engine(
     slots_kept: int,
     pin: bool = False,
     decoding: Decoding | None = None,
+    frames: int = 1,
 ) -> Engine:
     """Returns an engine whose batches end on `destination`.
 
     Args:
-        decoding: see `ImageEngine`.
+        decoding, frames: see `ImageEngine`.
     """
     destination = destination_for(recipe, destination)
     if destination.why:
         loggers.device.info("device %s: %s", destination.device, destination.why)
+    options = EngineOptions(threads=threads, slots_kept=slots_kept, decoding=decoding, frames=frames)
     if destination.way == "fused":
-        return FusedEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept, decoding=decoding)
+        return FusedEngine(recipe, layout, destination, **options)
     if destination.way == "copy":
-        return CopyEngine(recipe, layout, destination, threads=threads, slots_kept=slots_kept, decoding=decoding)
-    return ImageEngine(recipe, layout, threads=threads, slots_kept=slots_kept, pin=pin, decoding=decoding)
+        return CopyEngine(recipe, layout, destination, **options)
+    return ImageEngine(recipe, layout, pin=pin, **options)

@@ -54,6 +54,8 @@ class ImageEngine(PipelineEngine):
         pin: whether batches are in pinned memory (of torch's caching host allocator).
         isa: instruction set of the kernels, for tests; "" for the best one.
         decoding: how files are decoded that the pipeline does not decode; None: by Pillow.
+        frames: number of consecutive samples that are stored together, as a clip (C, frames, H, W). Tensors have the
+            shape of single samples all the same: a view gives the memory its shape.
     """
 
     def __init__(
@@ -66,7 +68,9 @@ class ImageEngine(PipelineEngine):
         pin: bool = False,
         isa: str = "",
         decoding: Decoding | None = None,
+        frames: int = 1,
     ) -> None:
+        self._frames = frames
         self.recipe = recipe
         self.max_pixels = Image.MAX_IMAGE_PIXELS or 0
         self._layout, self._pin = layout, pin
@@ -93,6 +97,7 @@ class ImageEngine(PipelineEngine):
             isa=isa,
             backend=backend,
             decoder=self.decoder,
+            frames=self._frames,
             **samples,
         )
 

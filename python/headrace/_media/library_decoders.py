@@ -38,6 +38,11 @@ def _decoder_class(name: str) -> Any:
     return getattr(decoders, name)
 
 
+def check_decoder(name: str) -> None:
+    """Raises NoTorchcodec if a decoder of torchcodec's cannot be imported."""
+    _decoder_class(name)
+
+
 def open_decoder(name: str, source: str | bytes | RawIOBase, **options: Any) -> Any:
     """Returns a new decoder of torchcodec's.
 

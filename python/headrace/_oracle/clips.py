@@ -26,7 +26,9 @@ class Clips(Protocol):
     def choose(self, video: Any, draws: Sequence[float], sample: int) -> WantedFrames: ...
 
 
-def reference_clips(file: str | bytes, sample: int, clips: Clips, recipe: Recipe, draws_row: Array) -> torch.Tensor:
+def reference_clips(
+    file: str | bytes, sample: int, clips: Clips, recipe: Recipe, draws_row: Array, order: str = "TCHW"
+) -> torch.Tensor:
     """Returns one finished sample, (T, C, H, W), or (clips, T, C, H, W) if there are several clips.
 
     Args:
@@ -35,6 +37,7 @@ def reference_clips(file: str | bytes, sample: int, clips: Clips, recipe: Recipe
         clips: chooses the frames.
         recipe: of a frame.
         draws_row: float64 (k,): the draws of each clip's images, clip by clip, then where each clip begins.
+        order: "CTHW": a clip is (C, T, H, W).
 
     Raises:
         ValueError, RuntimeError: torchcodec's; or a frame is too small for a step.
@@ -52,5 +55,5 @@ def reference_clips(file: str | bytes, sample: int, clips: Clips, recipe: Recipe
     for number, of_clip in enumerate(frames.chunk(clips.num_clips)):
         draws = images.reshape(clips.num_clips, -1)[number]
         each = [reference_sample(Image.fromarray(frame.numpy()), recipe, draws) for frame in of_clip]
-        made.append(torch.stack(each))
+        made.append(torch.stack(each, 1 if order == "CTHW" else 0))
     return made[0] if clips.num_clips == 1 else torch.stack(made)

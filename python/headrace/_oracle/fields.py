@@ -37,11 +37,11 @@ class ImageField:
 
 @dataclass(frozen=True)
 class ClipField:
-    """A field of clips of videos.
+    """A field of clips of videos, or of audio.
 
     Attributes:
         source: its targets.
-        make: returns a sample without its target: the row, its draws, float64 (k,).
+        make: returns a sample without its target: its number, its draws, float64 (k,).
         columns: the columns of a sample's draws that it reads.
         kinds: the class of a sample's tensor; None: a plain one.
     """

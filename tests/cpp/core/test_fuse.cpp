@@ -164,6 +164,27 @@ TEST_CASE("plans give the same bytes on every set, in every order of arrival, wi
   }
 }
 
+TEST_CASE("the frames of a clip are written beside one another, channel by channel") {
+  const Size size{5, 3};
+  const int frames = 4, clips = 2;
+  for (const int element : {1, 4}) {
+    const OutputStrides one = strides_of(Layout::kPlanar, 3, size, element);
+    const OutputStrides clip = clip_strides(one, frames);
+    const auto plane = static_cast<size_t>(size.width * size.height * element);
+    std::vector<int> written(one.sample_bytes * frames * clips);
+    for (size_t place = 0; place < size_t(frames) * clips; ++place) {
+      CHECK(one.offset_of(place) == place * one.sample_bytes);
+      for (size_t channel = 0; channel < 3; ++channel) {
+        const size_t begin = clip.offset_of(place) + channel * static_cast<size_t>(clip.channel_stride);
+        const size_t expected = ((place / frames * 3 + channel) * frames + place % frames) * plane;
+        CHECK(begin == expected);
+        for (size_t at = begin; at < begin + plane; ++at) ++written.at(at);
+      }
+    }
+    CHECK(std::count(written.begin(), written.end(), 1) == static_cast<std::ptrdiff_t>(written.size()));
+  }
+}
+
 TEST_CASE("a take cuts, pads and mirrors") {
   const std::vector<int> image = {1, 2, 3,  //
                                   4, 5, 6};

@@ -35,15 +35,15 @@ def test_snippet_runs(page: str, snippet: str, tmp_path: Path, monkeypatch: pyte
         folder = tmp_path / "train" / ("even" if i % 2 == 0 else "odd")
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(photos[i % len(photos)], folder / f"{i}.jpg")
-    if page == "videos.md":
+    if page in ("videos.md", "video-models.md"):
         pytest.importorskip("av", exc_type=ImportError)
         if (reason := why_no_torchcodec()) is not None:
             pytest.skip(reason)
         import_torchvision()
         (tmp_path / "videos").mkdir()
-        for name in ("x264.mp4", "open_groups.mp4", "ntsc.mp4"):
+        for name in ("x264.mp4", "open_groups.mp4", "ntsc.mp4", "with_sound.mp4"):
             make_video(tmp_path / "videos" / name, *INDEXED[name])
-    if page == "audio.md":
+    if page in ("audio.md", "whisper.md"):
         if why_no_torchcodec() is not None:
             pytest.skip(str(why_no_torchcodec()))
         (tmp_path / "sounds").mkdir()

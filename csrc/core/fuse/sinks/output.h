@@ -27,6 +27,14 @@ struct OutputStrides {
   ptrdiff_t channel_stride = 0, row_stride = 0, pixel_stride = 0;
   size_t sample_bytes = 0;
   bool channels_last_axis = false;  // the tensor's axes are (n, H, W, C), whatever their order in memory
+  int frames = 1;  // samples that follow one another and are stored together, as a clip (C, frames, H, W)
+
+  /// Where the sample at this place of a batch begins, in bytes after the first.
+  size_t offset_of(size_t place) const {
+    if (frames == 1) return place * sample_bytes;
+    const auto clip = static_cast<size_t>(frames);
+    return place / clip * clip * sample_bytes + place % clip * (sample_bytes / static_cast<size_t>(channels));
+  }
 };
 
 inline OutputStrides strides_of(Layout layout, int channels, Size size, int element_bytes) {
@@ -36,6 +44,13 @@ inline OutputStrides strides_of(Layout layout, int channels, Size size, int elem
     return {element_bytes, channels, element, element * channels * size.width, element * channels, bytes};
   }
   return {element_bytes, channels, element * pixels, element * size.width, element, bytes};
+}
+
+/// Planar samples whose channels each stand beside those of the other frames of their clip.
+inline OutputStrides clip_strides(OutputStrides of_sample, int frames) {
+  of_sample.frames = frames;
+  of_sample.channel_stride *= frames;
+  return of_sample;
 }
 
 }  // namespace headrace

@@ -14,7 +14,7 @@ Output output_at(uint8_t* base, const OutputStrides& strides, const SampleOption
 
 Output SampleMaker::output(Batch& batch, int sample, const Plan& /*plan*/) {
   const auto place = static_cast<size_t>(batch.place(sample));
-  return output_at(batch.memory + place * options_.strides.sample_bytes, options_.strides, options_, lut_);
+  return output_at(batch.memory + options_.strides.offset_of(place), options_.strides, options_, lut_);
 }
 
 void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
@@ -30,7 +30,7 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
   const Plan plan = resolve(options_.recipe, draws, header.size);
   const Output out = output(*batch, sample, plan);
   RowSink& sink = fuser_.begin(plan, header.size, out);
-  if (batch->is_new_memory) {
+  if (batch->is_new_memory && options_.strides.frames == 1) {
     const size_t each = options_.strides.sample_bytes;
     decoder_.touch(batch->memory + static_cast<size_t>(batch->place(sample)) * each, each, stats);
   }

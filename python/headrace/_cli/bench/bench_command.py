@@ -16,10 +16,10 @@ def add(commands: inputs.Commands) -> None:
     what = "time headrace and torch's DataLoader on your dataset, after a comparison"
     examples = ["bench train --workers 2 4 8 --json bench.json --png bench.png", "bench train --json - | jq .figures"]
     parser = inputs.add_command(commands, "bench", what, examples)
-    parser.add_argument("dataset", metavar="DATASET", help=inputs.DATASET)
+    parser.add_argument("dataset", metavar="DATASET", help=f"{inputs.DATASET}; or a folder of videos")
     workers = "numbers of workers, measured one by one; default: one a core"
     parser.add_argument("--workers", type=inputs.count, nargs="+", metavar="N", help=workers)
-    parser.add_argument("--batch-size", type=inputs.count, default=64, metavar="N", help="default: 64")
+    parser.add_argument("--batch-size", type=inputs.count, metavar="N", help="default: 64; of videos 8")
     parser.add_argument("--rounds", type=inputs.count, default=5, metavar="N", help="default: 5")
     parser.add_argument("--seconds", type=inputs.seconds, default=2.0, metavar="S", help="of a measurement; default: 2")
     parser.add_argument(
@@ -58,7 +58,9 @@ def _run_bench(args: argparse.Namespace, out: TextIO) -> int:
             inputs.check_writable(path)
         if args.png is not None and not plot.has_matplotlib():
             raise inputs.GivenError("--png needs matplotlib: pip install matplotlib")
-        dataset = inputs.dataset_of(args.dataset)
+        clips = inputs.clips_of(args.dataset)
+        dataset = inputs.dataset_of(args.dataset) if clips is None else clips
+        args.batch_size = args.batch_size or (64 if clips is None else 8)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files, torch's about workers beyond the cores
             result = compare_loaders(dataset, args)

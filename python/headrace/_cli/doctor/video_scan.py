@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from headrace._cli import recipes
 from headrace._cli.console.progress import Progress
 from headrace._media.video.decoding_cost import DecodingCost
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.video_clips import learn_video, open_clip
-from headrace.datasets.videos.clip_samplers import clips_at_random_indices
 
-CLIP = clips_at_random_indices(num_frames_per_clip=16, num_indices_between_frames=4)
+CLIP = recipes.clip()
 
 
 @dataclass(frozen=True)

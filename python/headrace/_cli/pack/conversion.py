@@ -1,7 +1,8 @@
-"""What a pack stores for an image: the bytes as they are, a lossless rewriting, or a smaller image."""
+"""What a pack stores for an image: the bytes as they are, a lossless rewriting, or a smaller image; how for videos."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import NamedTuple
@@ -12,32 +13,41 @@ from headrace._base.native import core
 from headrace.transforms import CenterCrop, Resize
 
 LOSSLESS, COPY, SMALLER, RAW = "lossless", "copy", "smaller", "raw"
+REMUX, REENCODE = "remux", "reencode"  # of videos
 QUALITY = 90  # if none is given
+CRF = 18  # if none is given
 _JPEG = b"\xff\xd8\xff"
-_MOST_CAUSES = 80  # characters of a reason
+MOST_CAUSES = 80  # characters of a reason
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """How images are stored.
+    """How images or videos are stored.
 
     Attributes:
-        kind: LOSSLESS, COPY or SMALLER; RAW: as rows of an array.
+        kind: LOSSLESS, COPY or SMALLER; RAW: as rows of an array; of videos REMUX, REENCODE or COPY.
         max_size: for SMALLER, the most pixels of an image's shorter side; for RAW, the side of all images.
         quality: for SMALLER, of the JPEG files.
+        gop: for REENCODE, the most frames from key frame to key frame.
+        crf: for REENCODE, x264's constant rate factor; None: `CRF`.
+        video: whether the samples are videos.
     """
 
     kind: str = LOSSLESS
     max_size: int | None = None
     quality: int | None = None
+    gop: int | None = None
+    crf: int | None = None
+    video: bool = False
 
 
 class Converted(NamedTuple):
-    """What is stored for one image."""
+    """What is stored for one image or video."""
 
     data: bytes
     extension: str | None  # None: that of the source
     kept: str | None  # why the bytes are the source's; None if they are not
+    counts: Mapping[str, float] = {}  # of a video: what the pack's record adds up
 
 
 def convert_image(data: bytes, how: Conversion) -> Converted:
@@ -59,7 +69,7 @@ def convert_image(data: bytes, how: Conversion) -> Converted:
     try:
         return Converted(rewrite_jpeg(data), None, None)
     except ValueError as error:
-        return Converted(data, None, str(error)[:_MOST_CAUSES])
+        return Converted(data, None, str(error)[:MOST_CAUSES])
 
 
 def rewrite_jpeg(data: bytes) -> bytes:

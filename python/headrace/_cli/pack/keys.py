@@ -15,8 +15,10 @@ from headrace.datasets.sources.dataset import BlobDataset
 from headrace.datasets.sources.image_files import ImageFiles
 from headrace.datasets.sources.image_folder import EXTENSIONS
 from headrace.datasets.tables.zip_archive import Zip
+from headrace.datasets.videos.videos_dataset import ENDINGS
 
 _SHORT = {"jpeg": "jpg", "tiff": "tif"}
+_ENDINGS = (*EXTENSIONS, *ENDINGS)
 _LONGEST = 200  # bytes of a key
 _PASSED_OVER = re.compile(r"__.*__")  # parts of names that WebDataset takes for its own
 
@@ -51,7 +53,7 @@ class Keys:
     def extension(self, index: int) -> str | None:
         """Returns the extension of an image's file, in lower case, and short where there are two; None if unknown."""
         name = "" if self._files is None else self._files[index].lower()
-        if not name.endswith(EXTENSIONS):
+        if not name.endswith(_ENDINGS):
             return None
         own = name.rpartition(".")[2]
         return _SHORT.get(own, own)
@@ -64,7 +66,7 @@ class Keys:
         if self._root is None:  # keys of shards
             return name.removeprefix("./")  # of an archive that was made of "."
         folder, slash, own = name.removeprefix(self._root).rpartition("/")
-        if own.lower().endswith(EXTENSIONS):
+        if own.lower().endswith(_ENDINGS):
             own = own.rpartition(".")[0]
         return folder + slash + own.replace(".", "_")
 

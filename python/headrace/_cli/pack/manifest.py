@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
@@ -59,6 +60,7 @@ class Record:
         stamp: size and time of modification in ns when it was finished.
         images_before, images_after: bytes of its images in the source and in the shard.
         kept: reason -> number of images that are stored as they were.
+        video: of videos: frames that were compared, frames of clips and those decoded for them, PSNR.
     """
 
     terms: str
@@ -69,6 +71,7 @@ class Record:
     images_before: int = 0
     images_after: int = 0
     kept: dict[str, int] = field(default_factory=dict)
+    video: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -164,6 +167,15 @@ def rename_finished(made: Path, path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def add_counts(ours: dict[str, float], more: Mapping[str, float]) -> None:
+    """Adds the counts of a video, or of a shard, to those of others."""
+    for name, value in more.items():
+        if name.startswith("least_"):
+            ours[name] = min(ours.get(name, value), value)
+        else:
+            ours[name] = ours.get(name, 0) + value
 
 
 def sha256_of(path: Path) -> str:

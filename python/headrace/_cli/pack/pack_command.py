@@ -1,4 +1,4 @@
-"""``headrace pack``: packs a source as tar shards or an array, and prints what became of its images."""
+"""``headrace pack``: packs a source as tar shards or an array, and prints what became of its images or videos."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add(commands: inputs.Commands) -> None:
         commands,
         "pack",
         "write a dataset as tar shards that decode faster, or as an array",
-        ["pack train packed", "pack train small --max-size 512 --quality 92"],
+        ["pack train packed", "pack train small --max-size 512 --quality 92", "pack clips packed --video --gop 16"],
         description="Writes a dataset as tar shards in WebDataset's layout, or as an array. The same command goes on "
         "with a run that was interrupted.",
     )
@@ -49,6 +49,12 @@ def add(commands: inputs.Commands) -> None:
     parser.add_argument(
         "--quality", type=inputs.quality, metavar="Q", help="of JPEGs that --max-size makes; default: 90"
     )
+    video = "SRC holds videos: their packets go into MP4 or Matroska files without loss (or --copy: as they are)"
+    parser.add_argument("--video", action="store_true", help=video)
+    gop = "videos are encoded as H.264 with a key frame every N frames or more often: clips decode faster"
+    parser.add_argument("--gop", type=inputs.count, metavar="N", help=gop)
+    crf = "x264's constant rate factor of --gop, 0 to 51: lower is better and larger; default: 18"
+    parser.add_argument("--crf", type=inputs.rate_factor, metavar="Q", help=crf)
     bytes_ = "bytes of a shard, about, such as 500MB or 2GiB; default: 1GB"
     parser.add_argument("--shard-size", type=inputs.size, metavar="SIZE", help=bytes_)
     part = "write the I-th of N shares of the shards: one of N machines; then headrace index DST"
@@ -69,6 +75,12 @@ def run(args: argparse.Namespace) -> int:
         args.refuse("--quality needs --max-size: other modes encode no images")
     if args.raw is not None and (args.shard or args.shard_size):
         args.refuse("--raw writes one array, which has no shards")
+    if args.video and (args.lossless or args.max_size or args.raw):
+        args.refuse("--video takes --copy or --gop; --lossless, --max-size and --raw are for images")
+    if args.gop is not None and (not args.video or args.copy):
+        args.refuse("--gop needs --video, without --copy: it encodes videos")
+    if args.crf is not None and args.gop is None:
+        args.refuse("--crf needs --gop: nothing else encodes videos")
     if args.engine == "ray" and (args.raw is not None or args.workers is not None):
         args.refuse("--engine ray takes neither --raw, which is one file, nor --workers: Ray knows its cores")
     with results.stdout_for_result(args) as out:
@@ -82,23 +94,22 @@ def run(args: argparse.Namespace) -> int:
 def _run_pack(args: argparse.Namespace) -> dict[str, object] | None:
     """Packs, prints and returns what became of the samples; None, with a sentence, if not all could be written."""
     from headrace._cli.pack.array_pack import pack_raw
-    from headrace._cli.pack.conversion import COPY, LOSSLESS, RAW, SMALLER, Conversion
+    from headrace._cli.pack.conversion import RAW
     from headrace._cli.pack.job_processes import run_in_processes as run_jobs
     from headrace._cli.pack.packer import MachineShare, pack
     from headrace._cli.pack.ray_tasks import run_with_ray
     from headrace._cli.pack.tar_contents import contents_of
 
-    side = args.raw or args.max_size
-    kind = RAW if args.raw else SMALLER if args.max_size else COPY if args.copy else LOSSLESS
-    conversion = Conversion(kind, side, args.quality)
     source, folder, processes = args.source, args.folder.absolute(), inputs.workers_of(args)
     try:
+        conversion = _conversion_of(args)
         if Path(source).is_dir() and folder.resolve().is_relative_to(Path(source).resolve()):
             raise ValueError(f"{folder} is in {source} and would be a part of the dataset; give a folder elsewhere")
-        known = packable_source(source)
+        known = packable_source(source, conversion.video)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's about single files
             if conversion.kind == RAW:
+                side = int(args.raw)
                 pack_raw(
                     known, folder, side, workers=processes, overwrite=args.overwrite, bar=partial(samples_bar, "pack")
                 )
@@ -124,10 +135,38 @@ def _run_pack(args: argparse.Namespace) -> dict[str, object] | None:
     return _json_document(packed, folder)
 
 
-def packable_source(text: str) -> BlobDataset:
+def _conversion_of(args: argparse.Namespace) -> Conversion:
+    """Returns how images or videos are stored. Raises ImportError if a program or a library for that is missing."""
+    from headrace._cli.pack.conversion import COPY, LOSSLESS, RAW, REENCODE, REMUX, SMALLER, Conversion
+
+    if args.video:
+        kind = COPY if args.copy else REMUX if args.gop is None else REENCODE
+        how = Conversion(kind, gop=args.gop, crf=args.crf, video=True)
+        _check_video(how)
+        return how
+    kind = RAW if args.raw else SMALLER if args.max_size else COPY if args.copy else LOSSLESS
+    return Conversion(kind, args.raw or args.max_size, args.quality)
+
+
+def _check_video(how: Conversion) -> None:
+    from headrace._media.library_decoders import check_decoder, install_for_video
+
+    try:
+        from headrace._cli.pack.videos import ffmpeg_program, video_conversion  # noqa: F401 - imports PyAV
+    except ImportError as error:
+        raise ImportError(f"pack --video needs PyAV and torchcodec ({install_for_video()})") from error
+    if how.kind != "copy":
+        ffmpeg_program.check_ffmpeg(how)
+        check_decoder("VideoDecoder")
+
+
+def packable_source(text: str, video: bool = False) -> BlobDataset:
     """Returns the source that a command line names. Its paths are absolute, so that it is the same from every folder.
 
     Unlike `inputs.source_of`, it does not check that there are encoded images, and leaves errors as they are.
+
+    Args:
+        video: whether its samples are videos.
 
     Raises:
         NotNative, ValueError, OSError, ImportError: see `open_dataset` and `as_source`.
@@ -135,6 +174,10 @@ def packable_source(text: str) -> BlobDataset:
     from headrace.datasets.opening.dataset_opening import open_dataset
     from headrace.datasets.sources import as_counted
 
+    if video:
+        from headrace._cli.pack.videos.video_source import video_files
+
+        return video_files(text)
     path = Path(text).expanduser()
     return as_counted(open_dataset(str(path.absolute()) if path.exists() else text))
 
@@ -164,20 +207,54 @@ def _print_tar_report(packed: Packed, folder: Path, conversion: Conversion, why_
     before = sum(record.images_before for record in records.values())
     after = sum(record.images_after for record in records.values())
     print(f"{samples:,} samples in {len(records)} of {terms.shards} shards ({packed.kept} of earlier runs): {folder}")
-    print(f"images: {before:,} bytes in the source, {after:,} in the shards")
+    what = "videos" if conversion.video else "images"
+    print(f"{what}: {before:,} bytes in the source, {after:,} in the shards")
     kept = sum((Counter(record.kept) for record in records.values()), Counter[str]())
     if kept and conversion.kind != COPY:
-        print(f"{kept.total():,} of {samples:,} images are stored as they were:")
+        print(f"{kept.total():,} of {samples:,} {what} are stored as they were:")
         for reason, count in kept.most_common(_MOST_REASONS):
             print(f"  {count:,}: {reason}")
+    if conversion.video:
+        for line in _video_lines(_video_counts(packed)):
+            print(line)
     if why_numbers is not None:
         print(f"The keys are numbers, not names: {why_numbers}.")
     if packed.missing:
         print(f"{len(packed.missing)} shards are written by others; then run: headrace index {folder}")
         return
+    if conversion.video:
+        return
     label = {"cls": "", None: ", label=None"}.get(terms.label, f", label={terms.label!r}")
     upright = ", upright=True" if terms.upright else ""
     print(f'Read it with headrace.TarShards("{folder}/*.tar"{label}{upright}).')
+
+
+def _video_counts(packed: Packed) -> dict[str, float]:
+    from headrace._cli.pack.manifest import add_counts
+
+    counts: dict[str, float] = {}
+    for record in packed.records.values():
+        add_counts(counts, record.video)
+    return counts
+
+
+def _video_lines(counts: dict[str, float]) -> Iterator[str]:
+    """Yields what was compared, what was lost, and what a clip costs."""
+    if frames := int(counts.get("frames", 0)):
+        same = "differ in number, time or size" if counts.get("files") else "differ"
+        by = int(counts.get("by_pyav", 0))
+        others = f" ({by:,} of them by PyAV: torchcodec does not deliver all frames of their files)" if by else ""
+        yield f"{frames:,} frames compared with the source by torchcodec{others}: 0 {same}"
+    if files := counts.get("files"):
+        mean, least = counts["psnr"] / files, counts["least_psnr"]
+        yield f"PSNR of RGB: {mean:.1f} dB on average, {least:.1f} dB of the file with the lowest"
+    each = [
+        f"{counts[f'decoded_{when}'] / wanted:.1f} in {where}"
+        for when, where in (("before", "the source"), ("after", "the shards"))
+        if (wanted := counts.get(f"wanted_{when}"))
+    ]
+    if each:
+        yield f"frames decoded for each one of a clip (16 frames, 4 apart): {', '.join(each)}"
 
 
 def _json_document(packed: Packed, folder: Path) -> dict[str, object]:
@@ -191,5 +268,6 @@ def _json_document(packed: Packed, folder: Path) -> dict[str, object]:
         "missing": [terms.name_of(shard) for shard in packed.missing],
         "images_before": sum(record.images_before for record in records.values()),
         "images_after": sum(record.images_after for record in records.values()),
+        **({"video": _video_counts(packed)} if packed.terms.conversion.video else {}),
         "stored_as_they_were": dict(sum((Counter(record.kept) for record in records.values()), Counter[str]())),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from io import BytesIO
 from itertools import zip_longest
@@ -43,7 +43,9 @@ def check_tar_pack(
 ) -> int:
     """Compares a pack with its source, and returns the number of samples.
 
-    Lossless packs have the source's pixels in Pillow; others have the bytes that packing makes again.
+    Lossless packs have the source's pixels in Pillow; others have the bytes that packing makes again. Videos have the
+    source's frames in torchcodec: all values of those whose packets were copied, number, times and sizes of those that
+    were encoded again.
 
     Args:
         contents: the source's samples.
@@ -120,7 +122,10 @@ def _describe_sample_difference(
 ) -> str | None:
     """Returns how a sample of a shard differs from its source; None: it does not."""
     how = manifest.terms.conversion
-    wanted = source if how.kind == LOSSLESS else convert_sample(source, how)
+    if how.video:
+        wanted = _with_extension_of(source, members)
+    else:
+        wanted = source if how.kind == LOSSLESS else convert_sample(source, how)
     if key != wanted.key:
         return f"the key is {key!r}, not {wanted.key!r}"
     if list(members) != list(wanted.members):
@@ -130,11 +135,26 @@ def _describe_sample_difference(
             continue
         if name != wanted.image:
             return f"{name} is {members[name][:_SHOWN]!r}, not {data[:_SHOWN]!r}"
+        if how.video:
+            from headrace._cli.pack.videos.video_conversion import video_difference  # imports PyAV
+
+            if (why := video_difference(data, members[name], how)) is not None:
+                return why
+            continue
         if how.kind != LOSSLESS:
             return "the image has other bytes than those that packing makes"
         if (why := _pixel_difference(data, members[name])) is not None:
             return why
     return None
+
+
+def _with_extension_of(source: PackSample, members: Mapping[str, bytes]) -> PackSample:
+    """Returns a sample of the source whose video has the extension of a container that packing may make."""
+    from headrace._cli.pack.videos.video_conversion import MADE
+
+    made = next((name for name in members if name in MADE and name not in source.members), source.image)
+    renamed = {made if name == source.image else name: data for name, data in source.members.items()}
+    return PackSample(source.key, renamed, made)
 
 
 def _pixel_difference(source: bytes, packed: bytes) -> str | None:

@@ -108,7 +108,9 @@ def terms_of(contents: Contents, conversion: Conversion, shard_size: int) -> Ter
     places = np.unique(np.linspace(0, count - 1, _TRIED).astype(np.int64)).tolist()
     source = contents.source
     label = label_member(source.target(places[0]))[0] if source.has_targets else None
-    members = [convert_sample(contents.sample(place), conversion).members.values() for place in places]
+    tried = (contents.sample(place) for place in places)
+    # Videos are estimated by the files of the source: converting them takes long.
+    members = [(one if conversion.video else convert_sample(one, conversion)).members.values() for one in tried]
     sizes = [sum(_BLOCK + -(-len(data) // _BLOCK) * _BLOCK for data in some) for some in members]
     shards = -(-count * sum(sizes) // (len(sizes) * shard_size))
     return Terms(source.fingerprint(), count, max(1, min(count, shards)), source.upright, label, shard_size, conversion)

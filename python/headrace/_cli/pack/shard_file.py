@@ -10,8 +10,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from headrace._base.private_files import create_file
-from headrace._cli.pack.conversion import Conversion, convert_image
-from headrace._cli.pack.manifest import Record, Terms, name_unfinished, record_path, rename_finished, store_record
+from headrace._cli.pack.conversion import Conversion, Converted, convert_image
+from headrace._cli.pack.manifest import (
+    Record,
+    Terms,
+    add_counts,
+    name_unfinished,
+    record_path,
+    rename_finished,
+    store_record,
+)
 from headrace._cli.pack.members import Contents, PackSample
 from headrace.datasets.sources.byte_ranges import stamp_of
 from headrace.datasets.tar_shards.tar_index import index_of
@@ -66,7 +74,7 @@ def write_shard(contents: Contents, terms: Terms, folder: Path, number: int, tic
 def convert_sample(sample: PackSample, how: Conversion, record: Record | None = None) -> PackSample:
     """Returns a sample as it is stored, and counts what became of its image."""
     before = sample.members[sample.image]
-    made = convert_image(before, how)
+    made = convert_blob(before, how, sample.image)
     extension = sample.image if sample.image in _JPEGS else made.extension or sample.image
     data, kept = made.data, made.kept
     if extension != sample.image and extension in sample.members:
@@ -76,11 +84,22 @@ def convert_sample(sample: PackSample, how: Conversion, record: Record | None = 
         record.images_after += len(data)
         if kept is not None:
             record.kept = dict(Counter(record.kept) + Counter([kept]))
+        elif how.video:
+            add_counts(record.video, made.counts)
     members = {
         extension if name == sample.image else name: data if name == sample.image else value
         for name, value in sample.members.items()
     }
     return PackSample(sample.key, members, extension)
+
+
+def convert_blob(data: bytes, how: Conversion, extension: str) -> Converted:
+    """Returns what is stored for an image or a video. Raises what `convert_video` does."""
+    if not how.video:
+        return convert_image(data, how)
+    from headrace._cli.pack.videos.video_conversion import convert_video  # imports PyAV
+
+    return convert_video(data, how, extension)
 
 
 def _tar_members(sample: PackSample) -> Iterator[bytes]:

@@ -76,6 +76,10 @@ class AudioRoute(NativeRoute):
 
     def renew(self, settings: Settings) -> AudioRoute:
         source = self.source if self.source.is_current() else as_source(settings.dataset, self.source)
+        return self.renewed_for(source)
+
+    def renewed_for(self, source: BlobDataset) -> AudioRoute:
+        """Returns the route of `source` in the next epoch: this one, unless the source or its clips have changed."""
         made = AudioRoute.of(source)
         return self if source is self.source and made.clip == self.clip else made
 

@@ -12,6 +12,7 @@ import torch
 
 from headrace._engine.fields_engine import FieldsEngine
 from headrace._loading.native.settings import OwnSettings, Settings
+from headrace._loading.routes.audio_route import AudioRoute
 from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import NativeRoute
@@ -32,12 +33,12 @@ class FieldsRoute(NativeRoute):
     """Route on which headrace makes samples of several fields.
 
     Attributes:
-        images: the routes of the image fields, by name.
+        images: the routes of the fields that are made of files: images, clips of videos, waveforms; by name.
         shared: number of columns that all recipes begin with: the draws of the geometry.
     """
 
     source: StackedSource
-    images: Mapping[str, ImageRoute]
+    images: Mapping[str, ImageRoute | AudioRoute]
     shared: int
 
     @classmethod
@@ -51,24 +52,26 @@ class FieldsRoute(NativeRoute):
         return cls._checked(source, images)
 
     @classmethod
-    def _checked(cls, source: StackedSource, images: Mapping[str, ImageRoute]) -> FieldsRoute:
-        clips = [name for name, route in images.items() if isinstance(route, VideoRoute)]
+    def _checked(cls, source: StackedSource, images: Mapping[str, ImageRoute | AudioRoute]) -> FieldsRoute:
+        clips = [name for name, route in images.items() if isinstance(route, (VideoRoute, AudioRoute))]
         if clips and source.geometry is not None:
             raise NotNative(f"field {clips[0]!r} has clips, which share no geometry; leave geometry out")
         if followed := [one.image for one in source.boxes.values() if one.image in clips]:
             raise NotNative(f"boxes do not follow clips, as those of {followed[0]!r} are")
         for name, part in source.boxes.items():
-            if why := why_no_boxes(images[part.image].recipe):
+            followed_route = images[part.image]
+            assert isinstance(followed_route, ImageRoute)
+            if why := why_no_boxes(followed_route.recipe):
                 raise NotNative(f"field {name!r} follows {part.image!r}: {why}")
         return cls(source, images, _count_shared(source, images))
 
     @functools.cached_property
     def recipes(self) -> Recipes:
-        return Recipes({name: route.recipe for name, route in self.images.items()})
+        return Recipes({name: one.recipe for name, one in self.images.items() if isinstance(one, ImageRoute)})
 
     @property
     def kinds(self) -> dict[str, object]:
-        kinds: dict[str, object] = {name: recipe.kinds for name, recipe in self.recipes.items()}
+        kinds: dict[str, object] = {name: one.kinds for name, one in self.images.items()}
         kinds |= {name: ObjectTensor for part in self.boxes for name in part.names}
         return dict.fromkeys(self.source.columns, torch.Tensor) | kinds
 
@@ -80,7 +83,7 @@ class FieldsRoute(NativeRoute):
 
     @property
     def image_parts(self) -> Sequence[tuple[Recipe, BlobDataset]]:
-        return [(one.recipe, one.source) for one in self.images.values()]
+        return [part for one in self.images.values() for part in one.image_parts]
 
     @property
     def parts(self) -> dict[str, NativeRoute]:
@@ -125,10 +128,16 @@ class FieldsRoute(NativeRoute):
             raise NotNative("the dataset has no fields any more")
         if list(source.images) != list(self.images):
             return FieldsRoute.of(source)
-        images = _routes_by_name(source, lambda name, one: self.images[name].renewed_for(one, settings, may_vary=False))
+        images = _routes_by_name(source, functools.partial(self._renew_field, settings))
         if source is self.source and all(images[name] is one for name, one in self.images.items()):
             return self
         return FieldsRoute._checked(source, images)
+
+    def _renew_field(self, settings: Settings, name: str, source: BlobDataset) -> ImageRoute | AudioRoute:
+        route = self.images[name]
+        if isinstance(route, AudioRoute):
+            return route.renewed_for(source)
+        return route.renewed_for(source, settings, may_vary=False)
 
     def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> FieldsEngine:
         destination, parts = settings.destination, {}
@@ -139,34 +148,34 @@ class FieldsRoute(NativeRoute):
         return FieldsEngine(parts, self.columns, destination, sizes_differ, self.boxes)
 
 
-def _route_of_field(source: BlobDataset) -> ImageRoute:
-    route = route_of_source(source, None, may_vary=False)
-    if isinstance(route, ImageRoute):
-        return route
-    raise NotNative("audio is not made natively beside other fields; give it a loader of its own")
+def _route_of_field(source: BlobDataset) -> ImageRoute | AudioRoute:
+    return route_of_source(source, None, may_vary=False)
 
 
-def _routes_by_name(source: StackedSource, route_of: Callable[[str, BlobDataset], ImageRoute]) -> dict[str, ImageRoute]:
-    """Returns the routes of the image fields."""
-    routes = {}
+def _routes_by_name(
+    source: StackedSource, route_of: Callable[[str, BlobDataset], ImageRoute | AudioRoute]
+) -> dict[str, ImageRoute | AudioRoute]:
+    """Returns the routes of the fields that are made of files."""
+    routes: dict[str, ImageRoute | AudioRoute] = {}
     for name, one in source.images.items():
         try:
-            routes[name] = route_of(name, one)
+            routes[name] = route = route_of(name, one)
         except (NotNative, LoweringError) as refusal:
             raise NotNative(f"field {name!r}: {refusal}") from refusal
-        if routes[name].recipe.variants:
+        if isinstance(route, ImageRoute) and route.recipe.variants:
             raise NotNative(
                 f"field {name!r}: ByAspectRatio gives a batch one size of several, which fields do not share"
             )
     return routes
 
 
-def _count_shared(source: StackedSource, images: Mapping[str, ImageRoute]) -> int:
+def _count_shared(source: StackedSource, images: Mapping[str, ImageRoute | AudioRoute]) -> int:
     """Returns the number of columns of the geometry. Raises NotNative if they differ between fields."""
     if source.geometry is None:
         return 0
     found = set()
     for name, route in images.items():
+        assert isinstance(route, ImageRoute)
         image = route.source.variants[0]
         transform = source.geometry.transform_of(name)
         columns = columns_drawn_by(transform, channels=image.channels, size=image.size, mode=image.mode)

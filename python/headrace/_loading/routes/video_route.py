@@ -22,7 +22,7 @@ from headrace.datasets.sources import BlobDataset, NotNative
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from headrace.datasets.videos.clip_samplers import ClipSampler
+    from headrace.datasets.videos.clip_samplers import ClipSampler, DimensionOrder
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class VideoRoute(ImageRoute):
     @classmethod
     def of(cls, source: BlobDataset, dtype: torch.dtype | None, *, may_vary: bool) -> Self:
         """Returns the route of clips; see `ImageRoute.of`."""
+        if len({one.order for one in source.variants}) > 1:
+            raise NotNative("the datasets of the ConcatDataset differ in `dimension_order`; give them the same")
         samplers = {one.clips for one in source.variants}
         if len(samplers) > 1:
             raise NotNative("the datasets of the ConcatDataset choose different clips; give them the same `clips`")
@@ -52,8 +54,14 @@ class VideoRoute(ImageRoute):
         return found
 
     @property
+    def order(self) -> DimensionOrder:
+        """The order of a clip's axes."""
+        found: DimensionOrder = self.source.variants[0].order
+        return found
+
+    @property
     def product(self) -> Any:
-        return self.recipe, self.clips
+        return self.recipe, self.clips, self.order
 
     @functools.cached_property
     def draws(self) -> tuple[AnyColumn, ...]:
@@ -65,8 +73,16 @@ class VideoRoute(ImageRoute):
     def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> Engine:
         from headrace._engine.clip_engine import ClipEngine  # imports av
 
-        def make_images(recipe: Recipe, decoding: Decoding) -> Engine:
-            where, threads = (settings.layout, settings.destination), settings.num_workers
-            return make_engine(recipe, *where, threads=threads, slots_kept=slots_kept, pin=pin, decoding=decoding)
+        def make_images(recipe: Recipe, decoding: Decoding, frames: int) -> Engine:
+            return make_engine(
+                recipe,
+                settings.layout,
+                settings.destination,
+                threads=settings.num_workers,
+                slots_kept=slots_kept,
+                pin=pin,
+                decoding=decoding,
+                frames=frames,
+            )
 
-        return ClipEngine(self.recipe, self.clips, make_images)
+        return ClipEngine(self.recipe, self.clips, self.order, settings.layout, make_images)

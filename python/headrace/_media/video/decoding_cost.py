@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from headrace._media.video.packet_index import PacketIndex
@@ -57,11 +58,23 @@ def cost_of(index: PacketIndex, numbers: Sequence[int], decoded: int) -> Decodin
     Args:
         decoded: number of packets that the decoder got.
     """
+    between = _frames_between(index, numbers)
+    fewest = np.minimum(between, float(np.mean(index.is_reference)) * SHORT_GROUP / 2)
+    return DecodingCost(len(between), decoded, len(between) + float(fewest.sum()))
+
+
+def expected_cost(index: PacketIndex, numbers: Sequence[int]) -> DecodingCost:
+    """Returns what decoding frames with these numbers would cost, but for the few that a decoder gets in advance."""
+    between = _frames_between(index, numbers)
+    return cost_of(index, numbers, len(between) + int(between.sum()))
+
+
+def _frames_between(index: PacketIndex, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Returns the number of frames that are needed between one wanted frame, or the key frame, and the next."""
     wanted = np.unique(index.order[np.asarray(numbers, np.int64)])
     keys = np.flatnonzero(index.is_key)
     begin = keys[np.maximum(np.searchsorted(keys, wanted, side="right") - 1, 0)]  # of each wanted frame's group
     begin[1:] = np.maximum(begin[1:], wanted[:-1] + 1)
     before = np.concatenate([[0], np.cumsum(index.is_reference)])
-    others = before[wanted] - before[begin]  # frames that are needed between one wanted frame and the next
-    fewest = np.minimum(others, float(np.mean(index.is_reference)) * SHORT_GROUP / 2)
-    return DecodingCost(len(wanted), decoded, len(wanted) + float(fewest.sum()))
+    needed: npt.NDArray[np.int64] = before[wanted] - before[begin]
+    return needed

@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 
 from headrace._base.errors import VerificationError
 from headrace._base.messages import public_name_of
+from headrace._base.types import Array
 from headrace._engine.device_engine import move_tensors
 from headrace._engine.engine import Engine
 from headrace._loading.collate.collate_call import CollateFunction
@@ -29,7 +30,7 @@ from headrace._reports.loader.explanation import (
     explain_targets,
 )
 from headrace.datasets.audio.audio_dataset import Audio
-from headrace.datasets.sources import BlobDataset, checked_table
+from headrace.datasets.sources import checked_table
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,18 +45,27 @@ class AudioReport(verification.Report):
 class _ReferenceAudio(Dataset[Any]):
     """The oracle's samples; keys are (index, occurrence)."""
 
-    def __init__(self, source: BlobDataset, draws: Draws, epoch: int, on_error: str) -> None:
-        self._source, self._draws, self._epoch, self._on_error = source, draws, epoch, on_error
+    def __init__(self, route: AudioRoute, draws: Draws, epoch: int, on_error: str) -> None:
+        self._route, self._draws, self._epoch, self._on_error = route, draws, epoch, on_error
 
     def __getitem__(self, key: tuple[int, int]) -> object:
-        draw = float(self._draws.batch(self._epoch, [key[0]], [key[1]])[0, 0])
+        draws, source = self._draws.batch(self._epoch, [key[0]], [key[1]])[0], self._route.source
 
         def make(index: int) -> object:
-            audio, row = self._source.origin(index)
-            assert isinstance(audio, Audio)
-            return self._source.sample_of(audio.waveform(row, draw), index)
+            return source.sample_of(make_by_oracle(self._route, index, draws), index)
 
-        return try_samples(make, key[0], len(self._source), self._on_error)
+        return try_samples(make, key[0], len(source), self._on_error)
+
+
+def make_by_oracle(route: AudioRoute, index: int, draws_row: Array) -> torch.Tensor | tuple[torch.Tensor, int]:
+    """Returns a sample without its target, as the oracle makes it.
+
+    Args:
+        draws_row: the sample's draws, float64 (k,).
+    """
+    audio, row = route.source.origin(index)
+    assert isinstance(audio, Audio)
+    return audio.waveform(row, float(draws_row[0]) if len(draws_row) else 0.0)
 
 
 def oracle(
@@ -63,7 +73,7 @@ def oracle(
 ) -> verification.ReferenceLoader:
     progress, order = epoch
     draws = Draws(route.draws, progress.seed)
-    dataset = _ReferenceAudio(route.source, draws, progress.epoch, settings.on_error)
+    dataset = _ReferenceAudio(route, draws, progress.epoch, settings.on_error)
     keys = [list(zip(batch.indices.tolist(), batch.occurrences.tolist(), strict=True)) for batch in order]
     return verification.collated_by(collate_fn, dataset, keys, settings.batched, progress, verification.collate_made)
 
@@ -105,18 +115,32 @@ def _compare(ours: Any, theirs: Any, batch: int) -> int:
 
 def explain(settings: Settings, route: AudioRoute, verbose: bool) -> Explanation:
     """Returns the table of a loader of audio, the same if `verbose`."""
-    clip, source = route.clip, route.source
+    return Explanation(
+        (
+            Part("dataset", "native", f"{route.source!r} of {public_name_of(type(settings.dataset))}"),
+            *explain_waveforms(settings, route),
+            *explain_targets(route.source),
+            *explain_collation(settings),
+            *explain_seeding(settings),
+            *explain_ranks(settings),
+            explain_output(route),
+        )
+    )
+
+
+def explain_waveforms(settings: Settings, route: AudioRoute) -> list[Part]:
+    """Returns how files are read."""
     threads = f"{settings.num_workers} threads" if settings.num_workers else "the caller's thread (num_workers=0)"
     odd = "Python threads" if settings.num_workers else "the caller's thread"
-    lines = [
-        Part("dataset", "native", f"{source!r} of {public_name_of(type(settings.dataset))}"),
+    return [
         Part("plain WAV", "native", f"{threads}; only the bytes of the clip are read, straight into the batch"),
         Part("all other files", "Python", f"{odd}: {libraries()}"),
-        *explain_targets(source),
-        *explain_collation(settings),
-        *explain_seeding(settings),
-        *explain_ranks(settings),
     ]
+
+
+def explain_output(route: AudioRoute) -> Part:
+    """Returns what a sample is."""
+    clip = route.clip
     shape = f"torch.float32, ({clip.channels}, {clip.samples}), {clip.crop} crop, zeros after shorter files"
     lengths = ", with lengths" if clip.lengths else ""
-    return Explanation((*lines, Part("output", "native", shape + lengths)))
+    return Part("output", "native", shape + lengths)

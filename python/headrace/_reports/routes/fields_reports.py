@@ -17,6 +17,7 @@ from headrace._engine.engine import Engine
 from headrace._loading.collate import collate_call
 from headrace._loading.collate.collate_call import CollateFunction
 from headrace._loading.native.settings import Settings
+from headrace._loading.routes.audio_route import AudioRoute
 from headrace._loading.routes.fields_route import FieldsRoute
 from headrace._loading.routes.video_route import VideoRoute
 from headrace._oracle.fields import ClipField, ImageField, ReferenceFields
@@ -36,7 +37,7 @@ from headrace._reports.loader.verification import (
     grey_levels_off,
     have_same_bytes,
 )
-from headrace._reports.routes import video_reports
+from headrace._reports.routes import audio_reports, video_reports
 from headrace.datasets.fields.field_kinds import Field
 
 
@@ -54,7 +55,10 @@ def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: Col
         if field.image is None:
             value: Callable[[int], object] = field.values.__getitem__
             return value
-        recipe, columns, of_field = route.recipes[field.name], route.columns[field.name], route.images[field.name]
+        columns, of_field = route.columns[field.name], route.images[field.name]
+        if isinstance(of_field, AudioRoute):
+            return ClipField(field.image, functools.partial(audio_reports.make_by_oracle, of_field), columns)
+        recipe = of_field.recipe
         kinds = recipe.kinds if own else None
         if isinstance(of_field, VideoRoute):
             return ClipField(field.image, functools.partial(video_reports.make_by_oracle, of_field), columns, kinds)
@@ -176,6 +180,10 @@ def _explain_field(settings: Settings, route: FieldsRoute, field: Field, verbose
     if isinstance(of_field, VideoRoute):
         yield from video_reports.explain_clips(settings, of_field, field.values, verbose)
         yield from video_reports.explain_clip_output(settings, of_field)
+    elif isinstance(of_field, AudioRoute):
+        yield from audio_reports.explain_waveforms(settings, of_field)
+        yield from explanation.explain_targets(of_field.source)
+        yield audio_reports.explain_output(of_field)
     elif field.image is not None:
         recipe = route.recipes[field.name]
         yield from explanation.explain_reading(settings, field.image, field.values)

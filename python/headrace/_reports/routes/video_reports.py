@@ -48,7 +48,8 @@ def make_by_oracle(route: VideoRoute, index: int, draws_row: Array) -> torch.Ten
         draws_row: the sample's draws, float64 (k,).
     """
     videos, number = route.source.origin(index)
-    return reference_clips(file_for_library(videos, number), number, route.clips, route.recipe, draws_row)
+    file = file_for_library(videos, number)
+    return reference_clips(file, number, route.clips, route.recipe, draws_row, route.order)
 
 
 def make_oracle_loader(
@@ -108,7 +109,10 @@ def explain_clips(settings: Settings, route: VideoRoute, dataset: object, verbos
 
 def explain_clip_output(settings: Settings, route: VideoRoute) -> list[Part]:
     """Returns how frames are resized, and what a batch of clips is."""
-    shape = (*route.clips.shape, *route.recipe.shape)
+    channels, height, width = route.recipe.shape
+    frames, *clips = reversed(route.clips.shape)
+    axes = (channels, frames) if route.order == "CTHW" else (frames, channels)
+    shape = (*clips, *axes, height, width)
     found = [
         Part("resize", "native", f"{core.instruction_set()} kernels, as torch resizes tensors of bytes"),
         Part("output", "native", f"{route.recipe.dtype}, {shape}, {settings.memory_format}"),

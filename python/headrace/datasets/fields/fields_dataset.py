@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from headrace._base.types import State
+from headrace._media.audio.audio_clip import AudioClip
 from headrace.datasets.fields.box_fields import attach_boxes
 from headrace.datasets.fields.field_kinds import Field, as_field, check_lengths, length_of
 from headrace.datasets.fields.shared_geometry import Geometry
@@ -30,6 +31,7 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
 
             - an image dataset that runs natively, such as ``ImageFiles`` or torchvision's ``ImageFolder``, with a
               transform. A dataset with labels makes ``(image, label)``, and a batch ``[images, labels]``;
+            - ``Videos`` or ``Audio``, which share no geometry;
             - ``Columns``, whose samples are dicts;
             - a numpy array, a mapped file or a tensor, whose rows are the samples;
             - a list or tuple of values that default_collate takes: numbers, strings, tuples and dicts of these;
@@ -45,8 +47,8 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
 
     Raises:
         TypeError: `fields` is not a dict, a name is not a string, a field has no samples by number, or the geometry
-            holds another transform or meets a dataset whose images headrace does not know; a transform moves pixels
-            in a way that boxes cannot follow.
+            holds another transform, or meets audio or a dataset whose images headrace does not know; a transform
+            moves pixels in a way that boxes cannot follow.
         ValueError: there is no field, the numbers of samples differ, a mask is not an image field, or boxes name a
             field that is not there or has not one entry for each box.
     """
@@ -135,6 +137,8 @@ class Fields(torch.utils.data.Dataset[dict[str, Any]]):
                 raise TypeError(
                     f"field {one.name!r}: {one.why_not}. A geometry needs fields whose images headrace opens itself"
                 )
+            if one.image is not None and any(isinstance(variant.clips, AudioClip) for variant in one.image.variants):
+                raise TypeError(f"field {one.name!r} is audio, which a geometry of images cannot change; leave it out")
             if one.image is not None and len({id(variant.transform) for variant in one.image.variants}) > 1:
                 raise TypeError(
                     f"field {one.name!r} joins datasets with transforms of their own; with a geometry, give them one"

@@ -35,6 +35,7 @@ class Variant(NamedTuple):
     mode: str = "RGB"  # in which encoded images are opened
     upright: bool = False  # whether they are turned as their EXIF orientation says
     clips: Any = None  # which part of a file a sample is: ClipSampler of videos, AudioClip; None: an image
+    order: Any = None  # of the axes of a clip of a video, such as "TCHW"
 
 
 class BlobDataset(torch.utils.data.Dataset[Any]):

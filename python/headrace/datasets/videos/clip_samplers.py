@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, get_args
 from headrace._media.video.frame_times import FrameTimes, WantedFrames
 
 Policy = Literal["repeat_last", "wrap", "error"]
+DimensionOrder = Literal["TCHW", "CTHW"]
 _Place = TypeVar("_Place", int, float)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from headrace._storage.remote.network import Network
 from headrace.datasets.sources.dataset import BlobDataset, Variant
 from headrace.datasets.sources.image_files import ImageFiles
 from headrace.datasets.sources.image_folder import EXTENSIONS
-from headrace.datasets.videos.clip_samplers import ClipSampler
+from headrace.datasets.videos.clip_samplers import ClipSampler, DimensionOrder
 from headrace.datasets.videos.video_names import name_samples
 
 ENDINGS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".ts", ".mpg", ".mpeg")
@@ -51,13 +51,18 @@ class Videos(BlobDataset):
         target_transform: called on a label.
         clips: which frames a sample has: ``clips_at_random_indices(...)``, ``clips_at_regular_indices(...)``,
             ``clips_at_random_timestamps(...)`` or ``uniform_frames(...)``, all in `headrace.datasets`.
+        dimension_order: axes of a clip after `transform`, which gets (T, C, H, W) in any case. ``"TCHW"``: as they are.
+            ``"CTHW"``, as most models of videos take them: what `transform` returns is transposed, and contiguous; the
+            loader writes it in this order at once. With ``memory_format=torch.channels_last``, a batch of these is
+            ``torch.channels_last_3d``.
         cache, storage_options, network: of URLs, as in `ImageFiles`.
 
     Raises:
         ImportError: fsspec, or the package for a protocol, is not installed.
         TypeError: `paths` is a single path or another kind of dataset, or `clips` is something else.
         ValueError: the numbers of paths and labels differ, `paths` holds URLs and files or a path with a zero byte, an
-            argument of URLs is given for files, or an argument that belongs to the dataset is given beside one.
+            argument of URLs is given for files, an argument that belongs to the dataset is given beside one, or there is
+            no such `dimension_order`.
     """
 
     @explained()
@@ -69,6 +74,7 @@ class Videos(BlobDataset):
         target_transform: Callable[[Any], object] | None = None,
         *,
         clips: ClipSampler,
+        dimension_order: DimensionOrder = "TCHW",
         cache: Cache | str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, object] | None = None,
         network: Network | None = None,
@@ -78,6 +84,9 @@ class Videos(BlobDataset):
                 "clips must say which frames a sample has, such as headrace.datasets.clips_at_random_indices("
                 f"num_frames_per_clip=16), not {clips!r}"
             )
+        if dimension_order not in get_args(DimensionOrder):
+            raise ValueError(f"dimension_order must be 'TCHW' or 'CTHW', not {dimension_order!r}")
+        self._dimension_order: DimensionOrder = dimension_order
         own: dict[str, object] = {"labels": labels, "target_transform": target_transform}
         own |= {"cache": cache, "storage_options": storage_options, "network": network}
         if isinstance(paths, BlobDataset):
@@ -103,6 +112,11 @@ class Videos(BlobDataset):
     def read(self, index: int) -> bytes:
         return self.source.read(index)
 
+    @property
+    def dimension_order(self) -> DimensionOrder:
+        """The order of a clip's axes."""
+        return self._dimension_order
+
     def _open(self, index: int, **options: Any) -> Any:
         return open_decoder("VideoDecoder", file_for_library(self.source, index), num_ffmpeg_threads=1, **options)
 
@@ -113,8 +127,13 @@ class Videos(BlobDataset):
 
     def transformed(self, image: Any) -> object:
         if self.clips.num_clips == 1:
-            return super().transformed(image)
-        return torch.stack([super(Videos, self).transformed(clip) for clip in image])  # type: ignore[misc]
+            return self._ordered(super().transformed(image))
+        made: list[Any] = [self._ordered(super(Videos, self).transformed(clip)) for clip in image]
+        return torch.stack(made)
+
+    def _ordered(self, clip: Any) -> Any:
+        """Returns a clip with its axes in `dimension_order`."""
+        return clip if self._dimension_order == "TCHW" else clip.transpose(0, 1).contiguous()
 
     def metadata(self, index: int) -> dict[object, object]:
         return {}
@@ -164,7 +183,7 @@ class Videos(BlobDataset):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        return tuple(one._replace(clips=self.clips) for one in super().variants)
+        return tuple(one._replace(clips=self.clips, order=self._dimension_order) for one in super().variants)
 
     def blob_table(self) -> core.BlobTable:
         """Returns a table whose rows say which video a sample is of; see `video_names`."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 from torch.utils.data import ConcatDataset, Subset
 
-from headrace import Audio, DataLoader, Fields, ImageFiles, Videos, uniform_frames
+from headrace import Audio, DataLoader, ImageFiles, Videos, uniform_frames
 from headrace.transforms import Compose, PILToTensor, Resize
 
 ONE_SIZE = Compose([Resize((8, 8)), PILToTensor()])
@@ -26,9 +25,3 @@ def test_a_concatenation_of_two_kinds_says_so(first: str, second: str) -> None:
     loader: Any = DataLoader(joined, batch_size=2)
     assert not loader.native
     assert f"joins {' and '.join(sorted((first, second)))}; join only one" in str(loader.explain())
-
-
-def test_audio_beside_other_fields_says_so() -> None:
-    loader: Any = DataLoader(Fields({"sound": KINDS["audio"], "number": np.arange(1)}), batch_size=1)
-    assert not loader.native
-    assert "field 'sound': audio is not made natively beside other fields" in str(loader.explain())

@@ -128,3 +128,22 @@ def test_no_such_stream(tmp_path: Path) -> None:
     for number in (1, 100):
         with pytest.raises(NotIndexed, match="no such video stream"):
             read_index(str(path), number)
+
+
+def test_a_kind_of_frame_that_another_thread_compares_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its two looks at what is known: where the pixels are others, they are the library's all the same."""
+    path = make_video(tmp_path / "x264.mp4", *INDEXED["x264.mp4"])
+    frames = frame_decoder.FrameDecoder(read_index(str(path)), reader(path)).decode([3])
+    library = np.zeros((1, frames[0].height, frames[0].width, 3), np.uint8)
+    known: dict[object, bool] = {}
+    monkeypatch.setattr(rgb_frames, "_equal", known)
+    kind = "h264", rgb_frames._kind_of(frames[0])
+
+    def compare_meanwhile(shape: tuple[int, ...], dtype: np.dtype[np.uint8]) -> np.ndarray[Any, Any]:
+        known[kind] = False
+        return np.empty(shape, dtype)
+
+    assert rgb_frames.make_rgb("h264", frames, lambda: library, compare_meanwhile) is library
+    assert known == {kind: False}

@@ -1,0 +1,1 @@
+"""``headrace pack --video``: videos in other containers, or encoded with short groups of pictures (decision 0107)."""
