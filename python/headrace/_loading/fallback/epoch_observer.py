@@ -23,6 +23,7 @@ from headrace._loading.fallback.randomness import Randomness
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.fallback.worker_wrappers import Task, WorkerPosition
+from headrace._loading.records.device_batches import DeviceBatches
 from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class TorchProgress:
         self._blind: str | None = None  # why the epoch cannot be observed
         self.base_seed = start.base_seed
         self.images = ImageCounts()
+        self.device_batches: DeviceBatches | None = None  # brings the batches to a device
         self.first_images: FirstImages | None = None  # judges those of the loader's first batches
         self.pace = EpochTiming(Seen)
         self.when_requested: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested

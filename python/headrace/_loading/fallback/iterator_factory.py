@@ -21,6 +21,7 @@ from headrace._loading.fallback.observed_iterators import begin_observed_iterato
 from headrace._loading.fallback.randomness import Randomness, may_draw_from_default
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates, have_states
+from headrace._loading.records.device_batches import DeviceBatches
 from headrace._recipe.draws.draws import epoch_seed
 from headrace._recipe.draws.generator_states import draw_base_seed, generators_of
 from headrace._storage.entry_points.entry_points import EntryPoints
@@ -40,6 +41,7 @@ class Making:
         start: torch's ``__iter__`` of the loader, which calls `get_iterator`.
         seed, rank: the loader's arguments.
         entry_points: where the rows of JPEGs begin; None: nothing is learned.
+        device_batches: brings the batches to a device; None: they stay where torch makes them.
     """
 
     def __init__(
@@ -49,9 +51,10 @@ class Making:
         seed: int | None,
         rank: int,
         entry_points: EntryPoints | None = None,
+        device_batches: DeviceBatches | None = None,
     ) -> None:
         self._loader, self._start, self._seed, self._rank = loader, start, seed, rank
-        self._entry_points = entry_points
+        self._entry_points, self._device_batches = entry_points, device_batches
         self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
         self._generators = generators_of(loader.generator, self._samplers)
         self._iterable = isinstance(loader.dataset, IterableDataset)
@@ -147,6 +150,7 @@ class Making:
         )
         if self._entry_points is not None:
             progress.images.entry_points = self._entry_points.native
+        progress.device_batches = self._device_batches
         if missing_hook() is None:
             progress.when_iterated = advance
         elif advance is not None:
