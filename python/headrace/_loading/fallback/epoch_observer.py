@@ -23,11 +23,12 @@ from headrace._loading.fallback.randomness import Randomness
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.fallback.worker_wrappers import Task, WorkerPosition
-from headrace._loading.records.device_batches import DeviceBatches
 from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
     from torch.utils.data._utils.fetch import _IterableDatasetFetcher
+
+    from headrace._loading.records.device_batches import DeviceBatches
 
 _OTHER_BOOKS = (AttributeError, KeyError, IndexError, TypeError)  # raised where torch's internals are others
 

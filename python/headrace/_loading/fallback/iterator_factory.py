@@ -21,7 +21,6 @@ from headrace._loading.fallback.observed_iterators import begin_observed_iterato
 from headrace._loading.fallback.randomness import Randomness, may_draw_from_default
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates, have_states
-from headrace._loading.records.device_batches import DeviceBatches
 from headrace._recipe.draws.draws import epoch_seed
 from headrace._recipe.draws.generator_states import draw_base_seed, generators_of
 from headrace._storage.entry_points.entry_points import EntryPoints
@@ -29,6 +28,8 @@ from headrace._storage.entry_points.entry_points import EntryPoints
 if TYPE_CHECKING:
     from torch.utils.data._utils.fetch import _IterableDatasetFetcher
     from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    from headrace._loading.records.device_batches import DeviceBatches
 
 _WORKERS = 0x5851F42D4C957F2D  # makes the workers' seeds differ from the seed of the order
 _RANKS = 0x14057B7EF767814F  # and from those of other ranks

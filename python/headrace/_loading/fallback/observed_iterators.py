@@ -32,15 +32,15 @@ from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.fallback.worker_wrappers import Carried
-from headrace._loading.records.device_batches import DeviceBatches
-from headrace._loading.records.record_batch import RecordedBatch
+from headrace._loading.records.record_batch import AHEAD, RecordedBatch
 from headrace._loading.records.record_collation import RecordingCollate
-from headrace._loading.records.record_engines import AHEAD
 from headrace._recipe.draws.python_randomness import preserve_process_generators
 from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    from headrace._loading.records.device_batches import DeviceBatches
 
 _HOOKS = {
     "_SingleProcessDataLoaderIter": ("_next_data", "_next_index"),

@@ -31,13 +31,15 @@ from headrace._loading.fallback.iterator_factory import Making, length_or_none
 from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
-from headrace._loading.records.device_batches import DeviceBatches, are_wanted
+from headrace._loading.records.record_batch import are_wanted
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
 from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    from headrace._loading.records.device_batches import DeviceBatches
 
 
 class TorchEpochs:
@@ -194,6 +196,8 @@ class TorchEpochs:
         """Returns what brings the loader's batches to its device; None if they stay where torch makes them."""
         if not loader._defers or not are_wanted(self._destination):
             return None
+        from headrace._loading.records.device_batches import DeviceBatches
+
         threads, running = min(loader.num_workers, usable_cores()), loader._iterator is not None
         found = self._device_batches
         if found is None or (found.threads != threads and not running):

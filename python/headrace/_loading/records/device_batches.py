@@ -15,21 +15,6 @@ from headrace._loading.records.record_batch import RecordBatch, RecordedBatch
 from headrace._loading.records.record_engines import RecordEngines
 
 
-class EverywhereRecords:
-    """Whether records are made also where batches stay in this machine's memory: for tests.
-
-    Attributes:
-        on: changed by tests.
-    """
-
-    on: bool = False
-
-
-def are_wanted(destination: Destination) -> bool:
-    """Whether the workers of a loader make records."""
-    return destination.way != "memory" or EverywhereRecords.on
-
-
 class DeviceBatches:
     """Brings the batches of one loader to its device.
 

@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 import torch
 
 from headrace._base.types import Array, State
+from headrace._engine.destination import Destination
 from headrace._recipe.images.memory_format import Layout
 from headrace.pillow.recording.native_plan import Take
+
+AHEAD = 2  #: batches whose records are made beyond the one that is due
 
 
 class ImageRecord(NamedTuple):
@@ -69,3 +72,18 @@ class RecordedBatch:
     batch: Any
     records: list[RecordBatch]
     files: torch.Tensor
+
+
+class EverywhereRecords:
+    """Whether records are made also where batches stay in this machine's memory: for tests.
+
+    Attributes:
+        on: changed by tests.
+    """
+
+    on: bool = False
+
+
+def are_wanted(destination: Destination) -> bool:
+    """Whether the workers of a loader make records."""
+    return destination.way != "memory" or EverywhereRecords.on

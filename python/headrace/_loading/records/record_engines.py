@@ -18,12 +18,11 @@ from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Failure, Flight
 from headrace._engine.image_engine import GivenPlan, ImageEngine
 from headrace._engine.lanes.decoding_lane import Decoding
-from headrace._loading.records.record_batch import RecordBatch, RecordedBatch
+from headrace._loading.records.record_batch import AHEAD, RecordBatch, RecordedBatch
 from headrace._loading.records.record_lane import RecordLane, RecordsUnderWay
 from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.recipe import Recipe
 
-AHEAD = 2  #: batches that are made beyond the one that is due
 _MOST_ENGINES = 8  # of different sizes and tables
 _SECONDS = 1.0
 

@@ -31,7 +31,7 @@ from torch.utils.data import default_collate
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace._base.native import core
-from headrace._loading.records.device_batches import EverywhereRecords
+from headrace._loading.records.record_batch import EverywhereRecords
 from headrace.pillow.recording.image_counts import ImageCounts
 from support import eventually, same
 
@@ -145,6 +145,15 @@ def test_batches_of_records_are_torchs(
         images = assert_alike(make, **options)
     assert not images.natively and not images.by_others, images
     assert images.recorded.total() == COUNT and set(images.fields.values()) == {"recorded"}
+
+
+def test_reports_say_where_each_field_is_made(paths: list[Path], train: Any) -> None:
+    _, loader = delivered(ON_DEVICE, Labelled(paths, train))
+    lines = str(loader.explain()).splitlines()
+    assert any(one.startswith("batch[0] ") and "recorded in the worker" in one for one in lines), lines
+    assert any(one.startswith("device ") for one in lines)
+    assert "batch[0]: recorded" in str(loader.stats())
+    assert loader.stats().as_dict()["images"]["recorded"] == COUNT
 
 
 def test_workers_that_are_spawned_send_records(paths: list[Path]) -> None:
