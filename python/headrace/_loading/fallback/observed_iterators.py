@@ -194,6 +194,7 @@ def _deliver(device_batches: DeviceBatches | None, data: Any) -> Any:
         return data
     batch = data.batch if isinstance(data, RecordedBatch) else data
     try:
+        device_batches.begin_due(data)
         if isinstance(batch, Carried):
             return replace(batch, batch=device_batches.deliver(batch.batch))
         return device_batches.deliver(batch)

@@ -33,8 +33,21 @@ class DeviceBatches:
         self._engines = RecordEngines(destination, threads)
 
     def begin(self, batch: object) -> None:
-        """Called when a batch has arrived: begins to make its records."""
+        """Called when a batch has arrived: begins to make its records. What raises an error here, such as a device
+        without memory, is tried again when the batch is due."""
         if isinstance(batch, RecordedBatch):
+            try:
+                self._engines.begin(batch, self.entry_points)
+            except Exception:  # torch's iterator must not lose the batch that it is about to receive
+                self._engines.drop(batch)
+
+    def begin_due(self, batch: object) -> None:
+        """Called when a batch is due: begins what could not be begun before.
+
+        Raises:
+            RuntimeError: the device refuses, or its current stream is captured.
+        """
+        if isinstance(batch, RecordedBatch) and any(one.under_way is None for one in batch.records):
             self._engines.begin(batch, self.entry_points)
 
     def drop(self, batch: object) -> None:

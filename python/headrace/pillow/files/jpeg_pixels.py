@@ -39,7 +39,8 @@ class JpegPixels(FilePixels):
         self, file: core.JpegFile, size: tuple[int, int], mode: str, counts: ImageCounts, door: Door = PILLOW
     ) -> None:
         super().__init__(size, mode, len(file.data), counts, door)
-        self._file, self.door = file, door
+        self._file = file
+        self.door: Door = door
         self.arguments: tuple[Any, ...] = ()
         self.name: str = ""
         self._crops = 0  # decoded so far

@@ -31,6 +31,7 @@ from torch.utils.data import default_collate
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace._base.native import core
+from headrace._engine.image_engine import ImageEngine
 from headrace._loading.records.record_batch import EverywhereRecords
 from headrace.pillow.recording.image_counts import ImageCounts
 from support import eventually, same
@@ -285,6 +286,35 @@ def test_a_loop_that_ends_early_leaves_nothing(paths: list[Path], train: Any) ->
             break
     loader.close()
     assert loader._torch_epochs._device_batches is None
+
+
+def test_a_device_without_memory_raises_when_the_batch_is_due(
+    paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be begun before its turn is tried again, and no batch is lost."""
+    refusals: list[int] = []
+    begin = ImageEngine.submit_plans
+
+    def refuse(self: ImageEngine, *arguments: Any) -> Any:
+        refusals.append(len(refusals))
+        if len(refusals) in (1, 4, 5):
+            raise RuntimeError("out of memory")
+        return begin(self, *arguments)
+
+    monkeypatch.setattr(ImageEngine, "submit_plans", refuse)
+    theirs, _ = delivered(TorchDataLoader, Labelled(paths, train), batch_size=2, shuffle=False, num_workers=1)
+    torch.manual_seed(2)
+    random.seed(3)
+    got, errors = [], []
+    iterator = iter(ON_DEVICE(Labelled(paths, train), batch_size=2, num_workers=1))
+    for number in range(len(theirs) - 1):
+        try:
+            got.append(next(iterator))
+        except RuntimeError as error:
+            assert "out of memory" in str(error)
+            errors.append(number)
+    assert len(errors) <= 1 and len(got) + len(errors) == len(theirs) - 1
+    assert alike(got, [one for number, one in enumerate(theirs[:-1]) if number not in errors])
 
 
 def test_the_memory_of_files_is_used_again(tmp_path: Path, train: Any) -> None:
