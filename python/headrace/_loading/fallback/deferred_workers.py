@@ -35,7 +35,7 @@ from headrace.pillow.recording.image_counts import ImageCounts, in_force
 
 T = TypeVar("T")
 #: Bytes of the files of a batch that has records: their values are not made, so all are kept until it is collated.
-_MOST_RECORDED = 1 << 28
+_KEPT_FOR_RECORDS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class InWorkers:
                 self._places = places
                 _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
         if self._counts.keeps_records:
-            files.most = _MOST_RECORDED
+            files.least = _KEPT_FOR_RECORDS
             allocate = None if self._blocks is None else self._blocks.empty
             self._records = RecordCollation(self._counts, allocate, (worker_wrappers.__name__,))
         return worker

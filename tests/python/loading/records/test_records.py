@@ -33,6 +33,7 @@ from headrace import transforms as T
 from headrace._base.native import core
 from headrace._engine.image_engine import ImageEngine
 from headrace._loading.records.record_batch import EverywhereRecords
+from headrace._loading.records.record_lane import RecordLane
 from headrace.pillow.recording.image_counts import ImageCounts
 from support import eventually, same
 
@@ -251,14 +252,26 @@ def test_kept_tensors_are_what_they_were(paths: list[Path], train_v2: Any) -> No
     assert not images.recorded  # of the newest epoch
 
 
-def test_a_damaged_file_is_made_by_its_library(paths: list[Path], train: Any, tmp_path: Path) -> None:
+def test_a_damaged_file_is_made_by_its_library(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons = []
+    run = RecordLane._run_job
+
+    def note(self: RecordLane, job: Any) -> None:
+        reasons.append(job.reason)
+        run(self, job)
+
+    monkeypatch.setattr(RecordLane, "_run_job", note)
     data = bytearray(paths[0].read_bytes())
-    middle = data.index(b"\xff\xda") + 200
-    data[middle : middle + 40] = bytes(40)
+    scan = data.index(b"\xff\xda") + 14
+    del data[scan + 100 : scan + 400]
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(data)
-    images = assert_alike(lambda: Labelled([*paths[1:], broken], train))
+    whole = T.Compose([T.Resize((EDGE, EDGE)), T.ToTensor()])
+    images = assert_alike(lambda: Labelled([*paths[1:], broken], whole))
     assert images.total == COUNT
+    assert reasons == ["damaged or irregular Huffman-coded data"]
 
 
 @pytest.mark.parametrize("kind", [Labelled, Stateful])
