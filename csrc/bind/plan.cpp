@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "bind/convert.h"
 #include "core/base/pixel_math.h"
@@ -122,6 +123,15 @@ Plan to_plan(const py::dict& from) {
   }
   plan.last = take_of(from["last"]);
   return plan;
+}
+
+std::vector<GivenPlan> to_given_plans(const py::list& from) {
+  std::vector<GivenPlan> plans;
+  for (const py::handle one : from) {
+    const auto [size, plan] = one.cast<std::pair<std::array<int, 2>, py::dict>>();
+    plans.push_back({to_plan(plan), {size[0], size[1]}});
+  }
+  return plans;
 }
 
 std::vector<Plan> to_plans(const py::list& from) {

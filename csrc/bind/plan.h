@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "core/pipeline/batch/batch.h"
 #include "core/plan/plan.h"
 
 namespace headrace {
@@ -15,6 +16,9 @@ namespace headrace {
 /// 0), as in effect.h, or ("Blur", row, column) with a kernel's weights, or ("Warp", (perspective, filter, eight
 /// coefficients, fill, (width, height) that it makes)). Omitted entries have the defaults of plan.h.
 Plan to_plan(const pybind11::dict& from);
+
+/// Converts a list of pairs: (width, height) of an image, and such a dict.
+std::vector<GivenPlan> to_given_plans(const pybind11::list& from);
 
 /// Converts a list of such dicts. Throws std::invalid_argument where their outputs differ in size.
 std::vector<Plan> to_plans(const pybind11::list& from);

@@ -1,7 +1,7 @@
 """The native module, as Python sees it; see csrc/bind."""
 
-from collections.abc import Callable, Sequence
-from typing import Generic, TypedDict, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -441,6 +441,7 @@ class Pipeline:
         draws: npt.NDArray[np.float64],
         memory: torch.Tensor | None = None,
         stream: int = 0,
+        plans: list[tuple[tuple[int, int], Mapping[str, Any]]] = ...,
     ) -> Batch: ...
     def hand_over(self, batch: Batch, stream: int) -> None: ...
     def repair(

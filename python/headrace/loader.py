@@ -81,7 +81,8 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             map-style dataset, and determines the worker seeds.
         device: device of the batches. None or ``"cpu"``; ``"cuda"``, ``"cuda:1"``: CPU threads and the GPU share the
             work, batches are ordered with the stream that is current when they are handed out, and the host never
-            waits for the GPU; ``"emulated"``: the GPU path on this machine's threads (slow, for checks).
+            waits for the GPU; ``"emulated"``: the GPU path on this machine's threads (slow, for checks). If torch
+            delivers, images that nothing in its workers has looked at are made so, too; all else is copied.
         decoder: JPEG decoder for a GPU. ``"cpu"``: libjpeg-turbo, exact. ``"hardware"``, ``"cuda"``: nvJPEG on the JPEG
             engines or on the GPU's cores (pixels may differ by a few grey levels, and by more where the compressed data
             is damaged) for the files that it supports; the CPU decodes the others, and a RuntimeWarning gives the
@@ -206,7 +207,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         if self._route.native:
             arguments.warn_of_no_effect(multiprocessing_context, pin_memory_device)
             arguments.check_types(sampler, batch_sampler, num_workers, timeout, generator, prefetch_factor)
-            arguments.check_pinning(pin_memory, own.destination.device, own.destination.way)
+        arguments.check_pinning(pin_memory, own.destination.device, own.destination.way)
         sharded = shard_samplers(dataset, sampled_world(dataset, own.world), given, drop_last, own.seed, generator)
         super().__init__(
             dataset,
@@ -256,7 +257,8 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
 
         held: TorchEpochs | None = vars(self).get("_held_torch_epochs")
         if held is None:
-            held = vars(self).setdefault("_held_torch_epochs", TorchEpochs(self.seed, self._own.world.rank))
+            made = TorchEpochs(self.seed, self._own.world.rank, self._own.destination)
+            held = vars(self).setdefault("_held_torch_epochs", made)
         return held
 
     def _settings(self) -> Settings:

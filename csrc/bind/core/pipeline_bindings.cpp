@@ -16,6 +16,7 @@
 #include "bind/core/pipeline_objects.h"
 #include "bind/core/process_recorder.h"
 #include "bind/core/slot_tensor.h"
+#include "bind/plan.h"
 #include "bind/unlocked.h"
 
 namespace py = pybind11;
@@ -111,20 +112,27 @@ std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::bu
   return std::make_unique<PyPipeline>(std::move(options));
 }
 
-// `memory`: a tensor to write the batch into; None: a slot of the pipeline's pool.
+// `memory`: a tensor to write the batch into; None: a slot of the pipeline's pool. `plans`: see to_given_plans. With
+// these the table is let go with the batch, which needs memory: then it is waited for.
 std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& table, const Int64s& rows,
-                                  const Doubles& draws, const py::object& memory, uintptr_t stream) {
+                                  const Doubles& draws, const py::object& memory, uintptr_t stream,
+                                  const py::list& plans) {
   auto& own = py::cast<PyPipeline&>(self);
-  const std::shared_ptr<const BlobTable> blobs = own.keep(table);
+  std::vector<GivenPlan> given = to_given_plans(plans);
+  const bool planned = !given.empty();
+  if (planned && memory.is_none()) throw py::value_error("a batch with plans needs memory");
+  const std::shared_ptr<const BlobTable> blobs = planned ? py::cast<PyBlobTable&>(table).table : own.keep(table);
   std::vector<int64_t> list = to_vector<int64_t>(rows);
   std::vector<double> numbers = to_vector<double>(draws);
   std::shared_ptr<EntryPoints> entry_points = py::cast<PyBlobTable&>(table).entry_points;
   const auto address = memory.is_none() ? 0 : memory.attr("data_ptr")().cast<uintptr_t>();
   auto held = std::make_unique<HeldBatch>(memory, self);
+  if (planned) held->source = table;
   {
     const Unlocked unlocked;  // a device may have to finish an earlier batch first
-    held->batch = own.pipeline->submit(blobs, std::move(list), std::move(numbers),
-                                       {reinterpret_cast<uint8_t*>(address), stream}, std::move(entry_points));
+    held->batch =
+        own.pipeline->submit(blobs, std::move(list), std::move(numbers), {reinterpret_cast<uint8_t*>(address), stream},
+                             std::move(entry_points), std::move(given));
   }
   return held;
 }
@@ -214,20 +222,6 @@ py::array_t<uint8_t> pixels_of(const py::object& job) {
   const PythonJob& self = py::cast<HeldJob&>(job).job;
   if (self.call < 0) throw std::logic_error("this job has no pixels yet: it is to be decoded");
   return py::array_t<uint8_t>({self.size.height, self.size.width, kPixelBytes}, self.bytes.data(), job);
-}
-
-double draw_of(const HeldJob& held, int column) {
-  const PythonJob& job = held.job;
-  if (job.batch == nullptr) throw std::logic_error("this job is finished already");
-  const size_t each = job.batch->draws.size() / job.batch->rows.size();
-  return job.batch->draws.at(static_cast<size_t>(job.sample) * each + static_cast<size_t>(column));
-}
-
-// The sample's row in the table of its batch.
-int64_t row_of(const HeldJob& held) {
-  const PythonJob& job = held.job;
-  if (job.batch == nullptr) throw std::logic_error("this job is finished already");
-  return job.batch->rows.at(static_cast<size_t>(job.sample));
 }
 
 // Ends a job with the image that Python decoded or a Python step returned; `pixels`: RGBX, RGB, or gray levels.
@@ -320,10 +314,10 @@ void bind_pipeline(py::module_& module) {
       .def_property_readonly("batch_id",
                              [](const HeldJob& self) { return self.job.batch == nullptr ? 0 : self.job.batch->id; })
       .def_property_readonly("sample", [](const HeldJob& self) { return self.job.sample; })
-      .def_property_readonly("row", &row_of)
+      .def_property_readonly("row", &HeldJob::row)
       .def_property_readonly("call", [](const HeldJob& self) { return self.job.call; })
       .def_property_readonly("pixels", &pixels_of)
-      .def("draw", &draw_of, py::arg("column"))
+      .def("draw", &HeldJob::draw, py::arg("column"))
       .def_property_readonly("reason", [](const HeldJob& self) { return self.job.reason; });
 
   py::class_<PyPipeline>(module, "Pipeline")
@@ -331,7 +325,7 @@ void bind_pipeline(py::module_& module) {
            py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "",
            py::arg("backend") = py::none(), py::arg("decoder") = "pillow", py::arg("frames") = 1)
       .def("submit", &submit, py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = py::none(),
-           py::arg("stream") = 0)
+           py::arg("stream") = 0, py::arg("plans") = py::list())
       .def("repair", &repair, py::arg("batch"), py::arg("places"), py::arg("table"), py::arg("rows"), py::arg("draws"))
       .def("wait", &wait, py::arg("batch"), py::arg("seconds"))
       .def("hand_over",

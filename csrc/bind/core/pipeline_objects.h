@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "bind/core/distinct.h"
@@ -62,6 +63,7 @@ struct PyPipeline {
 /// A batch that Python holds, and the memory that the caller passed for it. Destroyed before release(), for example
 /// after an interrupt between two calls, it cancels the batch first, so that no worker writes to freed memory.
 struct HeldBatch {
+  py::object source;  // the table that only this batch reads from; null: the pipeline keeps its table
   std::shared_ptr<Batch> batch;
   py::object memory;  // None: the batch has a slot of the pipeline's pool, which workers also own
 
@@ -107,6 +109,20 @@ struct HeldJob {
   }
   HeldJob(const HeldJob&) = delete;
   HeldJob& operator=(const HeldJob&) = delete;
+
+  /// One of the sample's random numbers. Throws std::logic_error where the job is finished.
+  double draw(int column) const {
+    const size_t each = of().draws.size() / of().rows.size();
+    return of().draws.at(static_cast<size_t>(job.sample) * each + static_cast<size_t>(column));
+  }
+  /// The sample's row in the table of its batch. Throws std::logic_error where the job is finished.
+  int64_t row() const { return of().rows.at(static_cast<size_t>(job.sample)); }
+
+ private:
+  const Batch& of() const {
+    if (job.batch == nullptr) throw std::logic_error("this job is finished already");
+    return *job.batch;
+  }
 };
 
 }  // namespace headrace

@@ -9,6 +9,19 @@
 #include "core/pipeline/pipeline_state.h"
 
 namespace headrace {
+namespace {
+
+void check_plans(const std::vector<GivenPlan>& plans, size_t samples, const Recipe& recipe) {
+  if (!recipe.steps.empty()) throw std::invalid_argument("plans take the place of a recipe's steps: it has none");
+  if (plans.size() != samples) throw std::invalid_argument("a plan for each sample");
+  for (const GivenPlan& one : plans) {
+    if (one.plan.last.box.size() != recipe.output) {
+      throw std::invalid_argument("a plan makes another size than the batch's");
+    }
+  }
+}
+
+}  // namespace
 
 Pipeline::Pipeline(PipelineOptions options) : state_(new State(std::move(options))) {}
 
@@ -20,14 +33,16 @@ Pipeline::~Pipeline() {
 
 std::shared_ptr<Batch> Pipeline::submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                         std::vector<double> draws, BatchMemory memory,
-                                        std::shared_ptr<EntryPoints> entry_points) {
+                                        std::shared_ptr<EntryPoints> entry_points, std::vector<GivenPlan> plans) {
   state_->check_process();
   if (rows.size() % static_cast<size_t>(options().strides.frames) != 0) {
     throw std::invalid_argument("a batch of clips has all frames of each");
   }
+  if (!plans.empty()) check_plans(plans, rows.size(), options().recipe);
   auto batch = state_->new_batch();
   batch->entry_points = std::move(entry_points);
   batch->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
+  batch->plans = std::move(plans);
   state_->backend->prepare(*batch, memory);
   if (batch->size() > 0) state_->queue.push(batch);
   return batch;
@@ -37,6 +52,7 @@ std::shared_ptr<Batch> Pipeline::repair(const Batch& batch, std::vector<int> pla
                                         std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                         std::vector<double> draws) {
   state_->check_process();
+  if (!batch.plans.empty()) throw std::logic_error("a batch with plans is not repaired");
   auto second = state_->new_batch();
   second->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
   second->entry_points = batch.entry_points;

@@ -43,12 +43,13 @@ class Pipeline {
 
   /// Queues a batch of rows of `blobs`. `draws`: [rows][recipe.draws]. `memory`: where to write the batch; it must live
   /// until the batch is ready or cancel() has returned. Null: memory of the backend. Throws as Batch::fill and
-  /// Backend::prepare do. `entry_points`: see Batch.
+  /// Backend::prepare do. `entry_points`, `plans`: see Batch. With plans, which need a recipe without steps, throws
+  /// std::invalid_argument where there is not one for each sample, or one makes another size than the recipe's.
   std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                 std::vector<double> draws, BatchMemory memory,
-                                std::shared_ptr<EntryPoints> entry_points = nullptr);
+                                std::shared_ptr<EntryPoints> entry_points = nullptr, std::vector<GivenPlan> plans = {});
   /// Makes other samples at some positions (`places`) of a batch that is ready, before all queued batches. Uses the
-  /// batch's entry points.
+  /// batch's entry points. Throws std::logic_error for a batch with plans.
   std::shared_ptr<Batch> repair(const Batch& batch, std::vector<int> places, std::shared_ptr<const BlobTable> blobs,
                                 std::vector<int64_t> rows, std::vector<double> draws);
 

@@ -38,7 +38,7 @@ bool DeviceWorker::make(std::span<const uint8_t> bytes, const double* draws, con
   if (lane_ != nullptr) known = mine.headers[static_cast<size_t>(sample)];
   const JpegHeader header = known ? *known : plain_header(bytes, options_);
   batch->sizes[static_cast<size_t>(sample)] = header.size;
-  const Plan plan = resolve(options_.recipe, draws, header.size);
+  const Plan plan = batch->plan_of(sample, options_.recipe, draws, header.size);
   const int64_t planned = now_ns();
   if (!known) stats.add(Clock::kHeader, begin, planned);
   if (may_offload && lane_ != nullptr && fits_kernel(plan) && not_for_device(header) == nullptr &&
@@ -94,7 +94,7 @@ bool DeviceWorker::offload(std::span<const uint8_t> bytes, const JpegHeader& hea
 
 void DeviceWorker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
   auto& mine = static_cast<DeviceBatch&>(batch);
-  const Plan plan = resolve(options_.recipe, draws, image.size, options_.recipe.last_segment());
+  const Plan plan = batch.plan_of(sample, options_.recipe, draws, image.size, options_.recipe.last_segment());
   try {
     mine.jobs[static_cast<size_t>(sample)] = from_pixels(plan, image, *mine.area);
   } catch (const OutOfDeviceMemory& error) {

@@ -145,6 +145,10 @@ class FusedEngine(_DeviceEngine):
         memory = self._allocate_batch(len(rows), device=self._destination.device)
         return Flight(self._pipeline.submit(table, rows, draws, memory, stream), stream)
 
+    def _memory_of_plans(self, count: int) -> tuple[torch.Tensor, int]:
+        device = self._destination.device
+        return self._allocate_batch(count, device=device), current_stream(device)
+
     def wait(self, flight: Flight, seconds: float) -> bool:
         ready = super().wait(flight, seconds)
         if ready and not self._warned and (trouble := self._pipeline.trouble):

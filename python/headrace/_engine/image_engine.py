@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from headrace._recipe.steps.recipe import Recipe
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
+
+#: The size of an image, (width, height), and a plan for it, as bind/plan.cpp reads it.
+GivenPlan: TypeAlias = "tuple[tuple[int, int], Mapping[str, Any]]"
 
 #: The DLPack type code of a dtype.
 DLPACK_CODE = {torch.uint8: 1, torch.float16: 2, torch.float32: 2, torch.bfloat16: 4}
@@ -130,6 +133,22 @@ class ImageEngine(PipelineEngine):
         elif self._inline:
             memory = self._take_storage(len(rows))
         return Flight(self._pipeline.submit(table, rows, draws, memory))
+
+    def submit_plans(self, table: core.BlobTable, plans: list[GivenPlan]) -> Flight:
+        """Starts a batch whose samples have plans already; the recipe has no steps.
+
+        Args:
+            table: a row for each sample. It is let go with the batch.
+            plans: one for each sample, which make outputs of the recipe's size.
+        """
+        count = len(plans)
+        memory, stream = self._memory_of_plans(count)
+        rows, draws = np.arange(count, dtype=np.int64), np.empty((count, 0))
+        return Flight(self._pipeline.submit(table, rows, draws, memory, stream, plans), stream)
+
+    def _memory_of_plans(self, count: int) -> tuple[torch.Tensor, int]:
+        """Returns memory for a batch, and the stream that it was allocated on."""
+        return self._allocate_batch(count, pin_memory=self._pin), 0
 
     def _take_storage(self, count: int) -> torch.Tensor:
         """Returns memory for a batch from the storage pool."""

@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from PIL import Image
 
 from headrace._base.types import Function
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
+from headrace.pillow.recording.image_counts import in_force
 from headrace.pillow.recording.lazy_core import MODES
 from headrace.pillow.recording.patches import Replacements, method
-from headrace.pillow.value_tables import table_of
+from headrace.pillow.value_tables import ValueTable, table_of
 
 
 class Later:
@@ -25,9 +27,12 @@ class Later:
 
     Attributes:
         defers_bytes: torchvision's function makes a deferred tensor, so that the steps after it are made natively, too.
+        defer_values: makes a deferred tensor of an image and the table of its values, where records are kept; returns
+            None where it cannot.
     """
 
     defers_bytes: bool = False
+    defer_values: Callable[[Image.Image, ValueTable], torch.Tensor | None] | None = None
 
 
 def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: int) -> tuple[torch.Tensor, int] | None:
@@ -37,6 +42,11 @@ def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: in
     table = table_of(steps, first, image.mode)
     if table is not None and table.are_bytes and Later.defers_bytes:
         return None
+    counts, defer = in_force.here(), Later.defer_values
+    if table is not None and defer is not None and counts is not None and counts.keeps_records:
+        deferred = defer(image, table)
+        if deferred is not None:
+            return deferred, table.steps
     # `table_of` has looked at Pillow's functions that make bytes of an image.
     lazy = None if table is None else recorded_bytes(image)
     values = None if table is None or lazy is None else lazy.map_pixels(table.values, table.layout)

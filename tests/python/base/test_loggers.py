@@ -12,6 +12,7 @@ import pytest
 
 from headrace import DataLoader, EncodedImages, EntryPoints, Network
 from headrace._base import loggers
+from headrace._engine.destination import resolve_destination
 from headrace._loading.autotune.budget import Budget
 from headrace._loading.autotune.tuner import Tuner
 from headrace._loading.fallback.torch_epochs import TorchEpochs
@@ -72,7 +73,7 @@ def test_the_reason_of_a_fallback_once_a_loader(said: pytest.LogCaptureFixture) 
 
 
 def test_another_reason_is_news() -> None:
-    epochs = TorchEpochs(None, 0)
+    epochs = TorchEpochs(None, 0, resolve_destination(None, "auto"))
     assert [epochs.is_news(reason) for reason in ("one", "one", "two", "two")] == [True, False, True, False]
 
 

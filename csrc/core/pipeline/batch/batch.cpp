@@ -26,6 +26,15 @@ void Batch::fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its
   ready.store(size() == 0);
 }
 
+Plan Batch::plan_of(int sample, const Recipe& recipe, const double* its_draws, Size image, size_t from) const {
+  if (plans.empty()) return resolve(recipe, its_draws, image, from);
+  const GivenPlan& given = plans[static_cast<size_t>(sample)];
+  if (given.image != image) {
+    throw Error(Stage::kPlan, "the plan of this sample is for an image of another size");
+  }
+  return given.plan;
+}
+
 void Batch::fail(int sample, Stage stage, int os_errno, const char* reason) noexcept {
   Failure failure{sample, stage, os_errno, {}};
   try {

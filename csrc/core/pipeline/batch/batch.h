@@ -16,6 +16,7 @@
 #include "core/io/source/blob.h"
 #include "core/jpeg/scan/entry_points.h"
 #include "core/pipeline/batch/lease_holder.h"
+#include "core/plan/plan.h"
 
 namespace headrace {
 
@@ -36,6 +37,12 @@ struct SizedSample {
   Size size;
 };
 
+/// A plan that was resolved elsewhere, and the size of the image that it is for.
+struct GivenPlan {
+  Plan plan;
+  Size image;
+};
+
 /// Many workers fill a batch at once, each its own samples; the consumer reads it once it is `ready`. A device derives
 /// from this to keep its own data with a batch.
 struct Batch {
@@ -45,6 +52,7 @@ struct Batch {
   std::shared_ptr<EntryPoints> entry_points;  // of the JPEGs in `blobs`; null: none
   std::vector<int64_t> rows;                  // of the blob table, one per sample
   std::vector<double> draws;                  // [rows][recipe.draws]
+  std::vector<GivenPlan> plans;               // one per sample, instead of those of the recipe; empty: none were given
   std::vector<Size> sizes;  // of the samples' images before any step, for images that were opened; else {0, 0}
   LeaseHolder slot;         // owns `memory`; empty if the caller passed the memory, or it was handed out
   uint8_t* memory = nullptr;
@@ -66,6 +74,10 @@ struct Batch {
             int draws_each);
 
   int size() const { return static_cast<int>(rows.size()); }
+
+  /// The plan of a sample: the one given with the batch, or what the recipe's steps from `from` on make of its draws.
+  /// Throws Error(kPlan) if a step, or the given plan, cannot be applied to an image of this size.
+  Plan plan_of(int sample, const Recipe& recipe, const double* its_draws, Size image, size_t from = 0) const;
 
   /// Position of a sample in `memory`, counted in samples.
   int place(int sample) const { return places.empty() ? sample : places[static_cast<size_t>(sample)]; }

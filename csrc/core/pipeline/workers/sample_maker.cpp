@@ -18,7 +18,7 @@ Output SampleMaker::output(Batch& batch, int sample, const Plan& /*plan*/) {
 }
 
 void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) {
-  const Plan plan = resolve(options_.recipe, draws, image.size, options_.recipe.last_segment());
+  const Plan plan = batch.plan_of(sample, options_.recipe, draws, image.size, options_.recipe.last_segment());
   fuser_.run(plan, image, output(batch, sample, plan));
   finish(batch, sample);
 }
@@ -27,7 +27,7 @@ bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, cons
                        int sample, bool /*may_offload*/) {
   const JpegHeader header = decoder_.header(bytes, options_, stats);
   batch->sizes[static_cast<size_t>(sample)] = header.size;
-  const Plan plan = resolve(options_.recipe, draws, header.size);
+  const Plan plan = batch->plan_of(sample, options_.recipe, draws, header.size);
   const Output out = output(*batch, sample, plan);
   RowSink& sink = fuser_.begin(plan, header.size, out);
   if (batch->is_new_memory && options_.strides.frames == 1) {

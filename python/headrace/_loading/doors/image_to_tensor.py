@@ -13,7 +13,7 @@ import torch
 
 from headrace._base.types import Array, Function
 from headrace._loading.doors.code_replacement import CodeReplacement
-from headrace._loading.doors.tensors.deferred_tensor import defer, is_deferring_possible
+from headrace._loading.doors.tensors.deferred_tensor import defer, is_deferring_possible, kind_for, recording_of
 from headrace._loading.doors.tensors.memory_layout import FEWEST, Layout
 from headrace._loading.doors.tensors.pixel_snapshots import defer_array
 from headrace._loading.doors.tensors.recorded_functions import record_values
@@ -21,6 +21,7 @@ from headrace._loading.doors.tensors.recording import Origin, Recording, State, 
 from headrace._loading.doors.type_checks import checks
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
 from headrace.pillow.recording.image_counts import in_force
+from headrace.pillow.value_tables import ValueTable
 
 
 def _pil_to_tensor(plain: Function) -> Function:
@@ -95,6 +96,38 @@ def defer_tensor(image: object, layout: Layout, make: Callable[[Any], torch.Tens
     copy = image.copy()  # what the program writes into the image later is not the tensor's
     state = State(len(image.mode), height, width, layout, torch.uint8, operations, table_of(len(image.mode), ()))
     return defer(Recording(Origin(pixels, lambda: make(copy)), state))
+
+
+def defer_values(image: Any, values: ValueTable) -> torch.Tensor | None:
+    """Returns the deferred tensor of a deferred image whose bytes a table maps; None if there is none for it.
+
+    Args:
+        values: what some transforms make of the image.
+    """
+    if values.marked or kind_for(values.kind) is None:
+        return None
+    bytes_of_image = defer_tensor(image, Layout(values.layout), _bytes_of)
+    recording = None if bytes_of_image is None else recording_of(bytes_of_image)
+    if recording is None:
+        return None
+    step, state, origin = _step_of(values), recording.state, recording.origin
+    dtype = torch.from_numpy(values.values).dtype
+    state = state._replace(dtype=dtype, table=values.values, steps=(step,))
+
+    def make() -> torch.Tensor:
+        mapped = step.call(origin.make())
+        return mapped if state.layout is Layout.PLANAR else mapped.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+
+    return defer(Recording(Origin(origin.pixels, make), state), values.kind)
+
+
+def _step_of(values: ValueTable) -> ValueStep:
+    table = torch.from_numpy(values.values)
+
+    def look_up(image: torch.Tensor) -> torch.Tensor:
+        return torch.stack([table[channel][plane.long()] for channel, plane in enumerate(image)])
+
+    return ValueStep((values.values.dtype.str, values.values.tobytes()), look_up)
 
 
 _V1, _V2 = "torchvision.transforms.functional", "torchvision.transforms.v2.functional._type_conversion"

@@ -27,6 +27,7 @@ def add_doors() -> None:
     global _added
     if not _added:
         _added = Later.defers_bytes = True
+        Later.defer_values = staticmethod(image_to_tensor.defer_values)
         open_patch.add_replacements(
             openers=(
                 torchvision_io.STEPS,

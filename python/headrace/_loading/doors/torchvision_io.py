@@ -104,7 +104,9 @@ def _decode_jpeg(
     def make() -> torch.Tensor:
         return plain(torch.frombuffer(bytearray(encoded), dtype=torch.uint8), *arguments)
 
-    return defer(Recording(Origin(JpegPixels(file, size, opened, counts, door), make), state))
+    pixels = JpegPixels(file, size, opened, counts, door)
+    pixels.arguments = arguments
+    return defer(Recording(Origin(pixels, make), state))
 
 
 @functools.cache

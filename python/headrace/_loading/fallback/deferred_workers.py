@@ -19,9 +19,13 @@ from headrace._loading.doors.opened_doors import add_doors
 from headrace._loading.doors.tensors import joined_tensors
 from headrace._loading.doors.tensors.deferred_tensor import make_samples
 from headrace._loading.doors.tensors.joined_tensors import stack
+from headrace._loading.fallback import worker_wrappers
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
+from headrace._loading.fallback.worker_wrappers import Carried
 from headrace._loading.mixup.mixes_in_workers import make_replacements
+from headrace._loading.records.record_batch import RecordedBatch
+from headrace._loading.records.record_collation import RecordCollation
 from headrace._storage.entry_points.shared_table import SharedTable
 from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.memory import batch_memory, pixel_memory
@@ -31,6 +35,8 @@ from headrace.pillow.open_patch import deferred_here, has_deferred, import_steps
 from headrace.pillow.recording.image_counts import ImageCounts, in_force
 
 T = TypeVar("T")
+#: Bytes of the files of a batch that has records: their values are not made, so all are kept until it is collated.
+_KEPT_FOR_RECORDS = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,8 @@ class InWorkers:
         workers: number of the processes.
         ahead: number of a worker's batches that are on their way at the same time.
         entry_points: where the rows of JPEGs begin, shared by the workers; None: nothing is learned.
+        records: whether batches have records in place of deferred tensors; only where torch's `default_collate` makes
+            them.
     """
 
     def __init__(
@@ -73,10 +81,12 @@ class InWorkers:
         workers: int,
         ahead: int,
         entry_points: core.EntryPoints | None = None,
+        records: bool = False,
     ) -> None:
         import_steps()
         add_doors()
-        self._counts = ImageCounts()
+        self._counts = ImageCounts(keeps_records=records)
+        self._records: RecordCollation | None = None
         self._table = SharedTable(entry_points)
         self._worker, self._ahead = 0, ahead
         self._samples = 0  # that are collated
@@ -109,23 +119,30 @@ class InWorkers:
     def _prepare_worker(self, worker: int) -> int:
         self._worker = worker
         self._counts.entry_points = self._table.native
+        add_doors()  # a process that is spawned has none
         install_for(self._counts)
         if self._flags is not None:
             self._blocks = SharedBlocks(self._flags, worker, self._ahead)
             self._blocks.install()
             joined_tensors.batch_memory.allocate = self._blocks.empty
             make_replacements(self._blocks.empty_like).replace()
-            if self._is_default and batch_memory.is_possible():
+            if self._is_default and not self._counts.keeps_records and batch_memory.is_possible():
                 places = SamplePlaces(self._blocks.take_unused, LEAST)
                 pixel_memory.use_again(places)
                 self._places = places
                 _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
+        if self._counts.keeps_records:
+            files.least = _KEPT_FOR_RECORDS
+            allocate = None if self._blocks is None else self._blocks.empty
+            self._records = RecordCollation(self._counts, allocate, (worker_wrappers.__name__,))
         return worker
 
     def _begin_batch(self, data: object) -> object:
         pixel_memory.next_batch()
         replace_imported()
-        if self._blocks is not None and default_collate_fn_map.get(torch.Tensor) in (
+        if self._records is not None:
+            self._records.begin()
+        elif self._blocks is not None and default_collate_fn_map.get(torch.Tensor) in (
             collate_tensor_fn,
             self._collate_tensors,  # the last batch raised an error
         ):
@@ -151,7 +168,9 @@ class InWorkers:
         return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
 
     def _finish_batch(self, batch: object) -> object:
-        if default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
+        if self._records is not None:
+            batch = self._finish_records(self._records, batch)
+        elif default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
             default_collate_fn_map[torch.Tensor] = collate_tensor_fn
         found = self._make_leaves(batch)
         if self._places is not None:
@@ -160,6 +179,12 @@ class InWorkers:
         if not sent and not self._counts.any:
             return batch
         return CountedBatch(batch, self._counts.take(), self._worker, sent)
+
+    @staticmethod
+    def _finish_records(records: RecordCollation, batch: object) -> object:
+        collated = batch.batch if isinstance(batch, Carried) else batch
+        made = records.finish(collated)
+        return replace(made, batch=batch) if isinstance(made, RecordedBatch) else batch
 
     def _make_leaves(self, batch: object) -> list[Leaf]:
         """Makes the pixels of a batch's images, and returns its leaves."""

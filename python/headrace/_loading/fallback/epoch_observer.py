@@ -28,6 +28,8 @@ from headrace.pillow.recording.image_counts import ImageCounts
 if TYPE_CHECKING:
     from torch.utils.data._utils.fetch import _IterableDatasetFetcher
 
+    from headrace._loading.records.device_batches import DeviceBatches
+
 _OTHER_BOOKS = (AttributeError, KeyError, IndexError, TypeError)  # raised where torch's internals are others
 
 
@@ -83,6 +85,7 @@ class TorchProgress:
         self._blind: str | None = None  # why the epoch cannot be observed
         self.base_seed = start.base_seed
         self.images = ImageCounts()
+        self.device_batches: DeviceBatches | None = None  # brings the batches to a device
         self.first_images: FirstImages | None = None  # judges those of the loader's first batches
         self.pace = EpochTiming(Seen)
         self.when_requested: Callable[[TorchProgress], None] | None = None  # called when the first batch is requested

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from torch.utils.data._utils.fetch import _IterableDatasetFetcher
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+    from headrace._loading.records.device_batches import DeviceBatches
+
 _WORKERS = 0x5851F42D4C957F2D  # makes the workers' seeds differ from the seed of the order
 _RANKS = 0x14057B7EF767814F  # and from those of other ranks
 
@@ -40,6 +42,7 @@ class Making:
         start: torch's ``__iter__`` of the loader, which calls `get_iterator`.
         seed, rank: the loader's arguments.
         entry_points: where the rows of JPEGs begin; None: nothing is learned.
+        device_batches: brings the batches to a device; None: they stay where torch makes them.
     """
 
     def __init__(
@@ -49,9 +52,10 @@ class Making:
         seed: int | None,
         rank: int,
         entry_points: EntryPoints | None = None,
+        device_batches: DeviceBatches | None = None,
     ) -> None:
         self._loader, self._start, self._seed, self._rank = loader, start, seed, rank
-        self._entry_points = entry_points
+        self._entry_points, self._device_batches = entry_points, device_batches
         self._samplers = samplers_of(loader.sampler, loader.batch_sampler)
         self._generators = generators_of(loader.generator, self._samplers)
         self._iterable = isinstance(loader.dataset, IterableDataset)
@@ -147,6 +151,7 @@ class Making:
         )
         if self._entry_points is not None:
             progress.images.entry_points = self._entry_points.native
+        progress.device_batches = self._device_batches
         if missing_hook() is None:
             progress.when_iterated = advance
         elif advance is not None:

@@ -8,10 +8,13 @@ for it, or goes to a file that has got the descriptor's number since. So we refe
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
+import queue
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -28,11 +31,16 @@ from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringC
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
+from headrace._loading.fallback.worker_wrappers import Carried
+from headrace._loading.records.record_batch import AHEAD, RecordedBatch
+from headrace._loading.records.record_collation import RecordingCollate
 from headrace._recipe.draws.python_randomness import preserve_process_generators
 from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    from headrace._loading.records.device_batches import DeviceBatches
 
 _HOOKS = {
     "_SingleProcessDataLoaderIter": ("_next_data", "_next_index"),
@@ -56,6 +64,7 @@ class Watch(Protocol):
     base_seed: int | None
     images: ImageCounts
     pace: EpochTiming
+    device_batches: DeviceBatches | None
 
     def begins(self, sampler: object) -> Iterator[object]:
         """Returns the iterator over the batches of indices."""
@@ -153,7 +162,7 @@ class _Watched:
                 used = data.used
                 self._returned.add(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
             data = data.batch
-        return self.held.watch.batch(data)
+        return self.held.watch.batch(_deliver(self.held.watch.device_batches, data))
 
     def _note_error(self, error: Exception) -> None:
         """Called with what came instead of a batch: the epoch's end, or an error."""
@@ -175,6 +184,25 @@ class _Watched:
         self._drawn_seed = drawn
 
 
+def _recorded_in(data: object) -> object:
+    return data.batch if isinstance(data, CountedBatch) else data
+
+
+def _deliver(device_batches: DeviceBatches | None, data: Any) -> Any:
+    """Returns the batch that was received, on its device."""
+    if device_batches is None:
+        return data
+    batch = data.batch if isinstance(data, RecordedBatch) else data
+    try:
+        device_batches.begin_due(data)
+        if isinstance(batch, Carried):
+            return replace(batch, batch=device_batches.deliver(batch.batch))
+        return device_batches.deliver(batch)
+    except BaseException:
+        device_batches.drop(data)
+        raise
+
+
 def begin_observed_iterator(
     loader: TorchLoader, watch: Watch, generator: torch.Generator | None
 ) -> _BaseDataLoaderIter:
@@ -189,6 +217,8 @@ def begin_observed_iterator(
         several = dataloader._MultiProcessingDataLoaderIter
         return several(view) if loader.num_workers else dataloader._SingleProcessDataLoaderIter(view)
     held = ObserverHolder(watch)
+    if watch.device_batches is not None and watch.device_batches.destination.way != "memory":
+        others["pin_memory"] = False
     others["_index_sampler"] = _Sampler(loader._index_sampler, held)
     if loader.num_workers == 0:
         return _single_process_class()(_View(loader, others), held, loader._defers)
@@ -198,7 +228,14 @@ def begin_observed_iterator(
         others["dataset"], collate_fn, init_fn = carrier, carrier.collate, carrier.start
     if loader._defers:
         ahead, points = loader.prefetch_factor or 0, watch.images.entry_points
-        deferring = InWorkers(collate_fn, init_fn, workers=loader.num_workers, ahead=ahead, entry_points=points)
+        deferring = InWorkers(
+            collate_fn,
+            init_fn,
+            workers=loader.num_workers,
+            ahead=ahead,
+            entry_points=points,
+            records=watch.device_batches is not None and loader.collate_fn is default_collate,
+        )
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
     return _multiprocessing_class()(_View(loader, others), held, returned)
@@ -221,6 +258,10 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
                 self._deferring = DeferringCalls(held.watch.images, samples_are_gone=is_map)
             if takes_rows(self._dataset_fetcher):
                 self._dataset_fetcher: Any = RowFetcher(self._dataset_fetcher)
+            elif held.watch.device_batches is not None:
+                held.watch.images.keeps_records = True
+                if self._auto_collation and self._dataset_fetcher.collate_fn is default_collate:
+                    self._dataset_fetcher.collate_fn = RecordingCollate(held.watch.images)
             elif self._auto_collation and self._dataset_fetcher.collate_fn is default_collate:
                 self._dataset_fetcher.collate_fn = collate_plainly
 
@@ -239,6 +280,9 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
                     self._while_seeded.close()
                     self._while_seeded = None
             watch.note_return(self)
+            if watch.device_batches is not None:
+                watch.device_batches.begin(data)
+                data = _deliver(watch.device_batches, data)
             data = watch.batch(data)
             end = time.perf_counter_ns()
             watch.pace.handed_out(begin, end, end - begin)
@@ -265,6 +309,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
 
         def __init__(self, loader: _View, held: ObserverHolder, returned: BlocksInUse | None) -> None:
             self.held, self._returned = held, returned
+            self._arrived: collections.deque[Any] = collections.deque()  # from the workers, before their turn
             super().__init__(loader)
             self._number = id(self)
             _to_shut_down[self._number] = self._index_queues, self._workers, self._worker_result_queue
@@ -276,10 +321,53 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
 
             torch's part wakes persistent workers, waits for their answers, and assigns the first batches.
             """
+            self._drop_arrived()
             self._passed_by = self.held.watch.first_worker()
             if not first_iter and self.held.watch.workers is not None:
                 self.held.watch.workers.renew()  # forgets their states; sends them nothing
             super()._reset(loader, first_iter)
+
+        def _get_data(self) -> Any:
+            """Returns what has arrived next: (number of the batch, its data)."""
+            if self._arrived:
+                arrived = self._arrived.popleft()
+                if isinstance(arrived, Exception):
+                    raise arrived
+                return arrived
+            found: Any = super()._get_data()  # type: ignore[no-untyped-call]
+            self._begin_records(found)
+            return found
+
+        def _receive_batch(self) -> object:
+            data = super()._receive_batch()
+            self._look_ahead()
+            return data
+
+        def _look_ahead(self) -> None:
+            """Begins to make the records of batches that have arrived. Asks the workers for nothing."""
+            if self.held.watch.device_batches is None:
+                return
+            while len(self._arrived) < AHEAD and not self._shutdown:
+                try:
+                    found = self._data_queue.get_nowait()
+                except queue.Empty:
+                    return
+                except Exception as error:  # raised where torch would get it
+                    self._arrived.append(error)
+                    return
+                self._arrived.append(found)
+                self._begin_records(found)
+
+        def _begin_records(self, found: Any) -> None:
+            device_batches = self.held.watch.device_batches
+            if device_batches is not None and isinstance(found, tuple):
+                device_batches.begin(_recorded_in(found[1]))
+
+        def _drop_arrived(self) -> None:
+            arrived, self._arrived = self._arrived, collections.deque()
+            for found in arrived:
+                if self.held.watch.device_batches is not None and isinstance(found, tuple):
+                    self.held.watch.device_batches.drop(_recorded_in(found[1]))
 
         def _try_put_index(self) -> None:
             passed_by, self._passed_by = self._passed_by, 0
@@ -292,6 +380,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             try:
                 super()._shutdown_workers()
             finally:
+                self._arrived.clear()
                 forget(getattr(self, "_number", 0), None)
 
     return _MultiProcessingDataLoaderIter

@@ -27,6 +27,7 @@ from torch.multiprocessing import reductions
 
 from headrace._base.lifetimes.weak_list import Living
 from headrace._loading.fallback.worker_wrappers import Carried
+from headrace._loading.records.record_batch import RecordedBatch
 
 T = TypeVar("T")
 Leaf: TypeAlias = "torch.Tensor | Image.Image"
@@ -51,6 +52,9 @@ def leaves(batch: object) -> Iterator[Leaf]:
         for one in batch:
             yield from leaves(one)
     elif isinstance(batch, Carried):
+        yield from leaves(batch.batch)
+    elif isinstance(batch, RecordedBatch):
+        yield batch.files
         yield from leaves(batch.batch)
 
 

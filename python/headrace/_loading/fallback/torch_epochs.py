@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
+from headrace._base.cores import usable_cores
 from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import EpochTiming
+from headrace._engine.destination import Destination
 from headrace._loading.autotune.budget import rank_memory
 from headrace._loading.epoch.sampler_setup import (
     headrace_samplers,
@@ -29,12 +31,15 @@ from headrace._loading.fallback.iterator_factory import Making, length_or_none
 from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
+from headrace._loading.records.record_batch import are_wanted
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
 from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace.pillow.recording.image_counts import ImageCounts
 
 if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    from headrace._loading.records.device_batches import DeviceBatches
 
 
 class TorchEpochs:
@@ -44,10 +49,12 @@ class TorchEpochs:
         seed: determines order, worker seeds and the seeds of samples together with the epoch; None: everything is drawn
             as torch does it.
         rank: rank of this process; makes the workers' seeds differ between ranks.
+        destination: where the batches go.
     """
 
-    def __init__(self, seed: int | None, rank: int) -> None:
-        self._seed, self._rank = seed, rank
+    def __init__(self, seed: int | None, rank: int, destination: Destination) -> None:
+        self._seed, self._rank, self._destination = seed, rank, destination
+        self._device_batches: DeviceBatches | None = None
         self._next = 0
         self._loaded: tuple[State, Saved] | None = None
         self._progress: TorchProgress | None = None  # of the newest epoch, until another one is requested
@@ -156,7 +163,9 @@ class TorchEpochs:
         points = self.find_entry_points(loader)
         if points is not None:
             points.save()  # what the epoch before has learned
-        self._making = making = Making(loader, start, self._seed, self._rank, points)
+        self._making = making = Making(
+            loader, start, self._seed, self._rank, points, self._find_device_batches(loader, points)
+        )
         try:
             iterator, progress = making.begin_epoch(epoch) if saved is None else making.going_on(saved, epoch)
         finally:
@@ -182,6 +191,21 @@ class TorchEpochs:
                 given = None if samples is None else shared_by_process(samples, rank_memory)
         self._entry_points, self._entries = given, None
         return given
+
+    def _find_device_batches(self, loader: TorchLoader, points: EntryPoints | None) -> DeviceBatches | None:
+        """Returns what brings the loader's batches to its device; None if they stay where torch makes them."""
+        if not loader._defers or not are_wanted(self._destination):
+            return None
+        from headrace._loading.records.device_batches import DeviceBatches
+
+        threads, running = min(loader.num_workers, usable_cores()), loader._iterator is not None
+        found = self._device_batches
+        if found is None or (found.threads != threads and not running):
+            if found is not None:
+                found.close()
+            found = self._device_batches = DeviceBatches(self._destination, threads)
+        found.entry_points = None if points is None else points.native
+        return found
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
@@ -240,6 +264,9 @@ class TorchEpochs:
             self._entry_points.save()
             self._entries, self._entry_points = self.entries, None
         self.images.entry_points = None
+        if self._device_batches is not None:
+            self._device_batches.close()
+            self._device_batches = None
         self._fresh = None
         if self._begun is not None and self._progress is not None:
             self._next = self._progress.epoch
@@ -248,9 +275,8 @@ class TorchEpochs:
     def __getstate__(self) -> State:
         # A copy gets no iterators: each of the two counts its own progress.
         upcoming = self._next if self._begun is None or self._progress is None else self._progress.epoch
-        gone = dict.fromkeys(
-            ("_progress", "_newest", "_begun", "_fresh", "_making", "_first_images", "_entry_points", "_entries")
-        )
+        of_epochs = ("_progress", "_newest", "_begun", "_fresh", "_making", "_first_images")
+        gone = dict.fromkeys((*of_epochs, "_entry_points", "_entries", "_device_batches"))
         return {**vars(self), "_next": upcoming, **gone}
 
 

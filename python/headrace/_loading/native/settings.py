@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headrace._loading.autotune.tuner import Tuner
 
 _OF_IMAGES = ("device", "decoder", "deterministic", "dtype", "memory_format", "entry_points")
+_OF_DEVICES = ("device", "decoder", "deterministic")
 READ_AHEAD = 64  #: batches, with num_workers="auto"; above any number in flight
 _NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
 
@@ -95,15 +96,18 @@ class OwnSettings(OwnArguments):
         """Memory layout of a batch."""
         return Layout.of(self.memory_format)
 
-    def refuse_native_only(self, reason: str) -> None:
-        """Raises TypeError if an argument that needs the native path is not at its default. `entry_points` needs it
-        only without deferred images, and None never.
+    def refuse_native_only(self, reason: str, *, defers: bool) -> None:
+        """Raises TypeError if an argument that needs the native path is not at its default. `entry_points` and a device
+        need it only without deferred images, and None never.
 
         Args:
             reason: why torch's DataLoader delivers the batches.
+            defers: whether images are opened deferred.
         """
-        accepted = self.deferred_images or self.entry_points is None
-        names = tuple(one for one in _NATIVE_ONLY if not (accepted and one == "entry_points"))
+        allowed = _OF_DEVICES if defers else ()
+        if self.deferred_images or self.entry_points is None:
+            allowed = (*allowed, "entry_points")
+        names = tuple(one for one in _NATIVE_ONLY if one not in allowed)
         self._refuse(names, f"needs headrace's native path, but torch's DataLoader would serve here: {reason}")
 
     def refuse_of_images(self, why: str = "", allowed: tuple[str, ...] = ()) -> None:

@@ -38,7 +38,9 @@ class TorchRoute(Route):
         return cls(str(error), replaced, replaced or isinstance(error, Overridden))
 
     def check(self, own: OwnSettings) -> None:
-        own.refuse_native_only(self.reason)
+        from headrace._loading.fallback.observed_iterators import missing_hook
+
+        own.refuse_native_only(self.reason, defers=own.deferred_images and missing_hook() is None)
 
     def needed_for(self, what: str) -> NoReturn:
         raise RuntimeError(f"{what} needs headrace's native path, but torch's DataLoader serves here: {self.reason}")

@@ -130,7 +130,9 @@ class Stats(NotebookView):
         if self.images is not None:
             values["images"] = {
                 "native": self.images.native,
-                "by_door": dict(self.images.natively),
+                "by_door": dict(self.images.natively + self.images.recorded),
+                "recorded": self.images.recorded.total(),
+                "fields": dict(self.images.fields),
                 "by_library": self.images.by_library(),
             }
         return values
@@ -162,7 +164,8 @@ class Stats(NotebookView):
         if self.images is not None:
             learned = [] if self.entry_points is None else [str(self.entry_points)]
             delivers = "torch's DataLoader delivers"
-            return [str(self.images), delivers, *learned, *self._consumer_sentences(), str(self.verdict)]
+            fields = [f"batch{name}: {where}" for name, where in self.images.fields.items()]
+            return [str(self.images), *fields, delivers, *learned, *self._consumer_sentences(), str(self.verdict)]
         read = f"{self.bytes_read / 1e6:,.1f} MB read; "
         idle = (
             f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"

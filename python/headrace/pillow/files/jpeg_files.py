@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 
@@ -41,7 +43,11 @@ def read(image: JpegImageFile, counts: ImageCounts) -> tuple[FilePixels | None, 
     if reason is not None:
         return None, reason
     file, reason = _read_jpeg(image)
-    return (None, reason) if file is None else (JpegPixels(file, image.size, image.mode, counts), None)
+    if file is None:
+        return None, reason
+    pixels = JpegPixels(file, image.size, image.mode, counts)
+    pixels.name = os.fsdecode(image.filename) if isinstance(image.filename, (str, bytes)) else ""
+    return pixels, None
 
 
 def _why_pillow_must_decode(image: JpegImageFile) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from typing import Any
 
 import numpy as np
 from PIL import JpegImagePlugin
@@ -27,6 +28,11 @@ class JpegPixels(FilePixels):
         file: its bytes, and what its markers say.
         mode: "RGB" or "L".
         size, counts, door: as of `FilePixels`.
+
+    Attributes:
+        door: how the program got it.
+        arguments: of the door's function, beside the bytes.
+        name: the file's, for messages; empty if it has none.
     """
 
     def __init__(
@@ -34,8 +40,21 @@ class JpegPixels(FilePixels):
     ) -> None:
         super().__init__(size, mode, len(file.data), counts, door)
         self._file = file
+        self.door: Door = door
+        self.arguments: tuple[Any, ...] = ()
+        self.name: str = ""
         self._crops = 0  # decoded so far
         self._whole: Array | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The file's bytes."""
+        return self._file.data
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height)."""
+        return self._size
 
     def _run_plan(self, plan: NativePlan, table: Array, layout: str, out: Array | None = None) -> Array:
         """Threads that call this at the same time may decode once more."""

@@ -91,8 +91,8 @@ class FilePixels(ABC):
         Returns:
             None if not all operations are native, or the file is damaged.
         """
-        plan = NativePlan(self._size, self._mode, operations)
-        if plan.rest or len(plan.mode) != len(table):
+        plan = self.plan(operations, len(table))
+        if plan is None:
             return None
         try:
             return self._run_plan(plan, table, layout, out)
@@ -100,6 +100,11 @@ class FilePixels(ABC):
             if self._door is not PILLOW:  # of a tensor, which its own library makes now
                 self._count(str(error))
             return None
+
+    def plan(self, operations: Sequence[Operation], channels: int) -> NativePlan | None:
+        """Returns the plan of the operations; None if not all of them are native, or they make other channels."""
+        plan = NativePlan(self._size, self._mode, operations)
+        return None if plan.rest or len(plan.mode) != channels else plan
 
     def bytes_of(self, operations: Sequence[Operation]) -> bytes | None:
         """Returns what Pillow's ``tobytes`` gives after the operations, if that is at hand; None if not."""
@@ -120,6 +125,12 @@ class FilePixels(ABC):
         counted, self._counted = self._counted, True
         if not counted:
             self._counts.count(reason, self._door)
+
+    def count_record(self) -> None:
+        """Counts the file, whose pixels another process makes, once."""
+        counted, self._counted = self._counted, True
+        if not counted:
+            self._counts.recorded[self._door.name] += 1
 
     @abstractmethod
     def _run_plan(self, plan: NativePlan, table: Array, layout: str, out: Array | None = None) -> Array:

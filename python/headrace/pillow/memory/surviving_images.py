@@ -40,9 +40,13 @@ class ReadFiles:
     """The files that images without pixels refer to, in the order in which they were read.
 
     No weak reference has a callback: Python ignores what is raised in these, Ctrl-C included.
+
+    Attributes:
+        least: bytes of the files that are kept at least, where `MOST` is less.
     """
 
     def __init__(self) -> None:
+        self.least: int = 0
         self._lock = threading.RLock()  # the garbage collector may call code that opens an image
         self._files: list[weakref.ref[ReadFile]] = []
         self._longest = _LONG
@@ -56,7 +60,7 @@ class ReadFiles:
                 self._longest = 2 * len(self._files_in_use()) + _LONG
             else:
                 self._bytes += file.nbytes
-            let_go = self._files_over_limit() if self._bytes > MOST else []
+            let_go = self._files_over_limit() if self._bytes > max(MOST, self.least) else []
         for old in let_go:
             old.make_images()
 
@@ -64,7 +68,7 @@ class ReadFiles:
         """Called when a file takes `by` bytes more."""
         with self._lock:
             self._bytes += by
-            let_go = self._files_over_limit() if self._bytes > MOST else []
+            let_go = self._files_over_limit() if self._bytes > max(MOST, self.least) else []
         for old in let_go:
             old.make_images()
 
@@ -72,7 +76,7 @@ class ReadFiles:
         """Returns the files that are too much, those read first."""
         alive = self._files_in_use()
         left, count = self._bytes, 0
-        while left > MOST and count < len(alive) - 1:  # never the newest: its image is being made
+        while left > max(MOST, self.least) and count < len(alive) - 1:  # never the newest: its image is being made
             left -= alive[count].nbytes
             count += 1
         return alive[:count]

@@ -32,12 +32,18 @@ class ImageCounts:
     Attributes:
         natively: by headrace, keyed by the name of the door.
         by_others: by other libraries, keyed by the library and the reason.
+        recorded: whose records were sent to the main process, which makes them natively, keyed as `natively`.
+        fields: where the images of a batch are made, by the field of the batch: a sentence, of the newest batch.
+        keeps_records: whether images are to be recorded as far as possible, for the main process.
         crops_expected: number of crops of the newest file, if it is like the file before.
         entry_points: where the rows of JPEGs begin, to use and to learn; None: nothing is learned. Copies have none.
     """
 
     natively: Counter[str] = field(default_factory=Counter)
     by_others: Counter[tuple[str, str]] = field(default_factory=Counter)
+    recorded: Counter[str] = field(default_factory=Counter)
+    fields: dict[str, str] = field(default_factory=dict)
+    keeps_records: bool = field(default=False, compare=False)
     crops_expected: int = field(default=0, compare=False)
     entry_points: core.EntryPoints | None = field(default=None, compare=False, repr=False)
     _crops: int = field(default=0, compare=False, repr=False)
@@ -48,7 +54,7 @@ class ImageCounts:
     @property
     def native(self) -> int:
         """Of all doors."""
-        return self.natively.total()
+        return self.natively.total() + self.recorded.total()
 
     @property
     def total(self) -> int:
@@ -71,16 +77,18 @@ class ImageCounts:
         """Adds the counts of other images."""
         self.natively.update(more.natively)
         self.by_others.update(more.by_others)
+        self.recorded.update(more.recorded)
+        self.fields.update(more.fields)
 
     @property
     def any(self) -> bool:
         """Whether an image was counted."""
-        return bool(self.natively or self.by_others)
+        return bool(self.natively or self.by_others or self.recorded)
 
     def take(self) -> ImageCounts:
         """Returns the counts, and begins at 0 again."""
-        taken = ImageCounts(self.natively, self.by_others)
-        self.natively, self.by_others = Counter(), Counter()
+        taken = ImageCounts(self.natively, self.by_others, self.recorded, self.fields)
+        self.natively, self.by_others, self.recorded, self.fields = Counter(), Counter(), Counter(), {}
         return taken
 
     def by_library(self) -> dict[str, dict[str, int]]:
@@ -91,10 +99,13 @@ class ImageCounts:
         return found
 
     def __str__(self) -> str:
-        doors = ", ".join(f"{count} by {name}" for name, count in self.natively.most_common())
+        by_door = self.natively + self.recorded
+        doors = ", ".join(f"{count} by {name}" for name, count in by_door.most_common())
         text = f"{self.native} of {self.total} images natively"
-        if self.natively.keys() - {PILLOW.name}:
+        if by_door.keys() - {PILLOW.name}:
             text += f" ({doors})"
+        if self.recorded:
+            text += f", {self.recorded.total()} of them from records"
         for library, reasons in self.by_library().items():
             text += f"; by {library}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items())
         return text

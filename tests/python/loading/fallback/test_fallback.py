@@ -162,8 +162,6 @@ def test_transforms_without_a_batch_fail_as_in_torch(transform: Any, words: str)
 
 
 REFUSED: list[dict[str, Any]] = [
-    {"device": "emulated"},
-    {"deterministic": True},
     {"dtype": torch.float16},
     {"memory_format": torch.channels_last},
     {"on_error": "skip"},

@@ -273,6 +273,8 @@ def test_the_stats_of_torchs_epochs_fit_into_json() -> None:
     assert values["images"] == {
         "native": 3,
         "by_door": {"PIL.Image.open": 2, "cv2.imread": 1},
+        "recorded": 0,
+        "fields": {},
         "by_library": {"Pillow": {"mode P": 2, "not a JPEG": 1}, "OpenCV": {"turned": 1}},
     }
     assert json.loads(json.dumps(values))["images"] == values["images"]

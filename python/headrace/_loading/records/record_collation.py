@@ -1,0 +1,254 @@
+"""The worker's part: `default_collate` makes records of a batch's deferred tensors, in place of their values.
+
+A tensor is left to torch where its samples are not alike (sizes, tables, types), where one has values already or cannot
+be one native plan, and where the files have more bytes than the values.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import default_collate
+from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
+
+from headrace._base.types import Array
+from headrace._loading.doors.tensors.deferred_tensor import (
+    Deferred,
+    DeferredTensor,
+    is_deferring_possible,
+    make_samples,
+    recorded_in,
+)
+from headrace._loading.doors.tensors.joined_tensors import stack
+from headrace._loading.doors.tensors.memory_layout import Layout as TensorLayout
+from headrace._loading.doors.tensors.recording import Content, Recording
+from headrace._loading.records.record_batch import ImageRecord, RecordBatch, RecordedBatch
+from headrace._recipe.images.memory_format import Layout
+from headrace._recipe.steps.recipe import DTYPES
+from headrace.pillow.files.jpeg_pixels import JpegPixels
+from headrace.pillow.recording.image_counts import ImageCounts
+
+#: Returns memory for this number of bytes that a batch may be sent in, and the same to write to; None if there is none.
+Allocate = Callable[[tuple[int, ...], torch.dtype], "tuple[torch.Tensor, torch.Tensor] | None"]
+
+
+class RecordCollation:
+    """Makes the records of one batch after another.
+
+    Args:
+        counts: counts the images, and says where those of a field are made.
+        allocate: memory for the files' bytes; None: torch's.
+        through: modules through which torch's fetcher calls `default_collate`.
+        in_worker: whether torch writes batches to contiguous memory, as it does in worker processes.
+    """
+
+    def __init__(
+        self,
+        counts: ImageCounts,
+        allocate: Allocate | None = None,
+        through: tuple[str, ...] = (),
+        *,
+        in_worker: bool = True,
+    ) -> None:
+        self._counts, self._allocate, self._in_worker = counts, allocate, in_worker
+        self._through = {_COLLATE, *through}
+        self._is_on = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._records: list[RecordBatch] = []
+        self._files: dict[int, tuple[int, JpegPixels]] = {}  # by id: where its bytes begin
+        self._bytes = 0
+        self._made_here: dict[int, tuple[torch.Tensor, str]] = {}  # by id: a batch of values, and why
+
+    def begin(self) -> None:
+        """Called before `default_collate`; from now on it makes records, unless the program has a function of its own
+        for tensors."""
+        self._forget()
+        self._is_on = default_collate_fn_map.get(torch.Tensor) in (collate_tensor_fn, self._collate_tensors)
+        if self._is_on:
+            default_collate_fn_map[torch.Tensor] = self._collate_tensors
+
+    def finish(self, batch: object) -> object:
+        """Called with what `default_collate` has returned; returns it, or a `RecordedBatch`."""
+        self.end()
+        for path, leaf in _named_leaves(batch, ""):
+            if isinstance(leaf, RecordBatch):
+                self._counts.fields[path] = "recorded"
+            elif id(leaf) in self._made_here:
+                self._counts.fields[path] = f"made in the worker, because {self._made_here[id(leaf)][1]}"
+        made = RecordedBatch(batch, self._records, self._join_files()) if self._records else batch
+        self._forget()
+        return made
+
+    def end(self) -> None:
+        """Called also where `default_collate` has raised an error."""
+        if self._is_on and default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
+            default_collate_fn_map[torch.Tensor] = collate_tensor_fn
+        self._is_on = False
+
+    def _collate_tensors(self, tensors: Sequence[Any], *, collate_fn_map: Any = None) -> object:
+        deferred = [isinstance(one, Deferred) for one in tensors]
+        if not any(deferred) or not self._is_of_fetcher():
+            return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
+        found = self._record(tensors) if all(deferred) else "a program has looked at some of its samples"
+        if isinstance(found, RecordBatch):
+            self._records.append(found)
+            return found
+        made = stack(tensors)
+        if made is None:
+            make_samples(tensors)
+            made = collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
+        self._made_here[id(made)] = made, found
+        return made
+
+    def _is_of_fetcher(self) -> bool:
+        """Whether torch's fetcher collates, and not a program's own code, which would get the records."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_globals.get("__name__") in self._through:
+            frame = frame.f_back
+        return frame is not None and frame.f_globals.get("__name__") in _FETCHERS
+
+    def _record(self, tensors: Sequence[Any]) -> RecordBatch | str:
+        """Returns the records of some tensors, or why there are none."""
+        if not is_deferring_possible() or any(_keeps_class(one) for one in tensors):
+            return "torch's calls are watched, or tensors keep their class"
+        contents = []
+        for one in tensors:
+            recorded = recorded_in(one)
+            if type(recorded) is not Recording:
+                return "a program has looked at some of its samples, or rearranged their values"
+            content = recorded.content
+            if (why := _why_not_recordable(content)) is not None:
+                return why
+            contents.append(content)
+        first = contents[0].state
+        for one in contents:
+            state = one.state
+            if state.shape != first.shape:
+                return "its samples have different sizes"
+            if state.dtype != first.dtype or not _are_equal(state.table, first.table):
+                return "its samples' values are mapped by different functions"
+        layout = Layout.PLANAR if self._in_worker else _layout_of_stack(contents)
+        if layout is None:
+            return "torch stacks it in an order of its own"
+        plans = [_pixels_of(one).plan(one.state.operations, one.state.channels) for one in contents]
+        if any(plan is None for plan in plans):
+            return "what is done to its pixels is not native"
+        pixels = [_pixels_of(one) for one in contents]
+        new = sum(len(one.data) for one in {id(one): one for one in pixels}.values() if id(one) not in self._files)
+        if new > math.prod(first.shape) * first.table.itemsize * len(contents):
+            return "its files have more bytes than its values"
+        images = []
+        for one, plan in zip(pixels, plans, strict=True):
+            assert plan is not None
+            begin = self._add_file(one)
+            images.append(
+                ImageRecord(
+                    begin, len(one.data), one.size, plan.stages, plan.last, one.door.name, one.arguments, one.name
+                )
+            )
+        return RecordBatch(images, (len(images), *first.shape), first.table, layout)
+
+    def _add_file(self, pixels: JpegPixels) -> int:
+        """Returns where a file's bytes begin. Several images of a file share them."""
+        known = self._files.get(id(pixels))
+        if known is not None:
+            return known[0]
+        begin, self._bytes = self._bytes, self._bytes + len(pixels.data)
+        self._files[id(pixels)] = begin, pixels
+        pixels.count_record()
+        return begin
+
+    def _join_files(self) -> torch.Tensor:
+        found = None if self._allocate is None else self._allocate((self._bytes,), torch.uint8)
+        files, written = found or (torch.empty(self._bytes, dtype=torch.uint8, device="cpu"),) * 2
+        to: Array = written.numpy()
+        for begin, pixels in self._files.values():
+            to[begin : begin + len(pixels.data)] = np.frombuffer(pixels.data, np.uint8)
+        return files
+
+
+_COLLATE: str = collate_tensor_fn.__module__
+_FETCHERS = ("torch.utils.data._utils.fetch", __name__)
+
+
+def _layout_of_stack(contents: Sequence[Content]) -> Layout | None:
+    """Returns the layout of the batch that `torch.stack` makes; None if it is none of the kernels'."""
+    parts = [
+        torch.empty_strided(one.shape, one.layout.strides(one.shape), dtype=one.dtype, device="meta")
+        for one in (content.state for content in contents)
+    ]
+    made = torch.stack(parts)
+    if made.is_contiguous():
+        return Layout.PLANAR
+    is_last = made.ndim == 4 and made.is_contiguous(memory_format=torch.channels_last)
+    return Layout.CHANNELS_LAST if is_last else None
+
+
+def _pixels_of(content: Content) -> JpegPixels:
+    pixels = content.origin.pixels
+    assert type(pixels) is JpegPixels
+    return pixels
+
+
+def _why_not_recordable(content: Content) -> str | None:
+    """Returns why an image's values cannot be made by another process; None if they can."""
+    state = content.state
+    if type(content.origin.pixels) is not JpegPixels:
+        return "its files are not JPEGs"
+    if state.finish is not None:
+        return "its finished values are changed"
+    if state.frames is not None or state.layout is TensorLayout.EXPANDED or math.prod(state.lead) != 1:
+        return "its values are rearranged"
+    if state.dtype not in DTYPES:
+        return f"no native pipeline makes {state.dtype}"
+    return None
+
+
+def _are_equal(one: Array, other: Array) -> bool:
+    return one is other or (one.dtype == other.dtype and np.array_equal(one.view(np.uint8), other.view(np.uint8)))
+
+
+def _keeps_class(tensor: Any) -> bool:
+    """Whether `torch.stack` gives another class than torch.Tensor: of a tv_tensor, if a program has asked for that."""
+    helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
+    return type(tensor) is not DeferredTensor and (helpers is None or bool(helpers._must_return_subclass()))
+
+
+def _named_leaves(batch: object, path: str) -> Iterator[tuple[str, object]]:
+    """Yields what is in lists, tuples and mappings, with what leads to it: `[0]`, `['image'][1]`."""
+    if isinstance(batch, Mapping):
+        for key in batch:
+            yield from _named_leaves(batch[key], f"{path}[{key!r}]")
+    elif isinstance(batch, (list, tuple)):
+        for number, one in enumerate(batch):
+            yield from _named_leaves(one, f"{path}[{number}]")
+    else:
+        yield path, batch
+
+
+class RecordingCollate:
+    """`default_collate` that makes records, for batches that are made in this process.
+
+    Args:
+        counts: see `RecordCollation`.
+    """
+
+    def __init__(self, counts: ImageCounts) -> None:
+        self._collation = RecordCollation(counts, in_worker=False)
+
+    def __call__(self, samples: Any) -> object:
+        self._collation.begin()
+        try:
+            batch = default_collate(samples)
+        except BaseException:
+            self._collation.end()
+            raise
+        return self._collation.finish(batch)

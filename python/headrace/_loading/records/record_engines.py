@@ -1,0 +1,153 @@
+"""The main process's part: native threads and the device make the values of records."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from headrace._base.errors import make_native_cause
+from headrace._base.native import core
+from headrace._base.safe_exceptions import add_note
+from headrace._engine.destination import Destination
+from headrace._engine.device_engine import make_engine
+from headrace._engine.engine import Failure, Flight
+from headrace._engine.image_engine import GivenPlan, ImageEngine
+from headrace._engine.lanes.decoding_lane import Decoding
+from headrace._loading.records.record_batch import AHEAD, RecordBatch, RecordedBatch
+from headrace._loading.records.record_lane import RecordLane, RecordsUnderWay
+from headrace._recipe.steps.byte_table import Pointwise
+from headrace._recipe.steps.recipe import Recipe
+
+_MOST_ENGINES = 8  # of different sizes and tables
+_SECONDS = 1.0
+
+
+@dataclass
+class _Making:
+    """What makes a `RecordBatch`."""
+
+    engine: _Engine
+    flight: Flight
+
+
+class _Engine:
+    """An engine for the records of one size and table."""
+
+    def __init__(self, native: ImageEngine, under_way: RecordsUnderWay) -> None:
+        self.native, self.under_way = native, under_way
+        self.in_flight = 0
+
+
+class RecordEngines:
+    """Makes the records of one loader's batches.
+
+    Args:
+        destination: where the batches go.
+        threads: number of native threads of each engine; 0: the caller's.
+    """
+
+    def __init__(self, destination: Destination, threads: int) -> None:
+        self._destination, self._threads = destination, threads
+        self._engines: OrderedDict[Any, _Engine] = OrderedDict()  # the one used last at the end
+
+    def begin(self, recorded: RecordedBatch, entry_points: core.EntryPoints | None) -> None:
+        """Begins to make the records of a batch. The host does not wait."""
+        buffer: Any = recorded.files.numpy()
+        for record in recorded.records:
+            engine = self._engine_of(record)
+            begins = np.array([one.begin for one in record.images], np.int64)
+            sizes = np.array([one.nbytes for one in record.images], np.int64)
+            table = core.BlobTable.of_spans([buffer], np.zeros_like(begins), begins, sizes)
+            if entry_points is not None:
+                table = table.entered_by(entry_points)
+            plans: list[GivenPlan] = [(one.size, {"stages": one.stages, "last": one.last}) for one in record.images]
+            flight = engine.native.submit_plans(table, plans)
+            engine.in_flight += 1
+            engine.under_way.add(flight.batch.id, record.images)
+            record.under_way = _Making(engine, flight)
+
+    def finish(self, record: RecordBatch) -> torch.Tensor:
+        """Returns the values of records that were begun, on the destination.
+
+        Raises:
+            Exception: what the library raises that decodes a damaged file; a note names the sample and its file.
+            RuntimeError: the device refused the batch.
+        """
+        making: _Making = record.under_way
+        record.under_way = None
+        engine, flight = making.engine, making.flight
+        try:
+            while not engine.native.wait(flight, _SECONDS):
+                if engine.native.closed:
+                    raise RuntimeError("the loader was closed while this batch was made")
+            failures = engine.native.failures(flight)
+            if failures:
+                raise _error_of(failures[0], record)
+            made = engine.native.tensor(flight)
+        finally:
+            engine.under_way.remove(flight.batch.id)
+            engine.in_flight -= 1
+        return made if len(record.shape) == made.ndim else made.view(record.shape)
+
+    def drop(self, recorded: RecordedBatch) -> None:
+        """Gives up the records of a batch that nobody will get."""
+        for record in recorded.records:
+            making: _Making | None = record.under_way
+            record.under_way = None
+            if making is not None:
+                making.engine.native.cancel(making.flight)
+                making.engine.under_way.remove(making.flight.batch.id)
+                making.engine.in_flight -= 1
+
+    def close(self) -> None:
+        """Ends the threads."""
+        for engine in self._engines.values():
+            engine.native.close()
+        self._engines.clear()
+
+    def _engine_of(self, record: RecordBatch) -> _Engine:
+        table = record.table
+        channels, height, width = record.shape[-3:]
+        key = record.layout, channels, height, width, table.dtype.str, table.tobytes()
+        found = self._engines.get(key)
+        if found is None or not found.native.has_current_limit() or found.native.closed:
+            self._make_room()
+            found = self._engines[key] = self._new_engine(record)
+        self._engines.move_to_end(key)
+        return found
+
+    def _make_room(self) -> None:
+        """Ends the engine used longest ago that makes no batch now, if there are many."""
+        idle = [key for key, one in self._engines.items() if not one.in_flight]
+        if len(self._engines) >= _MOST_ENGINES and idle:
+            self._engines.pop(idle[0]).native.close()
+
+    def _new_engine(self, record: RecordBatch) -> _Engine:
+        channels, height, width = record.shape[-3:]
+        table = torch.from_numpy(record.table.copy())
+        recipe = Recipe((), (), height, width, channels, Pointwise((), table.dtype), table)
+        under_way = RecordsUnderWay()
+        decoding = Decoding("pillow", functools.partial(RecordLane, under_way=under_way))
+        native = make_engine(
+            recipe,
+            record.layout,
+            self._destination,
+            threads=self._threads,
+            slots_kept=AHEAD + 1,
+            decoding=decoding,
+        )
+        assert isinstance(native, ImageEngine)
+        return _Engine(native, under_way)
+
+
+def _error_of(failure: Failure, record: RecordBatch) -> BaseException:
+    image = record.images[failure.sample]
+    where = image.name or f"{image.nbytes} bytes in memory"
+    error = failure.original or make_native_cause(failure.stage, failure.reason, failure.errno, where)
+    add_note(error, f"{failure.stage}: sample {failure.sample} of the batch ({where}): {failure.reason}", "")
+    return error

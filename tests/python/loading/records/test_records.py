@@ -1,0 +1,374 @@
+"""A loader of a dataset of the user's own with ``device=``: workers send records, and the main process makes what
+torch's DataLoader delivers."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from PIL import Image
+from record_datasets import (
+    COUNT,
+    Decoded,
+    InMemory,
+    Keeping,
+    Labelled,
+    Looking,
+    Stateful,
+    Stream,
+    Views,
+    write_photographs,
+)
+from torch.utils._pytree import tree_flatten
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import default_collate
+
+from headrace import DataLoader
+from headrace import transforms as T
+from headrace._base.native import core
+from headrace._engine.image_engine import ImageEngine
+from headrace._loading.records.record_batch import EverywhereRecords
+from headrace._loading.records.record_lane import RecordLane
+from headrace.pillow.recording.image_counts import ImageCounts
+from support import eventually, same
+
+pytestmark = pytest.mark.processes
+
+EDGE = 48
+MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.3, 0.4]
+ON_DEVICE = functools.partial(DataLoader, device="emulated")
+
+
+@pytest.fixture(scope="session")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_photographs(tmp_path_factory.mktemp("records"))
+
+
+@pytest.fixture
+def train(torchvision: Any) -> Any:
+    """The training recipe of torchvision v1: ToTensor and Normalize are one table."""
+    from torchvision import transforms
+
+    steps = [transforms.RandomResizedCrop(EDGE), transforms.RandomHorizontalFlip(), transforms.ColorJitter(0.4)]
+    return transforms.Compose([*steps, transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
+
+
+@pytest.fixture
+def train_v2(torchvision: Any) -> Any:
+    """The training recipe on tensors."""
+    from torchvision.transforms import v2
+
+    steps = [v2.ToImage(), v2.RandomResizedCrop(EDGE, antialias=True), v2.RandomHorizontalFlip()]
+    return v2.Compose([*steps, v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
+
+
+def strides(value: Any) -> list[tuple[int, ...]]:
+    """Those of all tensors, in order."""
+    return [one.stride() for one in tree_flatten(value)[0] if isinstance(one, torch.Tensor)]
+
+
+def alike(ours: Any, theirs: Any) -> bool:
+    """Equal in structure, types, values and order in memory."""
+    return same(ours, theirs) and strides(ours) == strides(theirs)
+
+
+def delivered(kind: Any, *arguments: Any, epochs: int = 1, **options: Any) -> tuple[list[Any], Any]:
+    """The batches, and the loader that made them."""
+    torch.manual_seed(2)
+    random.seed(3)
+    loader = kind(*arguments, **{"batch_size": 4, "shuffle": True, "num_workers": 2, **options})
+    batches = [batch for _ in range(epochs) for batch in loader]
+    return [*batches, torch.rand(())], loader
+
+
+def assert_alike(make: Callable[[], Any], **options: Any) -> ImageCounts:
+    """Asserts that both loaders of a dataset deliver the same; returns the counts of ours."""
+    if "num_workers" in options and not options["num_workers"]:
+        options.pop("persistent_workers", None)
+    if hasattr(make(), "__iter__"):
+        options["shuffle"] = False
+    theirs, _ = delivered(TorchDataLoader, make(), **options)
+    ours, loader = delivered(ON_DEVICE, make(), **options)
+    assert alike(ours, theirs)
+    assert loader.route == "deferred"
+    return loader._torch_epochs.images
+
+
+class Case(NamedTuple):
+    """A dataset, and the options of its loader."""
+
+    kind: Any
+    options: dict[str, Any] = {}  # noqa: RUF012 - not changed
+
+
+RECORDED = [
+    Case(Labelled),
+    Case(Labelled, {"num_workers": 0}),
+    Case(Labelled, {"seed": 5}),
+    Case(Labelled, {"persistent_workers": True, "epochs": 2}),
+    Case(Labelled, {"prefetch_factor": 4, "batch_size": 1}),
+    Case(InMemory),
+    Case(Stateful),
+    Case(Stream),
+    Case(Stream, {"num_workers": 0}),
+]
+
+
+@pytest.fixture
+def no_pixels_in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes each native function for pixels in Python raise an error in worker processes, which are forked."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("pixels were made where a record was expected")
+
+    for name in ("decode_fuse", "decode_whole", "fuse"):
+        monkeypatch.setattr(core, name, refuse)
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case.kind.__name__}-{case.options}")
+@pytest.mark.parametrize("version", ["train", "train_v2"])
+def test_batches_of_records_are_torchs(
+    case: Case, version: str, paths: list[Path], request: pytest.FixtureRequest
+) -> None:
+    options = dict(case.options)
+    make = functools.partial(case.kind, paths, request.getfixturevalue(version))
+    seed = options.pop("seed", None)
+    if seed is not None:  # torch has no such argument: both loaders are ours
+        here, _ = delivered(DataLoader, make(), seed=seed)
+        there, loader = delivered(ON_DEVICE, make(), seed=seed)
+        assert alike(there, here)
+        images = loader._torch_epochs.images
+    else:
+        images = assert_alike(make, **options)
+    assert not images.natively and not images.by_others, images
+    assert images.recorded.total() == COUNT and set(images.fields.values()) == {"recorded"}
+
+
+def test_reports_say_where_each_field_is_made(paths: list[Path], train: Any) -> None:
+    _, loader = delivered(ON_DEVICE, Labelled(paths, train))
+    lines = str(loader.explain()).splitlines()
+    assert any(one.startswith("batch[0] ") and "recorded in the worker" in one for one in lines), lines
+    assert any(one.startswith("device ") for one in lines)
+    assert "batch[0]: recorded" in str(loader.stats())
+    assert loader.stats().as_dict()["images"]["recorded"] == COUNT
+
+
+def test_workers_that_are_spawned_send_records(paths: list[Path]) -> None:
+    transform = T.Compose([T.RandomResizedCrop(EDGE), T.ToTensor(), T.Normalize(MEAN, STD)])
+    images = assert_alike(lambda: Labelled(paths, transform), num_workers=1, multiprocessing_context="spawn")
+    assert images.recorded.total() == COUNT and not images.natively
+
+
+def test_no_pixel_is_made_in_a_worker(paths: list[Path], train: Any, no_pixels_in_workers: None) -> None:
+    """The device's threads call the native pipeline, which none of the functions that raise are part of."""
+    theirs, _ = delivered(TorchDataLoader, Views(paths, train))
+    ours, loader = delivered(ON_DEVICE, Views(paths, train))
+    assert alike(ours, theirs)
+    images = loader._torch_epochs.images
+    assert dict(images.recorded) == {"PIL.Image.open": COUNT} and not images.natively
+    assert images.fields == {"['views'][0]": "recorded", "['views'][1]": "recorded", "['again']": "recorded"}
+    with pytest.raises(AssertionError, match="pixels were made"):
+        delivered(DataLoader, Views(paths, train))
+
+
+def test_tensors_of_torchvisions_decoder_are_recorded(paths: list[Path], train_v2: Any) -> None:
+    if not hasattr(torch.ops.image, "decode_image"):
+        pytest.skip("this torchvision has no compiled decoder")
+    images = assert_alike(lambda: Decoded(paths, train_v2))
+    assert images.recorded.total() == COUNT and not images.natively
+
+
+def finished(torchvision: Any) -> Any:
+    from torchvision import transforms
+
+    return transforms.Compose([transforms.Resize((EDGE, EDGE)), transforms.ToTensor(), transforms.RandomErasing(1.0)])
+
+
+def of_many_sizes(torchvision: Any) -> Any:
+    from torchvision import transforms
+
+    return transforms.Compose([transforms.Resize(EDGE), transforms.ToTensor()])
+
+
+def tiny(torchvision: Any) -> Any:
+    from torchvision import transforms
+
+    return transforms.Compose([transforms.Resize((4, 4)), transforms.PILToTensor()])
+
+
+MADE_IN_WORKERS = [
+    ("its finished values are changed", Labelled, finished),
+    ("its files have more bytes than its values", Labelled, tiny),
+    ("a program has looked at some of its samples", Looking, None),
+]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("why, kind, transform", MADE_IN_WORKERS, ids=[one[0] for one in MADE_IN_WORKERS])
+def test_what_cannot_be_recorded_is_made_by_the_worker(
+    why: str, kind: Any, transform: Any, workers: int, paths: list[Path], train: Any, torchvision: Any
+) -> None:
+    made = train if transform is None else transform(torchvision)
+    images = assert_alike(lambda: kind(paths, made), num_workers=workers, shuffle=False)
+    assert images.native == COUNT and images.natively.total() > 0
+    assert any(why in one for one in images.fields.values()), images.fields
+
+
+def keep_lists(samples: list[Any]) -> Any:
+    return [one[0] for one in samples], default_collate([one[1] for one in samples])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_collate_fn_of_the_program_gets_tensors(
+    workers: int, paths: list[Path], train: Any, torchvision: Any
+) -> None:
+    for transform in (train, of_many_sizes(torchvision)):
+        images = assert_alike(lambda: Labelled(paths, transform), collate_fn=keep_lists, num_workers=workers)  # noqa: B023
+        assert images.natively.total() == COUNT and not images.recorded
+
+
+def test_samples_of_different_sizes_raise_torchs_error(paths: list[Path], torchvision: Any) -> None:
+    errors = []
+    for kind in (TorchDataLoader, ON_DEVICE):
+        with pytest.raises(RuntimeError) as raised:
+            delivered(kind, Labelled(paths, of_many_sizes(torchvision)), num_workers=0, shuffle=False)
+        errors.append(str(raised.value))
+    assert errors[0] == errors[1]
+
+
+def test_single_samples_are_torchs(paths: list[Path], train: Any) -> None:
+    images = assert_alike(lambda: Labelled(paths, train), batch_size=None)
+    assert images.native == COUNT
+
+
+def test_kept_tensors_are_what_they_were(paths: list[Path], train_v2: Any) -> None:
+    """The second epoch delivers what the program has written to its tensors, not the records."""
+    images = assert_alike(lambda: Keeping(paths, train_v2), persistent_workers=True, epochs=3, shuffle=False)
+    assert not images.recorded  # of the newest epoch
+
+
+def test_a_damaged_file_is_made_by_its_library(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons = []
+    run = RecordLane._run_job
+
+    def note(self: RecordLane, job: Any) -> None:
+        reasons.append(job.reason)
+        run(self, job)
+
+    monkeypatch.setattr(RecordLane, "_run_job", note)
+    data = bytearray(paths[0].read_bytes())
+    scan = data.index(b"\xff\xda") + 14
+    del data[scan + 100 : scan + 400]
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(data)
+    whole = T.Compose([T.Resize((EDGE, EDGE)), T.ToTensor()])
+    images = assert_alike(lambda: Labelled([*paths[1:], broken], whole))
+    assert images.total == COUNT
+    assert reasons == ["damaged or irregular Huffman-coded data"]
+
+
+@pytest.mark.parametrize("kind", [Labelled, Stateful])
+def test_a_state_goes_on_with_the_batches_that_are_left(kind: Any, paths: list[Path], train: Any) -> None:
+    def new() -> Any:
+        torch.manual_seed(4)
+        random.seed(5)
+        return ON_DEVICE(kind(paths, train), batch_size=2, shuffle=True, num_workers=2, seed=6)
+
+    whole = list(new())
+    loader = new()
+    iterator = iter(loader)
+    first = [next(iterator) for _ in range(2)]
+    state = loader.state_dict()
+    del iterator
+    again = new()
+    again.load_state_dict(state)
+    assert alike([one[:2] for one in (*first, *again)], [one[:2] for one in whole])
+
+
+def test_a_loop_that_ends_early_leaves_nothing(paths: list[Path], train: Any) -> None:
+    loader = ON_DEVICE(Labelled(paths, train), batch_size=1, num_workers=2, prefetch_factor=4)
+    for _ in range(3):
+        for _ in loader:
+            break
+    loader.close()
+    assert loader._torch_epochs._device_batches is None
+
+
+def test_a_device_without_memory_raises_when_the_batch_is_due(
+    paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be begun before its turn is tried again, and no batch is lost."""
+    refusals: list[int] = []
+    begin = ImageEngine.submit_plans
+
+    def refuse(self: ImageEngine, *arguments: Any) -> Any:
+        refusals.append(len(refusals))
+        if len(refusals) in (1, 4, 5):
+            raise RuntimeError("out of memory")
+        return begin(self, *arguments)
+
+    monkeypatch.setattr(ImageEngine, "submit_plans", refuse)
+    theirs, _ = delivered(TorchDataLoader, Labelled(paths, train), batch_size=2, shuffle=False, num_workers=1)
+    torch.manual_seed(2)
+    random.seed(3)
+    got, errors = [], []
+    iterator = iter(ON_DEVICE(Labelled(paths, train), batch_size=2, num_workers=1))
+    for number in range(len(theirs) - 1):
+        try:
+            got.append(next(iterator))
+        except RuntimeError as error:
+            assert "out of memory" in str(error)
+            errors.append(number)
+    assert len(errors) <= 1 and len(got) + len(errors) == len(theirs) - 1
+    assert alike(got, [one for number, one in enumerate(theirs[:-1]) if number not in errors])
+
+
+def test_the_memory_of_files_is_used_again(tmp_path: Path, train: Any) -> None:
+    """A batch's bytes are let go with it, not with the loader's threads."""
+    noise = Image.effect_noise((400, 400), 90).convert("RGB")
+    paths = [tmp_path / f"{number}.jpg" for number in range(24)]
+    for path in paths:
+        noise.save(path, quality=95)
+    large = T.Compose([T.Resize((400, 400)), T.ToTensor()])
+    loader = ON_DEVICE(Labelled(paths, large), batch_size=4, num_workers=1)
+    for batch in loader:
+        assert batch[0].shape == (4, 3, 400, 400)
+    del batch
+    iterator = iter(loader)
+    next(iterator)
+    device_batches = loader._torch_epochs._device_batches
+    assert device_batches is not None
+    engines = list(device_batches._engines._engines.values())
+    assert len(engines) == 1
+    del iterator
+    assert eventually(lambda: not engines[0].under_way._images or len(engines[0].under_way._images) <= 3)
+
+
+def test_records_can_be_made_on_the_cpu(paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A switch for tests: by default a loader without a device has no records."""
+    theirs, _ = delivered(TorchDataLoader, Labelled(paths, train))
+    ours, loader = delivered(DataLoader, Labelled(paths, train))
+    assert alike(ours, theirs) and not loader._torch_epochs.images.recorded
+    monkeypatch.setattr(EverywhereRecords, "on", True)
+    ours, loader = delivered(DataLoader, Labelled(paths, train))
+    assert alike(ours, theirs) and loader._torch_epochs.images.recorded.total() == COUNT
+
+
+@pytest.mark.parametrize("decoder", ["cpu", "hardware"])
+def test_decoders_of_the_device_take_records(decoder: str, paths: list[Path], train: Any) -> None:
+    """The emulated stand-in for nvJPEG decodes as the CPU does."""
+    theirs, _ = delivered(TorchDataLoader, Labelled(paths, train))
+    ours, _ = delivered(functools.partial(ON_DEVICE, decoder=decoder), Labelled(paths, train))
+    assert alike(ours, theirs)
+
+
+def test_a_device_needs_deferred_images(paths: list[Path], train: Any) -> None:
+    with pytest.raises(TypeError, match=r"device='emulated' needs headrace's native path"):
+        ON_DEVICE(Labelled(paths, train), deferred_images=False)
