@@ -222,9 +222,13 @@ def _print_tar_report(packed: Packed, folder: Path, conversion: Conversion, why_
     if packed.missing:
         print(f"{len(packed.missing)} shards are written by others; then run: headrace index {folder}")
         return
-    if conversion.video:
-        return
     label = {"cls": "", None: ", label=None"}.get(terms.label, f", label={terms.label!r}")
+    if conversion.video:
+        from headrace.datasets.videos.videos_dataset import ENDINGS
+
+        image = ";".join(ending.removeprefix(".") for ending in ENDINGS)
+        print(f'Read it with headrace.Videos(TarShards("{folder}/*.tar", image="{image}"{label}), clips=...).')
+        return
     upright = ", upright=True" if terms.upright else ""
     print(f'Read it with headrace.TarShards("{folder}/*.tar"{label}{upright}).')
 

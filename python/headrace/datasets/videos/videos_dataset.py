@@ -61,8 +61,8 @@ class Videos(BlobDataset):
         ImportError: fsspec, or the package for a protocol, is not installed.
         TypeError: `paths` is a single path or another kind of dataset, or `clips` is something else.
         ValueError: the numbers of paths and labels differ, `paths` holds URLs and files or a path with a zero byte, an
-            argument of URLs is given for files, an argument that belongs to the dataset is given beside one, or there is
-            no such `dimension_order`.
+            argument of URLs is given for files, an argument that belongs to the dataset is given beside one, or
+            `dimension_order` is another one.
     """
 
     @explained()

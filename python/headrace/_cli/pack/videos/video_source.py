@@ -27,10 +27,7 @@ def video_files(text: str) -> BlobDataset:
     if path.is_dir():
         return _files_below(path.absolute())
     dataset = open_dataset(text)
-    if not isinstance(dataset, Videos):
-        return as_counted(dataset)
-    labels = [dataset.target(index) for index in range(len(dataset))] if dataset.has_targets else None
-    return ImageFiles(list(dataset.paths), labels)
+    return as_counted(dataset.source if isinstance(dataset, Videos) else dataset)
 
 
 def _files_below(folder: Path) -> BlobDataset:
