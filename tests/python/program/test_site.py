@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import re
 import shutil
 import threading
 import time
@@ -22,6 +23,8 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not in
 
 SITE = Path(__file__).resolve().parents[3] / "build" / "site"
 PAGES = sorted(str(page.relative_to(SITE)) for page in SITE.rglob("*.html"))
+#: What may be wider than a page of text. The decisions, half of the pages, have little of it.
+WIDE = re.compile(r"<table|<pre|<img|<code>[^<\s]{32}")
 HOME = "/headrace"
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 FLAGS = (
@@ -110,6 +113,9 @@ def set_width(browser: Any, name: str) -> int:
 def test_pages_have_no_errors_and_fit_their_width(address: str, browser: Any) -> None:
     wrong = []
     for page in PAGES:
+        text = (SITE / page).read_text().partition("<article")[2].partition("</article")[0]
+        if page.startswith("decisions/") and not WIDE.search(text):
+            continue
         browser.get(f"{address}/{page}")
         for name in WIDTHS:
             width = set_width(browser, name)
