@@ -13,8 +13,8 @@ from headrace._loading.doors import (
     webdataset_images,
 )
 from headrace._loading.doors.tensors import joined_tensors, padded_copies  # noqa: F401 - they register what they record
-from headrace._loading.doors.tensors import single_inputs as single_inputs
 from headrace._loading.doors.tensors.image_functions import KERNELS
+from headrace._loading.doors.tensors.single_inputs import TRANSFORMS
 from headrace._loading.doors.videos import decord_videos, torchcodec_videos
 from headrace.pillow import open_patch
 from headrace.pillow.to_tensor_patches import Later
@@ -40,7 +40,7 @@ def add_doors() -> None:
             ),
             followers=(
                 KERNELS,
-                single_inputs.TRANSFORMS,
+                TRANSFORMS,
                 image_to_tensor.STEPS,
                 hf_processors.STEPS,
                 hf_pil_processors.STEPS,

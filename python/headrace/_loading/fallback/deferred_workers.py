@@ -17,7 +17,7 @@ from headrace._base.native import core
 from headrace._base.types import Function
 from headrace._loading.doors.opened_doors import add_doors
 from headrace._loading.doors.tensors import joined_tensors
-from headrace._loading.doors.tensors.deferred_tensor import make_samples
+from headrace._loading.doors.tensors.deferred_tensor import make_reachable, make_samples
 from headrace._loading.doors.tensors.joined_tensors import stack
 from headrace._loading.fallback import worker_wrappers
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
@@ -124,7 +124,7 @@ class InWorkers:
         if self._flags is not None:
             self._blocks = SharedBlocks(self._flags, worker, self._ahead)
             self._blocks.install()
-            joined_tensors.batch_memory.allocate = self._blocks.empty
+            joined_tensors.joined_memory.allocate = self._blocks.empty
             make_replacements(self._blocks.empty_like).replace()
             if self._is_default and not self._counts.keeps_records and batch_memory.is_possible():
                 places = SamplePlaces(self._blocks.take_unused, LEAST)
@@ -188,7 +188,7 @@ class InWorkers:
 
     def _make_leaves(self, batch: object) -> list[Leaf]:
         """Makes the pixels of a batch's images, and returns its leaves."""
-        make_samples(batch)
+        make_reachable(batch)
         found = list(leaves(batch))
         _make_pixels(found)
         files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
@@ -269,7 +269,7 @@ def call_deferring(make: Callable[[], T], counts: ImageCounts, *, samples_are_go
 
 def _finish_batch(made: object, counts: ImageCounts, samples_are_gone: bool) -> None:
     if has_deferred():
-        make_samples(made)
+        make_reachable(made)
         _make_pixels(leaves(made))
         files.end_batch(counts, samples_are_gone)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import torch
 
@@ -30,13 +30,26 @@ class Reseeded:
         self.transform = transform
         # A copy of this object has those of the transform's copy.
         self._held, self._seedable = generators_in_step(transform), seedables_in_step(transform)
-        self.shared = any(True for _ in _shared_seedables(transform))
+        values = _shared_values(transform)
+        self._looked_into = values, _seedables_in(values)
+        self.shared = bool(self._looked_into[1])
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"_looked_into": ((), ())}  # a copy shares them, or finds those of its process
 
     def __call__(self, value: object) -> object:
-        for one in (*self._seedable, *_shared_seedables(self.transform)):
+        for one in (*self._seedable, *self._find_shared()):
             one.set_random_seed(int(torch.randint(2**31, (), device="cpu")))
         with seeded_for_this_sample(self._held):
             return self.transform(value)
+
+    def _find_shared(self) -> tuple[Seedable, ...]:
+        """Looks again only where a program has assigned to one of the variables."""
+        values, (before, found) = _shared_values(self.transform), self._looked_into
+        if len(before) != len(values) or any(one is not other for one, other in zip(before, values, strict=True)):
+            found = _seedables_in(values)
+            self._looked_into = values, found
+        return found
 
     def __repr__(self) -> str:
         return repr(self.transform)
@@ -54,14 +67,17 @@ def without_reseeding(transform: Function) -> Function:
 
 def reseeded_objects(transform: object) -> list[Seedable]:
     """Returns the objects to which a `Reseeded` transform passes a seed for each sample."""
-    return [*seedables_in_step(transform), *_shared_seedables(transform)]
+    return [*seedables_in_step(transform), *_seedables_in(_shared_values(transform))]
 
 
-def _shared_seedables(transform: object) -> Iterator[Seedable]:
-    """Yields the objects that can be seeded in the closure and globals of a function, or of a class's ``__call__``."""
+def _shared_values(transform: object) -> tuple[object, ...]:
+    """Returns what is in the closure and globals of a function, or of a class's ``__call__``."""
     function = transform if inspect.isfunction(transform) else type(transform).__call__
     if not inspect.isfunction(function) or is_seedable(transform):
-        return
+        return ()
     reached = inspect.getclosurevars(function)
-    for value in (*reached.nonlocals.values(), *reached.globals.values()):
-        yield from seedables_in_step(value)
+    return *reached.nonlocals.values(), *reached.globals.values()
+
+
+def _seedables_in(values: Iterable[object]) -> tuple[Seedable, ...]:
+    return tuple(one for value in values for one in seedables_in_step(value))

@@ -9,14 +9,18 @@ difference, before anything has read the tensor.
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 import torch
+from PIL import Image
 from torch.utils._pytree import tree_map_only
 
 from headrace._loading.doors.tensors.recording import Recorded, Recording, plainly
@@ -250,6 +254,38 @@ def _deferred_in(samples: Any) -> Iterator[Any]:
     elif isinstance(samples, Mapping):
         for one in samples.values():
             yield from _deferred_in(one)
+
+
+def make_reachable(batch: object) -> None:
+    """Makes the deferred tensors in a batch plain, also those in attributes of objects, such as a program's batches.
+
+    A worker sends the batch from another thread, where an error would be lost.
+    """
+    if _were_deferred:
+        for one in _deferred_below(batch, {}):
+            make(one)
+
+
+def _deferred_below(one: object, seen: dict[int, object]) -> Iterator[Any]:
+    if isinstance(one, Deferred):
+        yield one
+    if isinstance(one, _LEAVES) or id(one) in seen or len(seen) >= _MOST_OBJECTS:
+        return
+    seen[id(one)] = one
+    if isinstance(one, Mapping):
+        parts: Iterable[object] = one.values()
+    elif isinstance(one, (list, tuple, set, frozenset)):
+        parts = one
+    else:
+        parts = []
+        with contextlib.suppress(Exception):  # attributes may be anything
+            parts = list(vars(one).values())
+    for part in parts:
+        yield from _deferred_below(part, seen)
+
+
+_MOST_OBJECTS = 10_000  # of a batch that are looked at
+_LEAVES = (torch.Tensor, np.ndarray, Image.Image, str, bytes, int, float, type, ModuleType, FunctionType)
 
 
 def is_deferring_possible() -> bool:

@@ -36,7 +36,7 @@ from headrace._loading.doors.tensors.recording import Recorded, Recording, plain
 Allocate = Callable[[tuple[int, ...], torch.dtype], "tuple[torch.Tensor, torch.Tensor] | None"]
 
 
-class BatchMemory:
+class JoinedMemory:
     """Where the results are made.
 
     Attributes:
@@ -54,14 +54,17 @@ class BatchMemory:
         return made, made
 
 
-batch_memory: BatchMemory = BatchMemory()
+joined_memory: JoinedMemory = JoinedMemory()
 
 
 def stack(tensors: Sequence[object]) -> torch.Tensor | None:
-    """Returns `torch.stack` of tensors some of which are deferred; None if none is, or it cannot be made in place."""
-    has_some = any(isinstance(one, Deferred) for one in tensors)
-    made = _join(torch.stack, (tensors,), {}) if has_some else NotImplemented
-    return None if made is NotImplemented else made
+    """Returns the values of `torch.stack` of tensors of which some are deferred; None if none is, or they cannot be
+    made in place."""
+    if not any(isinstance(one, Deferred) for one in tensors):
+        return None
+    parts = _find_parts(torch.stack, tensors)
+    shape = None if parts is None else _shape_of_parts(torch.stack, parts)
+    return None if parts is None or shape is None else _make_parts(parts, shape)
 
 
 def _join(func: Any, args: Any, kwargs: Any) -> Any:
@@ -75,14 +78,25 @@ def _join(func: Any, args: Any, kwargs: Any) -> Any:
         or not tensors
     ):
         return NotImplemented
+    parts = _find_parts(func, tensors)
+    shape = None if parts is None else _shape_of_parts(func, parts)
+    if parts is None or shape is None:
+        return NotImplemented
+    if len(parts) == 1 and isinstance(parts[0], Recorded):
+        joined = _join_one(func, copy_in(parts[0]), shape)
+        return NotImplemented if joined is None else defer(joined)
+    return _make_parts(parts, shape)
+
+
+def _find_parts(func: Any, tensors: Sequence[Any]) -> list[Recorded | torch.Tensor] | None:
+    """Returns what the tensors stand for, or plain ones; None if the result is torch's, or all are plain."""
     classes = {class_of(one) for one in tensors} - {torch.Tensor}  # torchvision joins no images with videos
     if not is_deferring_possible() or len(classes) > 1 or not all(gives_plain(func, one) for one in tensors):
-        return NotImplemented
+        return None
     parts = [recorded_in(one) or _plain_part(one) for one in tensors]
-    if not any(isinstance(one, Recorded) for one in parts):
-        return NotImplemented
     found = [one for one in parts if one is not None and _is_joinable(one)]
-    return _join_parts(func, found) if len(found) == len(parts) else NotImplemented
+    has_some = any(isinstance(one, Recorded) for one in found)
+    return found if has_some and len(found) == len(parts) else None
 
 
 def _plain_part(tensor: Any) -> torch.Tensor | None:
@@ -98,17 +112,16 @@ def _is_joinable(part: Recorded | torch.Tensor) -> bool:
     return isinstance(part, torch.Tensor) or is_dense(part.of if isinstance(part, View) else part)
 
 
-def _join_parts(func: Any, parts: Sequence[Recorded | torch.Tensor]) -> Any:
+def _shape_of_parts(func: Any, parts: Sequence[Recorded | torch.Tensor]) -> tuple[int, ...] | None:
     dtype = parts[0].dtype
     described = tuple((tuple(one.shape), _strides_of(one)) for one in parts)
-    shape = None if any(one.dtype != dtype for one in parts) else _shape_of_joined(func, dtype, described)
-    if shape is None:
-        return NotImplemented
-    if len(parts) == 1 and isinstance(parts[0], Recorded):
-        joined = _join_one(func, copy_in(parts[0]), shape)
-        return NotImplemented if joined is None else defer(joined)
+    return None if any(one.dtype != dtype for one in parts) else _shape_of_joined(func, dtype, described)
+
+
+def _make_parts(parts: Sequence[Recorded | torch.Tensor], shape: tuple[int, ...]) -> torch.Tensor:
+    """Returns the values of the parts, one after another, in a tensor of this shape."""
     with plainly(), torch.no_grad():
-        out, written = batch_memory.empty(shape, dtype)
+        out, written = joined_memory.empty(shape, parts[0].dtype)
         flat, at = written.view(-1), 0
         for one in parts:
             size = math.prod(one.shape)

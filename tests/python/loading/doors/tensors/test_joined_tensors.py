@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import default_collate
+from torch.utils.data import IterableDataset, default_collate
 
+import headrace
+from headrace._loading.doors.tensors import joined_tensors
 from headrace._loading.doors.tensors.deferred_tensor import recorded_in
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
@@ -85,3 +89,52 @@ def test_plain_tensors_leave_the_others_deferred() -> None:
         assert [recorded_in(one) is not None for one in parts] == [True, False, True]
     parts[1].zero_()
     assert torch.equal(made[1], PLAIN) and torch.equal(made[0], parts[0])
+
+
+def test_the_batch_of_one_that_a_worker_makes_has_values() -> None:
+    with deferred_here(ImageCounts()):
+        made = joined_tensors.stack([small()])
+    assert type(made) is torch.Tensor and torch.equal(made, torch.stack([small()]))
+
+
+@dataclass
+class OwnBatch:
+    """What a `collate_fn` of a program returns."""
+
+    images: torch.Tensor
+
+
+def collate_to_own(samples: list[Any]) -> OwnBatch:
+    return OwnBatch(torch.stack(samples))
+
+
+class Stream(IterableDataset[torch.Tensor]):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        yield F.resize(F.pil_to_tensor(Image.open(self.path)), [8, 6])
+
+
+class StreamWithState(Stream):
+    """Its batches travel with its state."""
+
+    def state_dict(self) -> dict[str, int]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        pass
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("collate_fn", [None, collate_to_own], ids=["default", "own class"])
+@pytest.mark.parametrize("stream", [Stream, StreamWithState])
+def test_a_damaged_file_alone_raises_its_error(tmp_path: Path, stream: type[Stream], collate_fn: Any) -> None:
+    """The error is the worker's, not that of the thread which sends the batch, where it would be lost."""
+    path = tmp_path / "cut.jpg"
+    Image.fromarray(_PIXELS).resize((610, 470)).save(path, quality=90)
+    path.write_bytes(path.read_bytes()[:3000])
+    loader = headrace.DataLoader(stream(path), 1, num_workers=1, collate_fn=collate_fn, timeout=30)
+    with pytest.raises(OSError, match="truncated"):
+        list(loader)
+    loader.close()
