@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +33,8 @@ from headrace import DataLoader
 from headrace import transforms as T
 from headrace._base.native import core
 from headrace._engine.image_engine import ImageEngine
-from headrace._loading.records.record_batch import EverywhereRecords
+from headrace._loading.records.record_batch import AHEAD, EverywhereRecords
+from headrace._loading.records.record_engines import RecordEngines
 from headrace._loading.records.record_lane import RecordLane
 from headrace.pillow.recording.image_counts import ImageCounts
 from support import eventually, same
@@ -292,13 +294,79 @@ def test_a_state_goes_on_with_the_batches_that_are_left(kind: Any, paths: list[P
     assert alike([one[:2] for one in (*first, *again)], [one[:2] for one in whole])
 
 
-def test_a_loop_that_ends_early_leaves_nothing(paths: list[Path], train: Any) -> None:
-    loader = ON_DEVICE(Labelled(paths, train), batch_size=1, num_workers=2, prefetch_factor=4)
+def engines_of(loader: Any) -> list[Any]:
+    """What makes the records of a loader."""
+    device_batches = loader._torch_epochs._device_batches
+    assert device_batches is not None
+    return list(device_batches._engines._engines.values())
+
+
+def are_idle(engines: list[Any]) -> bool:
+    """Whether no batch is in flight, and no record is kept."""
+    return not any(one.in_flight or one.under_way._images for one in engines)
+
+
+@pytest.fixture
+def begun_most(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many batches were being made, each time another one was begun."""
+    seen: list[int] = []
+    begin = RecordEngines.begin
+
+    def note(self: RecordEngines, *arguments: Any) -> None:
+        begin(self, *arguments)
+        seen.append(sum(one.in_flight for one in self._engines.values()))
+
+    monkeypatch.setattr(RecordEngines, "begin", note)
+    return seen
+
+
+class Slow(Labelled):
+    """The first sample takes long: later batches arrive first."""
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(0.5 if index == 0 else 0)
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_loop_that_ends_early_leaves_nothing(
+    persistent: bool, paths: list[Path], train: Any, begun_most: list[int]
+) -> None:
+    options: dict[str, Any] = {"num_workers": 2, "prefetch_factor": 4, "persistent_workers": persistent}
+    loader = ON_DEVICE(Slow(paths, train), batch_size=1, **options)
     for _ in range(3):
         for _ in loader:
+            time.sleep(0.1)  # others arrive
             break
+    if persistent:
+        assert len(list(loader)) == COUNT
+    engines = engines_of(loader)
+    assert len(engines) == 1
+    assert eventually(lambda: are_idle(engines))
+    assert 1 < max(begun_most) <= AHEAD + 1
     loader.close()
     assert loader._torch_epochs._device_batches is None
+    assert engines[0].native.closed
+
+
+def test_batches_out_of_turn_are_begun_within_the_bound(paths: list[Path], train: Any, begun_most: list[int]) -> None:
+    """The second worker has made all its batches when the first one sends the first."""
+    assert_alike(lambda: Slow(paths, train), batch_size=1, prefetch_factor=4, shuffle=False)
+    assert 1 < max(begun_most) <= AHEAD + 1
+
+
+def test_an_iterator_goes_on_after_close(paths: list[Path], train: Any) -> None:
+    theirs, _ = delivered(TorchDataLoader, Labelled(paths, train), batch_size=2)
+    torch.manual_seed(2)
+    random.seed(3)
+    loader = ON_DEVICE(Labelled(paths, train), batch_size=2, shuffle=True, num_workers=2)
+    iterator = iter(loader)
+    got = [next(iterator)]
+    engines = engines_of(loader)
+    loader.close()
+    got += iterator
+    assert alike(got, theirs[:-1])
+    assert are_idle(engines) and all(one.native.closed for one in engines)
 
 
 def test_a_device_without_memory_raises_when_the_batch_is_due(
@@ -326,7 +394,7 @@ def test_a_device_without_memory_raises_when_the_batch_is_due(
         except RuntimeError as error:
             assert "out of memory" in str(error)
             errors.append(number)
-    assert len(errors) <= 1 and len(got) + len(errors) == len(theirs) - 1
+    assert len(errors) == 1 and len(got) + len(errors) == len(theirs) - 1
     assert alike(got, [one for number, one in enumerate(theirs[:-1]) if number not in errors])
 
 
@@ -343,12 +411,10 @@ def test_the_memory_of_files_is_used_again(tmp_path: Path, train: Any) -> None:
     del batch
     iterator = iter(loader)
     next(iterator)
-    device_batches = loader._torch_epochs._device_batches
-    assert device_batches is not None
-    engines = list(device_batches._engines._engines.values())
+    engines = engines_of(loader)
     assert len(engines) == 1
     del iterator
-    assert eventually(lambda: not engines[0].under_way._images or len(engines[0].under_way._images) <= 3)
+    assert eventually(lambda: are_idle(engines))
 
 
 def test_records_can_be_made_on_the_cpu(paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
