@@ -172,7 +172,7 @@ def test_loaders_in_two_threads_do_not_mix_their_records(
     monkeypatch.setattr(RecordCollation, "_record", record_together)
     loaders = [ON_DEVICE(Labelled(paths, one), **options) for one in (whole, other)]
     with ThreadPoolExecutor(2) as pool:
-        ours = list(pool.map(list, loaders))
+        ours: list[Any] = list(pool.map(lambda one: list(one), loaders))
     assert alike([[one[:2] for one in made] for made in ours], [[one[:2] for one in made] for made in theirs])
     assert all(one._torch_epochs.images.recorded.total() == COUNT for one in loaders)
     assert default_collate_fn_map[torch.Tensor] is collate_tensor_fn
@@ -202,7 +202,9 @@ class Unchangeable(Mapping[str, Any]):
 @pytest.mark.parametrize(
     "kind, made", [(MappingProxyType, MappingProxyType), (OrderedDict, OrderedDict), (Unchangeable, dict)]
 )
-def test_mappings_are_what_torchs_pinning_makes_of_them(kind: Any, made: type, paths: list[Path], train: Any) -> None:
+def test_mappings_are_what_torchs_pinning_makes_of_them(
+    kind: Any, made: type, paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def collate(samples: Any) -> Any:
         values = {"image": default_collate([one[0] for one in samples])}
         return kind(**values) if kind is Unchangeable else kind(values)
@@ -210,7 +212,8 @@ def test_mappings_are_what_torchs_pinning_makes_of_them(kind: Any, made: type, p
     loader = ON_DEVICE(Labelled(paths, train), 4, num_workers=0, collate_fn=collate)
     batches = loader._torch_epochs._find_device_batches(loader, None)
     assert batches is not None
-    batches._moved = torch.clone  # stands for a copy to another device
+    monkeypatch.setattr(batches, "_moved", torch.clone)  # stands for a copy to another device
+    batch: Any
     for batch in loader:
         assert type(batch) is made and batch["image"].shape[0] in (4, 2)
 
@@ -231,7 +234,7 @@ def test_engines_used_longest_ago_end(paths: list[Path], monkeypatch: pytest.Mon
             edge = 30 + index
             return T.Compose([T.Resize((edge, edge)), T.ToTensor()])(self.open(index))
 
-    loader = ON_DEVICE(Sizes(paths, None), 1, num_workers=0)
+    loader = ON_DEVICE(Sizes(paths, bool), 1, num_workers=0)
     assert [one.shape[-1] for one in loader] == [30 + index for index in range(COUNT)]
     assert [one.native.closed for one in made] == [True] * (COUNT - 2) + [False] * 2
     limit = Image.MAX_IMAGE_PIXELS
