@@ -209,11 +209,10 @@ def test_mappings_are_what_torchs_pinning_makes_of_them(
         values = {"image": default_collate([one[0] for one in samples])}
         return kind(**values) if kind is Unchangeable else kind(values)
 
-    loader = ON_DEVICE(Labelled(paths, train), 4, num_workers=0, collate_fn=collate)
+    loader: Any = ON_DEVICE(Labelled(paths, train), 4, num_workers=0, collate_fn=collate)
     batches = loader._torch_epochs._find_device_batches(loader, None)
     assert batches is not None
     monkeypatch.setattr(batches, "_moved", torch.clone)  # stands for a copy to another device
-    batch: Any
     for batch in loader:
         assert type(batch) is made and batch["image"].shape[0] in (4, 2)
 
@@ -230,17 +229,20 @@ def test_engines_used_longest_ago_end(paths: list[Path], monkeypatch: pytest.Mon
     monkeypatch.setattr(RecordEngines, "_new_engine", note)
 
     class Sizes(Labelled):
+        step = 1
+
         def __getitem__(self, index: int) -> Any:
-            edge = 30 + index
+            edge = 39 - (COUNT - 1 - index) * self.step
             return T.Compose([T.Resize((edge, edge)), T.ToTensor()])(self.open(index))
 
-    loader = ON_DEVICE(Sizes(paths, bool), 1, num_workers=0)
+    sizes = Sizes(paths, bool)
+    loader = ON_DEVICE(sizes, 1, num_workers=0)
     assert [one.shape[-1] for one in loader] == [30 + index for index in range(COUNT)]
     assert [one.native.closed for one in made] == [True] * (COUNT - 2) + [False] * 2
-    limit = Image.MAX_IMAGE_PIXELS
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", (limit or 0) + 1)
-    list(loader)
-    assert sum(not one.native.closed for one in made) == 2
+    sizes.step = 0
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", (Image.MAX_IMAGE_PIXELS or 0) + 1)
+    assert [one.shape[-1] for one in loader] == [39] * COUNT
+    assert [one.native.closed for one in made] == [True] * (COUNT - 2) + [False, True, False]  # the last is replaced
 
 
 def test_an_error_that_is_met_early_is_raised_in_its_place(
