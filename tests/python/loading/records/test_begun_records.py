@@ -213,7 +213,7 @@ def test_mappings_are_what_torchs_pinning_makes_of_them(
     batches = loader._torch_epochs._find_device_batches(loader, None)
     assert batches is not None
     monkeypatch.setattr(batches, "_moved", torch.clone)  # stands for a copy to another device
-    for batch in loader:
+    for batch in list[Any](loader):
         assert type(batch) is made and batch["image"].shape[0] in (4, 2)
 
 
