@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
-import queue
+import operator
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -32,6 +32,7 @@ from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.fallback.worker_wrappers import Carried
+from headrace._loading.records.begun_batches import BegunBatches, Refused
 from headrace._loading.records.record_batch import AHEAD, RecordedBatch
 from headrace._loading.records.record_collation import RecordingCollate
 from headrace._recipe.draws.python_randomness import preserve_process_generators
@@ -303,13 +304,13 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
 @functools.cache
 def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | None], _BaseDataLoaderIter]:
     class _MultiProcessingDataLoaderIter(_Watched, dataloader._MultiProcessingDataLoaderIter):  # type: ignore[misc]
-        _passed_by = (
-            0  # workers that get no index first, so that the first batch is made by the worker whose turn it is
-        )
+        # Workers that get no index first, so that the first batch is made by the worker whose turn it is.
+        _passed_by = 0
 
         def __init__(self, loader: _View, held: ObserverHolder, returned: BlocksInUse | None) -> None:
             self.held, self._returned = held, returned
-            self._arrived: collections.deque[Any] = collections.deque()  # from the workers, before their turn
+            self._arrived: collections.deque[Any] = collections.deque()  # from the workers, before torch asks for it
+            self._begun, self._discards = BegunBatches(), False
             super().__init__(loader)
             self._number = id(self)
             _to_shut_down[self._number] = self._index_queues, self._workers, self._worker_result_queue
@@ -319,55 +320,68 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
         def _reset(self, loader: object, first_iter: bool = False) -> None:
             """Begins an epoch: torch calls this from the constructor and, with persistent workers, for later epochs.
 
-            torch's part wakes persistent workers, waits for their answers, and assigns the first batches.
+            torch's part wakes persistent workers, waits for their answers, and assigns the first batches. It discards
+            the batches of the epoch before.
             """
             self._drop_arrived()
             self._passed_by = self.held.watch.first_worker()
             if not first_iter and self.held.watch.workers is not None:
                 self.held.watch.workers.renew()  # forgets their states; sends them nothing
+            self._discards = True
             super()._reset(loader, first_iter)
+            self._discards = False
 
         def _get_data(self) -> Any:
             """Returns what has arrived next: (number of the batch, its data)."""
             if self._arrived:
-                arrived = self._arrived.popleft()
-                if isinstance(arrived, Exception):
-                    raise arrived
-                return arrived
-            found: Any = super()._get_data()  # type: ignore[no-untyped-call]
-            self._begin_records(found)
+                found = self._arrived.popleft()
+                if isinstance(found, Refused):
+                    self._workers_status = [*map(operator.and_, self._workers_status, found.workers_status)]
+                    raise found.error
+            else:
+                found = super()._get_data()  # type: ignore[no-untyped-call]
+            if not self._discards:
+                is_due = found[0] == self._rcvd_idx or not getattr(self, "_in_order", True)
+                self._begun.begin(self.held.watch.device_batches, _recorded_in(found[1]), is_due=is_due)
             return found
 
         def _receive_batch(self) -> object:
-            data = super()._receive_batch()
+            try:
+                data = super()._receive_batch()
+            finally:
+                self._begun.keep(self._waiting())
             self._look_ahead()
             return data
 
         def _look_ahead(self) -> None:
             """Begins to make the records of batches that have arrived. Asks the workers for nothing."""
-            if self.held.watch.device_batches is None:
-                return
-            while len(self._arrived) < AHEAD and not self._shutdown:
-                try:
-                    found = self._data_queue.get_nowait()
-                except queue.Empty:
-                    return
-                except Exception as error:  # raised where torch would get it
-                    self._arrived.append(error)
-                    return
-                self._arrived.append(found)
-                self._begin_records(found)
-
-        def _begin_records(self, found: Any) -> None:
             device_batches = self.held.watch.device_batches
-            if device_batches is not None and isinstance(found, tuple):
-                device_batches.begin(_recorded_in(found[1]))
+            if device_batches is None or self._shutdown or (self._arrived and isinstance(self._arrived[-1], Refused)):
+                return
+            while len(self._arrived) < AHEAD and not self._data_queue.empty():
+                status = list(self._workers_status)
+                try:
+                    is_here, found = self._try_get_data(0)  # type: ignore[no-untyped-call]
+                except Exception as error:  # kept for the place where torch would get it
+                    # torch passes over the batches of workers that have ended. Some may have arrived before the error.
+                    self._arrived.append(Refused(error, self._workers_status))
+                    self._workers_status = status
+                    break
+                if not is_here:
+                    break
+                self._arrived.append(found)
+            for data in self._waiting():
+                self._begun.begin(device_batches, data)
+
+        def _waiting(self) -> list[object]:
+            """Returns the batches that have arrived and that are not due yet, the next one first."""
+            here = {number: one[1] for number, one in self._task_info.items() if len(one) == 2}
+            here |= dict(one for one in self._arrived if not isinstance(one, Refused))
+            return [_recorded_in(here[number]) for number in sorted(here)]
 
         def _drop_arrived(self) -> None:
-            arrived, self._arrived = self._arrived, collections.deque()
-            for found in arrived:
-                if self.held.watch.device_batches is not None and isinstance(found, tuple):
-                    self.held.watch.device_batches.drop(_recorded_in(found[1]))
+            self._arrived.clear()
+            self._begun.drop()
 
         def _try_put_index(self) -> None:
             passed_by, self._passed_by = self._passed_by, 0
@@ -380,7 +394,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             try:
                 super()._shutdown_workers()
             finally:
-                self._arrived.clear()
+                self._drop_arrived()
                 forget(getattr(self, "_number", 0), None)
 
     return _MultiProcessingDataLoaderIter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import torch
@@ -86,10 +86,13 @@ class DeviceBatches:
 def _with_values(batch: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
     if all(values[key] is batch[key] for key in values):
         return batch
-    made: Any = copy.copy(batch)
+    kind: Any = type(batch)
     try:
+        if not isinstance(batch, MutableMapping):
+            return kind(values)
+        made: Any = copy.copy(batch)  # it may have more attributes
         made.update(values)
-    except (AttributeError, TypeError):  # one that cannot be changed
+    except TypeError:  # it cannot be copied, changed or made from a dict
         return values
     return made
 
@@ -100,6 +103,9 @@ def _with_items(batch: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
     kind: Any = type(batch)
     if isinstance(batch, tuple):
         return kind(*items) if hasattr(batch, "_fields") else kind(items)
-    made = copy.copy(batch)
-    made[:] = items
+    try:
+        made = copy.copy(batch)
+        made[:] = items
+    except TypeError:
+        return items
     return made

@@ -7,7 +7,9 @@ be one native plan, and where the files have more bytes than the values.
 from __future__ import annotations
 
 import math
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
@@ -68,12 +70,12 @@ class RecordCollation:
         self._made_here: dict[int, tuple[torch.Tensor, str]] = {}  # by id: a batch of values, and why
 
     def begin(self) -> None:
-        """Called before `default_collate`; from now on it makes records, unless the program has a function of its own
-        for tensors."""
+        """Called before `default_collate`; from now on it makes records in this thread, unless the program has a
+        function of its own for tensors."""
+        self.end()  # after an error
         self._forget()
-        self._is_on = default_collate_fn_map.get(torch.Tensor) in (collate_tensor_fn, self._collate_tensors)
-        if self._is_on:
-            default_collate_fn_map[torch.Tensor] = self._collate_tensors
+        if _entry.use():
+            _here.collation, self._is_on = self, True
 
     def finish(self, batch: object) -> object:
         """Called with what `default_collate` has returned; returns it, or a `RecordedBatch`."""
@@ -89,11 +91,12 @@ class RecordCollation:
 
     def end(self) -> None:
         """Called also where `default_collate` has raised an error."""
-        if self._is_on and default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
-            default_collate_fn_map[torch.Tensor] = collate_tensor_fn
-        self._is_on = False
+        if self._is_on:
+            _here.collation, self._is_on = None, False
+            _entry.leave()
 
-    def _collate_tensors(self, tensors: Sequence[Any], *, collate_fn_map: Any = None) -> object:
+    def collate(self, tensors: Sequence[Any], collate_fn_map: Any) -> object:
+        """What `default_collate` calls for tensors, through `_collate_tensors`."""
         deferred = [isinstance(one, Deferred) for one in tensors]
         if not any(deferred) or not self._is_of_fetcher():
             return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
@@ -110,7 +113,7 @@ class RecordCollation:
 
     def _is_of_fetcher(self) -> bool:
         """Whether torch's fetcher collates, and not a program's own code, which would get the records."""
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(3)  # after `collate` and `_collate_tensors`
         while frame is not None and frame.f_globals.get("__name__") in self._through:
             frame = frame.f_back
         return frame is not None and frame.f_globals.get("__name__") in _FETCHERS
@@ -174,6 +177,54 @@ class RecordCollation:
             to[begin : begin + len(pixels.data)] = np.frombuffer(pixels.data, np.uint8)
         return files
 
+
+_here = threading.local()  # `collation`: what makes the records in this thread, or None
+
+
+def _collate_tensors(tensors: Sequence[Any], *, collate_fn_map: Any = None) -> object:
+    """torch's table of functions is one for all threads, so the entry for tensors is, too."""
+    collation: RecordCollation | None = getattr(_here, "collation", None)
+    if collation is None:
+        return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
+    return collation.collate(tensors, collate_fn_map)
+
+
+class _Entry:
+    """The entry for tensors in torch's table: ours while any thread needs it."""
+
+    def __init__(self) -> None:
+        self._lock, self._users = threading.Lock(), 0
+
+    def use(self) -> bool:
+        """Returns whether the entry is ours; if not, the program has a function of its own."""
+        with self._lock:
+            if default_collate_fn_map.get(torch.Tensor) not in (collate_tensor_fn, _collate_tensors):
+                return False
+            default_collate_fn_map[torch.Tensor] = _collate_tensors
+            self._users += 1
+            return True
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users = max(0, self._users - 1)  # none in a child of a thread that forked while it collated
+            if not self._users:
+                self._give_back()
+
+    def forget_threads(self) -> None:
+        """Called in a child process, which has only the thread that forked."""
+        self._lock, self._users = threading.Lock(), 0
+        _here.collation = None
+        self._give_back()
+
+    @staticmethod
+    def _give_back() -> None:
+        if default_collate_fn_map.get(torch.Tensor) is _collate_tensors:
+            default_collate_fn_map[torch.Tensor] = collate_tensor_fn
+
+
+_entry = _Entry()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_entry.forget_threads)
 
 _COLLATE: str = collate_tensor_fn.__module__
 _FETCHERS = ("torch.utils.data._utils.fetch", __name__)

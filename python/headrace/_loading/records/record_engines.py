@@ -40,7 +40,20 @@ class _Engine:
 
     def __init__(self, native: ImageEngine, under_way: RecordsUnderWay) -> None:
         self.native, self.under_way = native, under_way
-        self.in_flight = 0
+        self.in_flight, self._leaves = 0, False
+
+    def end_flight(self, flight: Flight) -> None:
+        """Called when a batch was handed out or given up."""
+        self.under_way.remove(flight.batch.id)
+        self.in_flight -= 1
+        if self._leaves and not self.in_flight:
+            self.native.close()
+
+    def close(self) -> None:
+        """Ends the threads, once no batch is in flight."""
+        self._leaves = True
+        if not self.in_flight:
+            self.native.close()
 
 
 class RecordEngines:
@@ -54,6 +67,7 @@ class RecordEngines:
     def __init__(self, destination: Destination, threads: int) -> None:
         self._destination, self._threads = destination, threads
         self._engines: OrderedDict[Any, _Engine] = OrderedDict()  # the one used last at the end
+        self._is_closed = False
 
     def begin(self, recorded: RecordedBatch, entry_points: core.EntryPoints | None) -> None:
         """Begins to make the records of a batch. The host does not wait."""
@@ -70,6 +84,8 @@ class RecordEngines:
             engine.in_flight += 1
             engine.under_way.add(flight.batch.id, record.images)
             record.under_way = _Making(engine, flight)
+            if self._is_closed:
+                engine.close()  # with this batch
 
     def finish(self, record: RecordBatch) -> torch.Tensor:
         """Returns the values of records that were begun, on the destination.
@@ -90,8 +106,7 @@ class RecordEngines:
                 raise _error_of(failures[0], record)
             made = engine.native.tensor(flight)
         finally:
-            engine.under_way.remove(flight.batch.id)
-            engine.in_flight -= 1
+            engine.end_flight(flight)
         return made if len(record.shape) == made.ndim else made.view(record.shape)
 
     def drop(self, recorded: RecordedBatch) -> None:
@@ -101,13 +116,14 @@ class RecordEngines:
             record.under_way = None
             if making is not None:
                 making.engine.native.cancel(making.flight)
-                making.engine.under_way.remove(making.flight.batch.id)
-                making.engine.in_flight -= 1
+                making.engine.end_flight(making.flight)
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Ends the threads of each engine once none of its batches is in flight. An iterator that goes on gets engines
+        that end as soon as they have nothing to do."""
+        self._is_closed = True
         for engine in self._engines.values():
-            engine.native.close()
+            engine.close()
         self._engines.clear()
 
     def _engine_of(self, record: RecordBatch) -> _Engine:
@@ -116,16 +132,18 @@ class RecordEngines:
         key = record.layout, channels, height, width, table.dtype.str, table.tobytes()
         found = self._engines.get(key)
         if found is None or not found.native.has_current_limit() or found.native.closed:
+            if found is not None:
+                self._engines.pop(key).close()
             self._make_room()
             found = self._engines[key] = self._new_engine(record)
         self._engines.move_to_end(key)
         return found
 
     def _make_room(self) -> None:
-        """Ends the engine used longest ago that makes no batch now, if there are many."""
+        """Ends the engines used longest ago that make no batch now, if there are many."""
         idle = [key for key, one in self._engines.items() if not one.in_flight]
-        if len(self._engines) >= _MOST_ENGINES and idle:
-            self._engines.pop(idle[0]).native.close()
+        while len(self._engines) >= _MOST_ENGINES and idle:
+            self._engines.pop(idle.pop(0)).close()
 
     def _new_engine(self, record: RecordBatch) -> _Engine:
         channels, height, width = record.shape[-3:]

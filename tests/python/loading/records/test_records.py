@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
-from PIL import Image
 from record_datasets import (
     COUNT,
     Decoded,
@@ -22,81 +20,18 @@ from record_datasets import (
     Stateful,
     Stream,
     Views,
-    write_photographs,
 )
-from torch.utils._pytree import tree_flatten
+from record_loaders import EDGE, MEAN, ON_DEVICE, STD, alike, assert_alike, delivered
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
 
 from headrace import DataLoader
 from headrace import transforms as T
 from headrace._base.native import core
-from headrace._engine.image_engine import ImageEngine
-from headrace._loading.records.record_batch import EverywhereRecords
+from headrace._loading.fallback import torch_epochs
 from headrace._loading.records.record_lane import RecordLane
-from headrace.pillow.recording.image_counts import ImageCounts
-from support import eventually, same
 
 pytestmark = pytest.mark.processes
-
-EDGE = 48
-MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.3, 0.4]
-ON_DEVICE = functools.partial(DataLoader, device="emulated")
-
-
-@pytest.fixture(scope="session")
-def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return write_photographs(tmp_path_factory.mktemp("records"))
-
-
-@pytest.fixture
-def train(torchvision: Any) -> Any:
-    """The training recipe of torchvision v1: ToTensor and Normalize are one table."""
-    from torchvision import transforms
-
-    steps = [transforms.RandomResizedCrop(EDGE), transforms.RandomHorizontalFlip(), transforms.ColorJitter(0.4)]
-    return transforms.Compose([*steps, transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
-
-
-@pytest.fixture
-def train_v2(torchvision: Any) -> Any:
-    """The training recipe on tensors."""
-    from torchvision.transforms import v2
-
-    steps = [v2.ToImage(), v2.RandomResizedCrop(EDGE, antialias=True), v2.RandomHorizontalFlip()]
-    return v2.Compose([*steps, v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
-
-
-def strides(value: Any) -> list[tuple[int, ...]]:
-    """Those of all tensors, in order."""
-    return [one.stride() for one in tree_flatten(value)[0] if isinstance(one, torch.Tensor)]
-
-
-def alike(ours: Any, theirs: Any) -> bool:
-    """Equal in structure, types, values and order in memory."""
-    return same(ours, theirs) and strides(ours) == strides(theirs)
-
-
-def delivered(kind: Any, *arguments: Any, epochs: int = 1, **options: Any) -> tuple[list[Any], Any]:
-    """The batches, and the loader that made them."""
-    torch.manual_seed(2)
-    random.seed(3)
-    loader = kind(*arguments, **{"batch_size": 4, "shuffle": True, "num_workers": 2, **options})
-    batches = [batch for _ in range(epochs) for batch in loader]
-    return [*batches, torch.rand(())], loader
-
-
-def assert_alike(make: Callable[[], Any], **options: Any) -> ImageCounts:
-    """Asserts that both loaders of a dataset deliver the same; returns the counts of ours."""
-    if "num_workers" in options and not options["num_workers"]:
-        options.pop("persistent_workers", None)
-    if hasattr(make(), "__iter__"):
-        options["shuffle"] = False
-    theirs, _ = delivered(TorchDataLoader, make(), **options)
-    ours, loader = delivered(ON_DEVICE, make(), **options)
-    assert alike(ours, theirs)
-    assert loader.route == "deferred"
-    return loader._torch_epochs.images
 
 
 class Case(NamedTuple):
@@ -292,71 +227,12 @@ def test_a_state_goes_on_with_the_batches_that_are_left(kind: Any, paths: list[P
     assert alike([one[:2] for one in (*first, *again)], [one[:2] for one in whole])
 
 
-def test_a_loop_that_ends_early_leaves_nothing(paths: list[Path], train: Any) -> None:
-    loader = ON_DEVICE(Labelled(paths, train), batch_size=1, num_workers=2, prefetch_factor=4)
-    for _ in range(3):
-        for _ in loader:
-            break
-    loader.close()
-    assert loader._torch_epochs._device_batches is None
-
-
-def test_a_device_without_memory_raises_when_the_batch_is_due(
-    paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What cannot be begun before its turn is tried again, and no batch is lost."""
-    refusals: list[int] = []
-    begin = ImageEngine.submit_plans
-
-    def refuse(self: ImageEngine, *arguments: Any) -> Any:
-        refusals.append(len(refusals))
-        if len(refusals) in (1, 4, 5):
-            raise RuntimeError("out of memory")
-        return begin(self, *arguments)
-
-    monkeypatch.setattr(ImageEngine, "submit_plans", refuse)
-    theirs, _ = delivered(TorchDataLoader, Labelled(paths, train), batch_size=2, shuffle=False, num_workers=1)
-    torch.manual_seed(2)
-    random.seed(3)
-    got, errors = [], []
-    iterator = iter(ON_DEVICE(Labelled(paths, train), batch_size=2, num_workers=1))
-    for number in range(len(theirs) - 1):
-        try:
-            got.append(next(iterator))
-        except RuntimeError as error:
-            assert "out of memory" in str(error)
-            errors.append(number)
-    assert len(errors) <= 1 and len(got) + len(errors) == len(theirs) - 1
-    assert alike(got, [one for number, one in enumerate(theirs[:-1]) if number not in errors])
-
-
-def test_the_memory_of_files_is_used_again(tmp_path: Path, train: Any) -> None:
-    """A batch's bytes are let go with it, not with the loader's threads."""
-    noise = Image.effect_noise((400, 400), 90).convert("RGB")
-    paths = [tmp_path / f"{number}.jpg" for number in range(24)]
-    for path in paths:
-        noise.save(path, quality=95)
-    large = T.Compose([T.Resize((400, 400)), T.ToTensor()])
-    loader = ON_DEVICE(Labelled(paths, large), batch_size=4, num_workers=1)
-    for batch in loader:
-        assert batch[0].shape == (4, 3, 400, 400)
-    del batch
-    iterator = iter(loader)
-    next(iterator)
-    device_batches = loader._torch_epochs._device_batches
-    assert device_batches is not None
-    engines = list(device_batches._engines._engines.values())
-    assert len(engines) == 1
-    del iterator
-    assert eventually(lambda: not engines[0].under_way._images or len(engines[0].under_way._images) <= 3)
-
-
 def test_records_can_be_made_on_the_cpu(paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A switch for tests: by default a loader without a device has no records."""
+    """Records do not depend on the device. A loader without one has none of its own accord."""
     theirs, _ = delivered(TorchDataLoader, Labelled(paths, train))
     ours, loader = delivered(DataLoader, Labelled(paths, train))
     assert alike(ours, theirs) and not loader._torch_epochs.images.recorded
-    monkeypatch.setattr(EverywhereRecords, "on", True)
+    monkeypatch.setattr(torch_epochs, "are_wanted", lambda _: True)
     ours, loader = delivered(DataLoader, Labelled(paths, train))
     assert alike(ours, theirs) and loader._torch_epochs.images.recorded.total() == COUNT
 

@@ -1,0 +1,34 @@
+"""Files and recipes of the tests of records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from record_datasets import write_photographs
+from record_loaders import EDGE, MEAN, STD
+
+
+@pytest.fixture(scope="session")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_photographs(tmp_path_factory.mktemp("records"))
+
+
+@pytest.fixture
+def train(torchvision: Any) -> Any:
+    """The training recipe of torchvision v1: ToTensor and Normalize are one table."""
+    from torchvision import transforms
+
+    steps = [transforms.RandomResizedCrop(EDGE), transforms.RandomHorizontalFlip(), transforms.ColorJitter(0.4)]
+    return transforms.Compose([*steps, transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
+
+
+@pytest.fixture
+def train_v2(torchvision: Any) -> Any:
+    """The training recipe on tensors."""
+    from torchvision.transforms import v2
+
+    steps = [v2.ToImage(), v2.RandomResizedCrop(EDGE, antialias=True), v2.RandomHorizontalFlip()]
+    return v2.Compose([*steps, v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
