@@ -30,8 +30,8 @@ def is_video(path: str) -> bool:
 def convert_video(data: bytes, how: Conversion, extension: str) -> Converted:
     """Returns what is stored for a video file.
 
-    A video that cannot be converted, or whose frames would differ in number, time or size, or with REMUX in a value,
-    is kept as it is.
+    A video that cannot be converted, whose frames would differ in number, time or size, or with REMUX in a value, or
+    of whose result torchcodec would not deliver all frames, is kept as it is.
 
     Args:
         data: the bytes of the file.
