@@ -41,6 +41,10 @@ class SampleBytes(ABC):
         """
         return None
 
+    def check_wanted(self) -> None:
+        """Raises OSError if nobody waits for the parts any more. For a thread that waits for another one."""
+        return None
+
     @abstractmethod
     def read(self, position: int, count: int) -> bytes:
         """Returns `count` bytes from a position on, fewer at the end. Raises OSError."""

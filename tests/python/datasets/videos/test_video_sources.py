@@ -9,6 +9,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,10 @@ if (reason := why_no_torchcodec()) is not None:
 from bench.remote.object_server import Faults, ObjectServer
 
 from headrace._media.video import video_clips
-from headrace._media.video.known_videos import KnownVideos
+from headrace._media.video.known_videos import KnownVideo, KnownVideos
 from headrace._media.video.packet_index import PacketIndex, read_index
 from headrace._media.video.video_files import learn_by_scan, learn_from_tables
-from headrace._storage.parts.sample_bytes import FileBytes, HeldBytes
+from headrace._storage.parts.sample_bytes import FileBytes, HeldBytes, SampleBytes
 from headrace._storage.remote.fetcher_registry import close_all
 
 v2 = import_torchvision().transforms.v2
@@ -190,6 +191,38 @@ def test_only_the_needed_packets_are_fetched(videos: Path, monkeypatch: pytest.M
         data = Videos([f"{server.url}/noise.mp4"], None, v2.CenterCrop(32), clips=frames_at([[33, 30]]))
         assert torch.equal(next(iter(DataLoader(data, num_workers=1))), clip)
         assert server.bytes_of.total() < size / 3  # with the tables, and what FFmpeg reads when it opens a file
+
+
+def test_threads_that_meet_a_file_together_learn_it_once(
+    videos: Path, monkeypatch: pytest.MonkeyPatch, known: KnownVideos
+) -> None:
+    scanned: list[SampleBytes] = []
+
+    def scan(file: SampleBytes) -> KnownVideo:
+        scanned.append(file)
+        time.sleep(0.2)  # the other threads come meanwhile
+        return learn_by_scan(file)
+
+    monkeypatch.setattr(video_clips, "learn_by_scan", scan)
+    with ObjectServer(videos) as server:
+        for paths in ([f"{server.url}/x264.mkv"] * 4, [videos / "x264.mkv"] * 4):
+            data = Videos(paths, None, v2.CenterCrop(32), clips=frames_at([[0], [1], [2], [3]]))
+            (clips,) = DataLoader(data, batch_size=4, num_workers=4)
+            assert torch.equal(clips, torch.stack([data[number] for number in range(4)]))
+    assert len(scanned) == 2 and not known._turns
+
+    def nobody_waits() -> None:
+        raise OSError("nobody waits")
+
+    with known.turn(("a", None), nobody_waits):
+        with ThreadPoolExecutor(1) as pool, known.turn(("b", None), nobody_waits):
+            waiting = pool.submit(known.turn(("a", None), nobody_waits).__enter__)
+            with pytest.raises(OSError, match="nobody waits"):
+                waiting.result(60)
+        known.forget_locks()  # as a forked child does
+        with known.turn(("a", None), nobody_waits):
+            assert len(known._turns) == 1
+    assert not known._turns
 
 
 def test_sound_between_the_packets_is_not_fetched(videos: Path) -> None:
