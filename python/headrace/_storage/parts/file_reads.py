@@ -30,8 +30,8 @@ def read_part(descriptor: int, path: str, sample: Span, part: Span, stamp: tuple
         path: of the file, for messages.
         sample: the range of the file.
         part: of the sample.
-        stamp: of the file when it was indexed; it is compared after the read. None: any, and what lies beyond the end
-            of the file is left out.
+        stamp: of the file when it was indexed; it is compared after the read. None: any, and fewer bytes are
+            returned at the end of the file.
 
     Raises:
         OSError: the file cannot be read, or it is not the one that `stamp` was taken of.

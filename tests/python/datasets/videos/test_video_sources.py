@@ -81,8 +81,13 @@ def batches(data: Any, workers: int = 2) -> list[Any]:
     return [batch for _ in range(2) for batch in loader]
 
 
+@functools.cache
+def batches_of_files(videos: Path) -> list[Any]:
+    return batches(files(videos))
+
+
 def assert_same_as_files(data: Any, videos: Path) -> None:
-    for (clips, labels), (theirs, its) in zip(batches(data), batches(files(videos)), strict=True):
+    for (clips, labels), (theirs, its) in zip(batches(data), batches_of_files(videos), strict=True):
         assert torch.equal(clips, theirs) and torch.equal(labels, its)
 
 
@@ -97,9 +102,13 @@ def table(videos: Path, bytes_in_it: bool) -> Any:
 def test_tar_shards(videos: Path) -> None:
     data = Videos(TarShards(str(videos / "shard.tar"), image="mp4"), None, TRAIN, clips=RANDOM)
     assert_same_as_files(data, videos)
-    loader = DataLoader(data, batch_size=3, num_workers=2)
-    assert loader.verify(2).samples == len(NAMES) and "TarShards" in str(loader.explain())
-    assert loader.stats().videos is not None or list(loader)
+    loaders = [DataLoader(one, batch_size=3, num_workers=2, seed=3) for one in (data, files(videos))]
+    assert loaders[0].verify(2).samples == len(NAMES) and "TarShards" in str(loaders[0].explain())
+    for loader in loaders:
+        list(loader)
+    counted, theirs = (loader.stats().videos for loader in loaders)
+    assert counted is not None and theirs is not None and 0 < counted.wanted <= counted.decoded
+    assert (counted.wanted, counted.decoded) == (theirs.wanted, theirs.decoded)
 
 
 @pytest.mark.parametrize("bytes_in_it", [True, False])
