@@ -178,7 +178,7 @@ def test_urls(videos: Path, tmp_path: Path, cache: str | None) -> None:
 
 
 def test_only_the_needed_packets_are_fetched(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    noise = ["-vf", "scale=480:320,noise=alls=60:allf=t", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "10"]
+    noise = ["-vf", "scale=320:200,noise=alls=60:allf=t", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "10"]
     path = make_video(videos / "noise.mp4", *noise, "-pix_fmt", "yuv420p", "-g", "6")
     index, size = read_index(str(path)), path.stat().st_size
     first, last = index.order[[30, 33]]
