@@ -220,14 +220,14 @@ class RemoteFiles:
             if len(wanted):
                 places = np.full(len(wanted), known.number, np.uint64), offsets[wanted], lengths[wanted]
                 fetcher.announce(*places, np.zeros(len(wanted), np.uint64))
+            if not all(map(ranges.has, waiting.tolist())):
+                time.sleep(_STEP_S)  # here: the look after it sees a failure, which `want` would end
             here = [row for row in waiting.tolist() if ranges.has(row)]
             for row in here:  # at once: a read of what the store dropped meanwhile would wait whatever `is_over` says
                 held[row] = ranges.take(row)
             waiting = np.setdiff1d(waiting, here)
             if is_over():
                 raise OSError(errno.ECANCELED, f"{self.shown_of(number)}: nobody waits for it any more")
-            if len(waiting):
-                time.sleep(_STEP_S)
         return held
 
     def check_place(
