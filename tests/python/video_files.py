@@ -6,6 +6,7 @@ import functools
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -64,9 +65,16 @@ def make_video(path: Path, *arguments: str) -> Path:
     if path.name.startswith("av1") and {"decord", "torchcodec"} <= sys.modules.keys():
         pytest.skip("decord and torchcodec are in this process: with decord's libdav1d, torchcodec crashes")
     if not path.exists():
-        one_thread = "-threads", "1", "-bitexact"
-        _run_ffmpeg([*_SOURCE, *arguments, *one_thread, str(path)])
+        path.write_bytes(_encoded(path.suffix, arguments))
     return path
+
+
+@functools.lru_cache(64)  # many tests ask for the same files
+def _encoded(suffix: str, arguments: tuple[str, ...]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, f"made{suffix}")
+        _run_ffmpeg([*_SOURCE, *arguments, "-threads", "1", "-bitexact", str(made)])
+        return made.read_bytes()
 
 
 def cut_video(whole: Path, path: Path, begin: float) -> Path:

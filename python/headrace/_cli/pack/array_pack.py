@@ -31,7 +31,7 @@ from headrace._cli.pack.manifest import (
 )
 from headrace._cli.pack.pack_folder import begin_pack
 from headrace._cli.pack.packer import Bar, Packed
-from headrace.datasets.sources.byte_ranges import stamp_of
+from headrace._storage.parts.file_reads import stamp_of
 from headrace.datasets.sources.dataset import BlobDataset
 
 _SHARD = 1 << 26  # bytes of rows that are recorded, and perhaps repeated, together

@@ -17,7 +17,7 @@ from headrace._cli.pack.manifest import (
     store_manifest,
     store_record,
 )
-from headrace.datasets.sources.byte_ranges import stamp_of
+from headrace._storage.parts.file_reads import stamp_of
 from headrace.datasets.tar_shards.tar_index import index_of
 
 

@@ -15,7 +15,7 @@ from headrace._base.errors import HeadraceError
 from headrace._base.native import core
 from headrace._base.safe_exceptions import message_of
 from headrace._cli.pack.completion import find_finished
-from headrace._cli.pack.conversion import LOSSLESS
+from headrace._cli.pack.conversion import COPY, LOSSLESS
 from headrace._cli.pack.job_processes import run_in_processes
 from headrace._cli.pack.manifest import Manifest, Terms
 from headrace._cli.pack.members import Contents, PackSample
@@ -45,7 +45,7 @@ def check_tar_pack(
 
     Lossless packs have the source's pixels in Pillow; others have the bytes that packing makes again. Videos have the
     source's frames in torchcodec: all values of those whose packets were copied, number, times and sizes of those that
-    were encoded again.
+    were encoded again; with COPY they have the source's bytes.
 
     Args:
         contents: the source's samples.
@@ -122,8 +122,10 @@ def _describe_sample_difference(
 ) -> str | None:
     """Returns how a sample of a shard differs from its source; None: it does not."""
     how = manifest.terms.conversion
-    if how.video:
+    if how.video and how.kind != COPY:
         wanted = _with_extension_of(source, members)
+    elif how.video:
+        wanted = source
     else:
         wanted = source if how.kind == LOSSLESS else convert_sample(source, how)
     if key != wanted.key:

@@ -21,7 +21,7 @@ from headrace._cli.pack.manifest import (
     store_record,
 )
 from headrace._cli.pack.members import Contents, PackSample
-from headrace.datasets.sources.byte_ranges import stamp_of
+from headrace._storage.parts.file_reads import stamp_of
 from headrace.datasets.tar_shards.tar_index import index_of
 
 _MODE = 0o644

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace._cli.pack.members import Contents, PackSample
-from headrace.datasets.sources.byte_ranges import read_range
+from headrace._storage.parts.file_reads import read_range
 from headrace.datasets.tar_shards.tar_dataset import TarShards
 from headrace.datasets.tar_shards.tar_index import TarIndex, index_of
 

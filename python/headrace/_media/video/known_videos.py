@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import threading
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from headrace._media.video.packet_index import PacketIndex
@@ -14,6 +15,7 @@ from headrace._storage.parts.sample_bytes import SampleBytes
 
 LIMIT_BYTES = 64 << 20
 _PER_ENTRY = 1024  # of a file that has no index, and of the table itself
+_STEP_S = 0.02  # between looks at whether a thread still has to wait
 
 #: What names the bytes of a file, as `SampleBytes.key`; and the stream in it.
 VideoKey: TypeAlias = "tuple[Hashable, int | None]"
@@ -41,6 +43,14 @@ def key_of(file: SampleBytes, stream_index: int | None) -> VideoKey:
     return file.key, stream_index
 
 
+@dataclass(eq=False)
+class _Turn:
+    """Which thread learns a stream; `users` hold it or wait for it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
+
+
 class KnownVideos:
     """The videos known in a process. For any thread.
 
@@ -52,10 +62,11 @@ class KnownVideos:
         self._limit, self._bytes = limit, 0
         self._lock = threading.Lock()
         self._known: collections.OrderedDict[VideoKey, KnownVideo] = collections.OrderedDict()
+        self._turns: dict[VideoKey, _Turn] = {}
 
-    def forget_lock(self) -> None:
-        """Called in a forked child: a thread of the parent may have held the lock."""
-        self._lock = threading.Lock()
+    def forget_locks(self) -> None:
+        """Called in a forked child: threads of the parent may have held the locks."""
+        self._lock, self._turns = threading.Lock(), {}
 
     @property
     def nbytes(self) -> int:
@@ -80,7 +91,30 @@ class KnownVideos:
                 _, dropped = self._known.popitem(last=False)
                 self._bytes -= dropped.nbytes
 
+    @contextlib.contextmanager
+    def turn(self, key: VideoKey, check: Callable[[], None]) -> Iterator[None]:
+        """Lets one thread at a time learn a stream: the others wait, and then find it.
+
+        Args:
+            check: called now and then in a thread that waits; what it raises ends the wait.
+        """
+        with self._lock:
+            turn = self._turns.setdefault(key, _Turn())
+            turn.users += 1
+        try:
+            while not turn.lock.acquire(timeout=_STEP_S):
+                check()
+            try:
+                yield
+            finally:
+                turn.lock.release()
+        finally:
+            with self._lock:
+                turn.users -= 1
+                if not turn.users and self._turns.get(key) is turn:
+                    del self._turns[key]
+
 
 known_videos = KnownVideos()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=known_videos.forget_lock)
+    os.register_at_fork(after_in_child=known_videos.forget_locks)

@@ -113,11 +113,17 @@ def _find_or_learn(said: str | SampleBytes, file: SampleBytes) -> KnownVideo:
     key = key_of(file, None)
     known = known_videos.find(key)
     if known is None:
-        file.check()
-        known = learn_from_tables(file) if file.is_far else None
-        known = known or learn_by_scan(read_whole(file))
-        if not isinstance(said, str) or file.path == said:  # it has not been replaced meanwhile
-            known_videos.add(key, known)
+        with known_videos.turn(key, file.check_wanted):
+            known = known_videos.find(key) or _learn(said, file)
+    return known
+
+
+def _learn(said: str | SampleBytes, file: SampleBytes) -> KnownVideo:
+    file.check()
+    known = learn_from_tables(file) if file.is_far else None
+    known = known or learn_by_scan(read_whole(file))
+    if not isinstance(said, str) or file.path == said:  # it has not been replaced meanwhile
+        known_videos.add(key_of(file, None), known)
     return known
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 
 from headrace._storage.parts.sample_bytes import SampleBytes, Span
@@ -35,6 +36,10 @@ class RemoteBytes(SampleBytes):
         stamp = files.stamp_of(number, is_over)
         self.size = stamp.size if self._place is None else self._place[1]
         self.key = (files.urls[number], repr(sorted(files.options.items())), stamp, files.owner_of(stamp), self._place)
+
+    def check_wanted(self) -> None:
+        if self._is_over():
+            raise OSError(errno.ECANCELED, f"{self._files.shown_of(self._number)}: nobody waits for it any more")
 
     def check(self) -> None:
         if self._place is not None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace._base.lifetimes.finalizers import Ending
-
-Span = tuple[int, int]  # position in the bytes, number of bytes
+from headrace._storage.parts.file_reads import Span as Span
+from headrace._storage.parts.file_reads import check_stamp, read_part
 
 
 class SampleBytes(ABC):
@@ -41,6 +41,10 @@ class SampleBytes(ABC):
         """
         return None
 
+    def check_wanted(self) -> None:
+        """Raises OSError if nobody waits for the parts any more. For a thread that waits for another one."""
+        return None
+
     @abstractmethod
     def read(self, position: int, count: int) -> bytes:
         """Returns `count` bytes from a position on, fewer at the end. Raises OSError."""
@@ -65,7 +69,7 @@ class FileBytes(SampleBytes, Ending):
     Args:
         path: of the file.
         place: the first byte, and the number of bytes; None: the whole file.
-        stamp: size, and time of modification in ns, that the file must have; None: any.
+        stamp: size, and time of modification in ns, that the file must have, now and after each read; None: any.
 
     Attributes:
         status: of the file.
@@ -75,21 +79,20 @@ class FileBytes(SampleBytes, Ending):
     """
 
     def __init__(self, path: str, place: Span | None = None, stamp: tuple[int, ...] | None = None) -> None:
-        self._path, self._place = path, place
+        self._path, self._place, self._stamp = path, place, stamp
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.at_end = functools.partial(os.close, self._descriptor)
         self.status: os.stat_result = os.fstat(self._descriptor)
-        self._begin, self.size = place or (0, self.status.st_size)
         found = self.status
-        if stamp is not None and (found.st_size, found.st_mtime_ns) != stamp:
-            raise OSError(
-                f"{path} was changed after it was indexed ({stamp[0]} bytes then, {found.st_size} now): create the "
-                "dataset again"
-            )
+        self._sample = place or (0, found.st_size)
+        self.size = self._sample[1]
+        if stamp is not None:
+            check_stamp(found, path, self._sample, stamp)
         self.key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, place)
 
     def read(self, position: int, count: int) -> bytes:
-        return os.pread(self._descriptor, max(0, min(count, self.size - position)), self._begin + position)
+        part = position, max(0, min(count, self.size - position))
+        return read_part(self._descriptor, self._path, self._sample, part, self._stamp)
 
     @property
     def path(self) -> str | None:

@@ -214,18 +214,21 @@ class RemoteFiles:
         offsets, lengths = (np.array(column, np.uint64) for column in zip(*pieces, strict=True))
         numbers, cached = np.array([known.number], np.uint64), [os.fsencode(known.cached)]
         ranges = core.RemoteRanges(fetcher.store, numbers, cached, np.zeros(len(pieces), np.uint32), offsets, lengths)
-        waiting = np.arange(len(pieces), dtype=np.int64)
+        waiting, held = np.arange(len(pieces), dtype=np.int64), [b""] * len(pieces)
         while len(waiting):
             wanted = ranges.want(waiting)  # again, where the store has dropped one for others
             if len(wanted):
                 places = np.full(len(wanted), known.number, np.uint64), offsets[wanted], lengths[wanted]
                 fetcher.announce(*places, np.zeros(len(wanted), np.uint64))
-            waiting = np.array([row for row in waiting.tolist() if not ranges.has(row)], np.int64)
+            if not all(map(ranges.has, waiting.tolist())):
+                time.sleep(_STEP_S)  # here: the look after it sees a failure, which `want` would end
+            here = [row for row in waiting.tolist() if ranges.has(row)]
+            for row in here:  # at once: a read of what the store dropped meanwhile would wait whatever `is_over` says
+                held[row] = ranges.take(row)
+            waiting = np.setdiff1d(waiting, here)
             if is_over():
                 raise OSError(errno.ECANCELED, f"{self.shown_of(number)}: nobody waits for it any more")
-            if len(waiting):
-                time.sleep(_STEP_S)
-        return [ranges.take(row) for row in range(len(pieces))]
+        return held
 
     def check_place(
         self, number: int, offset: int, length: int, mark: int = 0, is_over: Callable[[], bool] = bool

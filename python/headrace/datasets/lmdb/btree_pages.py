@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headrace.datasets.sources.byte_ranges import stamp_of
+from headrace._storage.parts.file_reads import stamp_of
 
 Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]

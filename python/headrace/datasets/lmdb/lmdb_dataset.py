@@ -11,10 +11,11 @@ from typing import Any, overload
 import numpy as np
 
 from headrace._storage.local_cache.local_caches import checked_local
+from headrace._storage.parts.file_reads import stamp_of
 from headrace._storage.remote.cache import Cache
 from headrace.datasets.lmdb.btree_pages import Entries, Int64s, entries_of
 from headrace.datasets.lmdb.lmdb_values import ImageValue, ValueReader, datum, pickled_pair, unpickle_keys
-from headrace.datasets.sources.byte_ranges import Ranges, stamp_of
+from headrace.datasets.sources.byte_ranges import Ranges
 
 Key = bytes | str
 

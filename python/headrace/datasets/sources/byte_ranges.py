@@ -13,6 +13,7 @@ import numpy.typing as npt
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace._storage.local_cache.local_caches import LocalBytes, tended_bytes
+from headrace._storage.parts.file_reads import read_range, stamp_of
 from headrace._storage.parts.remote_bytes import RemoteBytes
 from headrace._storage.parts.sample_bytes import FileBytes, SampleBytes
 from headrace._storage.remote.remote_files import RemoteFiles
@@ -169,35 +170,6 @@ class Ranges(BlobDataset):
         return f"{type(self).__name__}({len(self)} samples in {len(self.paths)} files)"
 
 
-def stamp_of(info: os.stat_result) -> tuple[int, int]:
-    """Returns (size in bytes, time of modification in ns) of a file."""
-    return info.st_size, info.st_mtime_ns
-
-
 def stamps_of(paths: Iterable[str]) -> Stamps:
     """Returns the stamp of each file, int64 (n, 2). Raises OSError for a file that cannot be found."""
     return np.array([stamp_of(os.stat(path)) for path in paths], np.int64).reshape(-1, 2)  # noqa: PTH116 - by the 1,000
-
-
-def read_range(path: str, offset: int, length: int, stamp: tuple[int, ...]) -> bytes:
-    """Returns `length` bytes of a file.
-
-    Raises:
-        OSError: the file cannot be read, or it is not the one that `stamp` was taken of.
-    """
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - once per sample
-        data = os.pread(file.fileno(), length, offset)
-        while data and len(data) < length and (more := os.pread(file.fileno(), length - len(data), offset + len(data))):
-            data += more
-        found = stamp_of(os.fstat(file.fileno()))
-    if len(data) < length:
-        raise OSError(
-            f"{path} ends {len(data)} bytes after offset {offset}, where the sample has {length} bytes: it was "
-            "truncated after it was indexed; restore it, or create the dataset again"
-        )
-    if found != stamp:
-        raise OSError(
-            f"{path} was changed after it was indexed (offset {offset}; {stamp[0]} bytes then, {found[0]} now): create "
-            "the dataset again"
-        )
-    return data

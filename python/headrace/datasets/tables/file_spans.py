@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from headrace._base.native import core
 from headrace._storage.local_cache.local_caches import LocalBytes, tended_bytes
+from headrace._storage.parts.file_reads import read_range
 from headrace._storage.parts.sample_bytes import FileBytes, SampleBytes
-from headrace.datasets.sources.byte_ranges import read_range
 from headrace.datasets.sources.packed_paths import PackedPaths
 
 Int64s = npt.NDArray[np.int64]

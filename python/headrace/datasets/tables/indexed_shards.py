@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace._base.types import State
+from headrace._storage.parts.file_reads import read_range
 from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.urls import is_url, redact_url
-from headrace.datasets.sources.byte_ranges import read_range
 from headrace.datasets.tables.access.fetched_labels import Decoder, FarLabels
 from headrace.datasets.tables.access.remote_spans import FarSpans
 from headrace.datasets.tables.access.shard_bytes import FarBytes, MappedBytes, ShardBytes

@@ -16,7 +16,7 @@ from headrace._base import loggers
 from headrace._base.native import core
 from headrace._base.private_files import PRIVATE, permissions_like, read_own, replace_file
 from headrace._base.types import Array
-from headrace.datasets.sources.byte_ranges import stamp_of
+from headrace._storage.parts.file_reads import stamp_of
 from headrace.datasets.tar_shards.external_index import foreign_index
 from headrace.datasets.tar_shards.npz_reader import stored_arrays
 from headrace.datasets.tar_shards.tar_header import is_header_of

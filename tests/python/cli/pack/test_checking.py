@@ -13,7 +13,7 @@ from headrace import EncodedImages
 from headrace._cli.pack.conversion import COPY, LOSSLESS, SMALLER, Conversion
 from headrace._cli.pack.manifest import require_manifest, sha256_of, store_manifest
 from headrace._cli.pack.pack_verification import Difference
-from headrace.datasets.sources.byte_ranges import stamp_of
+from headrace._storage.parts.file_reads import stamp_of
 from support import pictures, truncated
 
 COUNT = 6

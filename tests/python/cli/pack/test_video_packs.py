@@ -21,13 +21,14 @@ if (reason := why_no_torchcodec()) is not None:
 
 from torchcodec.decoders import VideoDecoder  # noqa: E402
 
-from headrace._cli.pack.conversion import REENCODE, REMUX, Conversion  # noqa: E402
+from headrace._cli.pack.conversion import COPY, REENCODE, REMUX, Conversion  # noqa: E402
 from headrace._cli.pack.videos import ffmpeg_program  # noqa: E402
 from headrace._cli.pack.videos.frame_comparison import Unequal, compare_videos  # noqa: E402
-from headrace._cli.pack.videos.video_conversion import convert_video  # noqa: E402
+from headrace._cli.pack.videos.video_conversion import convert_video, video_difference  # noqa: E402
 
 NAMES = (
     "one_group.mp4",
+    "every_frame_a_key.mp4",
     "fragmented.mp4",
     "late.mp4",
     "ntsc.mkv",
@@ -102,9 +103,9 @@ def test_packets_in_another_container(made: dict[str, Path], name: str) -> None:
 @pytest.mark.parametrize("name", ["one_group.mp4", "vp9.webm", "variable.mp4", "turned.mp4", "late.mp4", "10_bit.mp4"])
 def test_short_groups(made: dict[str, Path], name: str, tmp_path: Path) -> None:
     data = made[name].read_bytes()
-    got = convert_video(data, Conversion(REENCODE, gop=12, video=True), name.partition(".")[2])
-    again = convert_video(data, Conversion(REENCODE, gop=12, video=True), name.partition(".")[2])
-    assert got.kept is None and got.data == again.data and got.extension == ("mkv" if name == "vp9.webm" else "mp4")
+    how = Conversion(REENCODE, gop=12, video=True)
+    got = convert_video(data, how, name.partition(".")[2])
+    assert got.kept is None and got.extension == ("mkv" if name == "vp9.webm" else "mp4")
     wanted, found = list(frames_of(data)), list(frames_of(got.data))
     assert [(pixels.shape, when) for pixels, when in found] == [(pixels.shape, when) for pixels, when in wanted]
     ours, theirs = (torch.stack([pixels for pixels, _ in one]).double() for one in (wanted, found))
@@ -119,6 +120,7 @@ def test_short_groups(made: dict[str, Path], name: str, tmp_path: Path) -> None:
     if name == "one_group.mp4":
         each = {when: got.counts[f"decoded_{when}"] / got.counts[f"wanted_{when}"] for when in ("before", "after")}
         assert 1 <= each["after"] < each["before"]
+        assert convert_video(data, how, "mp4").data == got.data
 
 
 def test_what_cannot_be_converted_is_kept(made: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +151,20 @@ def test_videos_that_differ(made: dict[str, Path]) -> None:
         compare_videos(made["one_group.mp4"], made["turned.mp4"])
     with pytest.raises(Unequal, match="the result cannot be decoded"):
         compare_videos(made["one_group.mp4"], b"no video")
+    for source in ("one_group.mp4", "transport.ts"):  # which torchcodec delivers, and does not
+        with pytest.raises(Unequal, match="torchcodec would not deliver all frames of the result"):
+            compare_videos(made[source], made["transport.ts"])
+    remux, copy, encoded = (Conversion(kind, video=True) for kind in (REMUX, COPY, REENCODE))
+    data, others = made["one_group.mp4"].read_bytes(), made["every_frame_a_key.mp4"].read_bytes()
+    assert video_difference(data, others, remux) == "the frames have other pixels"
+    assert video_difference(data, others, encoded) is None  # number, times and sizes are the same
+    assert video_difference(data, others, copy) == "the video has other bytes"
+    assert video_difference(data, data[:-1], copy) == "the video has other bytes"
+    assert video_difference(b"no video", b"no video", copy) is None  # nothing is decoded
+    late = made["late.mp4"].read_bytes()
+    assert all(
+        video_difference(data, late, how) == "the frames would be shown at other times" for how in (remux, encoded)
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -189,6 +205,24 @@ def test_pack_with_short_groups(folder: Path, tmp_path: Path, capsys: pytest.Cap
     shard.write_bytes(swapped)
     assert run("verify", pack, folder / "a") == 1
     assert "missing or damaged" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_copies_have_the_bytes_of_the_source(
+    made: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, pack = tmp_path / "clips", tmp_path / "pack"
+    source.mkdir()
+    data = made["x264.avi"].read_bytes()
+    (source / "one.avi").write_bytes(data)
+    assert run("pack", source, pack, "--video", "--copy", "--workers", 1) == 0
+    assert members(pack) == [("one.avi", data)]
+    assert run("verify", pack, source, "--workers", 1) == 0
+    capsys.readouterr()
+    place = len(data) // 2  # the size stays, which the source's fingerprint has
+    (source / "one.avi").write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    assert run("verify", pack, source, "--workers", 1) == 1
+    assert "the video has other bytes" in capsys.readouterr().out
 
 
 def test_bad_requests(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

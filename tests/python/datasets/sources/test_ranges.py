@@ -81,8 +81,28 @@ def test_a_file_that_changed_is_one_clear_error(ranges: Ranges, damage: str) -> 
     with pytest.raises(SampleError, match=rf"0\.bin:picture 21\): .*offset {ranges.offsets[21]}") as caught:
         list(DataLoader(ranges, 1, sampler=[21], num_workers=1))
     assert damage in str(caught.value) and "create the dataset again" in str(caught.value)
-    with pytest.raises(OSError, match=rf"0\.bin .*{damage}"):
-        ranges[21]
+    for read in (ranges.read, ranges.file):  # all bytes, and a file of which parts are read
+        with pytest.raises(OSError, match=rf"0\.bin .*{damage}"):
+            read(21)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed"])
+def test_a_file_that_changes_between_two_reads_of_its_parts(ranges: Ranges, damage: str) -> None:
+    path, data = Path(ranges.paths[0]), ranges.read(21)
+    part = ranges.file(21)
+    assert part.read(0, 4) == data[:4] and part.read(len(data) - 2, 9) == data[-2:]
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(ranges.offsets[21]) + 6] if damage == "truncated" else whole + b"more")
+    said = f"ends 6 bytes after offset {ranges.offsets[21]}, where the sample has {len(data)} bytes: it was truncated"
+    with pytest.raises(OSError, match=said if damage == "truncated" else "was changed after it was indexed"):
+        part.read(0, 4)
+
+
+def test_short_reads_are_continued(ranges: Ranges, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, read = ranges.read(21), os.pread
+    monkeypatch.setattr(os, "pread", lambda descriptor, count, offset: read(descriptor, min(count, 100), offset))
+    assert ranges.read(21) == ranges.file(21).read(0, len(data)) == data
+    assert ranges.file(21).read(3, 150) == data[3:153]
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,10 @@ if (reason := why_no_torchcodec()) is not None:
 from bench.remote.object_server import Faults, ObjectServer
 
 from headrace._media.video import video_clips
-from headrace._media.video.known_videos import KnownVideos
+from headrace._media.video.known_videos import KnownVideo, KnownVideos
 from headrace._media.video.packet_index import PacketIndex, read_index
 from headrace._media.video.video_files import learn_by_scan, learn_from_tables
-from headrace._storage.parts.sample_bytes import FileBytes, HeldBytes
+from headrace._storage.parts.sample_bytes import FileBytes, HeldBytes, SampleBytes
 from headrace._storage.remote.fetcher_registry import close_all
 
 v2 = import_torchvision().transforms.v2
@@ -80,8 +81,13 @@ def batches(data: Any, workers: int = 2) -> list[Any]:
     return [batch for _ in range(2) for batch in loader]
 
 
+@functools.cache
+def batches_of_files(videos: Path) -> list[Any]:
+    return batches(files(videos))
+
+
 def assert_same_as_files(data: Any, videos: Path) -> None:
-    for (clips, labels), (theirs, its) in zip(batches(data), batches(files(videos)), strict=True):
+    for (clips, labels), (theirs, its) in zip(batches(data), batches_of_files(videos), strict=True):
         assert torch.equal(clips, theirs) and torch.equal(labels, its)
 
 
@@ -96,9 +102,13 @@ def table(videos: Path, bytes_in_it: bool) -> Any:
 def test_tar_shards(videos: Path) -> None:
     data = Videos(TarShards(str(videos / "shard.tar"), image="mp4"), None, TRAIN, clips=RANDOM)
     assert_same_as_files(data, videos)
-    loader = DataLoader(data, batch_size=3, num_workers=2)
-    assert loader.verify(2).samples == len(NAMES) and "TarShards" in str(loader.explain())
-    assert loader.stats().videos is not None or list(loader)
+    loaders = [DataLoader(one, batch_size=3, num_workers=2, seed=3) for one in (data, files(videos))]
+    assert loaders[0].verify(2).samples == len(NAMES) and "TarShards" in str(loaders[0].explain())
+    for loader in loaders:
+        list(loader)
+    counted, theirs = (loader.stats().videos for loader in loaders)
+    assert counted is not None and theirs is not None and 0 < counted.wanted <= counted.decoded
+    assert (counted.wanted, counted.decoded) == (theirs.wanted, theirs.decoded)
 
 
 @pytest.mark.parametrize("bytes_in_it", [True, False])
@@ -168,7 +178,7 @@ def test_urls(videos: Path, tmp_path: Path, cache: str | None) -> None:
 
 
 def test_only_the_needed_packets_are_fetched(videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    noise = ["-vf", "scale=480:320,noise=alls=60:allf=t", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "10"]
+    noise = ["-vf", "scale=320:200,noise=alls=60:allf=t", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "10"]
     path = make_video(videos / "noise.mp4", *noise, "-pix_fmt", "yuv420p", "-g", "6")
     index, size = read_index(str(path)), path.stat().st_size
     first, last = index.order[[30, 33]]
@@ -190,6 +200,38 @@ def test_only_the_needed_packets_are_fetched(videos: Path, monkeypatch: pytest.M
         data = Videos([f"{server.url}/noise.mp4"], None, v2.CenterCrop(32), clips=frames_at([[33, 30]]))
         assert torch.equal(next(iter(DataLoader(data, num_workers=1))), clip)
         assert server.bytes_of.total() < size / 3  # with the tables, and what FFmpeg reads when it opens a file
+
+
+def test_threads_that_meet_a_file_together_learn_it_once(
+    videos: Path, monkeypatch: pytest.MonkeyPatch, known: KnownVideos
+) -> None:
+    scanned: list[SampleBytes] = []
+
+    def scan(file: SampleBytes) -> KnownVideo:
+        scanned.append(file)
+        time.sleep(0.2)  # the other threads come meanwhile
+        return learn_by_scan(file)
+
+    monkeypatch.setattr(video_clips, "learn_by_scan", scan)
+    with ObjectServer(videos) as server:
+        for paths in ([f"{server.url}/x264.mkv"] * 4, [videos / "x264.mkv"] * 4):
+            data = Videos(paths, None, v2.CenterCrop(32), clips=frames_at([[0], [1], [2], [3]]))
+            (clips,) = DataLoader(data, batch_size=4, num_workers=4)
+            assert torch.equal(clips, torch.stack([data[number] for number in range(4)]))
+    assert len(scanned) == 2 and not known._turns
+
+    def nobody_waits() -> None:
+        raise OSError("nobody waits")
+
+    with known.turn(("a", None), nobody_waits):
+        with ThreadPoolExecutor(1) as pool, known.turn(("b", None), nobody_waits):
+            waiting = pool.submit(known.turn(("a", None), nobody_waits).__enter__)
+            with pytest.raises(OSError, match="nobody waits"):
+                waiting.result(60)
+        known.forget_locks()  # as a forked child does
+        with known.turn(("a", None), nobody_waits):
+            assert len(known._turns) == 1
+    assert not known._turns
 
 
 def test_sound_between_the_packets_is_not_fetched(videos: Path) -> None:

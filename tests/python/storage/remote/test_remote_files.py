@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from object_stores import Faults, ObjectServer, batches, first_error, transform
 
 import headrace
 from headrace import ImageFiles, Network
+from headrace._base.native import core
+from headrace._storage.remote.remote_files import Access
 from headrace._storage.remote.remote_object import Range, join_ranges
 from support import assert_same, eventually, pictures
 
@@ -106,3 +109,33 @@ def test_neighbours_are_joined() -> None:
     large = [Range(1, i << 20, 1 << 20) for i in range(20)]
     assert [len(group) for group in join_ranges(large)] == [8, 8, 4]
     assert join_ranges([]) == []
+
+
+def test_a_piece_is_taken_before_the_store_drops_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second piece comes late, and the store needs the room of the first one meanwhile."""
+    native = core.RemoteRanges
+
+    class Dropping:
+        def __init__(self, store: Any, numbers: Any, cached: Any, object_of: Any, offsets: Any, lengths: Any) -> None:
+            self.inner = native(store, numbers, cached, object_of, offsets, lengths)
+            self.forget = functools.partial(store.forget, int(numbers[0]), int(offsets[0]), int(lengths[0]))
+            self.rounds = 0
+
+        def want(self, rows: Any) -> Any:
+            self.rounds += 1
+            if 0 not in rows:
+                self.forget()
+            return self.inner.want(rows)
+
+        def has(self, row: int) -> bool:
+            return self.inner.has(row) and (row == 0 or self.rounds > 5)
+
+        def take(self, row: int) -> bytes:
+            assert self.inner.has(row), "this read waits, and cannot be ended"
+            return self.inner.take(row)
+
+    monkeypatch.setattr(core, "RemoteRanges", Dropping)
+    data = (folder / "0.jpg").read_bytes()
+    with ObjectServer(folder) as server:
+        files = Access(network=Network(hedge=0)).files([f"{server.url}/0.jpg"])
+        assert files.take(0, [(0, 10), (len(data) - 10, 10)]) == [data[:10], data[-10:]]

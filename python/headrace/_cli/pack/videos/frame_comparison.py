@@ -19,6 +19,7 @@ from headrace._base.types import Array
 from headrace._media.library_decoders import NoTorchcodec, open_decoder
 
 _AT_ONCE = 1 << 26  # bytes of frames in memory, of each file
+_LOST = "torchcodec would not deliver all frames of the result"
 
 #: Frames, uint8 (n, C, H, W) or (n, H, W, C), and when they are shown, in seconds.
 _Frames: TypeAlias = "tuple[Array, list[float] | list[Fraction]]"
@@ -55,25 +56,30 @@ class Compared:
 def compare_videos(source: Path | bytes, made: Path | bytes) -> Compared:
     """Compares all frames of the best streams of two files as torchcodec decodes them.
 
-    Of transport and program streams, torchcodec may not deliver the first or the last frames: PyAV decodes those files.
+    Of transport and program streams, torchcodec may not deliver the first or the last frames: PyAV decodes both files
+    where the source is such. torchcodec must deliver all frames of the result in any case.
 
     Raises:
-        Unequal: the numbers, sizes or times (pts) of their frames differ, or a file cannot be decoded.
+        Unequal: the numbers, sizes or times (pts) of their frames differ, a file cannot be decoded, or torchcodec does
+            not deliver all frames of the result.
         NoTorchcodec: torchcodec cannot be imported.
     """
     ours, theirs = _open(source, "the source"), _open(made, "the result")
     if ours.metadata.rotation != theirs.metadata.rotation:
         raise Unequal("the frames would be turned by another angle")
     try:
-        return _compare(_frames_of(ours), _frames_of(theirs), False)
+        return _compare(_frames_of(ours), _frames_of_result(theirs), False)
     except _NotDelivered:
         pass
     try:
-        return _compare(_frames_by_pyav(source), _frames_by_pyav(made), True)
+        compared = _compare(_frames_by_pyav(source), _frames_by_pyav(made), True)
     except (av.FFmpegError, ValueError) as error:
         if isinstance(error, Unequal):
             raise
         raise Unequal(f"it cannot be decoded: {message_of(error)}") from error
+    if sum(len(times) for _, times in _frames_of_result(theirs)) != compared.frames:
+        raise Unequal(_LOST)
+    return compared
 
 
 def _compare(ours: Iterator[_Frames], theirs: Iterator[_Frames], by_pyav: bool) -> Compared:
@@ -117,6 +123,14 @@ def _frames_of(decoder: Any) -> Iterator[_Frames]:
         if begin == 0 and times[0] != said.begin_stream_seconds_from_content:
             raise _NotDelivered
         yield made.data.numpy(), times
+
+
+def _frames_of_result(decoder: Any) -> Iterator[_Frames]:
+    """Yields all frames of a result, some at a time. Raises Unequal."""
+    try:
+        yield from _frames_of(decoder)
+    except _NotDelivered as error:
+        raise Unequal(_LOST) from error
 
 
 def _frames_by_pyav(video: Path | bytes) -> Iterator[_Frames]:

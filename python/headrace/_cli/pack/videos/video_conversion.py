@@ -30,8 +30,8 @@ def is_video(path: str) -> bool:
 def convert_video(data: bytes, how: Conversion, extension: str) -> Converted:
     """Returns what is stored for a video file.
 
-    A video that cannot be converted, or whose frames would differ in number, time or size, or with REMUX in a value,
-    is kept as it is.
+    A video that cannot be converted, whose frames would differ in number, time or size, or with REMUX in a value, or
+    of whose result torchcodec would not deliver all frames, is kept as it is.
 
     Args:
         data: the bytes of the file.
@@ -109,9 +109,14 @@ def clip_cost(path: Path) -> DecodingCost:
 def video_difference(source: bytes, packed: bytes, how: Conversion) -> str | None:
     """Returns how a packed video differs from its source in what the conversion keeps; None: it does not.
 
+    With COPY that is every byte, and nothing is decoded; with REMUX the values of all frames; with REENCODE their
+    number, times and sizes.
+
     Raises:
         ImportError: torchcodec cannot be imported.
     """
+    if how.kind == COPY:
+        return None if source == packed else "the video has other bytes"
     try:
         compared = compare_videos(source, packed)
     except Unequal as error:
