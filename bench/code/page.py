@@ -86,12 +86,6 @@ ROWS = {
         "`skimage.io.imread`, v2": "skimage, v2",
         "arrays of 32 x 32": "small arrays as images",
         "rows of an array in": "rows of an array",
-        "kornia's flip": "kornia in a collate_fn",
-        "torchvision's `ImageFolder(loader": "ImageFolder(loader=cv2), albumentations",
-        "`ImageFolder` with albumentations in": "ImageFolder, albumentations in a lambda",
-        "`VOCSegmentation`": "VOC, v2",
-        "a stream of Hugging Face's": "stream, batched map",
-        "TIFF files of 16": "TIFF of 16 bits",
         "`ElasticTransform`": "ElasticTransform",
     },
     "docs/videos.md": {

@@ -17,7 +17,7 @@ from headrace._base.native import core
 from headrace._base.types import Function
 from headrace._loading.doors.opened_doors import add_doors
 from headrace._loading.doors.tensors import joined_tensors
-from headrace._loading.doors.tensors.deferred_tensor import make_reachable, make_samples
+from headrace._loading.doors.tensors.deferred_tensor import has_deferred_in, make_reachable, make_samples
 from headrace._loading.doors.tensors.joined_tensors import stack
 from headrace._loading.fallback import worker_wrappers
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
@@ -140,19 +140,30 @@ class InWorkers:
     def _begin_batch(self, data: object) -> object:
         pixel_memory.next_batch()
         replace_imported()
+        function = default_collate_fn_map.get(torch.Tensor)
+        is_torchs = function in (collate_tensor_fn, self._collate_tensors)  # ours if the last batch raised an error
         if self._records is not None:
             self._records.begin()
-        elif self._blocks is not None and default_collate_fn_map.get(torch.Tensor) in (
-            collate_tensor_fn,
-            self._collate_tensors,  # the last batch raised an error
-        ):
-            default_collate_fn_map[torch.Tensor] = self._collate_tensors
-        elif self._is_default:
+        elif self._is_default and (self._blocks is None or not is_torchs):
             make_samples(data)
         if self._places is not None:
             self._samples = len(data) if isinstance(data, list) else 0
             self._places.begin(data, sys.getrefcount(data))
+        if (
+            self._blocks is not None
+            and self._records is None
+            and is_torchs
+            and (has_deferred_in(data) or self._has_places())
+        ):
+            default_collate_fn_map[torch.Tensor] = self._collate_tensors
         return data if self._blocks is None else self._blocks.begin(data)
+
+    def _looks_at(self, data: object) -> bool:
+        """Whether some samples have no values yet, or are in their places; else errors have torch's traceback."""
+        return has_deferred_in(data) or self._has_places()
+
+    def _has_places(self) -> bool:
+        return self._places is not None and self._places.are_used()
 
     def _collate_tensors(self, tensors: Sequence[object], *, collate_fn_map: Any = None) -> object:
         """What `default_collate` calls for tensors, also in a `collate_fn` of the program: makes deferred ones at their
@@ -160,7 +171,7 @@ class InWorkers:
         joined = stack(tensors)
         if joined is not None:
             return joined
-        if self._places is not None and self._places.are_used() and self._blocks is not None:
+        if self._places is not None and self._blocks is not None and self._has_places():
             batch = self._places.batch_of(tensors)
             if batch is not None and self._blocks.note_collated_batch(batch):
                 return batch

@@ -26,7 +26,7 @@ class _Names(np.ndarray[Any, np.dtype[np.int64]]):
     videos: BlobDataset
 
 
-_tables: weakref.WeakValueDictionary[int, _Names] = weakref.WeakValueDictionary()
+_tables: dict[int, weakref.ref[_Names]] = {}  # without callbacks, whose exceptions Python ignores
 
 
 def name_samples(videos: BlobDataset) -> core.BlobTable:
@@ -35,7 +35,9 @@ def name_samples(videos: BlobDataset) -> core.BlobTable:
     names = np.empty((count, 2), np.int64).view(_Names)
     names[:, 0], names[:, 1] = table, np.arange(count)
     names.videos = videos
-    _tables[table] = names
+    for number in [number for number, known in list(_tables.items()) if known() is None]:
+        _tables.pop(number, None)
+    _tables[table] = weakref.ref(names)
     held: Any = names  # a buffer
     begins, sizes = _NAME.size * np.arange(count, dtype=np.int64), np.full(count, _NAME.size, np.int64)
     return core.BlobTable.of_spans([held], np.zeros(count, np.int64), begins, sizes)
@@ -44,4 +46,6 @@ def name_samples(videos: BlobDataset) -> core.BlobTable:
 def find_sample(name: bytes) -> tuple[BlobDataset, int]:
     """Returns the dataset of a sample, and its number in it."""
     table, number = _NAME.unpack_from(name)
-    return _tables[table].videos, number
+    names = _tables[table]()
+    assert names is not None, "a table that names samples keeps them"
+    return names.videos, number

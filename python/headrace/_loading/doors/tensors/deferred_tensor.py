@@ -245,6 +245,11 @@ def make_samples(samples: Any) -> bool:
     return bool(found) and all(found)
 
 
+def has_deferred_in(samples: Any) -> bool:
+    """Whether there are deferred tensors in lists, tuples and mappings."""
+    return _were_deferred and any(True for _ in _deferred_in(samples))
+
+
 def _deferred_in(samples: Any) -> Iterator[Any]:
     if isinstance(samples, Deferred):
         yield samples
