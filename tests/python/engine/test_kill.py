@@ -73,13 +73,7 @@ print(kills, len(whole), len(set(whole)) == len(whole), parts == whole)
 
 
 # 576 batches: a hundred kills need 200 on average, and more on a busy machine, where a child trains until it is killed.
-@pytest.mark.parametrize(
-    ("options", "epochs"),
-    [
-        ("dict(batch_size=1, shuffle=True, seed=3)", 2),
-        ("dict(batch_size=1, shuffle=True, seed=3, rank=1, world_size=2)", 4),
-    ],
-)
-def test_a_hundred_kills(options: str, epochs: int) -> None:
-    out = output_of(CODE.format(options=options, epochs=epochs), "-W", "ignore")
+def test_a_hundred_kills() -> None:
+    options = "dict(batch_size=1, shuffle=True, seed=3, rank=1, world_size=2)"
+    out = output_of(CODE.format(options=options, epochs=4), "-W", "ignore")
     assert out.split() == ["100", "576", "True", "True"]
