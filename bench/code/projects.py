@@ -12,24 +12,14 @@ import torch
 import torchvision
 from PIL import Image
 from torch.utils.data import Dataset, default_collate
-from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from bench.code import doors, pngs
+from bench.code import doors, kinds, pngs
 from bench.contenders._common import MEAN, SIZE, STD
 
 CLASSES = 8  # folders
 BATCHED = 16  # samples that a function of a stream gets together
 TO_CROP = v2.Compose([v2.RandomResizedCrop(SIZE, antialias=True), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
-WITH_MASKS = v2.Compose(
-    [
-        v2.RandomResizedCrop(SIZE, (0.5, 2.0), antialias=True),
-        v2.RandomHorizontalFlip(),
-        v2.ToImage(),
-        v2.ToDtype({tv_tensors.Image: torch.float32, tv_tensors.Mask: torch.int64, "others": None}, scale=True),
-        v2.Normalize(MEAN, STD),
-    ]
-)
 
 
 class KorniaCollate:
@@ -97,7 +87,7 @@ def voc(paths: list[Path], folder: Path) -> Dataset[Any]:
     for name, path, mask in zip(names, paths, pngs.write_pngs(paths, masks, pngs.as_mask), strict=True):
         (root / "JPEGImages" / f"{name}.jpg").symlink_to(path.resolve())
         (root / "SegmentationClass" / f"{name}.png").symlink_to(Path(mask).resolve())
-    dataset = torchvision.datasets.VOCSegmentation(str(folder), "2012", "train", transforms=WITH_MASKS)
+    dataset = torchvision.datasets.VOCSegmentation(str(folder), "2012", "train", transforms=kinds.WITH_MASKS)
     return torchvision.datasets.wrap_dataset_for_transforms_v2(dataset)
 
 

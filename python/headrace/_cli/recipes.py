@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 #: ImageNet's mean and standard deviation per channel, in units of [0, 1].
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+CLIP_FRAMES, CLIP_STEP = 16, 4
 
 
 def train(size: int = 224, min_scale: float = 0.08) -> transforms.Compose:
@@ -44,7 +45,7 @@ def clip() -> ClipSampler:
     """Returns the clip that commands make of a video: 16 frames from a random one on, 4 apart."""
     from headrace.datasets.videos.clip_samplers import clips_at_random_indices
 
-    return clips_at_random_indices(num_frames_per_clip=16, num_indices_between_frames=4)
+    return clips_at_random_indices(num_frames_per_clip=CLIP_FRAMES, num_indices_between_frames=CLIP_STEP)
 
 
 def for_clips(name: str) -> Callable[[Any], object]:

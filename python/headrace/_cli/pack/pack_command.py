@@ -149,13 +149,14 @@ def _conversion_of(args: argparse.Namespace) -> Conversion:
 
 
 def _check_video(how: Conversion) -> None:
+    from headrace._cli.pack.conversion import COPY
     from headrace._media.library_decoders import check_decoder, install_for_video
 
     try:
         from headrace._cli.pack.videos import ffmpeg_program, video_conversion  # noqa: F401 - imports PyAV
     except ImportError as error:
         raise ImportError(f"pack --video needs PyAV and torchcodec ({install_for_video()})") from error
-    if how.kind != "copy":
+    if how.kind != COPY:
         ffmpeg_program.check_ffmpeg(how)
         check_decoder("VideoDecoder")
 

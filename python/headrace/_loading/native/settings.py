@@ -23,8 +23,8 @@ from headrace._storage.entry_points.entry_points import checked_entry_points
 if TYPE_CHECKING:
     from headrace._loading.autotune.tuner import Tuner
 
-_OF_IMAGES = ("device", "decoder", "deterministic", "dtype", "memory_format", "entry_points")
 _OF_DEVICES = ("device", "decoder", "deterministic")
+_OF_IMAGES = (*_OF_DEVICES, "dtype", "memory_format", "entry_points")
 READ_AHEAD = 64  #: batches, with num_workers="auto"; above any number in flight
 _NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
 

@@ -26,7 +26,7 @@ class Refused:
 
 
 class BegunBatches:
-    """The batches of records that were begun, and that nobody has got yet: `AHEAD` of them, and the one that is due."""
+    """The batches of records that were begun and not handed out yet: `AHEAD` of them, and the one that is due."""
 
     def __init__(self) -> None:
         self._begun: list[tuple[DeviceBatches, RecordedBatch]] = []

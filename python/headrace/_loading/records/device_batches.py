@@ -51,7 +51,7 @@ class DeviceBatches:
             self._engines.begin(batch, self.entry_points)
 
     def drop(self, batch: object) -> None:
-        """Called with a batch that was begun, and that nobody will get."""
+        """Called with a batch that was begun, and that is not handed out."""
         if isinstance(batch, RecordedBatch):
             self._engines.drop(batch)
 
@@ -68,7 +68,7 @@ class DeviceBatches:
             return self._moved(batch)
         if isinstance(batch, Mapping):
             return _with_values(batch, {key: self.deliver(one) for key, one in batch.items()})
-        if isinstance(batch, (list, tuple)) and not isinstance(batch, (str, bytes)):
+        if isinstance(batch, (list, tuple)):
             return _with_items(batch, [self.deliver(one) for one in batch])
         return batch
 

@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -22,12 +22,12 @@ from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_f
 from headrace._base.types import Array
 from headrace._loading.doors.tensors.deferred_tensor import (
     Deferred,
-    DeferredTensor,
+    gives_plain,
     is_deferring_possible,
     make_samples,
     recorded_in,
 )
-from headrace._loading.doors.tensors.joined_tensors import stack
+from headrace._loading.doors.tensors.joined_tensors import Allocate, stack
 from headrace._loading.doors.tensors.memory_layout import Layout as TensorLayout
 from headrace._loading.doors.tensors.recording import Content, Recording
 from headrace._loading.records.record_batch import ImageRecord, RecordBatch, RecordedBatch
@@ -35,9 +35,6 @@ from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import DTYPES
 from headrace.pillow.files.jpeg_pixels import JpegPixels
 from headrace.pillow.recording.image_counts import ImageCounts
-
-#: Returns memory for this number of bytes that a batch may be sent in, and the same to write to; None if there is none.
-Allocate = Callable[[tuple[int, ...], torch.dtype], "tuple[torch.Tensor, torch.Tensor] | None"]
 
 
 class RecordCollation:
@@ -120,7 +117,7 @@ class RecordCollation:
 
     def _record(self, tensors: Sequence[Any]) -> RecordBatch | str:
         """Returns the records of some tensors, or why there are none."""
-        if not is_deferring_possible() or any(_keeps_class(one) for one in tensors):
+        if not is_deferring_possible() or not all(gives_plain(torch.stack, one) for one in tensors):
             return "torch's calls are watched, or tensors keep their class"
         contents = []
         for one in tensors:
@@ -265,12 +262,6 @@ def _why_not_recordable(content: Content) -> str | None:
 
 def _are_equal(one: Array, other: Array) -> bool:
     return one is other or (one.dtype == other.dtype and np.array_equal(one.view(np.uint8), other.view(np.uint8)))
-
-
-def _keeps_class(tensor: Any) -> bool:
-    """Whether `torch.stack` gives another class than torch.Tensor: of a tv_tensor, if a program has asked for that."""
-    helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
-    return type(tensor) is not DeferredTensor and (helpers is None or bool(helpers._must_return_subclass()))
 
 
 def _named_leaves(batch: object, path: str) -> Iterator[tuple[str, object]]:

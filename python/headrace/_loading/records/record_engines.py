@@ -110,7 +110,7 @@ class RecordEngines:
         return made if len(record.shape) == made.ndim else made.view(record.shape)
 
     def drop(self, recorded: RecordedBatch) -> None:
-        """Gives up the records of a batch that nobody will get."""
+        """Gives up the records of a batch that is not handed out."""
         for record in recorded.records:
             making: _Making | None = record.under_way
             record.under_way = None

@@ -22,6 +22,7 @@ class Reseeded:
     The generators of Python, NumPy and torch in it are seeded during the call, unless they are `left_alone`.
 
     Attributes:
+        holds_any: whether there is something to seed.
         shared: whether some of these objects are in a function's closure or globals, which copies of the function
             share. No two threads may then call it at the same time.
     """
@@ -33,6 +34,7 @@ class Reseeded:
         values = _shared_values(transform)
         self._looked_into = values, _seedables_in(values)
         self.shared = bool(self._looked_into[1])
+        self.holds_any = bool(self._held or self._seedable or self.shared)
 
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_looked_into": ((), ())}  # a copy shares them, or finds those of its process
@@ -57,7 +59,8 @@ class Reseeded:
 
 def reseed_transform(transform: Function) -> Function:
     """Returns the transform wrapped in Reseeded, or itself if nothing in it can be seeded."""
-    return Reseeded(transform) if generators_in_step(transform) or reseeded_objects(transform) else transform
+    made = Reseeded(transform)
+    return made if made.holds_any else transform
 
 
 def without_reseeding(transform: Function) -> Function:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Sequence
 
 from headrace._storage.parts.sample_bytes import SampleBytes, Span
+from headrace._storage.remote.fetcher import given_up
 from headrace._storage.remote.remote_files import RemoteFiles
 
 _BLOCK = 64 << 10  # bytes; what a read that was not announced fetches is a multiple
@@ -39,7 +39,7 @@ class RemoteBytes(SampleBytes):
 
     def check_wanted(self) -> None:
         if self._is_over():
-            raise OSError(errno.ECANCELED, f"{self._files.shown_of(self._number)}: nobody waits for it any more")
+            raise given_up(self._files.shown_of(self._number))
 
     def check(self) -> None:
         if self._place is not None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any
 
 from headrace._base.lifetimes.finalizers import Ending
 from headrace._storage.parts.file_reads import Span as Span
 from headrace._storage.parts.file_reads import check_stamp, read_part
+from headrace._storage.parts.span_file import SpanFile
 
 
 class SampleBytes(ABC):
@@ -34,7 +33,7 @@ class SampleBytes(ABC):
         """Called before parts are read.
 
         Args:
-            is_over: whether nobody waits for the parts any more; a read that takes long asks it, and raises OSError.
+            is_over: whether the parts are no longer needed; a read that takes long asks it, and raises OSError.
 
         Raises:
             OSError: they cannot be read.
@@ -42,7 +41,7 @@ class SampleBytes(ABC):
         return None
 
     def check_wanted(self) -> None:
-        """Raises OSError if nobody waits for the parts any more. For a thread that waits for another one."""
+        """Raises OSError if the parts are no longer needed. For a thread that waits for another one."""
         return None
 
     @abstractmethod
@@ -118,7 +117,7 @@ class HeldBytes(SampleBytes):
         return bytes(self._data[position : position + count])
 
 
-class ByteFile(io.RawIOBase):
+class ByteFile(SpanFile):
     """Bytes as a file object, for libraries that read such.
 
     Args:
@@ -130,40 +129,19 @@ class ByteFile(io.RawIOBase):
     """
 
     def __init__(self, data: SampleBytes, blank: Sequence[Span] = ()) -> None:
-        self._data, self._blank, self._at = data, blank, 0
+        super().__init__(data.size)
+        self._data, self._blank = data, blank
         self.error: OSError | None = None
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._data.size}[whence]
-        self._at = max(0, origin + offset)
-        return self._at
-
-    def read(self, size: int = -1, /) -> bytes:
-        left = max(0, self._data.size - self._at)
+    def _read_span(self, begin: int, end: int) -> bytes:
         try:
-            made = self._read_span(self._at, left if size < 0 else min(size, left))
+            return self._read_parts(begin, end)
         except OSError as error:
-            self.error, made = error, b""
-        self._at += len(made)
-        return made
+            self.error = error
+            return b""
 
-    def readinto(self, buffer: Any, /) -> int:
-        view = memoryview(buffer).cast("B")
-        made = self.read(len(view))
-        view[: len(made)] = made
-        return len(made)
-
-    def _read_span(self, begin: int, count: int) -> bytes:
-        end, parts = begin + count, []
+    def _read_parts(self, begin: int, end: int) -> bytes:
+        parts = []
         for at, length in self._blank:  # in their order
             first, last = max(at, begin), min(at + length, end)
             if first < last:

@@ -51,6 +51,12 @@ _HEADERS = 32 << 10  # bytes before a tar member in which its headers are looked
 _WRITERS = 2  # threads that write to the cache on disk
 
 
+def given_up(name: str = "") -> OSError:
+    """The error of a read that is no longer needed. `name`: of what was read."""
+    why = "the read was given up, because its result is no longer needed"
+    return OSError(errno.ECANCELED, f"{name}: {why}" if name else why)
+
+
 class Fetcher:
     """Owns an event loop in a thread, the connections, and the bytes that arrived. Any thread may call it.
 
@@ -160,8 +166,8 @@ class Fetcher:
         """Runs a coroutine in the loop and returns its result.
 
         Args:
-            is_over: whether nobody waits for it any more. It is called now and then; once it is true, the coroutine is
-                cancelled, and OSError raised.
+            is_over: whether the result is no longer needed. It is called now and then; once it is true, the coroutine
+                is cancelled, and OSError raised.
         """
         if self._closed:
             work.close()
@@ -171,7 +177,7 @@ class Fetcher:
             while is_over is not None and not future.done():
                 futures_wait([future], _ASKED_S)
                 if is_over():
-                    raise OSError(errno.ECANCELED, "nobody waits for it any more")
+                    raise given_up()
             return future.result()
         except BaseException:
             future.cancel()

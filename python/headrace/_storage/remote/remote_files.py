@@ -17,7 +17,7 @@ from headrace._base.types import State
 from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.remote.clients.client_choice import check_installed
 from headrace._storage.remote.clients.responses import UNKNOWN_SIZE, NoRangesError, Stamp, is_strong
-from headrace._storage.remote.fetcher import Fetcher
+from headrace._storage.remote.fetcher import Fetcher, given_up
 from headrace._storage.remote.fetcher_registry import fetcher_of
 from headrace._storage.remote.network import Network
 from headrace._storage.remote.remote_object import Range, RemoteObject
@@ -227,7 +227,7 @@ class RemoteFiles:
                 held[row] = ranges.take(row)
             waiting = np.setdiff1d(waiting, here)
             if is_over():
-                raise OSError(errno.ECANCELED, f"{self.shown_of(number)}: nobody waits for it any more")
+                raise given_up(self.shown_of(number))
         return held
 
     def check_place(

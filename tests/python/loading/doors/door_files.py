@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 from headrace._base.native import core
@@ -36,3 +38,11 @@ def _is_bomb(path: Path) -> bool:
         header = core.jpeg_header(path.read_bytes())
         size = header["width"], header["height"]
     return size[0] * size[1] > _MOST_PIXELS
+
+
+def opened_jpeg(mode: str = "RGB", size: tuple[int, int] = (61, 47)) -> Image.Image:
+    """A smooth image of this (width, height), opened from a JPEG in memory; the same at each call."""
+    pixels = np.random.default_rng(size[1]).integers(0, 256, (9, 12, 3), dtype=np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC).convert(mode).save(file, "JPEG", quality=90)
+    return Image.open(file)

@@ -11,6 +11,7 @@ from headrace._base.safe_exceptions import message_of
 from headrace._cli.pack.conversion import COPY, MOST_CAUSES, REMUX, Conversion, Converted
 from headrace._cli.pack.videos.ffmpeg_program import FfmpegError, write_encoded, write_packets
 from headrace._cli.pack.videos.frame_comparison import Compared, Unequal, compare_videos
+from headrace._cli.recipes import CLIP_FRAMES, CLIP_STEP
 from headrace._media.video.decoding_cost import DecodingCost, expected_cost
 from headrace._media.video.video_files import index_or_reason
 from headrace.datasets.videos.videos_dataset import ENDINGS
@@ -19,7 +20,7 @@ from headrace.datasets.videos.videos_dataset import ENDINGS
 _CONTAINERS = {"mkv": ("mkv",), "webm": ("webm",)}
 _PLAIN = ("mp4", "mov")
 MADE = ("mp4", "mov", "mkv", "webm")
-_CLIP = range(0, 64, 4)  # frames of a clip whose cost is stated: 16 of them, 4 apart
+_CLIP = range(0, CLIP_FRAMES * CLIP_STEP, CLIP_STEP)  # frames of a clip whose cost is stated
 _CLIPS = 8  # of a file, equally far apart
 
 
@@ -96,12 +97,12 @@ def _cost_counts(name: str, path: Path) -> dict[str, float]:
 
 
 def clip_cost(path: Path) -> DecodingCost:
-    """Returns how many frames are decoded for clips of 16 frames, 4 apart; none of a file that has no index."""
+    """Returns how many frames are decoded for the clips that commands make; none of a file that has no index."""
     index = index_or_reason(str(path))
     if isinstance(index, str):
         return DecodingCost()
     length = len(index)
-    begins = [max(0, length - len(_CLIP) * _CLIP.step) * number // (_CLIPS - 1) for number in range(_CLIPS)]
+    begins = [max(0, length - _CLIP.stop) * number // (_CLIPS - 1) for number in range(_CLIPS)]
     clips = [[min(begin + frame, length - 1) for frame in _CLIP] for begin in begins]
     return sum((expected_cost(index, clip) for clip in clips), DecodingCost())
 

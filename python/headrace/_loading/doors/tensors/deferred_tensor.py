@@ -14,7 +14,7 @@ import copyreg
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -250,15 +250,28 @@ def has_deferred_in(samples: Any) -> bool:
     return _were_deferred and any(True for _ in _deferred_in(samples))
 
 
-def _deferred_in(samples: Any) -> Iterator[Any]:
-    if isinstance(samples, Deferred):
-        yield samples
-    elif isinstance(samples, (list, tuple)):
-        for one in samples:
-            yield from _deferred_in(one)
-    elif isinstance(samples, Mapping):
-        for one in samples.values():
-            yield from _deferred_in(one)
+def _deferred_in(one: Any, seen: dict[int, object] | None = None) -> Iterator[Any]:
+    """Yields the deferred tensors in lists, tuples and mappings; with `seen`, also those in attributes of objects, and
+    notes these there."""
+    if isinstance(one, Deferred):
+        yield one
+    elif isinstance(one, (list, tuple)):
+        for part in one:
+            yield from _deferred_in(part, seen)
+    elif isinstance(one, Mapping):
+        for part in one.values():
+            yield from _deferred_in(part, seen)
+    elif seen is not None and not isinstance(one, _LEAVES) and id(one) not in seen and len(seen) < _MOST_OBJECTS:
+        seen[id(one)] = one
+        attributes: list[object] = []
+        with contextlib.suppress(Exception):  # they may be anything
+            attributes = list(vars(one).values())
+        for part in attributes:
+            yield from _deferred_in(part, seen)
+
+
+_MOST_OBJECTS = 10_000  # of a batch that are looked at
+_LEAVES = (torch.Tensor, np.ndarray, Image.Image, str, bytes, int, float, type, ModuleType, FunctionType)
 
 
 def make_reachable(batch: object) -> None:
@@ -267,30 +280,8 @@ def make_reachable(batch: object) -> None:
     A worker sends the batch from another thread, where an error would be lost.
     """
     if _were_deferred:
-        for one in _deferred_below(batch, {}):
+        for one in _deferred_in(batch, {}):
             make(one)
-
-
-def _deferred_below(one: object, seen: dict[int, object]) -> Iterator[Any]:
-    if isinstance(one, Deferred):
-        yield one
-    if isinstance(one, _LEAVES) or id(one) in seen or len(seen) >= _MOST_OBJECTS:
-        return
-    seen[id(one)] = one
-    if isinstance(one, Mapping):
-        parts: Iterable[object] = one.values()
-    elif isinstance(one, (list, tuple, set, frozenset)):
-        parts = one
-    else:
-        parts = []
-        with contextlib.suppress(Exception):  # attributes may be anything
-            parts = list(vars(one).values())
-    for part in parts:
-        yield from _deferred_below(part, seen)
-
-
-_MOST_OBJECTS = 10_000  # of a batch that are looked at
-_LEAVES = (torch.Tensor, np.ndarray, Image.Image, str, bytes, int, float, type, ModuleType, FunctionType)
 
 
 def is_deferring_possible() -> bool:

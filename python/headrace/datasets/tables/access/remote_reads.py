@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from headrace._storage.parts.span_file import SpanFile
 from headrace._storage.remote.remote_files import RemoteFiles
 
 Int64s = npt.NDArray[np.int64]
@@ -63,37 +61,17 @@ def copy_file(files: RemoteFiles, number: int, target: str) -> None:
             out.write(read_long(files, number, begin, min(begin + at_once, size)))
 
 
-class RangeFile(io.RawIOBase):
+class RangeFile(SpanFile):
     """An object as a file for reading, each read a range. Raises OSError."""
 
     def __init__(self, files: RemoteFiles, number: int = 0) -> None:
         assert files.stamps is not None
-        self._files, self._number, self._size, self._at = files, number, files.stamps[number].size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
-        return self._at
+        super().__init__(files.stamps[number].size)
+        self._files, self._number = files, number
 
     def size(self) -> int:
         """Returns the object's bytes; called by pyarrow."""
         return self._size
 
-    def read(self, size: int | None = -1) -> bytes:
-        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
-        data = read_long(self._files, self._number, self._at, end)
-        self._at += len(data)
-        return data
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    def _read_span(self, begin: int, end: int) -> bytes:
+        return read_long(self._files, self._number, begin, end)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from door_files import opened_jpeg
 from PIL import Image
 from torch.utils.data import IterableDataset, default_collate
 
@@ -28,13 +27,9 @@ from torchvision.transforms.v2 import functional as F  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("open_doors")
 
-_PIXELS = np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8)
-
 
 def opened() -> torch.Tensor:
-    file = io.BytesIO()
-    Image.fromarray(_PIXELS).resize((61, 47), Image.Resampling.BICUBIC).save(file, "JPEG", quality=90)
-    made: torch.Tensor = F.pil_to_tensor(Image.open(file))
+    made: torch.Tensor = F.pil_to_tensor(opened_jpeg())
     return made
 
 
@@ -132,7 +127,7 @@ class StreamWithState(Stream):
 def test_a_damaged_file_alone_raises_its_error(tmp_path: Path, stream: type[Stream], collate_fn: Any) -> None:
     """The error is the worker's, not that of the thread which sends the batch, where it would be lost."""
     path = tmp_path / "cut.jpg"
-    Image.fromarray(_PIXELS).resize((610, 470)).save(path, quality=90)
+    opened_jpeg(size=(610, 470)).save(path, quality=90)
     path.write_bytes(path.read_bytes()[:3000])
     loader = headrace.DataLoader(stream(path), 1, num_workers=1, collate_fn=collate_fn, timeout=30)
     with pytest.raises(OSError, match="truncated"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from door_files import opened_jpeg
 from PIL import Image
 
 from headrace._loading.doors.tensors import single_inputs
@@ -21,14 +20,6 @@ from torchvision import tv_tensors  # noqa: E402 - after the shim
 from torchvision.transforms import v2  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("open_doors")
-
-_PIXELS = np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8)
-
-
-def opened() -> Image.Image:
-    file = io.BytesIO()
-    Image.fromarray(_PIXELS).resize((61, 47), Image.Resampling.BICUBIC).save(file, "JPEG", quality=90)
-    return Image.open(file)
 
 
 class Doubled(v2.Transform):
@@ -82,9 +73,9 @@ CHAINS: dict[str, Callable[[], Any]] = {
     "refused by torchvision": lambda: v2.Compose([v2.RandomIoUCrop()]),
 }
 STARTS: dict[str, Callable[[], Any]] = {
-    "tensor": lambda: v2.functional.pil_to_tensor(opened()),
-    "tv_tensor": lambda: v2.functional.to_image(opened()),
-    "image": opened,
+    "tensor": lambda: v2.functional.pil_to_tensor(opened_jpeg()),
+    "tv_tensor": lambda: v2.functional.to_image(opened_jpeg()),
+    "image": opened_jpeg,
 }
 
 
@@ -121,5 +112,5 @@ def test_a_changed_library_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     module = __import__("torchvision.transforms.v2._transform", fromlist=["check_type"])
     monkeypatch.setattr(module, "check_type", lambda one, types: False)
     with deferred_here(ImageCounts()):
-        image = v2.functional.pil_to_tensor(opened())
+        image = v2.functional.pil_to_tensor(opened_jpeg())
         assert v2.CenterCrop(9)(image) is image

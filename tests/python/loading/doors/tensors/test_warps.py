@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
+from door_files import opened_jpeg
 
 from headrace._loading.doors.tensors import warp_functions
 from headrace._loading.doors.tensors.deferred_tensor import Deferred, recording_of
@@ -30,10 +28,7 @@ NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
 
 
 def opened(size: tuple[int, int], mode: str) -> Any:
-    values = np.random.default_rng(size[0]).integers(0, 256, (9, 12, 3), dtype=np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(values).resize(size[::-1], Image.Resampling.BICUBIC).convert(mode).save(file, "JPEG", quality=90)
-    return v1.pil_to_tensor(Image.open(file))
+    return v1.pil_to_tensor(opened_jpeg(mode, size[::-1]))
 
 
 def compare(function: Callable[..., Any], mode: str, *given: Any, is_recorded: bool = True, **named: Any) -> None:
