@@ -55,7 +55,9 @@ def main() -> None:
                 shared.end_suddenly()
     if main_process:
         log.end()
-    dist.barrier()  # meanwhile gloo's threads let go of `mean`; while Python ends they could not (pytorch issue 190489)
+    # First: as the group's last owner, its reducer would wait for gloo's threads with the GIL held, while one of them
+    # waits for the GIL to drop `mean` (torch 2.13; pytorch issue 190489).
+    del model, optimiser
     dist.destroy_process_group()
 
 

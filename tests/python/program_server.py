@@ -42,6 +42,8 @@ IMPORTS = {
 HARMLESS = {"jemalloc_bg_thd"}
 #: Seconds between the request to end and the end by force of the other ranks: torchrun's.
 GRACE = 30.0
+#: Seconds that a program has to write where its threads are, after which it is ended by force.
+STACKS = 5.0
 #: Servers of a test process at one time: each takes some hundred megabytes.
 MOST = 2
 
@@ -65,14 +67,27 @@ class Run:
             server.send(request, [self._out.fileno(), self._err.fileno(), theirs.fileno()])
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What the program wrote to stdout and stderr, once it has ended. Raises TimeoutError; can be called once."""
+        """What the program wrote to stdout and stderr, once it has ended. Can be called once.
+
+        Raises TimeoutError with what it wrote, and where each of its threads was.
+        """
+        late = ""
         self._status.settimeout(timeout)
-        self.returncode = int(self._status.recv(16) or b"-9")  # nothing: the server was ended
+        try:
+            code = self._status.recv(16)
+        except TimeoutError:
+            late = f"the program has not ended within {timeout:g} s"
+            self._status.shutdown(socket.SHUT_WR)
+            self._status.settimeout(2 * GRACE)
+            code = self._status.recv(16)
+        self.returncode = int(code or b"-9")  # nothing: the server was ended
         said = []
         for file in (self._out, self._err):
             file.seek(0)
             said.append(file.read())
         self.kill()
+        if late:
+            raise TimeoutError("\n".join([late, *said]))
         return said[0], said[1]
 
     def kill(self) -> None:
@@ -195,13 +210,14 @@ def _supervise(request: dict[str, Any], out: int, err: int, status: int) -> dict
             return {**request, "rank": rank}
         running[os.pidfd_open(pid)] = pid
     code, end = 0, float("inf")
-    watched = [status]
+    watched, signals = [status], [signal.SIGKILL, signal.SIGABRT]  # the last comes first: Python writes its stacks
     while running:
         ready, _, _ = select.select([*running, *watched], [], [], min(max(0.0, end - time.monotonic()), 3600))
         if status in ready or time.monotonic() > end:  # the test gives it up
-            watched, end = [], float("inf")
+            last = signals.pop()
             for pid in running.values():
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, last)
+            code, watched, end = code or 1, [], time.monotonic() + STACKS if signals else float("inf")
         for one in set(ready) & set(running):
             pid = running.pop(one)
             ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -31,8 +31,8 @@ def needs(*modules: str) -> None:
 def variables() -> dict[str, str]:
     """An environment with headrace, these tests and the examples on Python's path, and torch limited to one thread."""
     folders = [Path(headrace.__file__).parents[1], Path(__file__).parent, EXAMPLES]
-    ours = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
-    return {**os.environ, **ours, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+    ours = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
+    return {**os.environ, **ours, "TQDM_DISABLE": "1", "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
 def start(*command: object, **more: str) -> subprocess.Popen[str]:
@@ -59,6 +59,10 @@ def finish(process: subprocess.Popen[str] | Run, *, killed: bool = False, ranks:
     """The lines that a program printed. It must exit with 0, or if `killed` by SIGKILL, which torchrun reports as 1."""
     try:
         out, err = process.communicate(timeout=WATCHDOG_S)
+    except subprocess.TimeoutExpired:
+        assert isinstance(process, subprocess.Popen)
+        process.send_signal(signal.SIGABRT)  # Python writes where its threads are
+        out, err = process.communicate()
     finally:
         process.kill()
     sudden = -signal.SIGKILL if ranks == 1 else 1

@@ -51,7 +51,6 @@ torch.save(loader.state_dict(), f"{{out}}/state{{rank}}.pt")
 with open(f"{{out}}/{{rank}}.json", "w") as file:
     found = [before._own.world.found, loader._own.world.found]
     json.dump({{"rank": loader._own.world.rank, "found": found, "seen": seen}}, file)
-dist.barrier()  # as in examples/ddp.py
 dist.destroy_process_group()
 """
 
