@@ -29,10 +29,15 @@ class Later:
         defers_bytes: torchvision's function makes a deferred tensor, so that the steps after it are made natively, too.
         defer_values: makes a deferred tensor of an image and the table of its values, where records are kept; returns
             None where it cannot.
+        tensors: the classes of deferred tensors.
+        record_steps: calls consecutive steps of v2 with a deferred tensor, from the step with the given number on;
+            returns the result and the number of steps, or None where it cannot.
     """
 
     defers_bytes: bool = False
     defer_values: Callable[[Image.Image, ValueTable], torch.Tensor | None] | None = None
+    tensors: tuple[type, ...] = ()
+    record_steps: Callable[[object, Sequence[Any], int], tuple[torch.Tensor, int] | None] | None = None
 
 
 def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: int) -> tuple[torch.Tensor, int] | None:
@@ -56,12 +61,14 @@ def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: in
 def _patch_compose(plain: Function) -> Function:
     @functools.wraps(plain)
     def call(self: Any, *inputs: object) -> object:
-        if len(inputs) != 1 or not is_deferred(inputs[0]):
+        if len(inputs) != 1 or not (isinstance(inputs[0], Later.tensors) or is_deferred(inputs[0])):
             return plain(self, *inputs)
         made: object = inputs[0]
         steps, at = list(self.transforms), 0
         while at < len(steps):
             fused = _fuse_steps(made, steps, at)
+            if fused is None and Later.record_steps is not None and isinstance(made, Later.tensors):
+                fused = Later.record_steps(made, steps, at)
             made, done = (steps[at](made), 1) if fused is None else fused
             at += done
         return made

@@ -12,7 +12,8 @@ from headrace._loading.doors import (
     torchvision_io,
     webdataset_images,
 )
-from headrace._loading.doors.tensors import joined_tensors, padded_copies  # noqa: F401 - they register what they record
+from headrace._loading.doors.tensors import composed_steps, joined_tensors  # noqa: F401 - registers what it records
+from headrace._loading.doors.tensors.deferred_tensor import Deferred
 from headrace._loading.doors.tensors.image_functions import KERNELS
 from headrace._loading.doors.tensors.single_inputs import TRANSFORMS
 from headrace._loading.doors.videos import decord_videos, torchcodec_videos
@@ -28,6 +29,7 @@ def add_doors() -> None:
     if not _added:
         _added = Later.defers_bytes = True
         Later.defer_values = staticmethod(image_to_tensor.defer_values)
+        Later.tensors, Later.record_steps = (Deferred,), staticmethod(composed_steps.record_steps)
         open_patch.add_replacements(
             openers=(
                 torchvision_io.STEPS,

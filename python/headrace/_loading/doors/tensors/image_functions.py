@@ -20,17 +20,16 @@ from headrace._loading.doors.tensors.deferred_tensor import (
     make,
     recording_of,
 )
+from headrace._loading.doors.tensors.padded_copies import record_pad, record_pad_of_v1
 from headrace._loading.doors.tensors.recorded_functions import (
     part_of,
     record_finish,
     record_flip,
-    record_pixels,
     record_values,
 )
 from headrace._loading.doors.tensors.recording import Recording, State, ValueStep
 from headrace._loading.doors.tensors.resize_functions import record_resize, resize
 from headrace._loading.doors.tensors.warp_functions import WARPS, recorder_of_warp
-from headrace.pillow.recording.lazy_core import Operation
 from headrace.pillow.recording.patches import (
     Place,
     Replacements,
@@ -43,7 +42,6 @@ from headrace.pillow.recording.patches import (
 
 Recorder = Callable[..., "torch.Tensor | None"]
 
-_PADDING = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
 _MOST_STEPS = 64  # that are kept for equal calls
 _MISSING = inspect.Parameter.empty
 _NUMBERS = {int, float}
@@ -98,14 +96,15 @@ def _for_images(plain: Function) -> Function:
         kernel = None if recording is None else kernel_of(plain)
         if recording is None or kernel is None:
             return plain(make(image) if isinstance(image, Deferred) else image, *args, **kwargs)
-        return _wrap_result(kernel(defer(recording), *args, **kwargs), image)
+        return wrap_result(kernel(defer(recording), *args, **kwargs), image)
 
     return call
 
 
-def _wrap_result(made: Any, image: Any) -> Any:
+def wrap_result(made: Any, image: Any) -> Any:
+    """Returns what a kernel for tensors has made, as one of the class of the image."""
     if isinstance(made, (list, tuple)):
-        return type(made)(_wrap_result(one, image) for one in made)
+        return type(made)(wrap_result(one, image) for one in made)
     if not isinstance(made, torch.Tensor):
         return made
     recording = recording_of(made)
@@ -128,17 +127,38 @@ def _record_resized_crop(
 ) -> Any:
     if not _parts_of_resized_crop():
         return None
-    recording, kernel = recording_of(tensor), _kernel_of("resize")
-    resizing = function_below_patch(kernel)
-    box = top, top + height, left, left + width
-    if recording is not None and resizing is not kernel and _is_inside(box, recording.state):
-        part = part_of(recording, box)
-        made = None if part is None else resize(resizing, part, size, options[0], None, options[1])
-        if made is not None:
-            return defer(made) if isinstance(made, Recording) else made
+    recording = recording_of(tensor)
+    made = None if recording is None else crop_and_resize(recording, (top, left, height, width), size, *options)
+    if made is not None:
+        return defer(made) if isinstance(made, Recording) else made
     geometry = sys.modules["torchvision.transforms.v2.functional._geometry"]
     part = geometry.crop_image(tensor, top, left, height, width)
     return _kernel_of("resize")(part, size, interpolation=options[0], antialias=options[1])
+
+
+def crop_and_resize(
+    recording: Recording, box: tuple[Any, Any, Any, Any], size: Any, interpolation: Any, antialias: Any
+) -> Recording | torch.Tensor | None:
+    """Returns what v2's `resized_crop` makes of (top, left, height, width), or its values; None if that is left to the
+    functions that it calls."""
+    top, left, height, width = box
+    edges = top, top + height, left, left + width
+    resizing = kernel_below("resize")
+    if resizing is None or not _parts_of_resized_crop() or not _is_inside(edges, recording.state):
+        return None
+    part = part_of(recording, edges)
+    return None if part is None else resize(resizing, part, size, interpolation, None, antialias)
+
+
+def kernel_below(name: str, kind: type = torch.Tensor) -> Function | None:
+    """Returns torchvision's kernel of a functional of v2 for tensors, which ours stands in place of; None where another
+    is there for them, or for the class of image."""
+    kernels = _kernels(name)
+    ours = kernels.get(kind)
+    if kind is not torch.Tensor and function_below_patch(ours) is ours:
+        return None
+    plain = function_below_patch(kernels[torch.Tensor])
+    return None if plain is kernels[torch.Tensor] else plain
 
 
 def _is_inside(box: tuple[Any, ...], state: State) -> bool:
@@ -147,55 +167,6 @@ def _is_inside(box: tuple[Any, ...], state: State) -> bool:
         return False
     top, bottom, left, right = box
     return bool(0 <= top < bottom <= state.height and 0 <= left < right <= state.width)
-
-
-def _record_pad(plain: Function, tensor: Any, padding: Any, fill: Any, padding_mode: Any) -> torch.Tensor | None:
-    recording = recording_of(tensor)
-    assert recording is not None
-    state = recording.state
-    if (
-        not isinstance(padding_mode, str)
-        or padding_mode not in _PADDING
-        or state.steps
-        or state.dtype != torch.uint8
-        or (state.lead and state.frames is None)
-    ):
-        return None
-    values = [padding] if type(padding) is int else list(padding) if isinstance(padding, (list, tuple)) else []
-    if len(values) not in (1, 2, 4) or not all(type(one) is int and one >= 0 for one in values):
-        return None
-    left, top, right, bottom = values * (4 // len(values))
-    height, width = state.height, state.width
-    if padding_mode != "constant" and (max(left, right) >= width or max(top, bottom) >= height):
-        return None
-    bytes_ = _bytes_of_fill(fill, state.channels)
-    if bytes_ is None or (padding_mode != "constant" and fill not in (0, None)):
-        return None
-
-    def replay(image: torch.Tensor, padding: Any = padding) -> torch.Tensor:
-        made: torch.Tensor = plain(image, padding, fill, padding_mode)
-        return made
-
-    sides = [int(side > 0) for side in (left, top, right, bottom)]
-    size = top + height + bottom, left + width + right
-    operation: Operation = ("pad", (left, top, right, bottom), _PADDING[padding_mode], bytes_)
-    key = ("pad", plain, padding_mode, *sides, isinstance(fill, (list, tuple)))
-    return record_pixels(tensor, key, (operation,), size, replay, lambda image: replay(image, sides))
-
-
-def _record_pad_of_v1(plain: Function, tensor: Any, padding: Any, fill: Any, padding_mode: Any) -> torch.Tensor | None:
-    return None if isinstance(fill, (list, tuple)) else _record_pad(plain, tensor, padding, fill, padding_mode)
-
-
-def _bytes_of_fill(fill: Any, channels: int) -> tuple[int, int, int] | None:
-    """Returns the bytes of the colour; None if a tensor of bytes has no such numbers."""
-    values = list(fill) if isinstance(fill, (list, tuple)) else [0 if fill is None else fill]
-    if len(values) not in (1, channels) or not all(
-        type(one) in (int, float) and 0 <= one <= 255 and one == int(one) for one in values
-    ):
-        return None
-    whole = [int(one) for one in values]
-    return tuple(whole * (3 // len(whole)))  # type: ignore[return-value]
 
 
 def _flip_along(axis: int) -> Recorder:
@@ -228,26 +199,37 @@ def _record_erase(
     return record_finish(tensor, finish)
 
 
-def _record_value_step(name: str, depends: Callable[..., Hashable]) -> Recorder:
-    """A recorder of a function that maps each value alike; `depends` returns None where it may do more."""
+class ValueFunction:
+    """A function that maps each value alike.
 
-    steps: dict[Hashable, ValueStep] = {}
+    Args:
+        name: the function's.
+        depends: gets a tensor, or what it stands for, and the arguments; returns what the result depends on beside the
+            value, None where the function may do more, `_SAME` where it returns the tensor as it is.
+    """
 
-    def record(plain: Function, tensor: Any, *arguments: Any) -> torch.Tensor | None:
-        key = depends(tensor, *arguments)
-        if key is None:
-            return None
-        if key is _SAME:
-            return tensor  # type: ignore[no-any-return]
-        in_place = name == "normalize" and arguments[-1] is True
-        known = (name, plain, key, in_place)
-        if known not in steps:
-            if len(steps) >= _MOST_STEPS:
-                steps.clear()
-            steps[known] = _step_of(plain, (name, plain, key), arguments)
-        return record_values(tensor, steps[known], in_place=in_place)
+    def __init__(self, name: str, depends: Callable[..., Hashable]) -> None:
+        self._name, self._depends = name, depends
+        self._steps: dict[Hashable, ValueStep] = {}
 
-    return record
+    def record(self, plain: Function, tensor: Any, *arguments: Any) -> torch.Tensor | None:
+        """A recorder."""
+        step = self.step_of(plain, tensor, *arguments)
+        if step is None or isinstance(step, torch.Tensor):
+            return step
+        return record_values(tensor, step, in_place=self._name == "normalize" and arguments[-1] is True)
+
+    def step_of(self, plain: Function, tensor: Any, *arguments: Any) -> Any:
+        """Returns the step, the tensor if the function returns it as it is, or None if the function may do more."""
+        key = self._depends(tensor, *arguments)
+        if key is None or key is _SAME:
+            return None if key is None else tensor
+        known = (plain, key, arguments[-1])
+        if known not in self._steps:
+            if len(self._steps) >= _MOST_STEPS:
+                self._steps.clear()
+            self._steps[known] = _step_of(plain, (self._name, plain, key), arguments)
+        return self._steps[known]
 
 
 def _step_of(plain: Function, key: Hashable, arguments: Sequence[Any]) -> ValueStep:
@@ -314,6 +296,8 @@ def _tensor_kernels() -> Callable[[Function], Function | None]:
     return find
 
 
+TO_DTYPE: ValueFunction = ValueFunction("to_dtype", _key_of_dtype)
+NORMALIZE: ValueFunction = ValueFunction("normalize", _key_of_normalize)
 _UTILS = "torchvision.transforms.v2.functional._utils"
 _V1 = "torchvision.transforms._functional_tensor"
 _RECORDERS: dict[str, Recorder] = {name: recorder_of(name, 2) for name in COLOURS} | {
@@ -323,10 +307,10 @@ _RECORDERS: dict[str, Recorder] = {name: recorder_of(name, 2) for name in COLOUR
     "horizontal_flip": _flip_along(-1),
     "vertical_flip": _flip_along(-2),
     "resized_crop": _record_resized_crop,
-    "pad": _record_pad,
+    "pad": record_pad,
     "erase": _record_erase,
-    "to_dtype": _record_value_step("to_dtype", _key_of_dtype),
-    "normalize": _record_value_step("normalize", _key_of_normalize),
+    "to_dtype": TO_DTYPE.record,
+    "normalize": NORMALIZE.record,
 }
 _OF_V1: dict[str, Recorder] = {name: recorder_of(name, 1) for name in COLOURS if name != "permute_channels"} | {
     **{name: recorder_of_warp(name, 1) for name in WARPS},
@@ -334,10 +318,10 @@ _OF_V1: dict[str, Recorder] = {name: recorder_of(name, 1) for name in COLOURS if
     "hflip": _flip_along(-1),
     "vflip": _flip_along(-2),
     "resize": record_resize,
-    "pad": _record_pad_of_v1,
+    "pad": record_pad_of_v1,
     "erase": _record_erase,
-    "convert_image_dtype": _record_value_step("convert_image_dtype", _key_of_dtype),
-    "normalize": _record_value_step("normalize", _key_of_normalize),
+    "convert_image_dtype": ValueFunction("convert_image_dtype", _key_of_dtype).record,
+    "normalize": ValueFunction("normalize", _key_of_normalize).record,
 }
 
 

@@ -77,12 +77,20 @@ def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = Fal
         in_place: whether the function changes the tensor and returns it.
     """
     recording = recording_of(tensor)
-    if recording is None or not is_deferring_possible() or (in_place and recording.is_shared):
+    if recording is None or not is_deferring_possible():
         return None
+    mapped = change_values(recording, step, in_place=in_place)
+    if mapped is None:
+        return None
+    return set_recording(tensor, mapped) if in_place else defer(mapped)
+
+
+def change_values(recording: Recording, step: ValueStep, *, in_place: bool = False) -> Recording | None:
+    """Returns what a function's result stands for that maps each value alike; None if it cannot be recorded."""
     state = recording.state
-    if in_place and state.layout is Layout.EXPANDED:  # torch refuses to write there
-        return None
     if state.finish is not None:
+        return None
+    if in_place and (recording.is_shared or state.layout is Layout.EXPANDED):  # torch refuses to write to the latter
         return None
     call = _on_copy(step.call) if in_place else step.call
     key = (torch.get_default_dtype(), step.key, in_place)
@@ -91,10 +99,8 @@ def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = Fal
         return None
     layout, dtype = (state.layout, state.dtype) if in_place else found
     steps = (*state.steps, step)
-    table = table_of(state.channels, steps)
-    after = state._replace(layout=layout, dtype=dtype, steps=steps, table=table)
-    mapped = Recording(recording.origin, after, recording, call)
-    return set_recording(tensor, mapped) if in_place else defer(mapped)
+    after = state._replace(layout=layout, dtype=dtype, steps=steps, table=table_of(state.channels, steps))
+    return Recording(recording.origin, after, recording, call)
 
 
 def record_finish(tensor: torch.Tensor, finish: Replay) -> torch.Tensor | None:
@@ -158,16 +164,8 @@ def record_first_dimension(tensor: torch.Tensor, *, more: bool) -> torch.Tensor 
     if before is not None:
         return defer(before)
     after = recording.state._replace(lead=lead)
-    replay = _add_dimension if more else _take_first
+    replay: Replay = (lambda image: image.unsqueeze(0)) if more else (lambda batch: batch[0])
     return defer(Recording(recording.origin, after, recording, replay, is_view=True))
-
-
-def _add_dimension(image: torch.Tensor) -> torch.Tensor:
-    return image.unsqueeze(0)
-
-
-def _take_first(batch: torch.Tensor) -> torch.Tensor:
-    return batch[0]
 
 
 def _is_size_recordable(size: tuple[int, int]) -> bool:
@@ -232,9 +230,16 @@ def _flip(func: Any, args: Any, kwargs: Any) -> Any:
 
 def record_flip(tensor: torch.Tensor, axis: int) -> torch.Tensor | None:
     """Records `Tensor.flip` along -1 or -2; returns None if it cannot be recorded."""
+    recording = recording_of(tensor)
+    made = None if recording is None or not is_deferring_possible() else flip(recording, axis)
+    return None if made is None else defer(made)
+
+
+def flip(recording: Recording, axis: int) -> Recording | None:
+    """Returns what a flipped tensor stands for; None if it cannot be recorded."""
     operation: Operation = ("transpose", 0 if axis == -1 else 1)
-    height, width = tensor.shape[-2:]
-    return record_pixels(tensor, ("flip", axis), (operation,), (height, width), lambda image: image.flip(axis))
+    size = recording.state.height, recording.state.width
+    return change_pixels(recording, ("flip", axis), (operation,), size, lambda image: image.flip(axis))
 
 
 def _as_tensor(func: Any, args: Any, kwargs: Any) -> Any:
@@ -351,7 +356,7 @@ _T = torch.Tensor
 _GETTERS = ("device", "layout", "requires_grad", "is_leaf", "grad", "grad_fn", "names")
 _FLAGS = ("is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xpu")
 _ASKING = ("size", "dim", "numel", "nelement", "stride", "is_floating_point", "is_complex", "is_signed", "element_size")
-_MAPPING = (
+_MAPPING = [
     "div",
     "__truediv__",
     "true_divide",
@@ -363,7 +368,7 @@ _MAPPING = (
     "add",
     "__add__",
     "__radd__",
-)
+]
 
 
 def _register() -> None:
@@ -385,8 +390,6 @@ def _register() -> None:
         handlers[getattr(_T, name)] = _map_values
     for name in ("div", "true_divide", "mul", "sub", "add"):
         handlers[getattr(torch, name)] = _map_values
-    for name in ("half", "type_as"):
-        handlers[getattr(_T, name)] = _map_values
     for name in ("float", "to"):
         handlers[getattr(_T, name)] = _convert
 

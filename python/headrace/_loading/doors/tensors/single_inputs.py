@@ -22,15 +22,15 @@ from headrace.pillow.recording.patches import Replacements, Untouched, method
 _MODULE = "torchvision.transforms.v2._transform"
 #: The names that `forward` of the known versions of torchvision refers to. Others call the library's.
 _METHODS = {"check_inputs", "_needs_transform_list", "make_params", "transform"}
-_FORWARD = _METHODS | {"tree_flatten", "tree_unflatten", "len", "zip"}
-_RANDOMLY = _FORWARD | {"torch", "rand", "p"}
+FORWARD: set[str] = _METHODS | {"tree_flatten", "tree_unflatten", "len", "zip"}
+RANDOMLY: set[str] = FORWARD | {"torch", "rand", "p"}
 
 
 def _for_one(names: set[str], *, randomly: bool) -> Any:
     """A version of a `forward` that refers to these names; `randomly`: it leaves its input as it is in some calls."""
 
     def version(plain: Function) -> Function:
-        if _names_in(plain.__code__) != names:
+        if names_in(plain.__code__) != names:
             return plain
         module = sys.modules[_MODULE]
         own = Untouched((module.Transform, "_needs_transform_list"), (module, "check_type"))
@@ -57,15 +57,15 @@ def _for_one(names: set[str], *, randomly: bool) -> Any:
     return version
 
 
-def _names_in(code: CodeType) -> set[str]:
+def names_in(code: CodeType) -> set[str]:
     """The names that a function refers to, also in its comprehensions, which are code of their own before 3.12."""
-    inner = [_names_in(one) for one in code.co_consts if isinstance(one, CodeType)]
+    inner = [names_in(one) for one in code.co_consts if isinstance(one, CodeType)]
     return set(code.co_names).union(*inner)
 
 
 TRANSFORMS = Replacements(
     [
-        method(_MODULE, "Transform", "forward", _for_one(_FORWARD, randomly=False)),
-        method(_MODULE, "_RandomApplyTransform", "forward", _for_one(_RANDOMLY, randomly=True)),
+        method(_MODULE, "Transform", "forward", _for_one(FORWARD, randomly=False)),
+        method(_MODULE, "_RandomApplyTransform", "forward", _for_one(RANDOMLY, randomly=True)),
     ]
 )

@@ -107,7 +107,7 @@ def test_calls_are_the_librarys(chain: str, start: str) -> None:
 
 def test_a_changed_library_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another `forward` is not replaced, and nothing is left out where a part of it is the program's."""
-    assert single_inputs._names_in(v2.Transform.forward.__code__) == single_inputs._FORWARD
+    assert single_inputs.names_in(v2.Transform.forward.__code__) == single_inputs.FORWARD
     assert single_inputs._for_one({"other"}, randomly=False)(run) is run
     module = __import__("torchvision.transforms.v2._transform", fromlist=["check_type"])
     monkeypatch.setattr(module, "check_type", lambda one, types: False)

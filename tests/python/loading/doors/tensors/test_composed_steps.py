@@ -1,0 +1,174 @@
+"""Transforms of v2's `Compose` that are recorded together: what a program sees is what the library does."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import pytest
+import torch
+from door_files import opened_jpeg
+from torch.nn.modules import module as nn_module
+
+from headrace._loading.doors.tensors import composed_steps
+from headrace._loading.doors.tensors.deferred_tensor import DeferredTensor
+from headrace.pillow.open_patch import deferred_here
+from headrace.pillow.recording.image_counts import ImageCounts
+from torchvision_shim import import_torchvision
+
+torchvision = import_torchvision()
+from torchvision import tv_tensors  # noqa: E402 - after the shim
+from torchvision.transforms import v2  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("open_doors")
+
+MEAN, STD = [0.4, 0.5, 0.6], [0.2, 0.3, 0.25]
+FLOATS = v2.ToDtype(torch.float32, scale=True)
+
+
+def train(**more: Any) -> list[Any]:
+    crop = v2.RandomResizedCrop((24, 31), **more)
+    return [crop, v2.RandomHorizontalFlip(), v2.RandomVerticalFlip(0.4), FLOATS, v2.Normalize(MEAN, STD)]
+
+
+def hooked(add: str) -> list[Any]:
+    steps = train()
+    steps[1] = v2.RandomHorizontalFlip(1.0)
+    given = [lambda module, inputs: (inputs[0] // 2,), lambda module, inputs, output: output.flip(-2)]
+    getattr(steps[1], add)(given[add == "register_forward_hook"])
+    return steps
+
+
+def with_method(name: str, at: int) -> list[Any]:
+    """Steps of which one has a method of its own, which calls its class's and counts."""
+    steps = train()
+    plain = getattr(type(steps[at]), name)
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        self.calls = getattr(self, "calls", 0) + 1
+        return plain(self, *arguments)
+
+    setattr(steps[at], name, MethodType(counted, steps[at]))
+    return steps
+
+
+class Half(v2.Normalize):
+    """A class of a program."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt * 0.5
+
+
+class Changing(v2.Transform):
+    """Looks at the pixels, and changes the step after it."""
+
+    def __init__(self, later: v2.Normalize) -> None:
+        super().__init__()
+        self.later = later
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        self.later.mean[0] += 0.25
+        return inpt
+
+
+CHAINS: dict[str, Callable[[], list[Any]]] = {
+    "train": train,
+    "without antialias": lambda: train(antialias=False),  # whose resize is torch's
+    "nearest": lambda: train(interpolation=v2.InterpolationMode.NEAREST),
+    "bicubic": lambda: train(interpolation=v2.InterpolationMode.BICUBIC),
+    "whole image": lambda: train(scale=(1.0, 1.0), ratio=(9.0, 9.0)),
+    "floats first": lambda: [FLOATS, v2.Normalize(MEAN, STD), v2.RandomResizedCrop(20), v2.RandomHorizontalFlip(1.0)],
+    "values alone": lambda: [FLOATS, v2.Normalize([0.5], [0.5]), v2.ToDtype(torch.float16)],
+    "no floats": lambda: [v2.Normalize(MEAN, STD)],
+    "same type": lambda: [v2.ToDtype(torch.uint8), v2.RandomHorizontalFlip(0.0), v2.ToDtype(torch.uint8, scale=True)],
+    "nothing changes": lambda: [v2.RandomHorizontalFlip(0.0), v2.RandomVerticalFlip(0.0)],
+    "types by class": lambda: [v2.ToDtype({tv_tensors.Image: torch.float32, "others": torch.float64})],
+    "in place": lambda: [FLOATS, v2.Normalize(MEAN, STD, inplace=True), v2.RandomHorizontalFlip(1.0)],
+    "tensors for numbers": lambda: [FLOATS, v2.Normalize(torch.tensor(MEAN), torch.tensor(STD))],
+    "division by zero": lambda: [FLOATS, v2.Normalize(MEAN, [0.0, 0.3, 0.2])],
+    "four numbers": lambda: [FLOATS, v2.Normalize([*MEAN, 0.5], [*STD, 0.5])],
+    "a class of the program": lambda: [*train()[:-1], Half(MEAN, STD)],
+    "other steps between": lambda: [v2.RandomHorizontalFlip(), v2.ColorJitter(0.4), *train(), v2.RandomErasing(1.0)],
+    "a step for a step": lambda: [*train()[:3], v2.RandomApply([v2.RandomVerticalFlip(1.0)], 0.5), *train()[3:]],
+    "Compose in Compose": lambda: [v2.Compose(train()[:2]), v2.Compose(train()[2:])],
+    "a step that changes another": lambda: [FLOATS, Changing(later := v2.Normalize(MEAN, STD)), later],
+    "hook before": lambda: hooked("register_forward_pre_hook"),
+    "hook after": lambda: hooked("register_forward_hook"),
+}
+for _name in ("forward", "transform", "make_params", "check_inputs"):
+    for _at in (0, 1, 4):
+        CHAINS[f"own {_name} of {_at}"] = functools.partial(with_method, _name, _at)
+STARTS: dict[str, Callable[[], Any]] = {
+    "tensor": lambda: v2.functional.pil_to_tensor(opened_jpeg()),
+    "tv_tensor": lambda: v2.functional.to_image(opened_jpeg()),
+}
+
+
+def run(steps: list[Any], image: Any) -> list[Any]:
+    """What a program can see of some calls: objects, classes, strides and values, errors, counts, the random state."""
+    transform, seen = v2.Compose(steps), list[Any]()
+    torch.manual_seed(5)
+    for _ in range(4):
+        try:
+            made = transform(image)
+        except Exception as error:
+            seen.append(repr(error))
+            continue
+        what = made is image, repr(type(made)), tuple(made.shape), made.stride(), made.dtype, made.requires_grad
+        seen += [what, made.as_subclass(torch.Tensor).tolist()]
+    return [*seen, [getattr(step, "calls", None) for step in steps], torch.get_rng_state().tolist()]
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("chain", CHAINS)
+def test_calls_are_the_librarys(chain: str, start: str) -> None:
+    expected = run(CHAINS[chain](), STARTS[start]())
+    with deferred_here(ImageCounts()):
+        assert str(run(CHAINS[chain](), STARTS[start]())) == str(expected)  # nan is itself
+
+
+def count(steps: list[Any]) -> int:
+    """How many steps are recorded together."""
+    with deferred_here(ImageCounts()):
+        found = composed_steps.record_steps(STARTS["tensor"](), steps, 0)
+    return 0 if found is None else found[1]
+
+
+def test_steps_are_recorded_together() -> None:
+    torch.manual_seed(1)
+    assert count(train()) == 5
+    with deferred_here(ImageCounts()):
+        made = v2.Compose(train())(STARTS["tensor"]())
+        assert type(made) is DeferredTensor
+    assert [count(CHAINS[chain]()) for chain in ("hook before", "own transform of 1", "own forward of 4")] == [1, 1, 4]
+    assert count(CHAINS["without antialias"]()) == 1  # its result is a plain tensor
+
+
+def double(image: Any, *_: Any, **__: Any) -> Any:
+    return image * 2
+
+
+@pytest.mark.parametrize("what", ["kernel", "method", "global hook"])
+def test_a_changed_library_is_called(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [v2.RandomHorizontalFlip(1.0), FLOATS]
+    if what == "kernel":
+        utils = __import__("torchvision.transforms.v2.functional._utils", fromlist=["_KERNEL_REGISTRY"])
+        monkeypatch.setitem(utils._KERNEL_REGISTRY[v2.functional.horizontal_flip], torch.Tensor, double)
+    elif what == "method":
+        monkeypatch.setattr(v2.RandomHorizontalFlip, "transform", lambda self, inpt, params: inpt * 2)
+    else:
+        doubles = lambda module, inputs: (inputs[0] * 2,) if module is steps[0] else None  # noqa: E731
+        monkeypatch.setitem(nn_module._global_forward_pre_hooks, 0, doubles)
+    expected = run(steps, STARTS["tensor"]())
+    with deferred_here(ImageCounts()):
+        assert run(steps, STARTS["tensor"]()) == expected
+        assert composed_steps.record_steps(STARTS["tensor"](), steps, 0) is None
+
+
+def test_the_classes_are_those_that_are_known() -> None:
+    kinds = [v2.RandomResizedCrop, v2.RandomHorizontalFlip, v2.RandomVerticalFlip, v2.ToDtype, v2.Normalize]
+    known, untouched = composed_steps._find_known(tuple(kinds))
+    assert len(known) == len(composed_steps._KNOWN) == len(kinds)
+    assert untouched
