@@ -30,6 +30,7 @@ class Later:
         defer_values: makes a deferred tensor of an image and the table of its values, where records are kept; returns
             None where it cannot.
         tensors: the classes of deferred tensors.
+        inputs: the classes of what such tensors may be made of by the first transform, and these.
         record_steps: calls consecutive steps of v2 with a deferred tensor, from the step with the given number on;
             returns the result and the number of steps, or None where it cannot.
     """
@@ -37,6 +38,7 @@ class Later:
     defers_bytes: bool = False
     defer_values: Callable[[Image.Image, ValueTable], torch.Tensor | None] | None = None
     tensors: tuple[type, ...] = ()
+    inputs: tuple[type, ...] = ()
     record_steps: Callable[[object, Sequence[Any], int], tuple[torch.Tensor, int] | None] | None = None
 
 
@@ -61,7 +63,7 @@ def _fuse_steps(image: object, steps: Sequence[Callable[..., object]], first: in
 def _patch_compose(plain: Function) -> Function:
     @functools.wraps(plain)
     def call(self: Any, *inputs: object) -> object:
-        if len(inputs) != 1 or not (isinstance(inputs[0], Later.tensors) or is_deferred(inputs[0])):
+        if len(inputs) != 1 or not (isinstance(inputs[0], Later.inputs) or is_deferred(inputs[0])):
             return plain(self, *inputs)
         made: object = inputs[0]
         steps, at = list(self.transforms), 0

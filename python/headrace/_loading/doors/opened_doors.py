@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from headrace._loading.doors import (
     box_crops,
     hf_pil_processors,
@@ -29,7 +31,8 @@ def add_doors() -> None:
     if not _added:
         _added = Later.defers_bytes = True
         Later.defer_values = staticmethod(image_to_tensor.defer_values)
-        Later.tensors, Later.record_steps = (Deferred,), staticmethod(composed_steps.record_steps)
+        Later.record_steps = staticmethod(composed_steps.record_steps)
+        Later.tensors, Later.inputs = (Deferred,), (Deferred, np.ndarray)
         open_patch.add_replacements(
             openers=(
                 torchvision_io.STEPS,

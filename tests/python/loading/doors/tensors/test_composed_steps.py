@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from door_files import opened_jpeg
 from torch.nn.modules import module as nn_module
 
-from headrace._loading.doors.tensors import composed_steps
+from headrace._loading.doors.tensors import composed_steps, pixel_snapshots
 from headrace._loading.doors.tensors.deferred_tensor import DeferredTensor
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
+from headrace.pillow.to_tensor_patches import Later
 from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()
@@ -127,6 +129,22 @@ def test_calls_are_the_librarys(chain: str, start: str) -> None:
     expected = run(CHAINS[chain](), STARTS[start]())
     with deferred_here(ImageCounts()):
         assert str(run(CHAINS[chain](), STARTS[start]())) == str(expected)  # nan is itself
+
+
+def test_an_array_becomes_a_tensor_whose_steps_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [v2.ToImage(), *train()]
+    expected = run(steps, np.array(opened_jpeg()))
+    calls: list[int] = []
+
+    def record(made: object, steps: Sequence[Any], first: int) -> tuple[torch.Tensor, int] | None:
+        calls.append(first)
+        return composed_steps.record_steps(made, steps, first)
+
+    monkeypatch.setattr(Later, "record_steps", staticmethod(record))
+    monkeypatch.setattr(pixel_snapshots, "LEAST", 1)
+    with deferred_here(ImageCounts()):
+        assert run(steps, np.array(opened_jpeg())) == expected
+    assert calls == [1] * 4
 
 
 def count(steps: list[Any]) -> int:
