@@ -8,13 +8,21 @@ no care: see `deferred_tensor._Meta`.
 from __future__ import annotations
 
 import dis
+import os
 import sys
 import sysconfig
 import types
 from collections.abc import Iterator
 
 _NEAR = 12  # instructions between the call of `type` and the comparison
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+#: Where libraries are: this Python's own folders, and those of other installations, such as pip's for a user.
+_FOLDERS = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+#: Libraries whose checks are known to do no harm, wherever they are: in a checkout, or in a folder of PYTHONPATH.
+_LIBRARIES = (
+    *("headrace", "torch", "torchvision", "torchcodec", "torchaudio", "torchdata", "functorch", "torchgen"),
+    *("PIL", "numpy", "cv2", "timm", "transformers", "datasets", "albumentations", "webdataset", "accelerate"),
+)
 
 
 class TypeChecks:
@@ -43,9 +51,11 @@ class TypeChecks:
 def _is_of_program(module: object) -> bool:
     file = getattr(module, "__file__", None)
     name = getattr(module, "__name__", "")
-    if not isinstance(module, types.ModuleType) or name.partition(".")[0] == "headrace":
+    if not isinstance(module, types.ModuleType) or name.partition(".")[0] in _LIBRARIES:
         return False
-    return name == "__main__" or (isinstance(file, str) and not file.startswith(_LIBRARIES))
+    if name == "__main__" or not isinstance(file, str):
+        return name == "__main__"
+    return not file.startswith(_FOLDERS) and not any(one in file.replace(os.sep, "/") for one in _INSTALLED)
 
 
 def _codes_in(module: types.ModuleType) -> Iterator[types.CodeType]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from headrace._loading.doors.type_checks import TypeChecks, has_check
+from headrace._loading.doors.type_checks import TypeChecks, _is_of_program, has_check
 
 
 def compares(x: object) -> bool:
@@ -59,3 +59,23 @@ def test_modules_are_looked_at_when_they_are_imported(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "a_programs_module", module)
     found._modules = {name for name in sys.modules if name != "a_programs_module"}
     assert found.look() == "a_programs_module.look"
+
+
+FILES = {
+    ("train", "/home/somebody/project/train.py"): True,
+    ("tools.site-packages_list", "/home/somebody/site-packages-list/tools.py"): True,
+    ("mypackage.models", "/srv/checkout/mypackage/models.py"): True,
+    ("kornia.core", "/home/somebody/.local/lib/python3.11/site-packages/kornia/core.py"): False,  # pip install --user
+    ("kornia.core", "/usr/lib/python3/dist-packages/kornia/core.py"): False,  # Debian's
+    ("kornia.core", "/opt/conda/envs/other/lib/python3.11/site-packages/kornia/core.py"): False,  # through PYTHONPATH
+    ("torch._ops", "/home/somebody/pytorch/torch/_ops.py"): False,  # a checkout
+    ("torchvision.io", "/opt/packages/torchvision/io/__init__.py"): False,  # pip install --target
+    ("json", types.__file__): False,
+}
+
+
+@pytest.mark.parametrize(("name", "file"), FILES)
+def test_libraries_are_known_wherever_they_are_installed(name: str, file: str) -> None:
+    module = types.ModuleType(name)
+    module.__file__ = file
+    assert _is_of_program(module) is FILES[name, file]
