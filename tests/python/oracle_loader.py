@@ -77,7 +77,9 @@ def main() -> None:
         oracle_loader.OracleLoader.processes = whose == "processes"
         engine.Engine.__new__ = _no_engine  # type: ignore[assignment, method-assign]
         headrace.DataLoader = oracle_loader.OracleLoader  # type: ignore[misc]
-    if importlib.util.find_spec("torchvision") and re.search("timm|lightning|transformers", Path(program).name):
+    if importlib.util.find_spec("torchvision") and re.search(
+        "timm|lightning|transformers|own_dataset", Path(program).name
+    ):
         import_torchvision()  # before these programs do: its operators may not load here
     sys.argv = [program, *rest]
     sys.path.insert(0, str(Path(program).resolve().parent))

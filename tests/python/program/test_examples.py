@@ -12,7 +12,7 @@ import pytest
 
 from headrace._cli.demo.photo_folder import make_photo_folder
 from support import WATCHDOG_S
-from trainers import EXAMPLES, finish, fork
+from trainers import EXAMPLES, RUNNER, finish, fork, needs
 from video_files import why_no_torchcodec
 
 pytestmark = pytest.mark.processes
@@ -76,6 +76,13 @@ def test_a_step_of_ones_own_is_named_and_verified() -> None:
     lines = run(EXAMPLES / "own_steps.py")
     assert any("Sharpened" in line and "Python" in line for line in lines)
     assert any(line.endswith("compared with Pillow and torch: 0 differ") for line in lines)
+
+
+def test_datasets_of_ones_own_are_made_on_the_device() -> None:
+    needs("torchvision", "datasets")
+    lines = again(RUNNER, "native", EXAMPLES / "own_dataset_on_gpu.py")
+    assert [line.split(":")[0] for line in lines[::2]] == ["six views", "captions", "table"]
+    assert all(" of them from records" in line for line in lines[1::2])
 
 
 @pytest.mark.skipif(why_no_torchcodec() is not None, reason=str(why_no_torchcodec()))

@@ -1,0 +1,115 @@
+"""Three datasets of one's own whose batches are made on the GPU: the argument `device` is the only change.
+
+    python examples/own_dataset_on_gpu.py [FOLDER] [--device cuda]
+
+Without a folder it uses the photographs inside headrace, without a GPU an emulated one, which makes equal batches. The
+workers run the datasets; the pixels that no code looks at are decoded and resized in the main process and on the GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tarfile
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import shared
+import torch
+from PIL import Image
+from torch.utils.data import Dataset, IterableDataset
+from torchvision import transforms
+
+import headrace
+from headrace._cli.demo.photo_folder import make_photo_folder
+
+
+def view(size: int, scale: tuple[float, float]) -> transforms.Compose:
+    """One random view of an image, as DINO takes them."""
+    end = [transforms.ToTensor(), transforms.Normalize(shared.MEAN, shared.STD)]
+    return transforms.Compose(
+        [transforms.RandomResizedCrop(size, scale), transforms.RandomHorizontalFlip(), transforms.Grayscale(3), *end]
+    )
+
+
+class MultiCrop(Dataset[list[torch.Tensor]]):
+    """Two large views and four small ones of each image, as DINOv2 trains on."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths, self.large, self.small = paths, view(64, (0.4, 1.0)), view(32, (0.05, 0.4))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> list[torch.Tensor]:
+        image = Image.open(self.paths[index]).convert("RGB")
+        return [*(self.large(image) for _ in range(2)), *(self.small(image) for _ in range(4))]
+
+
+class Captions(IterableDataset[tuple[torch.Tensor, str]]):
+    """Images and captions of a tar file, as CLIP trains on; each worker takes every n-th image."""
+
+    def __init__(self, tar: Path) -> None:
+        self.tar = tar
+        steps = [transforms.Resize(64), transforms.CenterCrop(64), transforms.ToTensor()]
+        self.transform = transforms.Compose([*steps, transforms.Normalize(shared.MEAN, shared.STD)])
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, str]]:
+        worker = torch.utils.data.get_worker_info()
+        with tarfile.open(self.tar) as tar:
+            for member in tar.getmembers()[worker.id if worker else 0 :: worker.num_workers if worker else 1]:
+                encoded = tar.extractfile(member).read()
+                yield self.transform(Image.open(io.BytesIO(encoded)).convert("RGB")), f"a photo: {member.name}"
+
+
+def table_of(paths: list[Path]) -> Any:
+    """A table of Hugging Face's datasets whose rows are transformed when they are read."""
+    import datasets
+
+    train = view(64, (0.35, 1.0))
+    table = datasets.Dataset.from_dict({"image": [str(path) for path in paths], "label": list(range(len(paths)))})
+    return table.cast_column("image", datasets.Image()).with_transform(
+        lambda rows: {"pixel_values": [train(one.convert("RGB")) for one in rows["image"]], "label": rows["label"]}
+    )
+
+
+def describe(batch: Any) -> str:
+    """The shapes and devices of a batch."""
+    if isinstance(batch, torch.Tensor):
+        return f"{tuple(batch.shape)} on {batch.device}"
+    if isinstance(batch, dict):
+        return ", ".join(f"{name} {describe(one)}" for name, one in batch.items())
+    return ", ".join(describe(one) if isinstance(one, torch.Tensor) else f"{len(one)} texts" for one in batch)
+
+
+def main() -> None:
+    """Takes an epoch of each dataset."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folder", nargs="?", type=Path, help="a folder of JPEGs; its sub-folders do not matter")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "emulated")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    folder = options.folder or make_photo_folder(Path(tempfile.gettempdir()) / "headrace-example", files=100).train
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+    common = {"batch_size": 16, "num_workers": options.workers, "device": options.device}
+    warnings.filterwarnings("ignore", "torch's DataLoader delivers", headrace.PerformanceWarning)  # here it is meant to
+    with tempfile.TemporaryDirectory() as temporary:
+        tar = Path(temporary, "images.tar")
+        with tarfile.open(tar, "w") as file:
+            for path in paths:
+                file.add(path, path.name)
+        for name, data in {"six views": MultiCrop(paths), "captions": Captions(tar), "table": table_of(paths)}.items():
+            # It was: loader = torch.utils.data.DataLoader(data, 16, num_workers=2)
+            loader = headrace.DataLoader(data, **common)
+            first = next(iter(loader))
+            count = sum(1 for _ in loader)
+            print(f"{name}: {count} batches, {describe(first)}")
+            print(f"    {str(loader.stats()).splitlines()[0]}")
+            loader.close()
+
+
+if __name__ == "__main__":
+    main()
