@@ -140,8 +140,9 @@ def _find_known(kinds: tuple[type, ...]) -> tuple[list[_Known], Untouched]:
     base = sys.modules[_V2 + "_transform"]
     known = [one for one in itertools.takewhile(lambda one: one is not None, map(_known_of, kinds)) if one is not None]
     places: list[tuple[object, str]] = [(base, "_get_kernel"), (base, "check_type")]
-    for kind in kinds[: len(known)]:
+    for kind, one in zip(kinds, known, strict=False):
         places += [(kind, name) for name in (*_METHODS, *_OF_MODULES)]
+        places.append((sys.modules[_V2 + "functional"], one.functional))
     return known, Untouched(*dict.fromkeys(places))
 
 

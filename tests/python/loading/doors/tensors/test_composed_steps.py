@@ -168,7 +168,7 @@ def double(image: Any, *_: Any, **__: Any) -> Any:
     return image * 2
 
 
-@pytest.mark.parametrize("what", ["kernel", "method", "global hook"])
+@pytest.mark.parametrize("what", ["kernel", "method", "functional", "global hook"])
 def test_a_changed_library_is_called(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [v2.RandomHorizontalFlip(1.0), FLOATS]
     if what == "kernel":
@@ -176,6 +176,8 @@ def test_a_changed_library_is_called(what: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setitem(utils._KERNEL_REGISTRY[v2.functional.horizontal_flip], torch.Tensor, double)
     elif what == "method":
         monkeypatch.setattr(v2.RandomHorizontalFlip, "transform", lambda self, inpt, params: inpt * 2)
+    elif what == "functional":
+        monkeypatch.setattr(v2.functional, "horizontal_flip", v2.functional.vertical_flip)
     else:
         doubles = lambda module, inputs: (inputs[0] * 2,) if module is steps[0] else None  # noqa: E731
         monkeypatch.setitem(nn_module._global_forward_pre_hooks, 0, doubles)
