@@ -41,14 +41,16 @@ class DeviceBatches:
             except Exception:  # torch's iterator must not lose the batch that it is about to receive
                 self._engines.drop(batch)
 
-    def begin_due(self, batch: object) -> None:
-        """Called when a batch is due: begins what could not be begun before.
+    def finish(self, batch: object) -> None:
+        """Called when a batch is due: begins what could not be begun before, and waits until all values are made.
 
         Raises:
-            RuntimeError: the device refuses, or its current stream is captured.
+            Exception: see `RecordEngines.finish`.
         """
-        if isinstance(batch, RecordedBatch) and any(one.under_way is None for one in batch.records):
-            self._engines.begin(batch, self.entry_points)
+        if isinstance(batch, RecordedBatch):
+            if any(one.under_way is None for one in batch.records):
+                self._engines.begin(batch, self.entry_points)
+            self._engines.finish(batch)
 
     def drop(self, batch: object) -> None:
         """Called with a batch that was begun, and that is not handed out."""
@@ -56,14 +58,10 @@ class DeviceBatches:
             self._engines.drop(batch)
 
     def deliver(self, batch: Any) -> Any:
-        """Returns a batch on the device: the tensors in lists, tuples and mappings are copied there, as torch pins
-        them; all else is as it was.
-
-        Raises:
-            Exception: see `RecordEngines.finish`.
-        """
+        """Returns a batch, whose records are finished, on the device: the tensors in lists, tuples and mappings are
+        copied there, as torch pins them; all else is as it was."""
         if isinstance(batch, RecordBatch):
-            return self._engines.finish(batch)
+            return self._engines.hand_over(batch)
         if isinstance(batch, torch.Tensor):
             return self._moved(batch)
         if isinstance(batch, Mapping):

@@ -59,7 +59,7 @@ class RecordBatch:
         return {**vars(self), "under_way": None}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RecordedBatch:
     """A batch with records in it.
 
@@ -67,11 +67,27 @@ class RecordedBatch:
         batch: what the user gets, with `RecordBatch`es in place of tensors.
         records: all of them.
         files: bytes of the files, one after another: uint8 (n,).
+        requested: what the sampler yielded for the batch, noted in the main process; None: a stream's.
     """
 
     batch: Any
     records: list[RecordBatch]
     files: torch.Tensor
+    requested: Any = field(default=None, repr=False)
+
+    def name_sample(self, number: int, count: int) -> str:
+        """Returns how an error names one of the batch's samples: by its index in the dataset, if that is known.
+
+        Args:
+            number: of the sample in the batch.
+            count: of samples in the batch. A dataset may return more or fewer than the sampler asks for.
+        """
+        try:
+            if len(self.requested) == count:
+                return f"sample {self.requested[number]}"
+        except Exception:  # any object may be an index
+            pass
+        return f"sample {number} of the batch"
 
 
 def are_wanted(destination: Destination) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from headrace._base.errors import make_native_cause
+from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._base.safe_exceptions import add_note
 from headrace._engine.destination import Destination
@@ -87,26 +88,35 @@ class RecordEngines:
             if self._is_closed:
                 engine.close()  # with this batch
 
-    def finish(self, record: RecordBatch) -> torch.Tensor:
-        """Returns the values of records that were begun, on the destination.
+    def finish(self, recorded: RecordedBatch) -> None:
+        """Waits until all values of a batch are made.
 
         Raises:
-            Exception: what the library raises that decodes a damaged file; a note names the sample and its file.
-            RuntimeError: the device refused the batch.
+            Exception: what the library raises that decodes a damaged file, of the first sample that has one; a note
+                names the sample and its file.
+            RuntimeError: the device refused the batch, or its current stream is captured.
         """
+        failed = []
+        for record in recorded.records:
+            making: _Making = record.under_way
+            native = making.engine.native
+            while not native.wait(making.flight, _SECONDS):
+                if native.closed:
+                    raise RuntimeError("the loader was closed while this batch was made")
+            failed += [(one, record) for one in native.failures(making.flight)[:1]]
+        if failed:  # samples are made one after another by torch's workers, whatever they have images of
+            failure, record = min(failed, key=lambda one: one[0].sample)
+            raise _error_of(failure, record, recorded.name_sample(failure.sample, len(record.images)))
+
+    def hand_over(self, record: RecordBatch) -> torch.Tensor:
+        """Returns the values of finished records, on the destination."""
         making: _Making = record.under_way
         record.under_way = None
-        engine, flight = making.engine, making.flight
         try:
-            while not engine.native.wait(flight, _SECONDS):
-                if engine.native.closed:
-                    raise RuntimeError("the loader was closed while this batch was made")
-            failures = engine.native.failures(flight)
-            if failures:
-                raise _error_of(failures[0], record)
-            made = engine.native.tensor(flight)
+            made = making.engine.native.tensor(making.flight)
         finally:
-            engine.end_flight(flight)
+            making.engine.end_flight(making.flight)
+        assert isinstance(made, torch.Tensor)
         return made if len(record.shape) == made.ndim else made.view(record.shape)
 
     def drop(self, recorded: RecordedBatch) -> None:
@@ -163,9 +173,9 @@ class RecordEngines:
         return _Engine(native, under_way)
 
 
-def _error_of(failure: Failure, record: RecordBatch) -> BaseException:
+def _error_of(failure: Failure, record: RecordBatch, sample: str) -> BaseException:
     image = record.images[failure.sample]
     where = image.name or f"{image.nbytes} bytes in memory"
     error = failure.original or make_native_cause(failure.stage, failure.reason, failure.errno, where)
-    add_note(error, f"{failure.stage}: sample {failure.sample} of the batch ({where}): {failure.reason}", "")
+    add_note(error, printable(f"{failure.stage}: {sample} ({where}): {failure.reason}"), "")
     return error
