@@ -6,10 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from torch.utils.data import default_collate, default_convert
+
 from headrace._loading.fallback.deferred_workers import CountedBatch
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.worker_wrappers import Carried, Task
 from headrace._loading.records.record_batch import RecordedBatch
+from headrace._loading.records.record_collation import RecordCollation
+from headrace._loading.records.record_conversion import RecordConversion
 
 if TYPE_CHECKING:
     from headrace._loading.records.device_batches import DeviceBatches
@@ -42,6 +46,13 @@ def _plain(item: object) -> object:
     if isinstance(item, Task):
         item = item.indices
     return item.indices if isinstance(item, (SeededSamples, SeededCall)) else item
+
+
+def recording_of(loader: Any) -> type[RecordCollation] | None:
+    """Returns what makes records for torch's loader; None: its function is none of torch's, and gets values."""
+    if loader.collate_fn is default_collate:
+        return RecordCollation
+    return RecordConversion if loader.collate_fn is default_convert and not loader._auto_collation else None
 
 
 def recorded_in(data: object) -> object:

@@ -27,13 +27,13 @@ from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.profiling import QUICK_RECORDER, unprofiled
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringCalls, InWorkers
-from headrace._loading.fallback.device_delivery import RequestedSamples, deliver, recorded_in
+from headrace._loading.fallback.device_delivery import RequestedSamples, deliver, recorded_in, recording_of
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.records.begun_batches import BegunBatches, Refused
 from headrace._loading.records.record_batch import AHEAD
-from headrace._loading.records.record_collation import RecordingCollate
+from headrace._loading.records.record_collation import RecordingCall
 from headrace._recipe.draws.python_randomness import preserve_process_generators
 from headrace.pillow.recording.image_counts import ImageCounts
 
@@ -215,7 +215,7 @@ def begin_observed_iterator(
             workers=loader.num_workers,
             ahead=ahead,
             entry_points=points,
-            records=watch.device_batches is not None and loader.collate_fn is default_collate,
+            records=None if watch.device_batches is None else recording_of(loader),
         )
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
@@ -242,8 +242,10 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
                 self._dataset_fetcher: Any = RowFetcher(self._dataset_fetcher)
             elif held.watch.device_batches is not None:
                 held.watch.images.keeps_records = True
-                if self._auto_collation and self._dataset_fetcher.collate_fn is default_collate:
-                    self._dataset_fetcher.collate_fn = RecordingCollate(held.watch.images)
+                recording = recording_of(loader)
+                if recording is not None:
+                    collation = recording(held.watch.images, in_worker=False)
+                    self._dataset_fetcher.collate_fn = RecordingCall(self._dataset_fetcher.collate_fn, collation)
             elif self._auto_collation and self._dataset_fetcher.collate_fn is default_collate:
                 self._dataset_fetcher.collate_fn = collate_plainly
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import torch
@@ -11,6 +9,7 @@ import torch
 from headrace._base.native import core
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import moved_tensor
+from headrace._loading.records.leaves_of_batches import map_leaves
 from headrace._loading.records.record_batch import RecordBatch, RecordedBatch
 from headrace._loading.records.record_engines import RecordEngines
 
@@ -60,15 +59,12 @@ class DeviceBatches:
     def deliver(self, batch: Any) -> Any:
         """Returns a batch, whose records are finished, on the device: the tensors in lists, tuples and mappings are
         copied there, as torch pins them; all else is as it was."""
-        if isinstance(batch, RecordBatch):
-            return self._engines.hand_over(batch)
-        if isinstance(batch, torch.Tensor):
-            return self._moved(batch)
-        if isinstance(batch, Mapping):
-            return _with_values(batch, {key: self.deliver(one) for key, one in batch.items()})
-        if isinstance(batch, (list, tuple)):
-            return _with_items(batch, [self.deliver(one) for one in batch])
-        return batch
+        return map_leaves(batch, self._deliver_leaf)
+
+    def _deliver_leaf(self, leaf: Any) -> Any:
+        if isinstance(leaf, RecordBatch):
+            return self._engines.hand_over(leaf)
+        return self._moved(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         device = self.destination.device
@@ -79,31 +75,3 @@ class DeviceBatches:
     def close(self) -> None:
         """Ends the threads."""
         self._engines.close()
-
-
-def _with_values(batch: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
-    if all(values[key] is batch[key] for key in values):
-        return batch
-    kind: Any = type(batch)
-    try:
-        if not isinstance(batch, MutableMapping):
-            return kind(values)
-        made: Any = copy.copy(batch)  # it may have more attributes
-        made.update(values)
-    except TypeError:  # it cannot be copied, changed or made from a dict
-        return values
-    return made
-
-
-def _with_items(batch: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
-    if all(new is old for new, old in zip(items, batch, strict=True)):
-        return batch
-    kind: Any = type(batch)
-    if isinstance(batch, tuple):
-        return kind(*items) if hasattr(batch, "_fields") else kind(items)
-    try:
-        made = copy.copy(batch)
-        made[:] = items
-    except TypeError:
-        return items
-    return made

@@ -10,16 +10,15 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
 
-from headrace._base.types import Array
+from headrace._base.types import Array, Function
 from headrace._loading.doors.tensors.deferred_tensor import (
     Deferred,
     gives_plain,
@@ -30,6 +29,7 @@ from headrace._loading.doors.tensors.deferred_tensor import (
 from headrace._loading.doors.tensors.joined_tensors import Allocate, stack
 from headrace._loading.doors.tensors.memory_layout import Layout as TensorLayout
 from headrace._loading.doors.tensors.recording import Content, Recording
+from headrace._loading.records.leaves_of_batches import named_leaves
 from headrace._loading.records.record_batch import ImageRecord, RecordBatch, RecordedBatch
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import DTYPES
@@ -77,7 +77,7 @@ class RecordCollation:
     def finish(self, batch: object) -> object:
         """Called with what `default_collate` has returned; returns it, or a `RecordedBatch`."""
         self.end()
-        for path, leaf in _named_leaves(batch, ""):
+        for path, leaf in named_leaves(batch, ""):
             if isinstance(leaf, RecordBatch):
                 self._counts.fields[path] = "recorded"
             elif id(leaf) in self._made_here:
@@ -119,7 +119,18 @@ class RecordCollation:
         """Returns the records of some tensors, or why there are none."""
         if not is_deferring_possible() or not all(gives_plain(torch.stack, one) for one in tensors):
             return "torch's calls are watched, or tensors keep their class"
-        contents = []
+        contents = self._contents_of(tensors)
+        if isinstance(contents, str):
+            return contents
+        layout = Layout.PLANAR if self._in_worker else _layout_of_stack(contents)
+        if layout is None:
+            return "torch stacks it in an order of its own"
+        return self._record_contents(contents, layout)
+
+    @staticmethod
+    def _contents_of(tensors: Sequence[Any]) -> list[Content] | str:
+        """Returns what deferred tensors stand for, if they are alike; or why there are no records of them."""
+        contents: list[Content] = []
         for one in tensors:
             recorded = recorded_in(one)
             if type(recorded) is not Recording:
@@ -135,9 +146,10 @@ class RecordCollation:
                 return "its samples have different sizes"
             if state.dtype != first.dtype or not _are_equal(state.table, first.table):
                 return "its samples' values are mapped by different functions"
-        layout = Layout.PLANAR if self._in_worker else _layout_of_stack(contents)
-        if layout is None:
-            return "torch stacks it in an order of its own"
+        return contents
+
+    def _record_contents(self, contents: Sequence[Content], layout: Layout) -> RecordBatch | str:
+        first = contents[0].state
         plans = [_pixels_of(one).plan(one.state.operations, one.state.channels) for one in contents]
         if any(plan is None for plan in plans):
             return "what is done to its pixels is not native"
@@ -264,32 +276,21 @@ def _are_equal(one: Array, other: Array) -> bool:
     return one is other or (one.dtype == other.dtype and np.array_equal(one.view(np.uint8), other.view(np.uint8)))
 
 
-def _named_leaves(batch: object, path: str) -> Iterator[tuple[str, object]]:
-    """Yields what is in lists, tuples and mappings, with what leads to it: `[0]`, `['image'][1]`."""
-    if isinstance(batch, Mapping):
-        for key in batch:
-            yield from _named_leaves(batch[key], f"{path}[{key!r}]")
-    elif isinstance(batch, (list, tuple)):
-        for number, one in enumerate(batch):
-            yield from _named_leaves(one, f"{path}[{number}]")
-    else:
-        yield path, batch
-
-
-class RecordingCollate:
-    """`default_collate` that makes records, for batches that are made in this process.
+class RecordingCall:
+    """torch's function with records in place of deferred tensors, for batches that are made in this process.
 
     Args:
-        counts: see `RecordCollation`.
+        function: `default_collate` or `default_convert`.
+        collation: makes the records.
     """
 
-    def __init__(self, counts: ImageCounts) -> None:
-        self._collation = RecordCollation(counts, in_worker=False)
+    def __init__(self, function: Function, collation: RecordCollation) -> None:
+        self._function, self._collation = function, collation
 
     def __call__(self, samples: Any) -> object:
         self._collation.begin()
         try:
-            batch = default_collate(samples)
+            batch = self._function(samples)
         except BaseException:
             self._collation.end()
             raise

@@ -106,7 +106,7 @@ class RecordEngines:
             failed += [(one, record) for one in native.failures(making.flight)[:1]]
         if failed:  # samples are made one after another by torch's workers, whatever they have images of
             failure, record = min(failed, key=lambda one: one[0].sample)
-            raise _error_of(failure, record, recorded.name_sample(failure.sample, len(record.images)))
+            raise _error_of(failure, record, recorded.name_sample(failure.sample, record))
 
     def hand_over(self, record: RecordBatch) -> torch.Tensor:
         """Returns the values of finished records, on the destination."""
@@ -117,6 +117,9 @@ class RecordEngines:
         finally:
             making.engine.end_flight(making.flight)
         assert isinstance(made, torch.Tensor)
+        if record.single is not None:
+            kind, strides = record.single
+            return made.as_strided(record.shape, strides).as_subclass(kind)
         return made if len(record.shape) == made.ndim else made.view(record.shape)
 
     def drop(self, recorded: RecordedBatch) -> None:

@@ -86,7 +86,7 @@ def outcomes(iterator: Iterator[Any]) -> list[Any]:
         except StopIteration:
             return found
         except Undecodable as error:
-            found.append(error)
+            found.append(error.with_traceback(None))  # it refers to the iterator, whose workers end with it
 
 
 def notes_of(found: list[Any]) -> list[str]:
@@ -107,6 +107,8 @@ CASES = [
     Case(options={"batch_size": 1, "prefetch_factor": 4}),
     Case(options={"persistent_workers": True}, epochs=2),
     Case(options={"drop_last": True, "in_order": False}),
+    Case(options={"batch_size": None}),
+    Case(options={"batch_size": None, "num_workers": 0}),
     Case(Stateful),
     Case(WholeBatches),
     Case(WholeBatches, {"num_workers": 0}),

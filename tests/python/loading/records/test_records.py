@@ -176,11 +176,6 @@ def test_samples_of_different_sizes_raise_torchs_error(paths: list[Path], torchv
     assert errors[0] == errors[1]
 
 
-def test_single_samples_are_torchs(paths: list[Path], train: Any) -> None:
-    images = assert_alike(lambda: Labelled(paths, train), batch_size=None)
-    assert images.native == COUNT
-
-
 def test_kept_tensors_are_what_they_were(paths: list[Path], train_v2: Any) -> None:
     """The second epoch delivers what the program has written to its tensors, not the records."""
     images = assert_alike(lambda: Keeping(paths, train_v2), persistent_workers=True, epochs=3, shuffle=False)
