@@ -236,15 +236,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_entry.forget_threads)
 
 _COLLATE: str = collate_tensor_fn.__module__
+_FEW = 5  # pixels along an edge
 _FETCHERS = ("torch.utils.data._utils.fetch", __name__)
 
 
 def _layout_of_stack(contents: Sequence[Content]) -> Layout | None:
     """Returns the layout of the batch that `torch.stack` makes; None if it is none of the kernels'."""
-    parts = [
-        torch.empty_strided(one.shape, one.layout.strides(one.shape), dtype=one.dtype, device="meta")
-        for one in (content.state for content in contents)
-    ]
+    # Of small images, and of one for each order: tensors without memory are torch's Python code, which takes seconds to
+    # import.
+    *lead, channels, height, width = contents[0].state.shape
+    few = (*lead, channels, min(height, _FEW), min(width, _FEW))
+    orders = list(dict.fromkeys(one.state.layout for one in contents))
+    orders += orders[:1] * (len(contents) > 1)
+    parts = [torch.empty_strided(few, one.strides(few), device="cpu") for one in orders]
     made = torch.stack(parts)
     if made.is_contiguous():
         return Layout.PLANAR
