@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from headrace._base.native import core
+from headrace._engine.counters.counters import Counters
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import moved_tensor
 from headrace._loading.records.leaves_of_batches import map_leaves
@@ -71,6 +72,10 @@ class DeviceBatches:
         if self.destination.way == "memory" or tensor.device.type != "cpu":
             return tensor
         return moved_tensor(tensor, device) if tensor.layout is torch.strided else tensor.to(device)
+
+    def counters(self) -> Counters:
+        """Returns what was counted while records were made."""
+        return self._engines.counters()
 
     def close(self) -> None:
         """Ends the threads."""

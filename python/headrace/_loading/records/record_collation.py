@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -34,7 +34,8 @@ from headrace._loading.records.record_batch import ImageRecord, RecordBatch, Rec
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import DTYPES
 from headrace.pillow.files.jpeg_pixels import JpegPixels
-from headrace.pillow.recording.image_counts import ImageCounts
+from headrace.pillow.files.pixels import FilePixels
+from headrace.pillow.recording.image_counts import NO_JPEGS, ImageCounts
 
 
 class RecordCollation:
@@ -57,6 +58,7 @@ class RecordCollation:
     ) -> None:
         self._counts, self._allocate, self._in_worker = counts, allocate, in_worker
         self._through = {_COLLATE, *through}
+        self._where_else = "in the worker" if in_worker else "in the caller's thread"
         self._is_on = False
         self._forget()
 
@@ -81,7 +83,7 @@ class RecordCollation:
             if isinstance(leaf, RecordBatch):
                 self._counts.fields[path] = "recorded"
             elif id(leaf) in self._made_here:
-                self._counts.fields[path] = f"made in the worker, because {self._made_here[id(leaf)][1]}"
+                self._counts.fields[path] = f"{self._where_else}, because {self._made_here[id(leaf)][1]}"
         made = RecordedBatch(batch, self._records, self._join_files()) if self._records else batch
         self._forget()
         return made
@@ -97,16 +99,25 @@ class RecordCollation:
         deferred = [isinstance(one, Deferred) for one in tensors]
         if not any(deferred) or not self._is_of_fetcher():
             return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
-        found = self._record(tensors) if all(deferred) else "a program has looked at some of its samples"
+        found = self._record(tensors) if all(deferred) else "a program has looked at some of them"
         if isinstance(found, RecordBatch):
             self._records.append(found)
             return found
+        self._note_reason(tensors, found)
         made = stack(tensors)
         if made is None:
             make_samples(tensors)
             made = collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
         self._made_here[id(made)] = made, found
         return made
+
+    @staticmethod
+    def _note_reason(tensors: Iterable[Any], reason: str) -> None:
+        """Notes why the files of some tensors are decoded here."""
+        for one in tensors:
+            recorded = recorded_in(one)
+            if isinstance(recorded, Recording) and isinstance(recorded.origin.pixels, FilePixels):
+                recorded.origin.pixels.why_here = reason
 
     def _is_of_fetcher(self) -> bool:
         """Whether torch's fetcher collates, and not a program's own code, which would get the records."""
@@ -124,7 +135,7 @@ class RecordCollation:
             return contents
         layout = Layout.PLANAR if self._in_worker else _layout_of_stack(contents)
         if layout is None:
-            return "torch stacks it in an order of its own"
+            return "torch stacks them in an order of its own"
         return self._record_contents(contents, layout)
 
     @staticmethod
@@ -134,7 +145,7 @@ class RecordCollation:
         for one in tensors:
             recorded = recorded_in(one)
             if type(recorded) is not Recording:
-                return "a program has looked at some of its samples, or rearranged their values"
+                return "a program has looked at some of them, or rearranged their values"
             content = recorded.content
             if (why := _why_not_recordable(content)) is not None:
                 return why
@@ -143,20 +154,20 @@ class RecordCollation:
         for one in contents:
             state = one.state
             if state.shape != first.shape:
-                return "its samples have different sizes"
+                return "their sizes differ"
             if state.dtype != first.dtype or not _are_equal(state.table, first.table):
-                return "its samples' values are mapped by different functions"
+                return "their values are mapped by different functions"
         return contents
 
     def _record_contents(self, contents: Sequence[Content], layout: Layout) -> RecordBatch | str:
         first = contents[0].state
         plans = [_pixels_of(one).plan(one.state.operations, one.state.channels) for one in contents]
         if any(plan is None for plan in plans):
-            return "what is done to its pixels is not native"
+            return "what is done to their pixels is not native"
         pixels = [_pixels_of(one) for one in contents]
         new = sum(len(one.data) for one in {id(one): one for one in pixels}.values() if id(one) not in self._files)
         if new > math.prod(first.shape) * first.table.itemsize * len(contents):
-            return "its files have more bytes than its values"
+            return "their files have more bytes than their values"
         images = []
         for one, plan in zip(pixels, plans, strict=True):
             assert plan is not None
@@ -266,11 +277,11 @@ def _why_not_recordable(content: Content) -> str | None:
     """Returns why an image's values cannot be made by another process; None if they can."""
     state = content.state
     if type(content.origin.pixels) is not JpegPixels:
-        return "its files are not JPEGs"
+        return NO_JPEGS
     if state.finish is not None:
-        return "its finished values are changed"
+        return "their finished values are changed"
     if state.frames is not None or state.layout is TensorLayout.EXPANDED or math.prod(state.lead) != 1:
-        return "its values are rearranged"
+        return "their values are rearranged"
     if state.dtype not in DTYPES:
         return f"no native pipeline makes {state.dtype}"
     return None

@@ -45,6 +45,7 @@ class RecordConversion(RecordCollation):
             self._records.append(found)
             return found
         tensor: Any = leaf
+        self._note_reason([tensor], found)
         self._made_here[id(leaf)] = tensor, found
         return leaf
 
@@ -57,9 +58,9 @@ class RecordConversion(RecordCollation):
             return contents
         state = contents[0].state
         if recorded is None or recorded.strides != state.layout.strides(state.shape):
-            return "its values are rearranged"
+            return "their values are rearranged"
         if state.shape not in self._sizes and len(self._sizes) >= _MOST_SIZES:
-            return "its samples have different sizes"
+            return "their sizes differ"
         made = self._record_contents(contents, _LAYOUTS[state.layout])
         if isinstance(made, str):
             return made

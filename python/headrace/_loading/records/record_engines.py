@@ -14,6 +14,7 @@ from headrace._base.errors import make_native_cause
 from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._base.safe_exceptions import add_note
+from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Failure, Flight
@@ -69,6 +70,8 @@ class RecordEngines:
         self._destination, self._threads = destination, threads
         self._engines: OrderedDict[Any, _Engine] = OrderedDict()  # the one used last at the end
         self._is_closed = False
+        self._leaving: list[_Engine] = []  # that have batches in flight
+        self._counted = Counters()  # by those that have left
 
     def begin(self, recorded: RecordedBatch, entry_points: core.EntryPoints | None) -> None:
         """Begins to make the records of a batch. The host does not wait."""
@@ -135,9 +138,8 @@ class RecordEngines:
         """Ends the threads of each engine once none of its batches is in flight. An iterator that goes on gets engines
         that end as soon as they have nothing to do."""
         self._is_closed = True
-        for engine in self._engines.values():
-            engine.close()
-        self._engines.clear()
+        for key in list(self._engines):
+            self._remove(key)
 
     def _engine_of(self, record: RecordBatch) -> _Engine:
         table = record.table
@@ -146,7 +148,7 @@ class RecordEngines:
         found = self._engines.get(key)
         if found is None or not found.native.has_current_limit() or found.native.closed:
             if found is not None:
-                self._engines.pop(key).close()
+                self._remove(key)
             self._make_room()
             found = self._engines[key] = self._new_engine(record)
         self._engines.move_to_end(key)
@@ -156,7 +158,24 @@ class RecordEngines:
         """Ends the engines used longest ago that make no batch now, if there are many."""
         idle = [key for key, one in self._engines.items() if not one.in_flight]
         while len(self._engines) >= _MOST_ENGINES and idle:
-            self._engines.pop(idle.pop(0)).close()
+            self._remove(idle.pop(0))
+
+    def _remove(self, key: Any) -> None:
+        engine = self._engines.pop(key)
+        self._leaving.append(engine)
+        engine.close()
+        self._note_ended()
+
+    def _note_ended(self) -> None:
+        ended = [one for one in self._leaving if not one.in_flight]
+        self._leaving = [one for one in self._leaving if one.in_flight]
+        self._counted = sum_counters([self._counted, *(one.native.counters() for one in ended)])
+
+    def counters(self) -> Counters:
+        """Returns what was counted by all engines so far."""
+        self._note_ended()
+        there = (*self._leaving, *self._engines.values())
+        return sum_counters([self._counted, *(one.native.counters() for one in there)])
 
     def _new_engine(self, record: RecordBatch) -> _Engine:
         channels, height, width = record.shape[-3:]
