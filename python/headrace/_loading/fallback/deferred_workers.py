@@ -193,9 +193,10 @@ class InWorkers:
 
     @staticmethod
     def _finish_records(records: RecordCollation, batch: object) -> object:
-        collated = batch.batch if isinstance(batch, Carried) else batch
-        made = records.finish(collated)
-        return replace(made, batch=batch) if isinstance(made, RecordedBatch) else batch
+        made = records.finish(batch.batch if isinstance(batch, Carried) else batch)
+        if not isinstance(made, RecordedBatch):
+            return batch
+        return replace(made, batch=replace(batch, batch=made.batch)) if isinstance(batch, Carried) else made
 
     def _make_leaves(self, batch: object) -> list[Leaf]:
         """Makes the pixels of a batch's images, and returns its leaves."""

@@ -55,7 +55,7 @@ def stages_of(stats: Any) -> Any:
 
 
 def test_decoders_of_the_device_are_counted(paths: list[Path], train: Any) -> None:
-    _, loader = delivered(ON_DEVICE, Labelled(paths, train), decoder="hardware")
+    _, loader = delivered(ON_DEVICE, Labelled(paths, train), decoder="hardware", deterministic=True)
     records = loader.stats().records
     assert records["device"] > 0 and sum(records.values()) == COUNT
 
