@@ -29,13 +29,14 @@ from headrace._loading.doors.tensors.deferred_tensor import (
 from headrace._loading.doors.tensors.joined_tensors import Allocate, stack
 from headrace._loading.doors.tensors.memory_layout import Layout as TensorLayout
 from headrace._loading.doors.tensors.recording import Content, Recording
+from headrace._loading.doors.type_checks import checks
 from headrace._loading.records.leaves_of_batches import named_leaves
 from headrace._loading.records.record_batch import ImageRecord, RecordBatch, RecordedBatch
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import DTYPES
 from headrace.pillow.files.jpeg_pixels import JpegPixels
 from headrace.pillow.files.pixels import FilePixels
-from headrace.pillow.recording.image_counts import NO_JPEGS, ImageCounts
+from headrace.pillow.recording.image_counts import LOOKED_AT, NO_JPEGS, ImageCounts
 
 
 class RecordCollation:
@@ -84,6 +85,9 @@ class RecordCollation:
                 self._counts.fields[path] = "recorded"
             elif id(leaf) in self._made_here:
                 self._counts.fields[path] = f"{self._where_else}, because {self._made_here[id(leaf)][1]}"
+        here, checking = self._counts.here, checks.look()
+        if checking is not None and LOOKED_AT in here:  # no tensor was deferred
+            here[f"a program compares types with `is`, in {checking}"] += here.pop(LOOKED_AT)
         made = RecordedBatch(batch, self._records, self._join_files()) if self._records else batch
         self._forget()
         return made

@@ -84,7 +84,8 @@ def test_other_single_samples_are_made_by_the_worker(workers: int, paths: list[P
 def test_kept_single_samples_are_what_they_were(workers: int, paths: list[Path], train: Any) -> None:
     """What the program writes to a tensor that it keeps comes with the next epoch."""
     both = []
-    for kind in (TorchDataLoader, ON_DEVICE):
+    kinds: tuple[Any, ...] = (TorchDataLoader, ON_DEVICE)
+    for kind in kinds:
         random.seed(3)
         torch.manual_seed(2)
         loader = kind(Keeping(paths, train), batch_size=None, num_workers=workers, persistent_workers=workers > 0)

@@ -11,6 +11,7 @@ from record_datasets import COUNT, Labelled, Looking, Views
 from record_loaders import EDGE, ON_DEVICE, delivered
 
 from headrace import transforms as T
+from headrace._loading.doors.type_checks import checks
 
 pytestmark = pytest.mark.processes
 
@@ -93,6 +94,16 @@ def test_what_the_worker_makes_has_its_reason(
     stats = loader.stats()
     assert stats.images.here == {"their files are not JPEGs": 1} and stats.records["native"] == COUNT
     assert "1 where the dataset runs, because their files are not JPEGs" in str(stats)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_program_that_compares_types_is_named(
+    workers: int, paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "look", lambda: "programs.function")
+    _, loader = delivered(ON_DEVICE, Labelled(paths, train), num_workers=workers)
+    reason = "a program compares types with `is`, in programs.function"
+    assert loader.stats().images.here == {reason: COUNT} and reason in how_of(loader, "images")
 
 
 def test_a_collate_fn_of_the_program_is_a_reason(paths: list[Path], train: Any) -> None:
