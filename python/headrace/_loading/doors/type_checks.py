@@ -12,8 +12,10 @@ import sys
 import sysconfig
 import types
 from collections.abc import Iterator
+from pathlib import PurePath
 
 _NEAR = 12  # instructions between the call of `type` and the comparison
+_FOLDERS = {"site-packages", "dist-packages"}
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
@@ -45,7 +47,13 @@ def _is_of_program(module: object) -> bool:
     name = getattr(module, "__name__", "")
     if not isinstance(module, types.ModuleType) or name.partition(".")[0] == "headrace":
         return False
-    return name == "__main__" or (isinstance(file, str) and not file.startswith(_LIBRARIES))
+    return name == "__main__" or (isinstance(file, str) and not _is_installed(file))
+
+
+def _is_installed(file: str) -> bool:
+    """Whether a file is the standard library's or a package's: also a user's own packages, and those of the Python that
+    a virtual environment was made from."""
+    return file.startswith(_LIBRARIES) or not _FOLDERS.isdisjoint(PurePath(file).parts)
 
 
 def _codes_in(module: types.ModuleType) -> Iterator[types.CodeType]:

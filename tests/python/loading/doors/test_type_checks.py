@@ -51,6 +51,27 @@ def test_others_are_not(function: Any) -> None:
     assert not has_check(function.__code__)
 
 
+@pytest.mark.parametrize(
+    "file, is_program",
+    [
+        ("/home/somebody/.local/lib/python3.11/site-packages/a_module/checks.py", False),
+        ("/usr/lib/python3/dist-packages/a_module.py", False),
+        ("/home/somebody/packages/a_module.py", True),
+    ],
+)
+def test_packages_wherever_they_are_installed_are_no_programs(
+    file: str, is_program: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's own, and those of the Python that a virtual environment was made from: torch has such functions."""
+    found = TypeChecks()
+    module = types.ModuleType("a_module")
+    module.__file__ = file
+    exec("import torch\ndef look(x): return type(x) is torch.Tensor", vars(module))
+    monkeypatch.setitem(sys.modules, "a_module", module)
+    found._modules = {name for name in sys.modules if name != "a_module"}
+    assert found.look() == ("a_module.look" if is_program else None)
+
+
 def test_modules_are_looked_at_when_they_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     found = TypeChecks()
     module = types.ModuleType("a_programs_module")
