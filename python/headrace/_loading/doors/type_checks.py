@@ -8,16 +8,15 @@ no care: see `deferred_tensor._Meta`.
 from __future__ import annotations
 
 import dis
-import os
 import sys
 import sysconfig
 import types
 from collections.abc import Iterator
+from pathlib import PurePath
 
 _NEAR = 12  # instructions between the call of `type` and the comparison
-#: Where libraries are: this Python's own folders, and those of other installations, such as pip's for a user.
+_INSTALLED = {"site-packages", "dist-packages"}
 _FOLDERS = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_INSTALLED = ("/site-packages/", "/dist-packages/")
 #: Libraries whose checks are known to do no harm, wherever they are: in a checkout, or in a folder of PYTHONPATH.
 _LIBRARIES = (
     *("headrace", "torch", "torchvision", "torchcodec", "torchaudio", "torchdata", "functorch", "torchgen"),
@@ -53,9 +52,13 @@ def _is_of_program(module: object) -> bool:
     name = getattr(module, "__name__", "")
     if not isinstance(module, types.ModuleType) or name.partition(".")[0] in _LIBRARIES:
         return False
-    if name == "__main__" or not isinstance(file, str):
-        return name == "__main__"
-    return not file.startswith(_FOLDERS) and not any(one in file.replace(os.sep, "/") for one in _INSTALLED)
+    return name == "__main__" or (isinstance(file, str) and not _is_installed(file))
+
+
+def _is_installed(file: str) -> bool:
+    """Whether a file is the standard library's or a package's: also a user's own packages, and those of the Python that
+    a virtual environment was made from."""
+    return file.startswith(_FOLDERS) or not _INSTALLED.isdisjoint(PurePath(file).parts)
 
 
 def _codes_in(module: types.ModuleType) -> Iterator[types.CodeType]:

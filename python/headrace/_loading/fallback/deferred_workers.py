@@ -69,8 +69,7 @@ class InWorkers:
         workers: number of the processes.
         ahead: number of a worker's batches that are on their way at the same time.
         entry_points: where the rows of JPEGs begin, shared by the workers; None: nothing is learned.
-        records: whether batches have records in place of deferred tensors; only where torch's `default_collate` makes
-            them.
+        records: makes records of the deferred tensors that torch's function of the loader returns; None: none are made.
     """
 
     def __init__(
@@ -81,11 +80,12 @@ class InWorkers:
         workers: int,
         ahead: int,
         entry_points: core.EntryPoints | None = None,
-        records: bool = False,
+        records: type[RecordCollation] | None = None,
     ) -> None:
         import_steps()
         add_doors()
-        self._counts = ImageCounts(keeps_records=records)
+        self._counts = ImageCounts(keeps_records=records is not None)
+        self._recording = records
         self._records: RecordCollation | None = None
         self._table = SharedTable(entry_points)
         self._worker, self._ahead = 0, ahead
@@ -131,10 +131,10 @@ class InWorkers:
                 pixel_memory.use_again(places)
                 self._places = places
                 _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
-        if self._counts.keeps_records:
+        if self._recording is not None:
             files.least = _KEPT_FOR_RECORDS
             allocate = None if self._blocks is None else self._blocks.empty
-            self._records = RecordCollation(self._counts, allocate, (worker_wrappers.__name__,))
+            self._records = self._recording(self._counts, allocate, (worker_wrappers.__name__,))
         return worker
 
     def _begin_batch(self, data: object) -> object:
@@ -193,9 +193,10 @@ class InWorkers:
 
     @staticmethod
     def _finish_records(records: RecordCollation, batch: object) -> object:
-        collated = batch.batch if isinstance(batch, Carried) else batch
-        made = records.finish(collated)
-        return replace(made, batch=batch) if isinstance(made, RecordedBatch) else batch
+        made = records.finish(batch.batch if isinstance(batch, Carried) else batch)
+        if not isinstance(made, RecordedBatch):
+            return batch
+        return replace(made, batch=replace(batch, batch=made.batch)) if isinstance(batch, Carried) else made
 
     def _make_leaves(self, batch: object) -> list[Leaf]:
         """Makes the pixels of a batch's images, and returns its leaves."""

@@ -14,7 +14,6 @@ import functools
 import operator
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -28,13 +27,13 @@ from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.profiling import QUICK_RECORDER, unprofiled
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringCalls, InWorkers
+from headrace._loading.fallback.device_delivery import RequestedSamples, deliver, recorded_in, recording_of
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
 from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
-from headrace._loading.fallback.worker_wrappers import Carried
 from headrace._loading.records.begun_batches import BegunBatches, Refused
-from headrace._loading.records.record_batch import AHEAD, RecordedBatch
-from headrace._loading.records.record_collation import RecordingCollate
+from headrace._loading.records.record_batch import AHEAD
+from headrace._loading.records.record_collation import RecordingCall
 from headrace._recipe.draws.python_randomness import preserve_process_generators
 from headrace.pillow.recording.image_counts import ImageCounts
 
@@ -163,7 +162,7 @@ class _Watched:
                 used = data.used
                 self._returned.add(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
             data = data.batch
-        return self.held.watch.batch(_deliver(self.held.watch.device_batches, data))
+        return self.held.watch.batch(deliver(self.held.watch.device_batches, data))
 
     def _note_error(self, error: Exception) -> None:
         """Called with what came instead of a batch: the epoch's end, or an error."""
@@ -183,25 +182,6 @@ class _Watched:
     @_base_seed.setter
     def _base_seed(self, drawn: int) -> None:
         self._drawn_seed = drawn
-
-
-def _recorded_in(data: object) -> object:
-    return data.batch if isinstance(data, CountedBatch) else data
-
-
-def _deliver(device_batches: DeviceBatches | None, data: Any) -> Any:
-    """Returns the batch that was received, on its device."""
-    if device_batches is None:
-        return data
-    batch = data.batch if isinstance(data, RecordedBatch) else data
-    try:
-        device_batches.begin_due(data)
-        if isinstance(batch, Carried):
-            return replace(batch, batch=device_batches.deliver(batch.batch))
-        return device_batches.deliver(batch)
-    except BaseException:
-        device_batches.drop(data)
-        raise
 
 
 def begin_observed_iterator(
@@ -235,7 +215,7 @@ def begin_observed_iterator(
             workers=loader.num_workers,
             ahead=ahead,
             entry_points=points,
-            records=watch.device_batches is not None and loader.collate_fn is default_collate,
+            records=None if watch.device_batches is None else recording_of(loader),
         )
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
@@ -253,6 +233,7 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
             self.held = held
             self._while_seeded: contextlib.ExitStack | None = None
             self._deferring: DeferringCalls | None = None
+            self._requested = RequestedSamples()
             super().__init__(loader)
             if defers:
                 is_map = self._dataset_kind == _DatasetKind.Map  # an iterator keeps its last sample until asked again
@@ -261,8 +242,10 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
                 self._dataset_fetcher: Any = RowFetcher(self._dataset_fetcher)
             elif held.watch.device_batches is not None:
                 held.watch.images.keeps_records = True
-                if self._auto_collation and self._dataset_fetcher.collate_fn is default_collate:
-                    self._dataset_fetcher.collate_fn = RecordingCollate(held.watch.images)
+                recording = recording_of(loader)
+                if recording is not None:
+                    collation = recording(held.watch.images, in_worker=False)
+                    self._dataset_fetcher.collate_fn = RecordingCall(self._dataset_fetcher.collate_fn, collation)
             elif self._auto_collation and self._dataset_fetcher.collate_fn is default_collate:
                 self._dataset_fetcher.collate_fn = collate_plainly
 
@@ -282,8 +265,9 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
                     self._while_seeded = None
             watch.note_return(self)
             if watch.device_batches is not None:
+                self._requested.give(0, data)
                 watch.device_batches.begin(data)
-                data = _deliver(watch.device_batches, data)
+                data = deliver(watch.device_batches, data)
             data = watch.batch(data)
             end = time.perf_counter_ns()
             watch.pace.handed_out(begin, end, end - begin)
@@ -291,6 +275,8 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
 
         def _next_index(self) -> object:
             item = super()._next_index()  # type: ignore[no-untyped-call]
+            if self.held.watch.device_batches is not None and self._dataset_kind == _DatasetKind.Map:
+                self._requested.note(0, item)
             if not isinstance(item, (SeededSamples, SeededCall)):
                 return item
             # Only now: what the sampler drew from the process's generators stays drawn.
@@ -311,6 +297,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             self.held, self._returned = held, returned
             self._arrived: collections.deque[Any] = collections.deque()  # from the workers, before torch asks for it
             self._begun, self._discards = BegunBatches(), False
+            self._requested = RequestedSamples()
             super().__init__(loader)
             self._number = id(self)
             _to_shut_down[self._number] = self._index_queues, self._workers, self._worker_result_queue
@@ -324,6 +311,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             the batches of the epoch before.
             """
             self._drop_arrived()
+            self._requested.clear()
             self._passed_by = self.held.watch.first_worker()
             if not first_iter and self.held.watch.workers is not None:
                 self.held.watch.workers.renew()  # forgets their states; sends them nothing
@@ -341,8 +329,9 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             else:
                 found = super()._get_data()  # type: ignore[no-untyped-call]
             if not self._discards:
+                self._requested.give(*found)
                 is_due = found[0] == self._rcvd_idx or not getattr(self, "_in_order", True)
-                self._begun.begin(self.held.watch.device_batches, _recorded_in(found[1]), is_due=is_due)
+                self._begun.begin(self.held.watch.device_batches, recorded_in(found[1]), is_due=is_due)
             return found
 
         def _receive_batch(self) -> object:
@@ -377,7 +366,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             """Returns the batches that have arrived and that are not due yet, the next one first."""
             here = {number: one[1] for number, one in self._task_info.items() if len(one) == 2}
             here |= dict(one for one in self._arrived if not isinstance(one, Refused))
-            return [_recorded_in(here[number]) for number in sorted(here)]
+            return [recorded_in(here[number]) for number in sorted(here)]
 
         def _drop_arrived(self) -> None:
             self._arrived.clear()
@@ -388,6 +377,12 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             for _ in range(passed_by):
                 next(self._worker_queue_idx_cycle)
             super()._try_put_index()
+
+        def _next_index(self) -> object:
+            item = super()._next_index()  # type: ignore[no-untyped-call]
+            if self.held.watch.device_batches is not None and self._dataset_kind == _DatasetKind.Map:
+                self._requested.note(self._send_idx, item)
+            return item
 
         # The default, because the globals may be gone when the interpreter ends.
         def _shutdown_workers(self, forget: Callable[[int, None], object] = _to_shut_down.pop) -> None:

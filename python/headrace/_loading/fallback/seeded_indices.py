@@ -29,7 +29,7 @@ class SeededSamples:
     """A batch of indices: iterating over it seeds for each sample, and after the last one for collate_fn.
 
     Args:
-        indices: what the sampler yielded.
+        indices: what the sampler yielded; also an attribute.
         position: seed, epoch, and number of the batch in the epoch.
         occurrences: how often the epoch named each index before; None: never.
     """
@@ -37,12 +37,12 @@ class SeededSamples:
     def __init__(
         self, indices: Iterable[object], position: tuple[int, int, int], occurrences: list[int] | None
     ) -> None:
-        self._indices, self._position, self._occurrences = indices, position, occurrences
+        self.indices, self._position, self._occurrences = indices, position, occurrences
 
     def __iter__(self) -> Iterator[object]:
         seed, epoch, batch = self._position
         occurrences = itertools.repeat(0) if self._occurrences is None else self._occurrences
-        for index, occurrence in zip(self._indices, occurrences, strict=False):
+        for index, occurrence in zip(self.indices, occurrences, strict=False):
             seed_for_sample(seed, epoch, index_key(index), occurrence)
             yield index
         seed_for_batch(seed, epoch, batch)
@@ -56,19 +56,19 @@ class SeededCall:
     """An index, or a batch of them, with which the dataset is called once; unpickled, it is `arrive`'s result.
 
     Args:
-        index: what the sampler yielded.
+        indices: what the sampler yielded; also an attribute.
         what: arguments of `seed_for_sample`.
     """
 
-    def __init__(self, index: object, what: Seeding) -> None:
-        self._index, self._what = index, what
+    def __init__(self, indices: object, what: Seeding) -> None:
+        self.indices, self._what = indices, what
 
     def seed_and_return(self) -> object:
         """Seeds the generators and returns the index."""
-        return _seed_index(self._index, self._what)
+        return _seed_index(self.indices, self._what)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _seed_index, (self._index, self._what)
+        return _seed_index, (self.indices, self._what)
 
 
 def _seed_index(index: object, what: Seeding) -> object:

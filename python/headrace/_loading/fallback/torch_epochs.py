@@ -13,6 +13,7 @@ from torch.utils.data import IterableDataset
 
 from headrace._base.cores import usable_cores
 from headrace._base.types import State
+from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._engine.destination import Destination
 from headrace._loading.autotune.budget import rank_memory
@@ -55,6 +56,8 @@ class TorchEpochs:
     def __init__(self, seed: int | None, rank: int, destination: Destination) -> None:
         self._seed, self._rank, self._destination = seed, rank, destination
         self._device_batches: DeviceBatches | None = None
+        self._made_before = Counters()  # from records, when the newest epoch began
+        self._made: Counters | None = None  # by a loader that was closed
         self._next = 0
         self._loaded: tuple[State, Saved] | None = None
         self._progress: TorchProgress | None = None  # of the newest epoch, until another one is requested
@@ -111,6 +114,12 @@ class TorchEpochs:
         """What the newest epoch's table knows of the rows of JPEGs; None without one, or if no JPEG was decoded."""
         counts = self._entries if self._entry_points is None else self._entry_points.counts()
         return counts if counts is not None and counts.decodes else None
+
+    @property
+    def made_from_records(self) -> Counters | None:
+        """What the main process and the device have counted in the newest epoch; None without a device."""
+        now = self._made if self._device_batches is None else self._device_batches.counters()
+        return None if now is None else now.since(self._made_before)
 
     @property
     def pace(self) -> EpochTiming | None:
@@ -204,6 +213,7 @@ class TorchEpochs:
             if found is not None:
                 found.close()
             found = self._device_batches = DeviceBatches(self._destination, threads)
+        self._made_before = found.counters()
         found.entry_points = None if points is None else points.native
         return found
 
@@ -265,6 +275,7 @@ class TorchEpochs:
             self._entries, self._entry_points = self.entries, None
         self.images.entry_points = None
         if self._device_batches is not None:
+            self._made = self._device_batches.counters()
             self._device_batches.close()
             self._device_batches = None
         self._fresh = None
@@ -276,7 +287,7 @@ class TorchEpochs:
         # A copy gets no iterators: each of the two counts its own progress.
         upcoming = self._next if self._begun is None or self._progress is None else self._progress.epoch
         of_epochs = ("_progress", "_newest", "_begun", "_fresh", "_making", "_first_images")
-        gone = dict.fromkeys((*of_epochs, "_entry_points", "_entries", "_device_batches"))
+        gone = dict.fromkeys((*of_epochs, "_entry_points", "_entries", "_device_batches", "_made"))
         return {**vars(self), "_next": upcoming, **gone}
 
 

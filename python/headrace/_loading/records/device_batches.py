@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import torch
 
 from headrace._base.native import core
+from headrace._engine.counters.counters import Counters
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import moved_tensor
+from headrace._loading.records.leaves_of_batches import map_leaves
 from headrace._loading.records.record_batch import RecordBatch, RecordedBatch
 from headrace._loading.records.record_engines import RecordEngines
 
@@ -41,14 +41,16 @@ class DeviceBatches:
             except Exception:  # torch's iterator must not lose the batch that it is about to receive
                 self._engines.drop(batch)
 
-    def begin_due(self, batch: object) -> None:
-        """Called when a batch is due: begins what could not be begun before.
+    def finish(self, batch: object) -> None:
+        """Called when a batch is due: begins what could not be begun before, and waits until all values are made.
 
         Raises:
-            RuntimeError: the device refuses, or its current stream is captured.
+            Exception: see `RecordEngines.finish`.
         """
-        if isinstance(batch, RecordedBatch) and any(one.under_way is None for one in batch.records):
-            self._engines.begin(batch, self.entry_points)
+        if isinstance(batch, RecordedBatch):
+            if any(one.under_way is None for one in batch.records):
+                self._engines.begin(batch, self.entry_points)
+            self._engines.finish(batch)
 
     def drop(self, batch: object) -> None:
         """Called with a batch that was begun, and that is not handed out."""
@@ -56,21 +58,14 @@ class DeviceBatches:
             self._engines.drop(batch)
 
     def deliver(self, batch: Any) -> Any:
-        """Returns a batch on the device: the tensors in lists, tuples and mappings are copied there, as torch pins
-        them; all else is as it was.
+        """Returns a batch, whose records are finished, on the device: the tensors in lists, tuples and mappings are
+        copied there, as torch pins them; all else is as it was."""
+        return map_leaves(batch, self._deliver_leaf)
 
-        Raises:
-            Exception: see `RecordEngines.finish`.
-        """
-        if isinstance(batch, RecordBatch):
-            return self._engines.finish(batch)
-        if isinstance(batch, torch.Tensor):
-            return self._moved(batch)
-        if isinstance(batch, Mapping):
-            return _with_values(batch, {key: self.deliver(one) for key, one in batch.items()})
-        if isinstance(batch, (list, tuple)):
-            return _with_items(batch, [self.deliver(one) for one in batch])
-        return batch
+    def _deliver_leaf(self, leaf: Any) -> Any:
+        if isinstance(leaf, RecordBatch):
+            return self._engines.hand_over(leaf)
+        return self._moved(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         device = self.destination.device
@@ -78,34 +73,10 @@ class DeviceBatches:
             return tensor
         return moved_tensor(tensor, device) if tensor.layout is torch.strided else tensor.to(device)
 
+    def counters(self) -> Counters:
+        """Returns what was counted while records were made."""
+        return self._engines.counters()
+
     def close(self) -> None:
         """Ends the threads."""
         self._engines.close()
-
-
-def _with_values(batch: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
-    if all(values[key] is batch[key] for key in values):
-        return batch
-    kind: Any = type(batch)
-    try:
-        if not isinstance(batch, MutableMapping):
-            return kind(values)
-        made: Any = copy.copy(batch)  # it may have more attributes
-        made.update(values)
-    except TypeError:  # it cannot be copied, changed or made from a dict
-        return values
-    return made
-
-
-def _with_items(batch: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
-    if all(new is old for new, old in zip(items, batch, strict=True)):
-        return batch
-    kind: Any = type(batch)
-    if isinstance(batch, tuple):
-        return kind(*items) if hasattr(batch, "_fields") else kind(items)
-    try:
-        made = copy.copy(batch)
-        made[:] = items
-    except TypeError:
-        return items
-    return made

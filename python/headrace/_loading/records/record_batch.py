@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,13 +40,14 @@ class ImageRecord(NamedTuple):
 
 @dataclass(eq=False)
 class RecordBatch:
-    """Stands for a tensor in a batch: `torch.stack` of deferred tensors.
+    """Stands for a tensor in a batch: `torch.stack` of deferred tensors, or one of them.
 
     Attributes:
         images: one for each sample.
         shape: of the batch, (n, ..., C, H, W).
         table: values of the 256 bytes, (C, 256), in the batch's dtype.
         layout: of the batch in memory.
+        single: class and strides of the tensor that the one image is delivered as, without a batch; None: as a batch.
         under_way: what makes it, in the main process; None: not begun.
     """
 
@@ -53,13 +55,14 @@ class RecordBatch:
     shape: tuple[int, ...]
     table: Array
     layout: Layout
+    single: tuple[type[torch.Tensor], tuple[int, ...]] | None = None
     under_way: Any = field(default=None, repr=False)
 
     def __getstate__(self) -> State:
         return {**vars(self), "under_way": None}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RecordedBatch:
     """A batch with records in it.
 
@@ -67,11 +70,24 @@ class RecordedBatch:
         batch: what the user gets, with `RecordBatch`es in place of tensors.
         records: all of them.
         files: bytes of the files, one after another: uint8 (n,).
+        requested: what the sampler yielded for it, noted in the main process; None: a stream's.
     """
 
     batch: Any
     records: list[RecordBatch]
     files: torch.Tensor
+    requested: Any = field(default=None, repr=False)
+
+    def name_sample(self, number: int, record: RecordBatch) -> str:
+        """Returns how an error names the sample of one image of a record: by its index in the dataset, if that is
+        known. A dataset may return more or fewer samples than the sampler asks for."""
+        requested: Any = self.requested
+        if record.single is not None:
+            return "a sample of a stream" if requested is None else f"sample {requested}"
+        with contextlib.suppress(Exception):  # any object may be an index
+            if len(requested) == len(record.images):
+                return f"sample {requested[number]}"
+        return f"sample {number} of the batch"
 
 
 def are_wanted(destination: Destination) -> bool:

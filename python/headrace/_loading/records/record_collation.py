@@ -10,16 +10,15 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import collate_tensor_fn, default_collate_fn_map
 
-from headrace._base.types import Array
+from headrace._base.types import Array, Function
 from headrace._loading.doors.tensors.deferred_tensor import (
     Deferred,
     gives_plain,
@@ -30,11 +29,14 @@ from headrace._loading.doors.tensors.deferred_tensor import (
 from headrace._loading.doors.tensors.joined_tensors import Allocate, stack
 from headrace._loading.doors.tensors.memory_layout import Layout as TensorLayout
 from headrace._loading.doors.tensors.recording import Content, Recording
+from headrace._loading.doors.type_checks import checks
+from headrace._loading.records.leaves_of_batches import named_leaves
 from headrace._loading.records.record_batch import ImageRecord, RecordBatch, RecordedBatch
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import DTYPES
 from headrace.pillow.files.jpeg_pixels import JpegPixels
-from headrace.pillow.recording.image_counts import ImageCounts
+from headrace.pillow.files.pixels import FilePixels
+from headrace.pillow.recording.image_counts import LOOKED_AT, NO_JPEGS, ImageCounts
 
 
 class RecordCollation:
@@ -57,6 +59,7 @@ class RecordCollation:
     ) -> None:
         self._counts, self._allocate, self._in_worker = counts, allocate, in_worker
         self._through = {_COLLATE, *through}
+        self._where_else = "in the worker" if in_worker else "in the caller's thread"
         self._is_on = False
         self._forget()
 
@@ -77,11 +80,14 @@ class RecordCollation:
     def finish(self, batch: object) -> object:
         """Called with what `default_collate` has returned; returns it, or a `RecordedBatch`."""
         self.end()
-        for path, leaf in _named_leaves(batch, ""):
+        for path, leaf in named_leaves(batch, ""):
             if isinstance(leaf, RecordBatch):
                 self._counts.fields[path] = "recorded"
             elif id(leaf) in self._made_here:
-                self._counts.fields[path] = f"made in the worker, because {self._made_here[id(leaf)][1]}"
+                self._counts.fields[path] = f"{self._where_else}, because {self._made_here[id(leaf)][1]}"
+        here, checking = self._counts.here, checks.look()
+        if checking is not None and LOOKED_AT in here:  # no tensor was deferred
+            here[f"a program compares types with `is`, in {checking}"] += here.pop(LOOKED_AT)
         made = RecordedBatch(batch, self._records, self._join_files()) if self._records else batch
         self._forget()
         return made
@@ -97,16 +103,25 @@ class RecordCollation:
         deferred = [isinstance(one, Deferred) for one in tensors]
         if not any(deferred) or not self._is_of_fetcher():
             return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
-        found = self._record(tensors) if all(deferred) else "a program has looked at some of its samples"
+        found = self._record(tensors) if all(deferred) else "a program has looked at some of them"
         if isinstance(found, RecordBatch):
             self._records.append(found)
             return found
+        self._note_reason(tensors, found)
         made = stack(tensors)
         if made is None:
             make_samples(tensors)
             made = collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
         self._made_here[id(made)] = made, found
         return made
+
+    @staticmethod
+    def _note_reason(tensors: Iterable[Any], reason: str) -> None:
+        """Notes why the files of some tensors are decoded here."""
+        for one in tensors:
+            recorded = recorded_in(one)
+            if isinstance(recorded, Recording) and isinstance(recorded.origin.pixels, FilePixels):
+                recorded.origin.pixels.why_here = reason
 
     def _is_of_fetcher(self) -> bool:
         """Whether torch's fetcher collates, and not a program's own code, which would get the records."""
@@ -119,11 +134,22 @@ class RecordCollation:
         """Returns the records of some tensors, or why there are none."""
         if not is_deferring_possible() or not all(gives_plain(torch.stack, one) for one in tensors):
             return "torch's calls are watched, or tensors keep their class"
-        contents = []
+        contents = self._contents_of(tensors)
+        if isinstance(contents, str):
+            return contents
+        layout = Layout.PLANAR if self._in_worker else _layout_of_stack(contents)
+        if layout is None:
+            return "torch stacks them in an order of its own"
+        return self._record_contents(contents, layout)
+
+    @staticmethod
+    def _contents_of(tensors: Sequence[Any]) -> list[Content] | str:
+        """Returns what deferred tensors stand for, if they are alike; or why there are no records of them."""
+        contents: list[Content] = []
         for one in tensors:
             recorded = recorded_in(one)
             if type(recorded) is not Recording:
-                return "a program has looked at some of its samples, or rearranged their values"
+                return "a program has looked at some of them, or rearranged their values"
             content = recorded.content
             if (why := _why_not_recordable(content)) is not None:
                 return why
@@ -132,19 +158,20 @@ class RecordCollation:
         for one in contents:
             state = one.state
             if state.shape != first.shape:
-                return "its samples have different sizes"
+                return "their sizes differ"
             if state.dtype != first.dtype or not _are_equal(state.table, first.table):
-                return "its samples' values are mapped by different functions"
-        layout = Layout.PLANAR if self._in_worker else _layout_of_stack(contents)
-        if layout is None:
-            return "torch stacks it in an order of its own"
+                return "their values are mapped by different functions"
+        return contents
+
+    def _record_contents(self, contents: Sequence[Content], layout: Layout) -> RecordBatch | str:
+        first = contents[0].state
         plans = [_pixels_of(one).plan(one.state.operations, one.state.channels) for one in contents]
         if any(plan is None for plan in plans):
-            return "what is done to its pixels is not native"
+            return "what is done to their pixels is not native"
         pixels = [_pixels_of(one) for one in contents]
         new = sum(len(one.data) for one in {id(one): one for one in pixels}.values() if id(one) not in self._files)
         if new > math.prod(first.shape) * first.table.itemsize * len(contents):
-            return "its files have more bytes than its values"
+            return "their files have more bytes than their values"
         images = []
         for one, plan in zip(pixels, plans, strict=True):
             assert plan is not None
@@ -224,15 +251,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_entry.forget_threads)
 
 _COLLATE: str = collate_tensor_fn.__module__
+_FEW = 5  # pixels along an edge
 _FETCHERS = ("torch.utils.data._utils.fetch", __name__)
 
 
 def _layout_of_stack(contents: Sequence[Content]) -> Layout | None:
     """Returns the layout of the batch that `torch.stack` makes; None if it is none of the kernels'."""
-    parts = [
-        torch.empty_strided(one.shape, one.layout.strides(one.shape), dtype=one.dtype, device="meta")
-        for one in (content.state for content in contents)
-    ]
+    # Of small images, and of one for each order: tensors without memory are torch's Python code, which takes seconds to
+    # import.
+    *lead, channels, height, width = contents[0].state.shape
+    few = (*lead, channels, min(height, _FEW), min(width, _FEW))
+    orders = list(dict.fromkeys(one.state.layout for one in contents))
+    orders += orders[:1] * (len(contents) > 1)
+    parts = [torch.empty_strided(few, one.strides(few), device="cpu") for one in orders]
     made = torch.stack(parts)
     if made.is_contiguous():
         return Layout.PLANAR
@@ -250,11 +281,11 @@ def _why_not_recordable(content: Content) -> str | None:
     """Returns why an image's values cannot be made by another process; None if they can."""
     state = content.state
     if type(content.origin.pixels) is not JpegPixels:
-        return "its files are not JPEGs"
+        return NO_JPEGS
     if state.finish is not None:
-        return "its finished values are changed"
+        return "their finished values are changed"
     if state.frames is not None or state.layout is TensorLayout.EXPANDED or math.prod(state.lead) != 1:
-        return "its values are rearranged"
+        return "their values are rearranged"
     if state.dtype not in DTYPES:
         return f"no native pipeline makes {state.dtype}"
     return None
@@ -264,32 +295,21 @@ def _are_equal(one: Array, other: Array) -> bool:
     return one is other or (one.dtype == other.dtype and np.array_equal(one.view(np.uint8), other.view(np.uint8)))
 
 
-def _named_leaves(batch: object, path: str) -> Iterator[tuple[str, object]]:
-    """Yields what is in lists, tuples and mappings, with what leads to it: `[0]`, `['image'][1]`."""
-    if isinstance(batch, Mapping):
-        for key in batch:
-            yield from _named_leaves(batch[key], f"{path}[{key!r}]")
-    elif isinstance(batch, (list, tuple)):
-        for number, one in enumerate(batch):
-            yield from _named_leaves(one, f"{path}[{number}]")
-    else:
-        yield path, batch
-
-
-class RecordingCollate:
-    """`default_collate` that makes records, for batches that are made in this process.
+class RecordingCall:
+    """torch's function with records in place of deferred tensors, for batches that are made in this process.
 
     Args:
-        counts: see `RecordCollation`.
+        function: `default_collate` or `default_convert`.
+        collation: makes the records.
     """
 
-    def __init__(self, counts: ImageCounts) -> None:
-        self._collation = RecordCollation(counts, in_worker=False)
+    def __init__(self, function: Function, collation: RecordCollation) -> None:
+        self._function, self._collation = function, collation
 
     def __call__(self, samples: Any) -> object:
         self._collation.begin()
         try:
-            batch = default_collate(samples)
+            batch = self._function(samples)
         except BaseException:
             self._collation.end()
             raise

@@ -11,8 +11,10 @@ import numpy as np
 import torch
 
 from headrace._base.errors import make_native_cause
+from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._base.safe_exceptions import add_note
+from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Failure, Flight
@@ -68,6 +70,8 @@ class RecordEngines:
         self._destination, self._threads = destination, threads
         self._engines: OrderedDict[Any, _Engine] = OrderedDict()  # the one used last at the end
         self._is_closed = False
+        self._leaving: list[_Engine] = []  # that have batches in flight
+        self._counted = Counters()  # by those that have left
 
     def begin(self, recorded: RecordedBatch, entry_points: core.EntryPoints | None) -> None:
         """Begins to make the records of a batch. The host does not wait."""
@@ -87,26 +91,38 @@ class RecordEngines:
             if self._is_closed:
                 engine.close()  # with this batch
 
-    def finish(self, record: RecordBatch) -> torch.Tensor:
-        """Returns the values of records that were begun, on the destination.
+    def finish(self, recorded: RecordedBatch) -> None:
+        """Waits until all values of a batch are made.
 
         Raises:
-            Exception: what the library raises that decodes a damaged file; a note names the sample and its file.
-            RuntimeError: the device refused the batch.
+            Exception: what the library raises that decodes a damaged file, of the first sample that has one; a note
+                names the sample and its file.
+            RuntimeError: the device refused the batch, or its current stream is captured.
         """
+        failed = []
+        for record in recorded.records:
+            making: _Making = record.under_way
+            native = making.engine.native
+            while not native.wait(making.flight, _SECONDS):
+                if native.closed:
+                    raise RuntimeError("the loader was closed while this batch was made")
+            failed += [(one, record) for one in native.failures(making.flight)[:1]]
+        if failed:  # samples are made one after another by torch's workers, whatever they have images of
+            failure, record = min(failed, key=lambda one: one[0].sample)
+            raise _error_of(failure, record, recorded.name_sample(failure.sample, record))
+
+    def hand_over(self, record: RecordBatch) -> torch.Tensor:
+        """Returns the values of finished records, on the destination."""
         making: _Making = record.under_way
         record.under_way = None
-        engine, flight = making.engine, making.flight
         try:
-            while not engine.native.wait(flight, _SECONDS):
-                if engine.native.closed:
-                    raise RuntimeError("the loader was closed while this batch was made")
-            failures = engine.native.failures(flight)
-            if failures:
-                raise _error_of(failures[0], record)
-            made = engine.native.tensor(flight)
+            made = making.engine.native.tensor(making.flight)
         finally:
-            engine.end_flight(flight)
+            making.engine.end_flight(making.flight)
+        assert isinstance(made, torch.Tensor)
+        if record.single is not None:
+            kind, strides = record.single
+            return made.as_strided(record.shape, strides).as_subclass(kind)
         return made if len(record.shape) == made.ndim else made.view(record.shape)
 
     def drop(self, recorded: RecordedBatch) -> None:
@@ -122,9 +138,8 @@ class RecordEngines:
         """Ends the threads of each engine once none of its batches is in flight. An iterator that goes on gets engines
         that end as soon as they have nothing to do."""
         self._is_closed = True
-        for engine in self._engines.values():
-            engine.close()
-        self._engines.clear()
+        for key in list(self._engines):
+            self._remove(key)
 
     def _engine_of(self, record: RecordBatch) -> _Engine:
         table = record.table
@@ -133,7 +148,7 @@ class RecordEngines:
         found = self._engines.get(key)
         if found is None or not found.native.has_current_limit() or found.native.closed:
             if found is not None:
-                self._engines.pop(key).close()
+                self._remove(key)
             self._make_room()
             found = self._engines[key] = self._new_engine(record)
         self._engines.move_to_end(key)
@@ -143,7 +158,24 @@ class RecordEngines:
         """Ends the engines used longest ago that make no batch now, if there are many."""
         idle = [key for key, one in self._engines.items() if not one.in_flight]
         while len(self._engines) >= _MOST_ENGINES and idle:
-            self._engines.pop(idle.pop(0)).close()
+            self._remove(idle.pop(0))
+
+    def _remove(self, key: Any) -> None:
+        engine = self._engines.pop(key)
+        self._leaving.append(engine)
+        engine.close()
+        self._note_ended()
+
+    def _note_ended(self) -> None:
+        ended = [one for one in self._leaving if not one.in_flight]
+        self._leaving = [one for one in self._leaving if one.in_flight]
+        self._counted = sum_counters([self._counted, *(one.native.counters() for one in ended)])
+
+    def counters(self) -> Counters:
+        """Returns what was counted by all engines so far."""
+        self._note_ended()
+        there = (*self._leaving, *self._engines.values())
+        return sum_counters([self._counted, *(one.native.counters() for one in there)])
 
     def _new_engine(self, record: RecordBatch) -> _Engine:
         channels, height, width = record.shape[-3:]
@@ -163,9 +195,9 @@ class RecordEngines:
         return _Engine(native, under_way)
 
 
-def _error_of(failure: Failure, record: RecordBatch) -> BaseException:
+def _error_of(failure: Failure, record: RecordBatch, sample: str) -> BaseException:
     image = record.images[failure.sample]
     where = image.name or f"{image.nbytes} bytes in memory"
     error = failure.original or make_native_cause(failure.stage, failure.reason, failure.errno, where)
-    add_note(error, f"{failure.stage}: sample {failure.sample} of the batch ({where}): {failure.reason}", "")
+    add_note(error, printable(f"{failure.stage}: {sample} ({where}): {failure.reason}"), "")
     return error

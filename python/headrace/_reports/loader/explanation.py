@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import PIL
-from torch.utils.data import IterableDataset
+from torch.utils.data import IterableDataset, default_collate, default_convert
 
+from headrace._base.cores import usable_cores
 from headrace._base.messages import public_name_of, shorten_text
 from headrace._base.native import core
 from headrace._base.ranks import World
-from headrace._engine.destination import Destination
 from headrace._engine.device_engine import decoding_threads, destination_for
 from headrace._loading.autotune.tuner_summary import Tuned
 from headrace._loading.collate import collate_call
@@ -236,7 +236,7 @@ def explain_torch(settings: Settings, reasons: list[str], deferred: ImageCounts 
             *(Part("all", "torch", f"handed to torch's DataLoader: {reason}") for reason in reasons),
             Part("dataset", "Python", f"{public_name_of(type(settings.dataset))} in {workers}"),
             _explain_deferred_images(deferred),
-            *_explain_device(settings.destination, deferred),
+            *_explain_device(settings, deferred),
             Part("collate_fn", "Python", getattr(settings.collate_fn, "__qualname__", repr(settings.collate_fn))),
             Part("randomness", "torch", _explain_torch_seeding(settings)),
             *explain_ranks(settings),
@@ -262,22 +262,29 @@ def _explain_deferred_images(deferred: ImageCounts | None) -> Part:
     return Part("images", "native", f"{how}; {so_far}")
 
 
-def _explain_device(destination: Destination, deferred: ImageCounts | None) -> list[Part]:
+def _explain_device(settings: Settings, deferred: ImageCounts | None) -> list[Part]:
     """Returns where the images of each field of a batch are made, and what becomes of the rest; nothing without a
     device, or records."""
+    destination = settings.destination
     fields = {} if deferred is None else deferred.fields
-    lines = [_explain_field(name, where, destination) for name, where in fields.items()]
+    lines = [_explain_field(name, where, settings) for name, where in fields.items()]
     if destination.way != "memory":
         how = "images that nothing in a worker has looked at are made there from records; all else is copied there"
+        if not fields and settings.collate_fn not in (None, default_collate, default_convert):
+            how = "all is made where the dataset runs, because collate_fn is the program's, and copied there"
         lines.append(Part("device", str(destination.device), f"{how}; {destination.why}" if destination.why else how))
     return lines
 
 
-def _explain_field(name: str, where: str, destination: Destination) -> Part:
+def _explain_field(name: str, where: str, settings: Settings) -> Part:
+    """`where`: "recorded", or what makes it, and why."""
     if where != "recorded":
         return Part(f"batch{name}", "native", where)
-    threads = "native threads" if destination.way == "memory" else f"native threads and {destination.device}"
-    return Part(f"batch{name}", "native", f"recorded in the worker, made in the main process by {threads}")
+    threads = decoding_threads(settings.destination, min(settings.num_workers, usable_cores()))
+    makers = [f"{threads} native thread{'s'[: threads != 1]} of the main process" if threads else "the caller's thread"]
+    if settings.destination.way != "memory":
+        makers.append(f"the device ({settings.destination.device})")
+    return Part(f"batch{name}", "native", f"recorded: made by {' and '.join(makers)}")
 
 
 def explain_choices(settings: Settings, tuned: Tuned | None) -> list[Part]:

@@ -85,7 +85,7 @@ class Stats(NotebookView):
             With transforms called in Python also "python"; "decode" then includes all native steps before the first of
             them. With a GPU also "device decode": the GPU's own decoders. Of audio read, which makes the samples of
             plain WAV files, and codecs: torchcodec and libsndfile. Of videos only "video": frames decoded, resized and
-            stored by Python threads.
+            stored by Python threads. Where torch delivers, only what this process and a device make from records.
         idle_s: seconds that native threads waited for work, summed over threads: all batches in flight were made, and
             the consumer had not requested the next one.
         waited_s: seconds that the consumer spent in ``next()``.
@@ -124,6 +124,22 @@ class Stats(NotebookView):
         """The verdict's bottleneck."""
         return self.verdict.bottleneck
 
+    @property
+    def records(self) -> dict[str, int]:
+        """If torch delivers and the main process makes images from records: how many were decoded there by its threads
+        ("native"), by the device's decoder ("device"), and, of damaged files, by the library whose function the
+        program called ("library"). A file is decoded once for each tensor that is made of it."""
+        if self.images is None or not self.stages:
+            return {}
+        items = {one.name: one.items for one in self.stages}
+        device, library = items.get(_ON_DEVICE, 0), items["pillow"]
+        return {"native": items["read"] - device - library, "device": device, "library": library}
+
+    def _write_records(self) -> str:
+        """Returns `records` as words."""
+        named = {"native": "native threads", "device": "the device's decoder", "library": "the program's library"}
+        return ", ".join(f"{count} by {named[what]}" for what, count in self.records.items() if count) or "none yet"
+
     def as_dict(self) -> dict[str, Any]:
         """Returns all values as nested dicts, for a logger or JSON."""
         values = asdict(replace(self, images=None))
@@ -132,6 +148,8 @@ class Stats(NotebookView):
                 "native": self.images.native,
                 "by_door": dict(self.images.natively + self.images.recorded),
                 "recorded": self.images.recorded.total(),
+                "made_from_records": self.records,
+                "not_recorded": dict(self.images.here),
                 "fields": dict(self.images.fields),
                 "by_library": self.images.by_library(),
             }
@@ -145,7 +163,7 @@ class Stats(NotebookView):
     videos: DecodingCost | None = None
 
     def __str__(self) -> str:
-        rows = [] if self.images is not None else [_HEADS, *self._rows()]
+        rows = [] if self.images is not None and not self.stages else [_HEADS, *self._rows()]
         lines = [f"{first:<10}" + "".join(f"{cell:>10}" for cell in rest) for first, *rest in rows]
         return "\n".join((*lines, *self._sentences()))
 
@@ -165,7 +183,9 @@ class Stats(NotebookView):
             learned = [] if self.entry_points is None else [str(self.entry_points)]
             delivers = "torch's DataLoader delivers"
             fields = [f"batch{name}: {where}" for name, where in self.images.fields.items()]
-            return [str(self.images), *fields, delivers, *learned, *self._consumer_sentences(), str(self.verdict)]
+            made = [f"from records, in this process: {self._write_records()}"] if self.records else []
+            said = [str(self.images), *fields, *made, delivers, *learned]
+            return [*said, *self._consumer_sentences(), str(self.verdict)]
         read = f"{self.bytes_read / 1e6:,.1f} MB read; "
         idle = (
             f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
@@ -266,8 +286,27 @@ def _stages_from_counters(counted: Counters, decoder: str) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def stats_of_torch(workers: int, images: ImageCounts, pace: EpochTiming | None, judged: bool = True) -> Stats:
-    """Returns the statistics of a loader whose batches torch delivers: counts of images, and the consumer's times."""
+def stats_of_torch(
+    workers: int,
+    images: ImageCounts,
+    pace: EpochTiming | None,
+    judged: bool = True,
+    from_records: Counters | None = None,
+) -> Stats:
+    """Returns the statistics of a loader whose batches torch delivers: counts of images, and the consumer's times.
+
+    Args:
+        from_records: what was counted where this process and a device make images from records; None: they make none.
+    """
+    found = _stats_of_torch(workers, images, pace, judged)
+    if from_records is None or not from_records.stages:
+        return found
+    stages = _stages_from_counters(from_records, "pillow")
+    idle_s, python = from_records.stages["idle"][1] / 1e9, from_records.stages["pillow"][1] / 1e9
+    return replace(found, stages=stages, idle_s=idle_s, bytes_read=from_records.bytes_read, python_s={"pillow": python})
+
+
+def _stats_of_torch(workers: int, images: ImageCounts, pace: EpochTiming | None, judged: bool) -> Stats:
     setting = Setting(workers, _cores_available(), native=False)
     if pace is None:
         return Stats((), 0.0, 0.0, workers, judge([], [], setting), images)

@@ -14,7 +14,7 @@ from headrace._base.types import Array
 from headrace.pillow.files.pixel_selection import PixelSelection
 from headrace.pillow.files.pixels import FilePixels, shape_of
 from headrace.pillow.memory import pixel_memory
-from headrace.pillow.recording.image_counts import PILLOW, Door, ImageCounts
+from headrace.pillow.recording.image_counts import NO_JPEGS, PILLOW, Door, ImageCounts
 from headrace.pillow.recording.lazy_core import MODES, SELECTED, Operation
 from headrace.pillow.recording.native_plan import NativePlan
 
@@ -33,6 +33,8 @@ class DecodedPixels(FilePixels):
         counts, door: as of `FilePixels`.
         counted: whether it is counted already.
     """
+
+    why_here = NO_JPEGS
 
     def __init__(
         self, samples: Array, mode: str, counts: ImageCounts, door: Door = PILLOW, *, counted: bool = False

@@ -13,7 +13,7 @@ from PIL import Image
 from headrace._base.native import core
 from headrace._base.types import Array
 from headrace.pillow.memory.surviving_images import files
-from headrace.pillow.recording.image_counts import PILLOW, Door, ImageCounts
+from headrace.pillow.recording.image_counts import LOOKED_AT, PILLOW, Door, ImageCounts
 from headrace.pillow.recording.lazy_core import LazyCore, Operation
 from headrace.pillow.recording.native_plan import NativePlan
 from headrace.pillow.recording.recorded_effects import apply_effect
@@ -34,9 +34,11 @@ class FilePixels(ABC):
 
     Attributes:
         nbytes, purpose, is_old: as of `surviving_images.ReadFile`.
+        why_here: see `ImageCounts.count`.
     """
 
     purpose: object
+    why_here: str = LOOKED_AT
 
     def __init__(self, size: tuple[int, int], mode: str, nbytes: int, counts: ImageCounts, door: Door = PILLOW) -> None:
         self._size, self._mode, self._counts, self._door = size, mode, counts, door
@@ -124,7 +126,7 @@ class FilePixels(ABC):
         """Counts the file once; `reason`: why Pillow decodes it."""
         counted, self._counted = self._counted, True
         if not counted:
-            self._counts.count(reason, self._door)
+            self._counts.count(reason, self._door, self.why_here)
 
     def count_record(self) -> None:
         """Counts the file, whose pixels another process makes, once."""

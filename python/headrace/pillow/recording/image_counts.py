@@ -23,6 +23,9 @@ class Door(NamedTuple):
 
 
 PILLOW = Door("PIL.Image.open", "Pillow")
+#: Why a worker made pixels where the main process could have made them, if nothing else is known.
+LOOKED_AT = "a program has looked at their pixels, or collates them itself"
+NO_JPEGS = "their files are not JPEGs"
 
 
 @dataclass
@@ -32,6 +35,8 @@ class ImageCounts:
     Attributes:
         natively: by headrace, keyed by the name of the door.
         by_others: by other libraries, keyed by the library and the reason.
+        here: of `natively`, where images are to be recorded for the main process, those that it does not make; keyed by
+            the reason.
         recorded: whose records were sent to the main process, which makes them natively, keyed as `natively`.
         fields: where the images of a batch are made, by the field of the batch: a sentence, of the newest batch.
         keeps_records: whether images are to be recorded as far as possible, for the main process.
@@ -41,6 +46,7 @@ class ImageCounts:
 
     natively: Counter[str] = field(default_factory=Counter)
     by_others: Counter[tuple[str, str]] = field(default_factory=Counter)
+    here: Counter[str] = field(default_factory=Counter)
     recorded: Counter[str] = field(default_factory=Counter)
     fields: dict[str, str] = field(default_factory=dict)
     keeps_records: bool = field(default=False, compare=False)
@@ -66,10 +72,16 @@ class ImageCounts:
             self.crops_expected = self._crops
         self._crops = number
 
-    def count(self, reason: str | None, door: Door = PILLOW) -> None:
-        """Counts an image with native pixels or, with a reason, one that the door's library decodes."""
+    def count(self, reason: str | None, door: Door = PILLOW, why_here: str = LOOKED_AT) -> None:
+        """Counts an image with native pixels or, with a reason, one that the door's library decodes.
+
+        Args:
+            why_here: why the main process does not make the native pixels.
+        """
         if reason is None:
             self.natively[door.name] += 1
+            if self.keeps_records:
+                self.here[why_here] += 1
         else:
             self.by_others[door.library, reason] += 1
 
@@ -77,6 +89,7 @@ class ImageCounts:
         """Adds the counts of other images."""
         self.natively.update(more.natively)
         self.by_others.update(more.by_others)
+        self.here.update(more.here)
         self.recorded.update(more.recorded)
         self.fields.update(more.fields)
 
@@ -87,8 +100,9 @@ class ImageCounts:
 
     def take(self) -> ImageCounts:
         """Returns the counts, and begins at 0 again."""
-        taken = ImageCounts(self.natively, self.by_others, self.recorded, self.fields)
-        self.natively, self.by_others, self.recorded, self.fields = Counter(), Counter(), Counter(), {}
+        taken = ImageCounts(self.natively, self.by_others, self.here, self.recorded, self.fields)
+        self.natively, self.by_others, self.here = Counter(), Counter(), Counter()
+        self.recorded, self.fields = Counter(), {}
         return taken
 
     def by_library(self) -> dict[str, dict[str, int]]:
@@ -106,6 +120,8 @@ class ImageCounts:
             text += f" ({doors})"
         if self.recorded:
             text += f", {self.recorded.total()} of them from records"
+        for reason, count in self.here.most_common():
+            text += f", {count} where the dataset runs, because {reason}"
         for library, reasons in self.by_library().items():
             text += f"; by {library}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items())
         return text

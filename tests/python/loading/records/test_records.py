@@ -19,7 +19,6 @@ from record_datasets import (
     Looking,
     Stateful,
     Stream,
-    Views,
 )
 from record_loaders import EDGE, MEAN, ON_DEVICE, STD, alike, assert_alike, delivered
 from torch.utils.data import DataLoader as TorchDataLoader
@@ -27,7 +26,6 @@ from torch.utils.data import default_collate
 
 from headrace import DataLoader
 from headrace import transforms as T
-from headrace._base.native import core
 from headrace._loading.fallback import torch_epochs
 from headrace._loading.records.record_lane import RecordLane
 
@@ -54,17 +52,6 @@ RECORDED = [
 ]
 
 
-@pytest.fixture
-def no_pixels_in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes each native function for pixels in Python raise an error in worker processes, which are forked."""
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise AssertionError("pixels were made where a record was expected")
-
-    for name in ("decode_fuse", "decode_whole", "fuse"):
-        monkeypatch.setattr(core, name, refuse)
-
-
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case.kind.__name__}-{case.options}")
 @pytest.mark.parametrize("version", ["train", "train_v2"])
 def test_batches_of_records_are_torchs(
@@ -84,31 +71,10 @@ def test_batches_of_records_are_torchs(
     assert images.recorded.total() == COUNT and set(images.fields.values()) == {"recorded"}
 
 
-def test_reports_say_where_each_field_is_made(paths: list[Path], train: Any) -> None:
-    _, loader = delivered(ON_DEVICE, Labelled(paths, train))
-    lines = str(loader.explain()).splitlines()
-    assert any(one.startswith("batch[0] ") and "recorded in the worker" in one for one in lines), lines
-    assert any(one.startswith("device ") for one in lines)
-    assert "batch[0]: recorded" in str(loader.stats())
-    assert loader.stats().as_dict()["images"]["recorded"] == COUNT
-
-
 def test_workers_that_are_spawned_send_records(paths: list[Path]) -> None:
     transform = T.Compose([T.RandomResizedCrop(EDGE), T.ToTensor(), T.Normalize(MEAN, STD)])
     images = assert_alike(lambda: Labelled(paths, transform), num_workers=1, multiprocessing_context="spawn")
     assert images.recorded.total() == COUNT and not images.natively
-
-
-def test_no_pixel_is_made_in_a_worker(paths: list[Path], train: Any, no_pixels_in_workers: None) -> None:
-    """The device's threads call the native pipeline, which none of the functions that raise are part of."""
-    theirs, _ = delivered(TorchDataLoader, Views(paths, train))
-    ours, loader = delivered(ON_DEVICE, Views(paths, train))
-    assert alike(ours, theirs)
-    images = loader._torch_epochs.images
-    assert dict(images.recorded) == {"PIL.Image.open": COUNT} and not images.natively
-    assert images.fields == {"['views'][0]": "recorded", "['views'][1]": "recorded", "['again']": "recorded"}
-    with pytest.raises(AssertionError, match="pixels were made"):
-        delivered(DataLoader, Views(paths, train))
 
 
 def test_tensors_of_torchvisions_decoder_are_recorded(paths: list[Path], train_v2: Any) -> None:
@@ -137,9 +103,9 @@ def tiny(torchvision: Any) -> Any:
 
 
 MADE_IN_WORKERS = [
-    ("its finished values are changed", Labelled, finished),
-    ("its files have more bytes than its values", Labelled, tiny),
-    ("a program has looked at some of its samples", Looking, None),
+    ("their finished values are changed", Labelled, finished),
+    ("their files have more bytes than their values", Labelled, tiny),
+    ("a program has looked at some of them", Looking, None),
 ]
 
 
@@ -174,11 +140,6 @@ def test_samples_of_different_sizes_raise_torchs_error(paths: list[Path], torchv
             delivered(kind, Labelled(paths, of_many_sizes(torchvision)), num_workers=0, shuffle=False)
         errors.append(str(raised.value))
     assert errors[0] == errors[1]
-
-
-def test_single_samples_are_torchs(paths: list[Path], train: Any) -> None:
-    images = assert_alike(lambda: Labelled(paths, train), batch_size=None)
-    assert images.native == COUNT
 
 
 def test_kept_tensors_are_what_they_were(paths: list[Path], train_v2: Any) -> None:

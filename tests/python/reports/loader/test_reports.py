@@ -274,6 +274,8 @@ def test_the_stats_of_torchs_epochs_fit_into_json() -> None:
         "native": 3,
         "by_door": {"PIL.Image.open": 2, "cv2.imread": 1},
         "recorded": 0,
+        "made_from_records": {},
+        "not_recorded": {},
         "fields": {},
         "by_library": {"Pillow": {"mode P": 2, "not a JPEG": 1}, "OpenCV": {"turned": 1}},
     }

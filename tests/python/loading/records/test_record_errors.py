@@ -1,0 +1,174 @@
+"""Errors of files that the main process decodes: the library's exception, and a note that names the sample."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from record_datasets import COUNT, Labelled, Stateful, Stream
+from record_loaders import EDGE, ON_DEVICE, alike
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import Subset
+
+from headrace import transforms as T
+from headrace._loading.records import record_lane
+
+pytestmark = pytest.mark.processes
+
+BROKEN = (2, 7)  # samples whose files are damaged
+
+
+class Undecodable(OSError):
+    """What a library raises."""
+
+
+@pytest.fixture
+def refused(tmp_path: Path, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Files, two of them damaged, which the library that decodes in the main process refuses. Pillow itself refuses no
+    file whose record a worker sends."""
+    found = list(paths)
+    for number in BROKEN:
+        data = bytearray(paths[number].read_bytes())
+        scan = data.index(b"\xff\xda") + 14
+        del data[scan + 100 : scan + 400]
+        found[number] = tmp_path / f"broken {number}.jpg"
+        found[number].write_bytes(data)
+
+    def refuse(data: bytes, _: Any) -> Any:
+        raise Undecodable("no image in these bytes")
+
+    monkeypatch.setattr(record_lane, "_DECODERS", {"PIL.Image.open": refuse})
+    return found
+
+
+WHOLE = T.Compose([T.Resize((EDGE, EDGE)), T.ToTensor()])
+
+
+class Refusing(Labelled):
+    """The samples as torch's DataLoader gets them, where the library raises its error in the worker."""
+
+    def __getitem__(self, index: int) -> Any:
+        if self.paths[index].name.startswith("broken"):
+            raise Undecodable("no image in these bytes")
+        return super().__getitem__(index)
+
+
+class WholeBatches(Labelled):
+    """A dataset that makes whole batches."""
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self[index] for index in indices]
+
+
+class Pairs(Labelled):
+    """Samples with an image before the one of the index, and one after it."""
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(self.open(COUNT - 1 - index)), self.transform(self.open(index))
+
+
+class Short(Labelled):
+    """A dataset that returns fewer samples than it was asked for."""
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        return [self[index] for index in indices[1:]]
+
+
+def outcomes(iterator: Iterator[Any]) -> list[Any]:
+    """What each call of ``next()`` gives until the end: the batch, or the error."""
+    found: list[Any] = []
+    while True:
+        try:
+            found.append(next(iterator))
+        except StopIteration:
+            return found
+        except Undecodable as error:
+            found.append(error.with_traceback(None))  # it refers to the iterator, whose workers end with it
+
+
+def notes_of(found: list[Any]) -> list[str]:
+    return [note for one in found if isinstance(one, Exception) for note in getattr(one, "__notes__", [str(one)])]
+
+
+class Case(NamedTuple):
+    """A dataset, the options of its loader, and the number of epochs."""
+
+    kind: Any = Labelled
+    options: dict[str, Any] = {}  # noqa: RUF012 - not changed
+    epochs: int = 1
+
+
+CASES = [
+    Case(),
+    Case(options={"num_workers": 0}),
+    Case(options={"batch_size": 1, "prefetch_factor": 4}),
+    Case(options={"persistent_workers": True}, epochs=2),
+    Case(options={"drop_last": True, "in_order": False}),
+    Case(options={"batch_size": None}),
+    Case(options={"batch_size": None, "num_workers": 0}),
+    Case(Stateful),
+    Case(WholeBatches),
+    Case(WholeBatches, {"num_workers": 0}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind.__name__}-{case.options}")
+def test_errors_come_where_torchs_come_and_name_the_sample(case: Case, refused: list[Path]) -> None:
+    """All other batches are delivered, also in the next epoch."""
+    options = {"batch_size": 3, "num_workers": 2, **case.options}
+    theirs = TorchDataLoader(type("Theirs", (Refusing, case.kind), {})(refused, WHOLE), **options)
+    ours = ON_DEVICE(case.kind(refused, WHOLE), **options)
+    for _ in range(case.epochs):
+        there, here = outcomes(iter(theirs)), outcomes(iter(ours))
+        if not case.options.get("in_order", True):
+            there, here = (sorted(one, key=lambda got: isinstance(got, Exception)) for one in (there, here))
+        assert [type(one) for one in here] == [type(one) for one in there]
+        assert [type(one) for one in here if isinstance(one, Exception)] == [Undecodable] * 2
+        if case.options.get("in_order", True):
+            pairs = [pair for pair in zip(here, there, strict=True) if not isinstance(pair[0], Exception)]
+            assert alike([one[:2] for one, _ in pairs], [other[:2] for _, other in pairs])
+        said = notes_of(here)
+        for number in BROKEN:
+            what = f"decode: sample {number} ({refused[number]}): no image in these bytes"
+            assert any(what in one for one in said), said
+
+
+@pytest.mark.parametrize("options", [{}, {"seed": 3}, {"seed": 3, "num_workers": 0}], ids=str)
+def test_shuffled_samples_are_named_by_their_index(options: dict[str, Any], refused: list[Path]) -> None:
+    order = [4, 7, 0, 2]
+    dataset = Subset(Labelled(refused, WHOLE), order)  # the loader's own indices are those of the subset
+    loader = ON_DEVICE(dataset, **{"batch_size": 2, "shuffle": True, "num_workers": 2, **options})
+    said = " ".join(notes_of(outcomes(iter(loader))))
+    found = [index for index, number in enumerate(order) if f"sample {index} ({refused[number]})" in said]
+    assert found and all(order[index] in BROKEN for index in found)
+
+
+def test_the_first_sample_that_fails_is_named(refused: list[Path]) -> None:
+    """Not that of the field that comes first: sample 2's second image, and sample 7's first one, are damaged, too."""
+    loader = ON_DEVICE(Pairs(refused, WHOLE), batch_size=COUNT, num_workers=1)
+    (error,) = outcomes(iter(loader))
+    assert "sample 2 " in notes_of([error])[0]
+
+
+@pytest.mark.parametrize("kind", [Short, Stream])
+def test_samples_without_an_index_are_counted_in_their_batch(kind: Callable[..., Any], refused: list[Path]) -> None:
+    loader = ON_DEVICE(kind(refused, WHOLE), batch_size=5, num_workers=1)
+    said = notes_of(outcomes(iter(loader)))
+    places = [number - 1 if kind is Short else number for number in (2,)]
+    assert [f"sample {number} of the batch" in said[0] for number in places] == [True]
+
+
+def test_a_batch_sampler_names_any_index(refused: list[Path]) -> None:
+    class Named(Labelled):
+        """Samples by name."""
+
+        def __getitem__(self, index: Any) -> Any:
+            return super().__getitem__(int(index[1:]))
+
+    batches = [["s0", "s1"], ["s7", "s8"]]
+    make = functools.partial(ON_DEVICE, batch_sampler=batches, num_workers=1)
+    found = outcomes(iter(make(Named(refused, WHOLE))))
+    assert "sample s7 (" in notes_of(found)[0] and len(found) == 2
