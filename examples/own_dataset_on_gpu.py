@@ -1,5 +1,6 @@
 """Three datasets of one's own whose batches are made on the GPU: the argument `device` is the only change.
 
+    pip install torchvision datasets
     python examples/own_dataset_on_gpu.py [FOLDER] [--device cuda]
 
 Without a folder it uses the photographs inside headrace, without a GPU an emulated one, which makes equal batches. The
@@ -29,10 +30,12 @@ from headrace._cli.demo.photo_folder import make_photo_folder
 
 def view(size: int, scale: tuple[float, float]) -> transforms.Compose:
     """One random view of an image, as DINO takes them."""
-    end = [transforms.ToTensor(), transforms.Normalize(shared.MEAN, shared.STD)]
-    return transforms.Compose(
-        [transforms.RandomResizedCrop(size, scale), transforms.RandomHorizontalFlip(), transforms.Grayscale(3), *end]
-    )
+    draws = [
+        transforms.RandomResizedCrop(size, scale),
+        transforms.RandomHorizontalFlip(),
+        transforms.RandomGrayscale(0.2),
+    ]
+    return transforms.Compose([*draws, transforms.ToTensor(), transforms.Normalize(shared.MEAN, shared.STD)])
 
 
 class MultiCrop(Dataset[list[torch.Tensor]]):
@@ -65,15 +68,22 @@ class Captions(IterableDataset[tuple[torch.Tensor, str]]):
                 yield self.transform(Image.open(io.BytesIO(encoded)).convert("RGB")), f"a photo: {member.name}"
 
 
+class Transform:
+    """What a table's rows become when they are read."""
+
+    def __init__(self) -> None:
+        self.view = view(64, (0.35, 1.0))
+
+    def __call__(self, rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        return {"pixel_values": [self.view(one.convert("RGB")) for one in rows["image"]], "label": rows["label"]}
+
+
 def table_of(paths: list[Path]) -> Any:
-    """A table of Hugging Face's datasets whose rows are transformed when they are read."""
+    """A table of Hugging Face's datasets."""
     import datasets
 
-    train = view(64, (0.35, 1.0))
     table = datasets.Dataset.from_dict({"image": [str(path) for path in paths], "label": list(range(len(paths)))})
-    return table.cast_column("image", datasets.Image()).with_transform(
-        lambda rows: {"pixel_values": [train(one.convert("RGB")) for one in rows["image"]], "label": rows["label"]}
-    )
+    return table.cast_column("image", datasets.Image()).with_transform(Transform())
 
 
 def describe(batch: Any) -> str:
@@ -95,7 +105,8 @@ def main() -> None:
     folder = options.folder or make_photo_folder(Path(tempfile.gettempdir()) / "headrace-example", files=100).train
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     common = {"batch_size": 16, "num_workers": options.workers, "device": options.device}
-    warnings.filterwarnings("ignore", "torch's DataLoader delivers", headrace.PerformanceWarning)  # here it is meant to
+    # headrace warns where torch's workers run the dataset, which is what this shows.
+    warnings.filterwarnings("ignore", "torch's DataLoader delivers", headrace.PerformanceWarning)
     with tempfile.TemporaryDirectory() as temporary:
         tar = Path(temporary, "images.tar")
         with tarfile.open(tar, "w") as file:
@@ -104,9 +115,8 @@ def main() -> None:
         for name, data in {"six views": MultiCrop(paths), "captions": Captions(tar), "table": table_of(paths)}.items():
             # It was: loader = torch.utils.data.DataLoader(data, 16, num_workers=2)
             loader = headrace.DataLoader(data, **common)
-            first = next(iter(loader))
-            count = sum(1 for _ in loader)
-            print(f"{name}: {count} batches, {describe(first)}")
+            batches = [describe(batch) for batch in loader]
+            print(f"{name}: {len(batches)} batches, {batches[0]}")
             print(f"    {str(loader.stats()).splitlines()[0]}")
             loader.close()
 

@@ -62,7 +62,7 @@ def finish(process: subprocess.Popen[str] | Run, *, killed: bool = False, ranks:
     except subprocess.TimeoutExpired:
         assert isinstance(process, subprocess.Popen)
         process.send_signal(signal.SIGABRT)  # Python writes where its threads are
-        out, err = process.communicate()
+        out, err = process.communicate(timeout=program_server.GRACE)  # its children may hold the pipes
     finally:
         process.kill()
     sudden = -signal.SIGKILL if ranks == 1 else 1

@@ -65,8 +65,11 @@ def _patch_compose(plain: Function) -> Function:
     def call(self: Any, *inputs: object) -> object:
         if len(inputs) != 1 or not (isinstance(inputs[0], Later.inputs) or is_deferred(inputs[0])):
             return plain(self, *inputs)
+        steps = self.transforms  # no copy: a step may add others
+        if type(steps) not in (list, tuple) or not steps:
+            return plain(self, *inputs)
         made: object = inputs[0]
-        steps, at = list(self.transforms), 0
+        at = 0
         while at < len(steps):
             fused = _fuse_steps(made, steps, at)
             if fused is None and Later.record_steps is not None and isinstance(made, Later.tensors):

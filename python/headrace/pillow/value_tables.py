@@ -5,6 +5,7 @@ The transforms themselves make a table, from an image that holds all bytes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import sys
@@ -127,11 +128,14 @@ def table_of(steps: Sequence[Callable[..., object]], first: int, mode: str) -> V
         return None
     last = first + len(kinds)
     key = (torch.get_default_dtype(), mode, *kinds, *found[: len(kinds)])
-    if key not in _tables:
-        if len(_tables) >= _MOST:
-            _tables.clear()
-        _tables[key] = _make_table(steps[first:last], mode)
-    return _tables[key]
+    if key in _tables:
+        with contextlib.suppress(KeyError):  # another thread has cleared them
+            return _tables[key]
+    table = _make_table(steps[first:last], mode)
+    if len(_tables) >= _MOST:
+        _tables.clear()
+    _tables[key] = table
+    return table
 
 
 def _key_of_step(kinds: dict[tuple[str, str], Depends], step: object) -> Hashable:

@@ -145,12 +145,14 @@ def _find_table(plain: Function, scale: Any) -> Array | None:
     """Returns what the function makes of the 256 bytes; None for what is no number."""
     if type(scale) is not float:
         return None
-    if scale not in _tables:
+    table = _tables.get(scale)
+    if table is None:
         values = plain(np.arange(256, dtype=np.uint8).reshape(1, 16, 16), scale).reshape(1, 256)
+        table = np.ascontiguousarray(np.repeat(values, _CHANNELS, axis=0))
         if len(_tables) >= _MOST_TABLES:
             _tables.clear()
-        _tables[scale] = np.ascontiguousarray(np.repeat(values, _CHANNELS, axis=0))
-    return _tables[scale]
+        _tables[scale] = table
+    return table
 
 
 class PilSteps:

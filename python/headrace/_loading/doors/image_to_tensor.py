@@ -50,7 +50,7 @@ def _to_tensor(plain: Function) -> Function:
         else:
             is_gray = getattr(pic, "mode", None) == "L"  # one channel is contiguous as it is, with other strides
             made = defer_tensor(pic, Layout.CHANNELS_LAST if is_gray else Layout.PLANAR, _bytes_of)
-        scaled = None if made is None else record_values(made, _SCALED)
+        scaled = None if made is None else record_values(made, ValueStep("to_tensor", _scale))
         return plain(pic) if scaled is None else scaled
 
     return to_tensor
@@ -58,9 +58,6 @@ def _to_tensor(plain: Function) -> Function:
 
 def _scale(values: torch.Tensor) -> torch.Tensor:
     return values.to(dtype=torch.get_default_dtype()).div(255)
-
-
-_SCALED = ValueStep("to_tensor", _scale)
 
 
 def _bytes_of(image: Any) -> torch.Tensor:

@@ -17,11 +17,9 @@ from pathlib import PurePath
 _NEAR = 12  # instructions between the call of `type` and the comparison
 _INSTALLED = {"site-packages", "dist-packages"}
 _FOLDERS = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-#: Libraries whose checks are known to do no harm, wherever they are: in a checkout, or in a folder of PYTHONPATH.
-_LIBRARIES = (
-    *("headrace", "torch", "torchvision", "torchcodec", "torchaudio", "torchdata", "functorch", "torchgen"),
-    *("PIL", "numpy", "cv2", "timm", "transformers", "datasets", "albumentations", "webdataset", "accelerate"),
-)
+#: Libraries that headrace has imported, wherever they are: in a checkout, or in a folder of PYTHONPATH. A program may
+#: have packages named as others are.
+_LIBRARIES = ("headrace", "torch", "torchvision", "torchgen", "functorch", "numpy", "PIL")
 
 
 class TypeChecks:

@@ -328,7 +328,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
                     raise found.error
             else:
                 found = super()._get_data()  # type: ignore[no-untyped-call]
-            if not self._discards:
+            if not self._discards and self.held.watch.device_batches is not None:
                 self._requested.give(*found)
                 is_due = found[0] == self._rcvd_idx or not getattr(self, "_in_order", True)
                 self._begun.begin(self.held.watch.device_batches, recorded_in(found[1]), is_due=is_due)

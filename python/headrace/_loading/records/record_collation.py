@@ -64,7 +64,6 @@ class RecordCollation:
         self._forget()
 
     def _forget(self) -> None:
-        self._records: list[RecordBatch] = []
         self._files: dict[int, tuple[int, JpegPixels]] = {}  # by id: where its bytes begin
         self._bytes = 0
         self._made_here: dict[int, tuple[torch.Tensor, str]] = {}  # by id: a batch of values, and why
@@ -80,15 +79,17 @@ class RecordCollation:
     def finish(self, batch: object) -> object:
         """Called with what `default_collate` has returned; returns it, or a `RecordedBatch`."""
         self.end()
+        records = []  # those that are in the batch: torch collates some mappings twice
         for path, leaf in named_leaves(batch, ""):
             if isinstance(leaf, RecordBatch):
+                records.append(leaf)
                 self._counts.fields[path] = "recorded"
             elif id(leaf) in self._made_here:
                 self._counts.fields[path] = f"{self._where_else}, because {self._made_here[id(leaf)][1]}"
         here, checking = self._counts.here, checks.look()
         if checking is not None and LOOKED_AT in here:  # no tensor was deferred
             here[f"a program compares types with `is`, in {checking}"] += here.pop(LOOKED_AT)
-        made = RecordedBatch(batch, self._records, self._join_files()) if self._records else batch
+        made = RecordedBatch(batch, records, self._join_files()) if records else batch
         self._forget()
         return made
 
@@ -105,7 +106,6 @@ class RecordCollation:
             return collate_tensor_fn(tensors, collate_fn_map=collate_fn_map)
         found = self._record(tensors) if all(deferred) else "a program has looked at some of them"
         if isinstance(found, RecordBatch):
-            self._records.append(found)
             return found
         self._note_reason(tensors, found)
         made = stack(tensors)

@@ -42,7 +42,6 @@ class RecordConversion(RecordCollation):
             return leaf
         found = self._why_or_record(leaf)
         if isinstance(found, RecordBatch):
-            self._records.append(found)
             return found
         tensor: Any = leaf
         self._note_reason([tensor], found)

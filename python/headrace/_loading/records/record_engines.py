@@ -122,8 +122,9 @@ class RecordEngines:
         assert isinstance(made, torch.Tensor)
         if record.single is not None:
             kind, strides = record.single
-            return made.as_strided(record.shape, strides).as_subclass(kind)
-        return made if len(record.shape) == made.ndim else made.view(record.shape)
+            made = made.as_strided(record.shape, strides).data  # no view, of nothing
+            return made if kind is torch.Tensor else made.as_subclass(kind)
+        return made if len(record.shape) == made.ndim else made.view(record.shape).data
 
     def drop(self, recorded: RecordedBatch) -> None:
         """Gives up the records of a batch that is not handed out."""

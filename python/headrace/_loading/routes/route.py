@@ -191,11 +191,13 @@ class NativeRoute(Route):
         ):
             collate_fn = None
         known: dict[int, PythonEffects] = vars(self).setdefault("_python_effects", {})
-        if id(collate_fn) not in known:
+        found = known.get(id(collate_fn))
+        if found is None:
+            found = PythonEffects.of(self.image_parts, collate_fn)
             known.clear()
-            known[id(collate_fn)] = PythonEffects.of(self.image_parts, collate_fn)
+            known[id(collate_fn)] = found
             vars(self)["_collate_fn"] = collate_fn  # its id stays its own
-        return known[id(collate_fn)]
+        return found
 
     # ---- epochs ------------------------------------------------------------------------------------------------------
 

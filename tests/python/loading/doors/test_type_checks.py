@@ -65,6 +65,7 @@ FILES = {
     ("train", "/home/somebody/project/train.py"): True,
     ("tools.site-packages_list", "/home/somebody/site-packages-list/tools.py"): True,
     ("mypackage.models", "/srv/checkout/mypackage/models.py"): True,
+    ("datasets", "/home/somebody/project/datasets/__init__.py"): True,  # the program's own, named as a library is
     ("kornia.core", "/home/somebody/.local/lib/python3.11/site-packages/kornia/core.py"): False,  # pip install --user
     ("kornia.core", "/usr/lib/python3/dist-packages/kornia/core.py"): False,  # Debian's
     ("kornia.core", "/opt/conda/envs/other/lib/python3.11/site-packages/kornia/core.py"): False,  # through PYTHONPATH

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import random
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from torch.utils.data import default_convert
 
 from headrace import DataLoader
 from headrace import transforms as T
-from support import same
+from support import eventually, same
 
 pytestmark = pytest.mark.processes
 
@@ -48,11 +50,44 @@ def test_single_samples_keep_their_class_and_order_in_memory(workers: int, paths
     assert type(first) is tv_tensors.Image and not first.is_contiguous()
 
 
+class Sample(Mapping[str, Any]):
+    """A mapping that torch cannot make of a dict: it collates the values once more, for a dict."""
+
+    def __init__(self, image: Any, index: int) -> None:
+        self.values_of = {"image": image, "index": index}
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values_of[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_of)
+
+    def __len__(self) -> int:
+        return len(self.values_of)
+
+
+class Mapped(Labelled):
+    def __getitem__(self, index: int) -> Any:
+        return Sample(super().__getitem__(index)[0], index)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_torch_collates_twice_is_made_once(workers: int, paths: list[Path], train: Any) -> None:
+    before = threading.active_count(), len(list(Path("/proc/self/task").iterdir()))
+    loader = ON_DEVICE(Mapped(paths, train), 4, num_workers=workers)
+    assert sum(len(batch["index"]) for batch in loader) == COUNT
+    made = loader.stats().records
+    loader.close()
+    assert made["native"] == COUNT, made
+    assert eventually(lambda: (threading.active_count(), len(list(Path("/proc/self/task").iterdir()))) <= before)
+
+
 def test_single_samples_are_repeatable(paths: list[Path], train: Any) -> None:
     options: dict[str, Any] = {"batch_size": None, "seed": 4, "persistent_workers": True, "epochs": 2}
     here, _ = delivered(DataLoader, Labelled(paths, train), **options)
     there, _ = delivered(ON_DEVICE, Labelled(paths, train), **options)
     assert same(there, here)
+    assert all(sample[0]._base is None for sample in there[:-1])  # no view of anything
 
 
 def with_one_more_dimension(torchvision: Any) -> Any:

@@ -40,7 +40,7 @@ _METHODS = (
     *("forward", "transform", "make_params", "check_inputs", "_call_kernel"),
     *("_needs_transform_list", "_transformed_types"),
 )
-_OF_MODULES = "__call__", "_wrapped_call_impl", "_call_impl"
+_OF_MODULES = "__call__", "_wrapped_call_impl", "_call_impl", "_slow_forward"
 #: What a transform makes of a recording, or its values; None: nothing was drawn, and the transform is called.
 Change: TypeAlias = "Callable[[Any, Recording, Callable[[], torch.Tensor]], Recording | torch.Tensor | None]"
 
@@ -88,7 +88,10 @@ def record_steps(image: object, steps: Sequence[Any], first: int) -> tuple[torch
     recording = recording_of(image)
     if recording is None or not is_deferring_possible() or any(map(_hooks_of, _GLOBAL_HOOKS)):
         return None
-    known, untouched = _find_known(tuple(map(type, steps[first:])))
+    kinds = tuple(itertools.takewhile(_has_known_name, map(type, itertools.islice(steps, first, None))))
+    if not kinds:
+        return None
+    known, untouched = _find_known(kinds)
     if not known or not untouched:
         return None
     kind, made, at = class_of(image), recording, 0
@@ -127,30 +130,35 @@ def _defer_as(recording: Recording, kind: type) -> torch.Tensor:
 
 def _is_as_made(step: Any) -> bool:
     """Whether a module has no hooks, and no functions in place of its class's."""
-    held = vars(step)
+    held: dict[str, Any] = vars(step)
     hooks = held["_forward_hooks"] or held["_forward_pre_hooks"] or held["_backward_hooks"]
-    return not (hooks or held["_backward_pre_hooks"] or held.get("_compiled_call_impl")) and held.keys().isdisjoint(
-        _METHODS
-    )
+    if hooks or held["_backward_pre_hooks"] or held.get("_compiled_call_impl"):
+        return False
+    return not any(name in held for name in (*_METHODS, *_OF_MODULES))
+
+
+def _has_known_name(kind: type) -> bool:
+    return (kind.__module__, kind.__qualname__) in _KNOWN
 
 
 @functools.lru_cache(maxsize=256)
 def _find_known(kinds: tuple[type, ...]) -> tuple[list[_Known], Untouched]:
-    """Returns what is known of the first classes that are known, and the functions that are not called."""
+    """Returns what is known of the first of some classes of v2, and the functions that are not called."""
     base = sys.modules[_V2 + "_transform"]
     known = [one for one in itertools.takewhile(lambda one: one is not None, map(_known_of, kinds)) if one is not None]
     places: list[tuple[object, str]] = [(base, "_get_kernel"), (base, "check_type")]
     for kind, one in zip(kinds, known, strict=False):
+        module = sys.modules[kind.__module__]
         places += [(kind, name) for name in (*_METHODS, *_OF_MODULES)]
+        places += [(module, name) for name in ("F", "is_pure_tensor", "query_size") if hasattr(module, name)]
         places.append((sys.modules[_V2 + "functional"], one.functional))
     return known, Untouched(*dict.fromkeys(places))
 
 
 def _known_of(kind: type) -> _Known | None:
-    known = _KNOWN.get((kind.__module__, kind.__qualname__))
-    if known is None or names_in(_code(kind, "transform")) != known.names:
-        return None
-    return known if names_in(_code(kind, "forward")) == known.forward else None
+    known = _KNOWN[kind.__module__, kind.__qualname__]
+    is_known = names_in(_code(kind, "transform")) == known.names and names_in(_code(kind, "forward")) == known.forward
+    return known if is_known else None
 
 
 def _code(kind: Any, name: str) -> Any:
@@ -196,16 +204,19 @@ def _find_tail(made: Recording, steps: Sequence[Any], known: Sequence[_Known], k
         if key is None or kernel_below(one.functional, kind) is None:
             break
         keys.append((one.functional, kernel_below(one.functional), key))
-    state = made.state
-    before = [step.key for step in state.steps]
-    whole = (torch.get_default_dtype(), state.layout, state.channels, state.dtype, made.cut, made.lead, *before)
-    if not keys or state.finish is not None:
+    if not keys or made.state.finish is not None or not made.state.is_of_default():
         return None
-    if (*whole, *keys) not in _tails:
+    state = made.state
+    before = tuple(step.key for step in state.steps)
+    of_input = torch.get_default_dtype(), state.layout, state.channels, state.dtype, made.cut, made.lead
+    key = of_input, before, tuple(keys)
+    tail = _tails.get(key)
+    if tail is None:
+        tail = _make_tail(made, steps[: len(keys)], known)
         if len(_tails) >= _MOST_TAILS:
             _tails.clear()
-        _tails[(*whole, *keys)] = _make_tail(made, steps[: len(keys)], known)
-    return _tails[(*whole, *keys)]
+        _tails[key] = tail
+    return tail
 
 
 def _make_tail(made: Recording, steps: Sequence[Any], known: Sequence[_Known]) -> _Tail | None:
@@ -215,7 +226,7 @@ def _make_tail(made: Recording, steps: Sequence[Any], known: Sequence[_Known]) -
         if one.functional == "to_dtype":
             found = TO_DTYPE.step_of(plain, last, step.dtype, step.scale)
         else:
-            found = NORMALIZE.step_of(plain, last, step.mean, step.std, step.inplace)
+            found = NORMALIZE.step_of(plain, last, list(step.mean), list(step.std), step.inplace)
         changed = change_values(last, found) if isinstance(found, ValueStep) else None
         if changed is None:
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Hashable, Mapping
 from types import EllipsisType, NoneType
@@ -93,11 +94,14 @@ def find_outcome(
         whole = func, key, _key_of(args), _key_of(tuple(kwargs.items()))
     except TypeError:
         return _call(func, stand_in(), args, kwargs)
-    if whole not in _outcomes:
-        if len(_outcomes) >= _MOST_OUTCOMES:
-            _outcomes.clear()
-        _outcomes[whole] = _call(func, stand_in(), args, kwargs)
-    return _outcomes[whole]
+    if whole in _outcomes:
+        with contextlib.suppress(KeyError):  # another thread has cleared them
+            return _outcomes[whole]
+    outcome = _call(func, stand_in(), args, kwargs)
+    if len(_outcomes) >= _MOST_OUTCOMES:
+        _outcomes.clear()
+    _outcomes[whole] = outcome
+    return outcome
 
 
 _outcomes: dict[Hashable, Outcome | None] = {}

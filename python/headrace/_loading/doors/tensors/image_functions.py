@@ -65,6 +65,8 @@ def _recorded(recorder: Recorder) -> Version:
                 defaults = left[len(args)] if len(args) < len(left) else None
                 if defaults is not None and kwargs.keys() <= defaults.keys():
                     values = [*args, *(defaults | kwargs).values()]
+                    # What the program writes into a list later is not the record's.
+                    values = [list(one) if type(one) is list else one for one in values]
                     if not any(one is _MISSING for one in values):
                         made = recorder(plain, image, *values)
                         if made is not None:
@@ -224,12 +226,14 @@ class ValueFunction:
         key = self._depends(tensor, *arguments)
         if key is None or key is _SAME:
             return None if key is None else tensor
-        known = (plain, key, arguments[-1])
-        if known not in self._steps:
+        known = (plain, key, arguments[-1], torch.get_default_dtype())
+        step = self._steps.get(known)
+        if step is None:
+            step = _step_of(plain, (self._name, plain, key), arguments)
             if len(self._steps) >= _MOST_STEPS:
                 self._steps.clear()
-            self._steps[known] = _step_of(plain, (self._name, plain, key), arguments)
-        return self._steps[known]
+            self._steps[known] = step
+        return step
 
 
 def _step_of(plain: Function, key: Hashable, arguments: Sequence[Any]) -> ValueStep:

@@ -6,6 +6,7 @@ each function is called once with a small tensor of the same order, and its resu
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 from collections.abc import Callable, Hashable, Sequence
@@ -88,11 +89,14 @@ def probe_layout(
         None if the result is no dense tensor of that many channels, or is the input itself.
     """
     whole = (key, layout, channels, dtype, cut, lead)
-    if whole not in _probed:
-        if len(_probed) >= _MOST_PROBED:
-            _probed.clear()
-        _probed[whole] = _find_layout(function, layout, channels, dtype, cut, lead, made or channels)
-    return _probed[whole]
+    if whole in _probed:
+        with contextlib.suppress(KeyError):  # another thread has cleared them
+            return _probed[whole]
+    found = _find_layout(function, layout, channels, dtype, cut, lead, made or channels)
+    if len(_probed) >= _MOST_PROBED:
+        _probed.clear()
+    _probed[whole] = found
+    return found
 
 
 def _find_layout(

@@ -88,7 +88,7 @@ def record_values(tensor: torch.Tensor, step: ValueStep, *, in_place: bool = Fal
 def change_values(recording: Recording, step: ValueStep, *, in_place: bool = False) -> Recording | None:
     """Returns what a function's result stands for that maps each value alike; None if it cannot be recorded."""
     state = recording.state
-    if state.finish is not None:
+    if state.finish is not None or not state.is_of_default():
         return None
     if in_place and (recording.is_shared or state.layout is Layout.EXPANDED):  # torch refuses to write to the latter
         return None
@@ -356,19 +356,10 @@ _T = torch.Tensor
 _GETTERS = ("device", "layout", "requires_grad", "is_leaf", "grad", "grad_fn", "names")
 _FLAGS = ("is_cuda", "is_cpu", "is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested", "is_mps", "is_xpu")
 _ASKING = ("size", "dim", "numel", "nelement", "stride", "is_floating_point", "is_complex", "is_signed", "element_size")
-_MAPPING = [
-    "div",
-    "__truediv__",
-    "true_divide",
-    "mul",
-    "__mul__",
-    "__rmul__",
-    "sub",
-    "__sub__",
-    "add",
-    "__add__",
-    "__radd__",
-]
+_MAPPING = (
+    *("div", "__truediv__", "true_divide", "mul", "__mul__", "__rmul__"),
+    *("sub", "__sub__", "add", "__add__", "__radd__", "half", "type_as"),
+)
 
 
 def _register() -> None:

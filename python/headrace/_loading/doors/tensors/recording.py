@@ -8,7 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -42,10 +42,12 @@ class ValueStep:
     Attributes:
         key: what its result depends on beside the value.
         call: the function.
+        default: the default dtype when it was called.
     """
 
     key: Hashable
     call: Callable[[torch.Tensor], torch.Tensor]
+    default: torch.dtype = field(default_factory=torch.get_default_dtype)
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,10 @@ class State(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         return *self.lead, self.channels, self.height, self.width
+
+    def is_of_default(self) -> bool:
+        """Whether the default dtype is that of the steps so far: a table of more steps calls all of them again."""
+        return not self.steps or all(step.default is torch.get_default_dtype() for step in self.steps)
 
 
 @dataclass(frozen=True)
@@ -327,11 +333,13 @@ def _strides_of_view(before: Recording, state: State) -> tuple[int, ...]:
 def table_of(channels: int, steps: tuple[ValueStep, ...]) -> Array:
     """Returns the values that steps make of the 256 bytes, (channels, 256)."""
     key = (channels, torch.get_default_dtype(), *(step.key for step in steps))
-    if key not in _tables:
+    table = _tables.get(key)
+    if table is None:
         if len(_tables) >= _MOST_TABLES:
             _tables.clear()
-        _tables[key] = np.ascontiguousarray(map_every_byte(channels, steps).numpy().reshape(channels, 256))
-    return _tables[key]
+        table = np.ascontiguousarray(map_every_byte(channels, steps).numpy().reshape(channels, 256))
+        _tables[key] = table
+    return table
 
 
 def map_every_byte(channels: int, steps: Sequence[ValueStep]) -> torch.Tensor:

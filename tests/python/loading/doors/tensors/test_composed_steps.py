@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+import types
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
@@ -13,7 +15,7 @@ import torch
 from door_files import opened_jpeg
 from torch.nn.modules import module as nn_module
 
-from headrace._loading.doors.tensors import composed_steps, pixel_snapshots
+from headrace._loading.doors.tensors import composed_steps, memory_layout, pixel_snapshots, recording
 from headrace._loading.doors.tensors.deferred_tensor import DeferredTensor
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
@@ -21,7 +23,7 @@ from headrace.pillow.to_tensor_patches import Later
 from torchvision_shim import import_torchvision
 
 torchvision = import_torchvision()
-from torchvision import tv_tensors  # noqa: E402 - after the shim
+from torchvision import transforms, tv_tensors  # noqa: E402 - after the shim
 from torchvision.transforms import v2  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("open_doors")
@@ -75,6 +77,35 @@ class Changing(v2.Transform):
         return inpt
 
 
+class Growing(v2.Transform):
+    """Adds a step to the Compose that calls it."""
+
+    def __init__(self, steps: list[Any]) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        self.steps.append(v2.RandomVerticalFlip(1.0))
+        return inpt
+
+
+class Unhashable(type(v2.Transform)):  # type: ignore[misc]
+    def __eq__(cls, other: object) -> bool:
+        return cls is other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Odd(v2.RandomVerticalFlip, metaclass=Unhashable):
+    pass
+
+
+def growing() -> list[Any]:
+    steps: list[Any] = [v2.RandomHorizontalFlip(1.0)]
+    steps.append(Growing(steps))
+    return steps
+
+
 CHAINS: dict[str, Callable[[], list[Any]]] = {
     "train": train,
     "without antialias": lambda: train(antialias=False),  # whose resize is torch's
@@ -96,10 +127,12 @@ CHAINS: dict[str, Callable[[], list[Any]]] = {
     "a step for a step": lambda: [*train()[:3], v2.RandomApply([v2.RandomVerticalFlip(1.0)], 0.5), *train()[3:]],
     "Compose in Compose": lambda: [v2.Compose(train()[:2]), v2.Compose(train()[2:])],
     "a step that changes another": lambda: [FLOATS, Changing(later := v2.Normalize(MEAN, STD)), later],
+    "a step that adds steps": growing,
+    "an unhashable class": lambda: [v2.RandomHorizontalFlip(1.0), Odd(1.0), FLOATS],
     "hook before": lambda: hooked("register_forward_pre_hook"),
     "hook after": lambda: hooked("register_forward_hook"),
 }
-for _name in ("forward", "transform", "make_params", "check_inputs"):
+for _name in ("forward", "transform", "make_params", "check_inputs", "_call_impl"):
     for _at in (0, 1, 4):
         CHAINS[f"own {_name} of {_at}"] = functools.partial(with_method, _name, _at)
 STARTS: dict[str, Callable[[], Any]] = {
@@ -129,6 +162,94 @@ def test_calls_are_the_librarys(chain: str, start: str) -> None:
     expected = run(CHAINS[chain](), STARTS[start]())
     with deferred_here(ImageCounts()):
         assert str(run(CHAINS[chain](), STARTS[start]())) == str(expected)  # nan is itself
+
+
+BYTES, HALVES = v2.ToDtype(torch.uint8, scale=True), v2.ToDtype(torch.float16)
+
+
+def test_steps_are_known_by_what_was_done_before() -> None:
+    """The same steps in another order of calls, and equal numbers in a list that a program has changed since."""
+
+    def parts(*of: list[Any]) -> list[Any]:
+        made: Any = STARTS["tensor"]()
+        for steps in of:
+            made = v2.Compose(steps)(made)
+        return made.tolist()
+
+    def changed() -> list[Any]:
+        normalize = v2.Normalize(list(MEAN), STD)
+        v2.Compose([FLOATS, normalize])(STARTS["tensor"]())
+        normalize.mean[0] = 0.9
+        return parts([v2.ToDtype(torch.float32)], [v2.Normalize(list(MEAN), STD)])
+
+    def see() -> list[Any]:
+        return [
+            parts([FLOATS, BYTES], [HALVES]),
+            parts([FLOATS, BYTES, HALVES]),
+            parts([FLOATS], [BYTES, HALVES]),
+            changed(),
+        ]
+
+    expected = see()
+    with deferred_here(ImageCounts()):
+        assert see() == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_the_default_dtype_may_change_between_steps(dtype: torch.dtype) -> None:
+    def see() -> list[Any]:
+        seen = []
+        try:
+            for then in (lambda one: one.mul(2.0), v2.Compose([v2.Normalize(MEAN, STD)]), v2.Normalize(MEAN, STD)):
+                made = STARTS["tensor"]().div(255)
+                torch.set_default_dtype(dtype)
+                made = then(made)
+                torch.set_default_dtype(torch.float32)
+                seen.append((made.dtype, made.tolist()))
+        finally:
+            torch.set_default_dtype(torch.float32)
+        return seen
+
+    expected = see()
+    with deferred_here(ImageCounts()):
+        assert see() == expected
+
+
+def test_v1_alone_needs_no_v2(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [transforms.RandomHorizontalFlip(1.0), transforms.ConvertImageDtype(torch.float32)]
+    expected = transforms.Compose(steps)(STARTS["tensor"]())
+    with deferred_here(ImageCounts()):
+        image = STARTS["tensor"]()
+        monkeypatch.delitem(sys.modules, "torchvision.transforms.v2._transform")
+        assert torch.equal(transforms.Compose(steps)(image), expected)
+
+
+def test_an_empty_compose_is_the_librarys() -> None:
+    def see() -> list[str]:
+        transform, image = v2.Compose([FLOATS]), STARTS["tensor"]()
+        transform.transforms = []
+        with pytest.raises(UnboundLocalError) as raised:
+            transform(image)
+        return [repr(raised.value)]
+
+    expected = see()
+    with deferred_here(ImageCounts()):
+        assert see() == expected
+
+
+class Forgetful(dict[Any, Any]):
+    """A table that another thread clears at once."""
+
+    def __setitem__(self, key: object, value: object) -> None:
+        pass
+
+
+def test_tables_may_be_cleared_by_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = run(train(), STARTS["tensor"]())
+    for module, name in ((composed_steps, "_tails"), (recording, "_tables"), (memory_layout, "_probed")):
+        monkeypatch.setattr(module, name, Forgetful())
+    with deferred_here(ImageCounts()):
+        assert run(train(), STARTS["tensor"]()) == expected
 
 
 def test_an_array_becomes_a_tensor_whose_steps_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +289,7 @@ def double(image: Any, *_: Any, **__: Any) -> Any:
     return image * 2
 
 
-@pytest.mark.parametrize("what", ["kernel", "method", "functional", "global hook"])
+@pytest.mark.parametrize("what", ["kernel", "method", "functional", "namespace", "global hook"])
 def test_a_changed_library_is_called(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [v2.RandomHorizontalFlip(1.0), FLOATS]
     if what == "kernel":
@@ -178,6 +299,10 @@ def test_a_changed_library_is_called(what: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(v2.RandomHorizontalFlip, "transform", lambda self, inpt, params: inpt * 2)
     elif what == "functional":
         monkeypatch.setattr(v2.functional, "horizontal_flip", v2.functional.vertical_flip)
+    elif what == "namespace":
+        other = types.SimpleNamespace(**vars(v2.functional))
+        other.horizontal_flip = v2.functional.vertical_flip
+        monkeypatch.setattr(sys.modules[v2.RandomHorizontalFlip.__module__], "F", other)
     else:
         doubles = lambda module, inputs: (inputs[0] * 2,) if module is steps[0] else None  # noqa: E731
         monkeypatch.setitem(nn_module._global_forward_pre_hooks, 0, doubles)
