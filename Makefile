@@ -70,7 +70,7 @@ test-with: $(VENV)/.installed $(VENV)/.tools
 # torchvision.io's and torchcodec's decoders need the build of torch for CUDA, 5.5 GB, and run on the CPU: not part of CI.
 DOORS := build/doors-env
 test-doors: $(DOORS)/.installed
-	PYTHONPATH=tests/python $(DOORS)/bin/python -m pytest -q tests/python/loading/doors
+	PYTHONPATH=tests/python $(DOORS)/bin/python -m pytest -q tests/python/loading/doors tests/python/loading/records
 
 $(DOORS)/.installed: $(NATIVE)
 	$(PYTHON) -m venv $(DOORS)

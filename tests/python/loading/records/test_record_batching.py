@@ -174,6 +174,7 @@ def test_samplers_make_the_batches(
         assert not images.natively and images.recorded
 
 
+@pytest.mark.filterwarnings("ignore:The image decoding and encoding")  # torchvision 0.29's
 @pytest.mark.parametrize("workers", [0, 2])
 def test_single_samples_of_torchvisions_decoder(workers: int, paths: list[Path], train_v2: Any) -> None:
     if not hasattr(torch.ops.image, "decode_image"):

@@ -77,6 +77,7 @@ def test_workers_that_are_spawned_send_records(paths: list[Path]) -> None:
     assert images.recorded.total() == COUNT and not images.natively
 
 
+@pytest.mark.filterwarnings("ignore:The image decoding and encoding")  # torchvision 0.29's
 def test_tensors_of_torchvisions_decoder_are_recorded(paths: list[Path], train_v2: Any) -> None:
     if not hasattr(torch.ops.image, "decode_image"):
         pytest.skip("this torchvision has no compiled decoder")
