@@ -29,15 +29,13 @@ class Later:
         defers_bytes: torchvision's function makes a deferred tensor, so that the steps after it are made natively, too.
         defer_values: makes a deferred tensor of an image and the table of its values, where records are kept; returns
             None where it cannot.
-        tensors: the classes of deferred tensors.
-        inputs: the classes of what such tensors may be made of by the first transform, and these.
+        inputs: the classes of deferred tensors, and of what the first transform may make them of.
         record_steps: calls consecutive steps of v2 with a deferred tensor, from the step with the given number on;
             returns the result and the number of steps, or None where it cannot.
     """
 
     defers_bytes: bool = False
     defer_values: Callable[[Image.Image, ValueTable], torch.Tensor | None] | None = None
-    tensors: tuple[type, ...] = ()
     inputs: tuple[type, ...] = ()
     record_steps: Callable[[object, Sequence[Any], int], tuple[torch.Tensor, int] | None] | None = None
 
@@ -72,7 +70,7 @@ def _patch_compose(plain: Function) -> Function:
         at = 0
         while at < len(steps):
             fused = _fuse_steps(made, steps, at)
-            if fused is None and Later.record_steps is not None and isinstance(made, Later.tensors):
+            if fused is None and Later.record_steps is not None and isinstance(made, torch.Tensor):
                 fused = Later.record_steps(made, steps, at)
             made, done = (steps[at](made), 1) if fused is None else fused
             at += done

@@ -5,7 +5,6 @@ The transforms themselves make a table, from an image that holds all bytes.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import sys
@@ -18,11 +17,11 @@ import torch
 from PIL import Image
 from torch.nn.modules import module as nn_module
 
+from headrace._base.lifetimes.bounded_table import BoundedTable
 from headrace._base.types import Array
 from headrace._recipe.images.part_kinds import as_image, is_pure_tensor
 from headrace.pillow.recording.patches import Untouched
 
-_MOST = 64  # tables kept
 _WIDEST = 4  # bytes of an element that the kernels write
 
 
@@ -101,7 +100,7 @@ class ValueTable:
         return whole if self.kind is torch.Tensor else whole.as_subclass(self.kind)
 
 
-_tables: dict[Hashable, ValueTable | None] = {}
+_tables: BoundedTable[Hashable, ValueTable | None] = BoundedTable(64)
 
 
 def table_of(steps: Sequence[Callable[..., object]], first: int, mode: str) -> ValueTable | None:
@@ -128,14 +127,7 @@ def table_of(steps: Sequence[Callable[..., object]], first: int, mode: str) -> V
         return None
     last = first + len(kinds)
     key = (torch.get_default_dtype(), mode, *kinds, *found[: len(kinds)])
-    if key in _tables:
-        with contextlib.suppress(KeyError):  # another thread has cleared them
-            return _tables[key]
-    table = _make_table(steps[first:last], mode)
-    if len(_tables) >= _MOST:
-        _tables.clear()
-    _tables[key] = table
-    return table
+    return _tables.find_or_make(key, lambda: _make_table(steps[first:last], mode))
 
 
 def _key_of_step(kinds: dict[tuple[str, str], Depends], step: object) -> Hashable:
@@ -144,12 +136,26 @@ def _key_of_step(kinds: dict[tuple[str, str], Depends], step: object) -> Hashabl
     depends = kinds.get((kind.__module__, kind.__qualname__))
     if depends is None:
         return None
+    return depends(step) if is_as_made(step) and not are_modules_watched() else None
+
+
+def is_as_made(step: object) -> bool:
+    """Whether a transform has no hooks, and no functions or types in place of its class's."""
     held = vars(step)
-    if held.get("_forward_hooks") or held.get("_forward_pre_hooks") or "forward" in held:
-        return None
-    if nn_module._global_forward_hooks or nn_module._global_forward_pre_hooks:
-        return None
-    return depends(step)
+    return not any(held.get(hooks) for hooks in _HOOKS) and not any(name in held for name in _OF_CLASSES)
+
+
+def are_modules_watched() -> bool:
+    """Whether a program has hooks for the calls of all modules."""
+    return any(getattr(nn_module, "_global" + hooks) for hooks in _HOOKS)
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+#: What torch's and torchvision's modules look up in a transform when it is called.
+_OF_CLASSES = (
+    *("forward", "transform", "make_params", "check_inputs", "call_kernel", "_call_kernel", "_transformed_types"),
+    *("_needs_transform_list", "_wrapped_call_impl", "_call_impl", "_compiled_call_impl", "_slow_forward"),
+)
 
 
 # What transforms, and `_make_table`, call of Pillow.

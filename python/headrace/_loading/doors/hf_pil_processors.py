@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from headrace._base.lifetimes.bounded_table import BoundedTable
 from headrace._base.types import Array, Function
 from headrace._loading.doors.code_replacement import CodeReplacement
 from headrace._loading.doors.hf_processors import is_rgb
@@ -137,22 +138,19 @@ def _are_numbers(values: Any, least: float = 0.0) -> bool:
     )
 
 
-_tables: dict[float, Array] = {}  # by the scale
-_MOST_TABLES = 64
+_tables: BoundedTable[float, Array] = BoundedTable(64)  # by the scale
 
 
 def _find_table(plain: Function, scale: Any) -> Array | None:
     """Returns what the function makes of the 256 bytes; None for what is no number."""
     if type(scale) is not float:
         return None
-    table = _tables.get(scale)
-    if table is None:
+
+    def make() -> Array:
         values = plain(np.arange(256, dtype=np.uint8).reshape(1, 16, 16), scale).reshape(1, 256)
-        table = np.ascontiguousarray(np.repeat(values, _CHANNELS, axis=0))
-        if len(_tables) >= _MOST_TABLES:
-            _tables.clear()
-        _tables[scale] = table
-    return table
+        return np.ascontiguousarray(np.repeat(values, _CHANNELS, axis=0))
+
+    return _tables.find_or_make(scale, make)
 
 
 class PilSteps:

@@ -32,7 +32,7 @@ def add_doors() -> None:
         _added = Later.defers_bytes = True
         Later.defer_values = staticmethod(image_to_tensor.defer_values)
         Later.record_steps = staticmethod(composed_steps.record_steps)
-        Later.tensors, Later.inputs = (Deferred,), (Deferred, np.ndarray)
+        Later.inputs = Deferred, np.ndarray
         open_patch.add_replacements(
             openers=(
                 torchvision_io.STEPS,

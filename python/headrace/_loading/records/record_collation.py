@@ -80,7 +80,7 @@ class RecordCollation:
         """Called with what `default_collate` has returned; returns it, or a `RecordedBatch`."""
         self.end()
         records = []  # those that are in the batch: torch collates some mappings twice
-        for path, leaf in named_leaves(batch, ""):
+        for path, leaf in named_leaves(batch):
             if isinstance(leaf, RecordBatch):
                 records.append(leaf)
                 self._counts.fields[path] = "recorded"

@@ -30,6 +30,15 @@ def write_photographs(folder: Path) -> list[Path]:
     return paths
 
 
+def write_damaged(path: Path, damaged: Path) -> Path:
+    """Writes a photograph without some of its compressed data; returns where."""
+    data = bytearray(path.read_bytes())
+    scan = data.index(b"\xff\xda") + 14
+    del data[scan + 100 : scan + 400]
+    damaged.write_bytes(data)
+    return damaged
+
+
 class Labelled(Dataset[Any]):
     """(transformed image, index, a dict): what most programs have."""
 

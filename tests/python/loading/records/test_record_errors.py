@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from record_datasets import COUNT, Labelled, Stateful, Stream
+from record_datasets import COUNT, Labelled, Stateful, Stream, write_damaged
 from record_loaders import EDGE, ON_DEVICE, alike
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Subset
@@ -31,11 +31,7 @@ def refused(tmp_path: Path, paths: list[Path], monkeypatch: pytest.MonkeyPatch) 
     file whose record a worker sends."""
     found = list(paths)
     for number in BROKEN:
-        data = bytearray(paths[number].read_bytes())
-        scan = data.index(b"\xff\xda") + 14
-        del data[scan + 100 : scan + 400]
-        found[number] = tmp_path / f"broken {number}.jpg"
-        found[number].write_bytes(data)
+        found[number] = write_damaged(paths[number], tmp_path / f"broken {number}.jpg")
 
     def refuse(data: bytes, _: Any) -> Any:
         raise Undecodable("no image in these bytes")

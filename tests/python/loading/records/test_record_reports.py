@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from record_datasets import COUNT, Labelled, Looking, Views
+from record_datasets import COUNT, Labelled, Looking, Views, write_damaged
 from record_loaders import EDGE, ON_DEVICE, delivered
 
 from headrace import transforms as T
@@ -62,11 +62,7 @@ def test_decoders_of_the_device_are_counted(paths: list[Path], train: Any) -> No
 
 
 def test_damaged_files_are_counted(paths: list[Path], tmp_path: Path) -> None:
-    data = bytearray(paths[0].read_bytes())
-    scan = data.index(b"\xff\xda") + 14
-    del data[scan + 100 : scan + 400]
-    broken = tmp_path / "broken.jpg"
-    broken.write_bytes(data)
+    broken = write_damaged(paths[0], tmp_path / "broken.jpg")
     whole = T.Compose([T.Resize((EDGE, EDGE)), T.ToTensor()])
     _, loader = delivered(ON_DEVICE, Labelled([*paths[1:], broken], whole))
     stats = loader.stats()

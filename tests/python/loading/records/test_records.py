@@ -19,6 +19,7 @@ from record_datasets import (
     Looking,
     Stateful,
     Stream,
+    write_damaged,
 )
 from record_loaders import EDGE, MEAN, ON_DEVICE, STD, alike, assert_alike, delivered
 from torch.utils.data import DataLoader as TorchDataLoader
@@ -160,11 +161,7 @@ def test_a_damaged_file_is_made_by_its_library(
         run(self, job)
 
     monkeypatch.setattr(RecordLane, "_run_job", note)
-    data = bytearray(paths[0].read_bytes())
-    scan = data.index(b"\xff\xda") + 14
-    del data[scan + 100 : scan + 400]
-    broken = tmp_path / "broken.jpg"
-    broken.write_bytes(data)
+    broken = write_damaged(paths[0], tmp_path / "broken.jpg")
     whole = T.Compose([T.Resize((EDGE, EDGE)), T.ToTensor()])
     images = assert_alike(lambda: Labelled([*paths[1:], broken], whole))
     assert images.total == COUNT

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Hashable, Mapping
 from types import EllipsisType, NoneType
 from typing import Any, NamedTuple
 
 import torch
+
+from headrace._base.lifetimes.bounded_table import BoundedTable
 
 _MOST_OUTCOMES = 1024
 
@@ -94,17 +95,10 @@ def find_outcome(
         whole = func, key, _key_of(args), _key_of(tuple(kwargs.items()))
     except TypeError:
         return _call(func, stand_in(), args, kwargs)
-    if whole in _outcomes:
-        with contextlib.suppress(KeyError):  # another thread has cleared them
-            return _outcomes[whole]
-    outcome = _call(func, stand_in(), args, kwargs)
-    if len(_outcomes) >= _MOST_OUTCOMES:
-        _outcomes.clear()
-    _outcomes[whole] = outcome
-    return outcome
+    return _outcomes.find_or_make(whole, lambda: _call(func, stand_in(), args, kwargs))
 
 
-_outcomes: dict[Hashable, Outcome | None] = {}
+_outcomes: BoundedTable[Hashable, Outcome | None] = BoundedTable(_MOST_OUTCOMES)
 
 
 def _call(

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from headrace._base.lifetimes.bounded_table import BoundedTable
 from headrace._base.types import Function
 from headrace._loading.doors.tensors.colour_functions import COLOURS, record_gray, recorder_of
 from headrace._loading.doors.tensors.deferred_tensor import (
@@ -212,7 +213,7 @@ class ValueFunction:
 
     def __init__(self, name: str, depends: Callable[..., Hashable]) -> None:
         self._name, self._depends = name, depends
-        self._steps: dict[Hashable, ValueStep] = {}
+        self._steps: BoundedTable[Hashable, ValueStep] = BoundedTable(_MOST_STEPS)
 
     def record(self, plain: Function, tensor: Any, *arguments: Any) -> torch.Tensor | None:
         """A recorder."""
@@ -227,13 +228,7 @@ class ValueFunction:
         if key is None or key is _SAME:
             return None if key is None else tensor
         known = (plain, key, arguments[-1], torch.get_default_dtype())
-        step = self._steps.get(known)
-        if step is None:
-            step = _step_of(plain, (self._name, plain, key), arguments)
-            if len(self._steps) >= _MOST_STEPS:
-                self._steps.clear()
-            self._steps[known] = step
-        return step
+        return self._steps.find_or_make(known, lambda: _step_of(plain, (self._name, plain, key), arguments))
 
 
 def _step_of(plain: Function, key: Hashable, arguments: Sequence[Any]) -> ValueStep:

@@ -6,7 +6,6 @@ each function is called once with a small tensor of the same order, and its resu
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import math
 from collections.abc import Callable, Hashable, Sequence
@@ -14,14 +13,15 @@ from typing import NamedTuple, TypeAlias
 
 import torch
 
+from headrace._base.lifetimes.bounded_table import BoundedTable
+
 #: Pixels along an edge of a deferred tensor: one would have any stride.
 FEWEST = 2
 _HEIGHT, _WIDTH = 7, 9  # of the small tensors: no edge has one pixel, which would have any stride
-_MOST_PROBED = 1024
 #: The dimensions before (C, H, W) of a small tensor, which has one image or two along each; 0 at the end: one, with the
 #: stride that `unsqueeze` gives it.
 Lead: TypeAlias = "tuple[int, ...]"
-_probed: dict[Hashable, tuple[Layout, torch.dtype] | None] = {}
+_probed: BoundedTable[Hashable, tuple[Layout, torch.dtype] | None] = BoundedTable(1024)
 
 
 class Cut(NamedTuple):
@@ -89,14 +89,9 @@ def probe_layout(
         None if the result is no dense tensor of that many channels, or is the input itself.
     """
     whole = (key, layout, channels, dtype, cut, lead)
-    if whole in _probed:
-        with contextlib.suppress(KeyError):  # another thread has cleared them
-            return _probed[whole]
-    found = _find_layout(function, layout, channels, dtype, cut, lead, made or channels)
-    if len(_probed) >= _MOST_PROBED:
-        _probed.clear()
-    _probed[whole] = found
-    return found
+    return _probed.find_or_make(
+        whole, lambda: _find_layout(function, layout, channels, dtype, cut, lead, made or channels)
+    )
 
 
 def _find_layout(

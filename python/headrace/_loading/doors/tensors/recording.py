@@ -14,15 +14,15 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import torch
 
+from headrace._base.lifetimes.bounded_table import BoundedTable
 from headrace._base.types import Array
 from headrace._loading.doors.tensors.memory_layout import Cut, Layout, Lead, few_of
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.lazy_core import Operation
 
-_MOST_TABLES = 64
 #: A function of torch, called with a tensor.
 Replay: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
-_tables: dict[Hashable, Array] = {}
+_tables: BoundedTable[Hashable, Array] = BoundedTable(64)
 
 
 class Pixels(Protocol):
@@ -333,13 +333,9 @@ def _strides_of_view(before: Recording, state: State) -> tuple[int, ...]:
 def table_of(channels: int, steps: tuple[ValueStep, ...]) -> Array:
     """Returns the values that steps make of the 256 bytes, (channels, 256)."""
     key = (channels, torch.get_default_dtype(), *(step.key for step in steps))
-    table = _tables.get(key)
-    if table is None:
-        if len(_tables) >= _MOST_TABLES:
-            _tables.clear()
-        table = np.ascontiguousarray(map_every_byte(channels, steps).numpy().reshape(channels, 256))
-        _tables[key] = table
-    return table
+    return _tables.find_or_make(
+        key, lambda: np.ascontiguousarray(map_every_byte(channels, steps).numpy().reshape(channels, 256))
+    )
 
 
 def map_every_byte(channels: int, steps: Sequence[ValueStep]) -> torch.Tensor:

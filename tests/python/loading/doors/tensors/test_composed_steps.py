@@ -135,6 +135,8 @@ CHAINS: dict[str, Callable[[], list[Any]]] = {
 for _name in ("forward", "transform", "make_params", "check_inputs", "_call_impl"):
     for _at in (0, 1, 4):
         CHAINS[f"own {_name} of {_at}"] = functools.partial(with_method, _name, _at)
+#: The first transform makes a tensor of Pillow's image, in one pass with those after it.
+TO_TENSOR = ("train", "own transform of 4", "own make_params of 4", "own _call_impl of 4", "hook before")
 STARTS: dict[str, Callable[[], Any]] = {
     "tensor": lambda: v2.functional.pil_to_tensor(opened_jpeg()),
     "tv_tensor": lambda: v2.functional.to_image(opened_jpeg()),
@@ -165,6 +167,13 @@ def test_calls_are_the_librarys(chain: str, start: str) -> None:
 
 
 BYTES, HALVES = v2.ToDtype(torch.uint8, scale=True), v2.ToDtype(torch.float16)
+
+
+@pytest.mark.parametrize("chain", TO_TENSOR)
+def test_methods_of_a_step_are_called_after_an_image(chain: str) -> None:
+    expected = run([v2.ToImage(), *CHAINS[chain]()[3:]], opened_jpeg())
+    with deferred_here(ImageCounts()):
+        assert run([v2.ToImage(), *CHAINS[chain]()[3:]], opened_jpeg()) == expected
 
 
 def test_steps_are_known_by_what_was_done_before() -> None:
@@ -246,8 +255,8 @@ class Forgetful(dict[Any, Any]):
 
 def test_tables_may_be_cleared_by_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run(train(), STARTS["tensor"]())
-    for module, name in ((composed_steps, "_tails"), (recording, "_tables"), (memory_layout, "_probed")):
-        monkeypatch.setattr(module, name, Forgetful())
+    for table in (composed_steps._tails, recording._tables, memory_layout._probed):
+        monkeypatch.setattr(table, "_found", Forgetful())
     with deferred_here(ImageCounts()):
         assert run(train(), STARTS["tensor"]()) == expected
 
@@ -289,9 +298,13 @@ def double(image: Any, *_: Any, **__: Any) -> Any:
     return image * 2
 
 
-@pytest.mark.parametrize("what", ["kernel", "method", "functional", "namespace", "global hook"])
-def test_a_changed_library_is_called(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("what", ["kernel", "method", "functional", "namespace", "types", "global hook"])
+def test_a_changed_library_is_called(what: str, is_known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it was changed before the first look at it."""
     steps = [v2.RandomHorizontalFlip(1.0), FLOATS]
+    composed_steps._find_known.cache_clear()
+    assert not is_known or count(steps) == 2
     if what == "kernel":
         utils = __import__("torchvision.transforms.v2.functional._utils", fromlist=["_KERNEL_REGISTRY"])
         monkeypatch.setitem(utils._KERNEL_REGISTRY[v2.functional.horizontal_flip], torch.Tensor, double)
@@ -299,6 +312,8 @@ def test_a_changed_library_is_called(what: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(v2.RandomHorizontalFlip, "transform", lambda self, inpt, params: inpt * 2)
     elif what == "functional":
         monkeypatch.setattr(v2.functional, "horizontal_flip", v2.functional.vertical_flip)
+    elif what == "types":
+        monkeypatch.setattr(v2.RandomHorizontalFlip, "_transformed_types", (tv_tensors.Image,))
     elif what == "namespace":
         other = types.SimpleNamespace(**vars(v2.functional))
         other.horizontal_flip = v2.functional.vertical_flip
@@ -310,6 +325,7 @@ def test_a_changed_library_is_called(what: str, monkeypatch: pytest.MonkeyPatch)
     with deferred_here(ImageCounts()):
         assert run(steps, STARTS["tensor"]()) == expected
         assert composed_steps.record_steps(STARTS["tensor"](), steps, 0) is None
+    composed_steps._find_known.cache_clear()  # of the changed library
 
 
 def test_the_classes_are_those_that_are_known() -> None:
