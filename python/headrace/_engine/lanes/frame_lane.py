@@ -10,6 +10,7 @@ from headrace._base.native import core
 from headrace._base.safe_exceptions import format_error, message_of, without_frames
 from headrace._engine.lanes.decoding_lane import DecodingLane
 from headrace._media.video.video_clips import Clip, open_clip
+from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 from headrace.datasets.videos.clip_samplers import ClipSampler
 from headrace.datasets.videos.video_names import find_sample
 
@@ -39,12 +40,20 @@ class FrameLane(DecodingLane):
         pipeline, threads: as in `DecodingLane`.
         clips: chooses the frames of a sample.
         first_draw: column of the draws of the clips' starts, one for each clip.
+        indexes: of videos, shared with other processes; None: they are not.
     """
 
     name = "video"
 
-    def __init__(self, pipeline: core.Pipeline, threads: int, clips: ClipSampler, first_draw: int) -> None:
-        self._clips = clips
+    def __init__(
+        self,
+        pipeline: core.Pipeline,
+        threads: int,
+        clips: ClipSampler,
+        first_draw: int,
+        indexes: SharedIndexes | None = None,
+    ) -> None:
+        self._clips, self._indexes = clips, indexes
         self._columns = range(first_draw, first_draw + clips.drawn)
         self._samples: dict[tuple[int, int], _Sample] = {}  # by batch and number in it
         self._turn = threading.Lock()
@@ -96,7 +105,7 @@ class FrameLane(DecodingLane):
         file, pipeline = videos.file(number), self._pipeline
         if not isinstance(file, str):
             file.open(lambda: pipeline.closed)
-        return open_clip(file, functools.partial(self._clips.choose, draws=draws, sample=number))
+        return open_clip(file, functools.partial(self._clips.choose, draws=draws, sample=number), self._indexes)
 
     def _finish(self, key: tuple[int, int], sample: _Sample, job: core.PythonJob, begin: int) -> None:
         """Ends the job of a frame.

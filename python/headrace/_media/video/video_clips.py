@@ -9,15 +9,18 @@ import numpy as np
 
 from headrace._base.types import Array
 from headrace._media.library_decoders import open_decoder
-from headrace._media.video.decoding_cost import DecodingCost, cost_of
+from headrace._media.video.decoding_cost import CAME_FROM, DecodingCost, cost_of
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.frame_times import FrameTimes, WantedFrames, frames_played_at
+from headrace._media.video.index_encoding import torchcodecs_name
+from headrace._media.video.kept_video import KeptVideo
 from headrace._media.video.known_videos import KnownVideo, key_of, known_videos
 from headrace._media.video.needed_bytes import fetch_packets
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
 from headrace._media.video.video_files import learn_by_scan, learn_from_tables, open_exact, read_whole
 from headrace._storage.parts.sample_bytes import FileBytes, SampleBytes
+from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 
 
 class Clip:
@@ -53,19 +56,23 @@ class Clip:
         return rgb
 
 
-def open_clip(file: str | SampleBytes, choose: Callable[[FrameTimes], WantedFrames]) -> Clip:
+def open_clip(
+    file: str | SampleBytes, choose: Callable[[FrameTimes], WantedFrames], shared: SharedIndexes | None = None
+) -> Clip:
     """Decodes frames of the best video stream of a file.
 
     Args:
         file: its path, or its bytes.
         choose: returns the wanted frames, given torchcodec's metadata of the stream.
+        shared: indexes of other processes; None: none.
 
     Raises:
         ValueError, RuntimeError, IndexError: torchcodec's, or that of `choose`.
         OSError: bytes that are no file of their own cannot be read.
     """
     opened = open_file(file) if isinstance(file, str) else file
-    known = _find_or_learn(file, opened)
+    known, origin = _find_or_learn(file, opened, shared)
+    came = CAME_FROM[origin]
     wanted = choose(known.described)
     if isinstance(known.index, PacketIndex) and (numbers := _numbers_of(wanted, known.index, known.described)):
         index = known.index
@@ -79,7 +86,7 @@ def open_clip(file: str | SampleBytes, choose: Callable[[FrameTimes], WantedFram
                 raise
             known_videos.add(key_of(opened, None), KnownVideo(str(error), known.described))
         else:
-            codec, cost = index.stream.codec, cost_of(index, numbers, decoder.sent)
+            codec, cost = index.stream.codec, cost_of(index, numbers, decoder.sent) + came
             mapped = index if opened.is_far else None  # only what it decodes is fetched
             return Clip(
                 made,
@@ -88,7 +95,7 @@ def open_clip(file: str | SampleBytes, choose: Callable[[FrameTimes], WantedFram
                 cost,
             )
     whole = _by_library(read_whole(opened), wanted)
-    return Clip(whole, "", lambda place: whole[place : place + 1])
+    return Clip(whole, "", lambda place: whole[place : place + 1], came)
 
 
 def learn_video(path: str) -> KnownVideo:
@@ -97,7 +104,7 @@ def learn_video(path: str) -> KnownVideo:
     Raises:
         ValueError, RuntimeError: torchcodec's.
     """
-    return _find_or_learn(path, open_file(path))
+    return _find_or_learn(path, open_file(path), None)[0]
 
 
 def open_file(path: str) -> FileBytes:
@@ -109,21 +116,22 @@ def open_file(path: str) -> FileBytes:
         raise
 
 
-def _find_or_learn(said: str | SampleBytes, file: SampleBytes) -> KnownVideo:
-    key = key_of(file, None)
-    known = known_videos.find(key)
-    if known is None:
-        with known_videos.turn(key, file.check_wanted):
-            known = known_videos.find(key) or _learn(said, file)
-    return known
+def _find_or_learn(said: str | SampleBytes, file: SampleBytes, shared: SharedIndexes | None) -> tuple[KnownVideo, str]:
+    """Returns what is known of a file, and where that comes from; see `KeptVideo.origin`."""
+    known = known_videos.find(key_of(file, None))
+    if known is not None:
+        return known, ""
+    kept = KeptVideo(known_videos, shared, file, None, torchcodecs_name)
+    with known_videos.turn(kept.key, file.check_wanted):
+        return kept.find() or _learn(said, file, kept), kept.origin
 
 
-def _learn(said: str | SampleBytes, file: SampleBytes) -> KnownVideo:
+def _learn(said: str | SampleBytes, file: SampleBytes, kept: KeptVideo) -> KnownVideo:
     file.check()
     known = learn_from_tables(file) if file.is_far else None
     known = known or learn_by_scan(read_whole(file))
     if not isinstance(said, str) or file.path == said:  # it has not been replaced meanwhile
-        known_videos.add(key_of(file, None), known)
+        kept.add(known)
     return known
 
 
