@@ -88,4 +88,12 @@ class VideoRoute(ImageRoute):
                 frames=frames,
             )
 
-        return ClipEngine(self.recipe, self.clips, self.order, settings.layout, make_images, settings.indexes)
+        return ClipEngine(
+            self.recipe,
+            self.clips,
+            self.order,
+            settings.layout,
+            make_images,
+            settings.indexes,
+            self.source.ahead_bytes,
+        )
