@@ -19,6 +19,7 @@ from headrace._loading.doors.opened_doors import add_doors
 from headrace._loading.doors.tensors import joined_tensors
 from headrace._loading.doors.tensors.deferred_tensor import has_deferred_in, make_reachable, make_samples
 from headrace._loading.doors.tensors.joined_tensors import stack
+from headrace._loading.doors.videos.torchcodec_videos import has_pyav
 from headrace._loading.fallback import worker_wrappers
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
@@ -91,6 +92,8 @@ class InWorkers:
         self._recording = records
         self._records: RecordCollation | None = None
         self._table, self._indexes = SharedTable(entry_points), indexes
+        if indexes is not None and has_pyav():
+            indexes.prepare_memory()
         self._worker, self._ahead = 0, ahead
         self._samples = 0  # that are collated
         self._flags = make_flags(workers) if is_possible() else None

@@ -43,7 +43,7 @@ def torchcodecs_name() -> str:
     """Returns what decides what torchcodec says of a file: its version and that of its FFmpeg."""
     import torchcodec
 
-    versions: dict[str, object] = getattr(torchcodec._core, "get_ffmpeg_library_versions", dict)()
+    versions: dict[str, object] = getattr(getattr(torchcodec, "_core", None), "get_ffmpeg_library_versions", dict)()
     return f"torchcodec {torchcodec.__version__}, {sorted(versions.items())}"
 
 

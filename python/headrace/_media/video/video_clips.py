@@ -107,13 +107,17 @@ def open_clip(
     return Clip(whole, "", lambda place: whole[place : place + 1], came)
 
 
-def learn_video(path: str) -> KnownVideo:
-    """Returns what is known of a file, which is scanned if it is not known.
+def learn_video(path: str, shared: SharedIndexes | None = None) -> tuple[KnownVideo, DecodingCost]:
+    """Returns what is known of a file, which is scanned if it is not known, and where that comes from.
+
+    Args:
+        shared: see `open_clip`.
 
     Raises:
         ValueError, RuntimeError: torchcodec's.
     """
-    return _find_or_learn(path, open_file(path), None, NO_LIMITS)[0]
+    known, origin = _find_or_learn(path, open_file(path), shared, NO_LIMITS)
+    return known, CAME_FROM[origin]
 
 
 def open_file(path: str) -> FileBytes:

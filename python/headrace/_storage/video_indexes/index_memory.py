@@ -105,18 +105,19 @@ class IndexMemory(Ending):
         if self._process != os.getpid():  # a thread of the parent may have held the lock
             self._turn, self._process = threading.Lock(), os.getpid()
         with self._turn:
-            for left in reversed(range(_TRIES)):
-                try:
-                    fcntl.lockf(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if not left:
-                        raise
-                    time.sleep(_PAUSE_S)
             try:
+                self._lock()
                 yield
             finally:
                 fcntl.lockf(self.descriptor, fcntl.LOCK_UN)
+
+    def _lock(self) -> None:
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.lockf(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(_PAUSE_S)
+        fcntl.lockf(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _candidates(self, number: int) -> Iterator[int]:
         return ((number + step) % self._places for step in range(min(_LOOKS, self._places)))

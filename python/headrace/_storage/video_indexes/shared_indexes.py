@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
+from headrace._base import loggers
 from headrace._storage.remote.cache import Cache, checked_cache
 from headrace._storage.video_indexes.index_folder import IndexFolder
 from headrace._storage.video_indexes.index_memory import IndexMemory, is_possible
@@ -24,22 +25,32 @@ class SharedIndexes:
     A copy in a process that is being started has the same memory and folder, any other copy only the folder.
 
     Args:
-        memory: that processes share; None: none.
+        memory: that processes share, or its limit in bytes: then it is made when it is first needed. None: none.
         folder: for later runs; None: none.
     """
 
-    def __init__(self, memory: IndexMemory | None, folder: IndexFolder | None) -> None:
-        self._memory, self._folder = memory, folder
+    def __init__(self, memory: IndexMemory | int | None, folder: IndexFolder | None) -> None:
+        self._given, self._folder = memory, folder
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self._memory, self._folder)
+        return type(self), (self.prepare_memory(), self._folder)
+
+    def prepare_memory(self) -> IndexMemory | None:
+        """Returns the memory. Called before other processes begin, which are to share it."""
+        if isinstance(self._given, int):
+            try:
+                self._given = IndexMemory(self._given) if is_possible() else None
+            except OSError as error:
+                loggers.storage.info("indexes of videos are not shared in memory: %s", error)
+                self._given = None
+        return self._given
 
     def __deepcopy__(self, known: dict[int, object]) -> SharedIndexes:
         return self  # loaders share it, as a lock
 
     def find(self, name: str) -> Iterator[tuple[str, bytes]]:
         """Returns what is kept with a name, which may be damaged, and where: "memory" or "folder"."""
-        for one in (self._memory, self._folder):
+        for one in (self.prepare_memory(), self._folder):
             data = None if one is None else one.find(name)
             if one is not None and data is not None:
                 yield one.origin, data
@@ -52,8 +63,9 @@ class SharedIndexes:
 
     def add_to_memory(self, name: str, data: bytes) -> None:
         """Keeps an index that the folder has."""
-        if self._memory is not None:
-            self._memory.add(name, data)
+        memory = self.prepare_memory()
+        if memory is not None:
+            memory.add(name, data)
 
 
 _of_process: dict[VideoIndex, weakref.ref[SharedIndexes]] = {}  # without callbacks, whose exceptions Python ignores
@@ -70,7 +82,7 @@ def shared_by_process(given: VideoIndex) -> SharedIndexes | None:
         if given != AUTO:
             limit = int(given.memory)
             folder = None if given.path is None else IndexFolder(os.fspath(given.path), _size_of(given))
-        found = SharedIndexes(IndexMemory(limit) if limit and is_possible() else None, folder)
+        found = SharedIndexes(limit or None, folder)
         _of_process[given] = weakref.ref(found)
     return found
 

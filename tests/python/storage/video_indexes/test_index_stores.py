@@ -289,6 +289,27 @@ def test_loaders_with_equal_arguments_share(tmp_path: Path) -> None:
     assert known() is None
 
 
+def memories() -> int:
+    return sum("headrace-indexes" in one.readlink().name for one in Path("/proc/self/fd").iterdir() if one.is_symlink())
+
+
+def test_memory_is_made_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = memories()
+    shared = shared_by_process(Cache(memory=1000))
+    assert shared is not None and memories() == before
+    assert list(shared.find(name(1))) == [] and memories() == before + 1
+    del shared
+    assert memories() == before
+
+    def fail(*args: object) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "memfd_create", fail)
+    without = SharedIndexes(1000, None)
+    without.add(name(1), content(1))
+    assert list(without.find(name(1))) == []
+
+
 def test_memory_before_a_folder(tmp_path: Path) -> None:
     shared = shared_by_process(Cache(tmp_path, memory="1 MB"))
     assert shared is not None
