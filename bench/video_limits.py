@@ -4,7 +4,8 @@
 
 On one core: milliseconds a clip of 16 frames, 4 apart, of videos as Kinetics has them, for decoding alone (headrace's
 decoder, without colours), for torchcodec's frames and for `headrace.Videos` with RandomResizedCrop, flip, ToDtype and
-Normalize in a DataLoader with one thread; and the time that the first use of a file takes.
+Normalize in a DataLoader with one thread; and the time that the first use of a file takes, where its index is learned,
+and where it is found in memory that processes share, or in a folder.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ import headrace
 from bench.code.programs import native_videos, videos
 from bench.datasets import PHOTOS
 from bench.machine import describe, pick_cpus
+from headrace._media.video import video_clips
 from headrace._media.video.frame_times import WantedFrames
+from headrace._media.video.known_videos import KnownVideos
 from headrace._media.video.video_clips import learn_video, open_clip
+from headrace._storage.video_indexes.index_folder import IndexFolder
+from headrace._storage.video_indexes.index_memory import IndexMemory
+from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 
 BATCH = 8
 
@@ -46,6 +52,35 @@ def by_torchcodec(path: str, numbers: list[int]) -> Any:
     return VideoDecoder(path, num_ffmpeg_threads=1).get_frames_at(numbers)
 
 
+_FIRST_USES = (
+    "first use of a file",
+    "learned and kept",
+    "index found in memory",
+    "index found in the folder",
+)
+
+
+def forget() -> None:
+    """As in a process that begins."""
+    vars(video_clips)["known_videos"] = KnownVideos()
+
+
+def first_uses(paths: list[str], folder: Path) -> dict[str, list[float]]:
+    """Milliseconds of the first use of each file in a process, by where its index comes from."""
+    memory = SharedIndexes(IndexMemory(1 << 24), None)
+    kept = SharedIndexes(None, IndexFolder(str(folder / "indexes"), None))
+    figures: dict[str, list[float]] = {name: [] for name in _FIRST_USES}
+    for path in paths:
+        by_torchcodec(path, [0])
+        for name, shared in zip(_FIRST_USES, (None, memory, memory, kept), strict=True):
+            if shared is kept:
+                forget()
+                learn_video(path, kept)
+            forget()
+            figures[name].append(milliseconds(lambda path=path, shared=shared: learn_video(path, shared)))  # type: ignore[misc]
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.video_limits", description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=Path, default=PHOTOS, metavar="DIR")
@@ -57,10 +92,7 @@ def main() -> None:
     photographs = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     with tempfile.TemporaryDirectory() as folder:
         paths = videos.Clips(photographs[: videos.VIDEOS], Path(folder)).paths
-        figures: dict[str, Any] = {"machine": describe(), "first use of a file": [], "rounds": []}
-        for path in paths:
-            by_torchcodec(path, [0])
-            figures["first use of a file"].append(milliseconds(lambda path=path: learn_video(path)))  # type: ignore[misc]
+        figures: dict[str, Any] = {"machine": describe(), **first_uses(paths, Path(folder)), "rounds": []}
         chosen = [str(paths[n % len(paths)]) for n in range(options.clips)]
         data = headrace.Videos(chosen, None, videos.TRAIN, clips=native_videos.CLIP)
         loader = headrace.DataLoader(data, BATCH, num_workers=1, seed=1)
@@ -79,7 +111,8 @@ def main() -> None:
     for one in figures["rounds"]:
         share = one["decoding alone"] / one["Videos"]
         print(", ".join(f"{name} {ms:.1f} ms" for name, ms in one.items()) + f": {share:.2f} of it is decoding")
-    print(f"first use of a file: {statistics.median(figures['first use of a file']):.1f} ms")
+    for name in _FIRST_USES:
+        print(f"{name}: {statistics.median(figures[name]):.2f} ms")
     if options.out:
         options.out.write_text(json.dumps(figures, indent=1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import pickle
 import random
@@ -104,6 +105,10 @@ class Files:
             kept = folder / f"{path.name}.npz"
             tar_index.store(kept, tar_index.read_index(str(path), path.name))
             self._seeds.append((kept.read_bytes(), tar_index.parse_sidecar))
+        if importlib.util.find_spec("av") is not None:
+            from fuzz.states.video_indexes import read_index, read_signed_index, video_index
+
+            self._seeds += [(video_index(), reader) for reader in (read_index, read_signed_index)]
         entries = folder / "entries.npz"
         sidecar.load_or_make(str(entries), 1 << 20)
         self._seeds.append((entries.read_bytes(), _entries))

@@ -26,7 +26,7 @@ if not hasattr(torch, "accelerator"):  # torch 2.6 brought it, and the arguments
 
 if TYPE_CHECKING:
     from headrace._base.errors import SampleError
-    from headrace._base.types import State
+    from headrace._base.types import AnyPath, State
     from headrace._engine.engine import Engine
     from headrace._loading.autotune.budget import AutoWorkers
     from headrace._loading.epoch import checkpoint
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from headrace._loading.routes.route import AnySource, NativeRoute, Route
     from headrace._recipe.steps.recipe import Recipe, Recipes
     from headrace._storage.entry_points.entry_points import EntryPoints
+    from headrace._storage.remote.cache import Cache
 
 _T_co = TypeVar("_T_co", covariant=True)
 
@@ -112,6 +113,8 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             ``"auto"``: within 1/32 of this rank's memory, if a tenth of the samples may fit; the other loaders of the
             process use it, too, and torch's workers where images are deferred. Bytes of memory, such as ``"1 GB"``, or
             a `headrace.EntryPoints`. None: never.
+        video_index: a folder, or a `headrace.Cache`, for where frames of videos are, which later runs and other ranks
+            then need not learn. ``"auto"``: torch's workers share it, in 256 MB at most. None: each learns it.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.
@@ -167,6 +170,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         deferred_images: bool = True,
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
+        video_index: Cache | AnyPath | None = "auto",
     ) -> None:
         from headrace._loading.epoch.sampler_setup import Samplers, shard_samplers
         from headrace._loading.native import arguments
@@ -197,6 +201,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             deferred_images=deferred_images,
             cpu_affinity=cpu_affinity,
             entry_points=entry_points,
+            video_index=video_index,
         )
         self._tuner = tuner_of(num_workers, prefetch_factor, own.cores, own.destination.way)
         batches = Batches.of(batch_size, batch_sampler)

@@ -5,6 +5,7 @@ They are for annotations: numpy is imported for the type checker only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 #: An array whose dtype is checked where it is used.
 Array: TypeAlias = "NDArray[Any]"
+
+#: The path of a file or a folder.
+AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 #: What ``state_dict()`` returns: names, and values that can be pickled.
 State: TypeAlias = dict[str, Any]

@@ -19,6 +19,7 @@ from headrace._engine.lanes.frame_lane import FrameLane
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
+from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 from headrace.datasets.videos.clip_samplers import ClipSampler, DimensionOrder
 
 
@@ -32,6 +33,7 @@ class ClipEngine(CompositeEngine):
         layout: memory layout of the frames.
         make_images: returns the engine of the images, given the recipe of a frame, what decodes it, and how many frames
             are stored together as (C, frames, H, W).
+        indexes, ahead_bytes: see `FrameLane`.
     """
 
     decoder = "video"
@@ -43,6 +45,8 @@ class ClipEngine(CompositeEngine):
         order: DimensionOrder,
         layout: Layout,
         make_images: Callable[[Recipe, Decoding, int], Engine],
+        indexes: SharedIndexes | None = None,
+        ahead_bytes: int = 0,
     ) -> None:
         super().__init__()
         self._recipe, self._clips, self._order = recipe, clips, order
@@ -50,7 +54,7 @@ class ClipEngine(CompositeEngine):
         self._side_by_side = order == "CTHW" and layout is Layout.PLANAR
         own = len(recipe.columns)  # draws of a frame: those of its clip's images, then where each clip begins
         of_frame = replace(recipe, columns=(*recipe.columns, *(Column() for _ in range(clips.drawn))))
-        make_lane = functools.partial(FrameLane, clips=clips, first_draw=own)
+        make_lane = functools.partial(FrameLane, clips=clips, first_draw=own, indexes=indexes, ahead_bytes=ahead_bytes)
         together = clips.num_frames_per_clip if self._side_by_side else 1
         self._images = make_images(of_frame, Decoding(self.decoder, make_lane), together)
         self.endings = self._images.endings

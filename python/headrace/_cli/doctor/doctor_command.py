@@ -27,6 +27,8 @@ def add(commands: inputs.Commands) -> None:
         "--workers", type=inputs.count, metavar="N", help="native threads of the scan; default: one a core"
     )
     parser.add_argument("--limit", type=inputs.count, metavar="N", help="only N files, drawn at random")
+    kept = "find indexes of videos in this folder, and keep those that are learned, for DataLoader(video_index=FOLDER)"
+    parser.add_argument("--video-index", metavar="FOLDER", help=kept)
     results.add_bad_option(parser)
     results.add_json_option(parser)
     parser.set_defaults(run=run, refuse=parser.error)
@@ -68,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.dataset is None and args.bad is not None:
         args.refuse("--bad needs DATASET, whose files are checked")
+    if args.dataset is None and args.video_index is not None:
+        args.refuse("--video-index needs a folder of videos")
     with results.stdout_for_result(args) as out:
         return _check_machine(args, out) if args.dataset is None else _scan(args, out)
 
@@ -94,6 +98,8 @@ def _scan(args: argparse.Namespace, out: TextIO) -> int:
     folder = Path(args.dataset)
     if folder.is_dir() and (videos := find_videos(folder)):
         return _scan_videos(args, videos, out)
+    if args.video_index is not None:
+        raise inputs.GivenError(f"--video-index is for folders of videos, and {args.dataset} is none")
     source = inputs.source_of(args.dataset)
     disk = cold_speed(files_of(source))
     with count_libtiff_messages() as libtiff:
@@ -119,11 +125,14 @@ def _scan_videos(args: argparse.Namespace, paths: list[str], out: TextIO) -> int
     try:
         from headrace._cli.doctor import scan_summary, video_summary
         from headrace._cli.doctor.video_scan import scan_videos
+        from headrace._storage.remote.cache import Cache
+        from headrace._storage.video_indexes.shared_indexes import shared_by_process
     except ImportError as error:
         how = install_for_video()
         raise inputs.GivenError(f"{args.dataset} holds videos, which need PyAV and torchcodec ({how})") from error
 
-    found = scan_videos(paths, inputs.workers_of(args), args.limit)
+    indexes = None if args.video_index is None else shared_by_process(Cache(args.video_index))
+    found = scan_videos(paths, inputs.workers_of(args), args.limit, indexes)
     for line in video_summary.lines(found):
         print(line)
     print()

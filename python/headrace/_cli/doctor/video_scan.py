@@ -15,6 +15,7 @@ from headrace._cli.console.progress import Progress
 from headrace._media.video.decoding_cost import DecodingCost
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.video_clips import learn_video, open_clip
+from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 
 CLIP = recipes.clip()
 
@@ -72,22 +73,25 @@ class VideoScan:
 
     @property
     def cost(self) -> DecodingCost:
-        """Frames that were decoded for the clips of all files with an index."""
+        """Frames that were decoded for the clips of all files with an index, and where indexes come from."""
         return sum((one.cost for one in self.facts), DecodingCost())
 
 
-def scan_videos(paths: Sequence[str], threads: int, limit: int | None = None) -> VideoScan:
+def scan_videos(
+    paths: Sequence[str], threads: int, limit: int | None = None, indexes: SharedIndexes | None = None
+) -> VideoScan:
     """Decodes a random clip of each file; on Ctrl-C, returns what was scanned.
 
     Args:
         limit: largest number of files, drawn at random. None: all.
+        indexes: in which indexes are found, and kept; None: all are learned.
     """
     random, found = np.random.default_rng(0), VideoScan(len(paths), threads)
     chosen = paths if limit is None else [paths[one] for one in np.sort(random.permutation(len(paths))[:limit])]
     draws = random.random(len(chosen)).tolist()
     begin = time.perf_counter()
     with Progress("doctor", len(chosen), "file", label="scan") as bar, ThreadPoolExecutor(threads) as pool:
-        waiting = {pool.submit(_look_at, *one): one[0] for one in zip(chosen, draws, strict=True)}
+        waiting = {pool.submit(_look_at, *one, indexes): one[0] for one in zip(chosen, draws, strict=True)}
         try:
             for one in as_completed(waiting):
                 try:
@@ -104,8 +108,8 @@ def scan_videos(paths: Sequence[str], threads: int, limit: int | None = None) ->
     return found
 
 
-def _look_at(path: str, draw: float) -> VideoFacts:
-    known = learn_video(path)
+def _look_at(path: str, draw: float, indexes: SharedIndexes | None) -> VideoFacts:
+    known, came = learn_video(path, indexes)
     begin = time.thread_time()
     clip = open_clip(path, lambda video: CLIP.choose(video, [draw], 0))
     for place in range(len(clip)):
@@ -123,6 +127,6 @@ def _look_at(path: str, draw: float) -> VideoFacts:
         index is not None and bool(np.any(np.diff(index.pts) < 0)),
         float(said.rotation or 0.0),
         known.index if isinstance(known.index, str) else None,
-        clip.cost,
+        clip.cost + came,
         time.thread_time() - begin,
     )

@@ -35,6 +35,8 @@ def lines(found: VideoScan) -> Iterator[str]:
         yield f"{'a clip':<14}{_spread(cost, 1)} ms of a core ({CLIP.frames} frames, 4 apart, decoded to RGB)"
         if found.cost.wanted:
             yield f"{'decoded':<14}{found.cost.decoded / found.cost.wanted:.1f} frames for each one of a clip"
+    if found.cost.indexes_from_folder:
+        yield f"{'indexes':<14}{found.cost.indexes_learned:,} learned, {found.cost.indexes_from_folder:,} found"
     yield f"broken        {len(found.broken):,}" + (":" if found.broken else "")
     yield from describe_broken_files(found.broken)
 
@@ -80,6 +82,7 @@ def document(dataset: str, found: VideoScan, advice: Sequence[str]) -> dict[str,
         "b_frames": sum(one.later_frames for one in found.facts),
         "turned": sum(bool(one.rotation) for one in found.facts),
         "frames": {"wanted": cost.wanted, "decoded": cost.decoded, "with_short_groups": cost.with_short_groups},
+        "indexes": {"learned": cost.indexes_learned, "found": cost.indexes_from_folder},
         "clip_ms_of_a_core": 1e3 * float(np.median([one.clip_s for one in found.facts])) if found.facts else None,
         "by_torchcodec": dict(Counter(one.why_library for one in found.facts if one.why_library)),
         "bytes_scanned": sum(one.bytes for one in found.facts),

@@ -9,9 +9,13 @@ import time
 from headrace._base.native import core
 from headrace._base.safe_exceptions import format_error, message_of, without_frames
 from headrace._engine.lanes.decoding_lane import DecodingLane
-from headrace._media.video.video_clips import Clip, open_clip
+from headrace._media.video.clip_limits import ClipLimits
+from headrace._media.video.video_clips import NO_LIMITS, Clip, open_clip
+from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 from headrace.datasets.videos.clip_samplers import ClipSampler
 from headrace.datasets.videos.video_names import find_sample
+
+_WAITERS = 16  # threads beside those that decode, which wait for the bytes of the next samples
 
 
 class _Sample:
@@ -39,16 +43,33 @@ class FrameLane(DecodingLane):
         pipeline, threads: as in `DecodingLane`.
         clips: chooses the frames of a sample.
         first_draw: column of the draws of the clips' starts, one for each clip.
+        indexes: of videos, shared with other processes; None: they are not.
+        ahead_bytes: most bytes of videos in other machines that are fetched before they are decoded; 0: all are here.
+            More threads than `threads` wait for such bytes, but only `threads` of them decode at the same time.
     """
 
     name = "video"
 
-    def __init__(self, pipeline: core.Pipeline, threads: int, clips: ClipSampler, first_draw: int) -> None:
-        self._clips = clips
+    def __init__(
+        self,
+        pipeline: core.Pipeline,
+        threads: int,
+        clips: ClipSampler,
+        first_draw: int,
+        indexes: SharedIndexes | None = None,
+        ahead_bytes: int = 0,
+    ) -> None:
+        self._clips, self._indexes = clips, indexes
+        self._waiters = _WAITERS if ahead_bytes and threads else 0
+        self._limits = ClipLimits(threads, ahead_bytes) if self._waiters else NO_LIMITS
         self._columns = range(first_draw, first_draw + clips.drawn)
         self._samples: dict[tuple[int, int], _Sample] = {}  # by batch and number in it
         self._turn = threading.Lock()
-        super().__init__(pipeline, threads)
+        super().__init__(pipeline, threads + self._waiters)
+
+    def resize(self, threads: int) -> None:
+        self._limits.resize(threads)
+        super().resize(threads + self._waiters)
 
     def _run_job(self, job: core.PythonJob) -> None:
         begin = time.perf_counter_ns()
@@ -96,7 +117,9 @@ class FrameLane(DecodingLane):
         file, pipeline = videos.file(number), self._pipeline
         if not isinstance(file, str):
             file.open(lambda: pipeline.closed)
-        return open_clip(file, functools.partial(self._clips.choose, draws=draws, sample=number))
+        return open_clip(
+            file, functools.partial(self._clips.choose, draws=draws, sample=number), self._indexes, self._limits
+        )
 
     def _finish(self, key: tuple[int, int], sample: _Sample, job: core.PythonJob, begin: int) -> None:
         """Ends the job of a frame.

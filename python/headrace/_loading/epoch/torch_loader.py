@@ -12,6 +12,7 @@ from headrace._base.types import Function
 
 if TYPE_CHECKING:
     from headrace._storage.entry_points.entry_points import EntryPoints
+    from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 
 
 class Ordering(Protocol):
@@ -67,6 +68,9 @@ class TorchLoader(Ordering, Protocol):
 
     @property
     def _defers(self) -> bool: ...
+
+    @property
+    def _indexes(self) -> SharedIndexes | None: ...
 
     @property
     def entry_points(self) -> EntryPoints | Literal["auto"] | None: ...

@@ -19,6 +19,7 @@ from headrace._loading.doors.opened_doors import add_doors
 from headrace._loading.doors.tensors import joined_tensors
 from headrace._loading.doors.tensors.deferred_tensor import has_deferred_in, make_reachable, make_samples
 from headrace._loading.doors.tensors.joined_tensors import stack
+from headrace._loading.doors.videos.torchcodec_videos import has_pyav
 from headrace._loading.fallback import worker_wrappers
 from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
@@ -27,6 +28,7 @@ from headrace._loading.mixup.mixes_in_workers import make_replacements
 from headrace._loading.records.record_batch import RecordedBatch
 from headrace._loading.records.record_collation import RecordCollation
 from headrace._storage.entry_points.shared_table import SharedTable
+from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.memory import batch_memory, pixel_memory
 from headrace.pillow.memory.batch_memory import SamplePlaces
@@ -69,6 +71,7 @@ class InWorkers:
         workers: number of the processes.
         ahead: number of a worker's batches that are on their way at the same time.
         entry_points: where the rows of JPEGs begin, shared by the workers; None: nothing is learned.
+        indexes: of videos, shared by the workers; None: they are not.
         records: makes records of the deferred tensors that torch's function of the loader returns; None: none are made.
     """
 
@@ -80,6 +83,7 @@ class InWorkers:
         workers: int,
         ahead: int,
         entry_points: core.EntryPoints | None = None,
+        indexes: SharedIndexes | None = None,
         records: type[RecordCollation] | None = None,
     ) -> None:
         import_steps()
@@ -87,7 +91,9 @@ class InWorkers:
         self._counts = ImageCounts(keeps_records=records is not None)
         self._recording = records
         self._records: RecordCollation | None = None
-        self._table = SharedTable(entry_points)
+        self._table, self._indexes = SharedTable(entry_points), indexes
+        if indexes is not None and has_pyav():
+            indexes.prepare_memory()
         self._worker, self._ahead = 0, ahead
         self._samples = 0  # that are collated
         self._flags = make_flags(workers) if is_possible() else None
@@ -118,7 +124,7 @@ class InWorkers:
 
     def _prepare_worker(self, worker: int) -> int:
         self._worker = worker
-        self._counts.entry_points = self._table.native
+        self._counts.entry_points, self._counts.indexes = self._table.native, self._indexes
         add_doors()  # a process that is spawned has none
         install_for(self._counts)
         if self._flags is not None:
@@ -218,8 +224,9 @@ class AloneInWorkers(InWorkers):
         *,
         workers: int,
         entry_points: core.EntryPoints | None = None,
+        indexes: SharedIndexes | None = None,
     ) -> None:
-        super().__init__(collate_fn, init_fn, workers=workers, ahead=0, entry_points=entry_points)
+        super().__init__(collate_fn, init_fn, workers=workers, ahead=0, entry_points=entry_points, indexes=indexes)
         self._flags = None
 
     def _finish_batch(self, batch: object) -> object:

@@ -151,6 +151,7 @@ class Making:
         )
         if self._entry_points is not None:
             progress.images.entry_points = self._entry_points.native
+        progress.images.indexes = self._loader._indexes if self._loader._defers else None
         progress.device_batches = self._device_batches
         if missing_hook() is None:
             progress.when_iterated = advance

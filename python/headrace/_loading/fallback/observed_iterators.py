@@ -215,6 +215,7 @@ def begin_observed_iterator(
             workers=loader.num_workers,
             ahead=ahead,
             entry_points=points,
+            indexes=watch.images.indexes,
             records=None if watch.device_batches is None else recording_of(loader),
         )
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()

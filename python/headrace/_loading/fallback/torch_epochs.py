@@ -273,7 +273,7 @@ class TorchEpochs:
         if self._entry_points is not None:
             self._entry_points.save()
             self._entries, self._entry_points = self.entries, None
-        self.images.entry_points = None
+        self.images.entry_points = self.images.indexes = None
         if self._device_batches is not None:
             self._made = self._device_batches.counters()
             self._device_batches.close()

@@ -67,7 +67,9 @@ def _defer_in_workers(options: dict[str, Any], loader: OwnLoader) -> None:
     if number > 0 and collate_fn is not None:
         points = loader._torch_epochs.find_entry_points(loader)
         native = None if points is None else points.native
-        alone = AloneInWorkers(collate_fn, options.get("worker_init_fn"), workers=number, entry_points=native)
+        alone = AloneInWorkers(
+            collate_fn, options.get("worker_init_fn"), workers=number, entry_points=native, indexes=loader._indexes
+        )
         options |= {"collate_fn": alone.collate, "worker_init_fn": alone.start}
 
 
@@ -97,7 +99,8 @@ def _replace_base_loader(
         options |= {"batch_size": given.batch_size, "drop_last": given.drop_last}
         if not isinstance(given.dataset, IterableDataset):
             options["sampler"] = given.sampler
-    made = ours(**options, cpu_affinity=loader.cpu_affinity, snapshot_every_n_steps=0, entry_points=loader.entry_points)
+    own = {name: getattr(loader, name) for name in ("cpu_affinity", "entry_points", "video_index")}
+    made = ours(**options, **own, snapshot_every_n_steps=0)
     if made.native:  # its order would not be the one that torch draws
         return
     adapter.base_dataloader = made

@@ -12,6 +12,7 @@ import torch
 if TYPE_CHECKING:
     from headrace._base.types import State
     from headrace._storage.entry_points.entry_points import EntryPoints
+    from headrace._storage.video_indexes.shared_indexes import SharedIndexes, VideoIndex
 
 OnError = Literal["raise", "skip", "replace"]
 OutTransform = Callable[[Any], Any]
@@ -19,8 +20,8 @@ OutTransform = Callable[[Any], Any]
 
 @dataclass(init=False, repr=False, eq=False)
 class OwnArguments:
-    """Arguments that torch's DataLoader does not have, as given; in a distributed job `seed` defaults to 0, and bytes
-    for `entry_points` are an object."""
+    """Arguments that torch's DataLoader does not have, as given; in a distributed job `seed` defaults to 0, bytes for
+    `entry_points` are an object, and a folder for `video_index` is a Cache."""
 
     seed: int | None
     device: torch.device | str | None
@@ -36,6 +37,7 @@ class OwnArguments:
     deferred_images: bool
     cpu_affinity: Sequence[int] | Literal["gpu"] | None
     entry_points: EntryPoints | Literal["auto"] | None
+    video_index: VideoIndex
 
 
 class OwnAttributes(OwnArguments):
@@ -49,6 +51,12 @@ class OwnAttributes(OwnArguments):
     def _set_own(self, own: OwnArguments) -> None:
         self._own = own
         vars(self).update({name: getattr(own, name) for name in _SET_ONCE})
+
+    @property
+    def _indexes(self) -> SharedIndexes | None:
+        """What `video_index` names: indexes of videos that are shared with other processes; None: nothing."""
+        found: SharedIndexes | None = self._own.indexes
+        return found
 
     @property
     def _defers(self) -> bool:
@@ -69,13 +77,16 @@ class OwnAttributes(OwnArguments):
         kept = {**self.__dict__, **{name: copy.copy(self.__dict__[name]) for name in own if name in self.__dict__}}
         # torch.save uses a pickle protocol below 4, which does not support torch.memory_format.
         kept["_own"] = copy.copy(self._own)
-        vars(kept["_own"])["memory_format"] = str(self.memory_format)
+        vars(kept["_own"]).update(memory_format=str(self.memory_format), indexes=None)
         return {name: value for name, value in kept.items() if name not in _SET_ONCE}
 
     def __setstate__(self, kept: State) -> None:
+        from headrace._storage.video_indexes.shared_indexes import shared_by_process
+
         memory_format = getattr(torch, kept["_own"].memory_format.removeprefix("torch."))
         vars(self).update(kept)
-        self._set_own(replace(kept["_own"], memory_format=memory_format))
+        indexes = shared_by_process(kept["_own"].video_index)
+        self._set_own(replace(kept["_own"], memory_format=memory_format, indexes=indexes))
 
 
 _SET_ONCE = frozenset(one.name for one in fields(OwnArguments))

@@ -19,12 +19,13 @@ from headrace._loading.native import arguments, cpu_affinity
 from headrace._loading.native.loader_attributes import OwnArguments
 from headrace._recipe.images.memory_format import Layout, torch_value
 from headrace._storage.entry_points.entry_points import checked_entry_points
+from headrace._storage.video_indexes.shared_indexes import SharedIndexes, checked_video_index, shared_by_process
 
 if TYPE_CHECKING:
     from headrace._loading.autotune.tuner import Tuner
 
 _OF_DEVICES = ("device", "decoder", "deterministic")
-_OF_IMAGES = (*_OF_DEVICES, "dtype", "memory_format", "entry_points")
+_OF_IMAGES = (*_OF_DEVICES, "dtype", "memory_format", "entry_points", "video_index")
 READ_AHEAD = 64  #: batches, with num_workers="auto"; above any number in flight
 _NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
 
@@ -38,6 +39,7 @@ class OwnSettings(OwnArguments):
         cores: `cpu_affinity`, resolved; none if it was not given.
         world: the ranks that the order is sharded over.
         reads_whole: whether every rank of a job reads all samples, because no argument shards the order.
+        indexes: what `video_index` names, which lives as long as a loader that uses it.
         native_arguments: names of the arguments that need the native path and are not at their defaults.
     """
 
@@ -45,6 +47,7 @@ class OwnSettings(OwnArguments):
     cores: tuple[int, ...]
     world: World
     reads_whole: bool
+    indexes: SharedIndexes | None
     native_arguments: tuple[str, ...]
 
     @classmethod
@@ -72,6 +75,7 @@ class OwnSettings(OwnArguments):
         arguments.check_own_arguments(own)
         native_arguments = tuple(one for one in _NATIVE_ONLY if not _is_default(one, own[one], defaults[one]))
         entry_points = checked_entry_points(own.pop("entry_points"))
+        video_index = checked_video_index(own.pop("video_index"))
         destination = destinations.resolve_destination(own["device"], own["decoder"], own["deterministic"])
         cores = cpu_affinity.resolve_cores(own["cpu_affinity"], destination.device)
         world = World.requested(rank, world_size, own["distributed"])
@@ -84,6 +88,8 @@ class OwnSettings(OwnArguments):
             **own,
             seed=seed,
             entry_points=entry_points,
+            video_index=video_index,
+            indexes=shared_by_process(video_index),
             destination=destination,
             cores=cores,
             world=world,
@@ -97,16 +103,17 @@ class OwnSettings(OwnArguments):
         return Layout.of(self.memory_format)
 
     def refuse_native_only(self, reason: str, *, defers: bool) -> None:
-        """Raises TypeError if an argument that needs the native path is not at its default. `entry_points` and a device
-        need it only without deferred images, and None never.
+        """Raises TypeError if an argument that needs the native path is not at its default. `entry_points`,
+        `video_index` and a device need it only without deferred images, and None never.
 
         Args:
             reason: why torch's DataLoader delivers the batches.
             defers: whether images are opened deferred.
         """
         allowed = _OF_DEVICES if defers else ()
-        if self.deferred_images or self.entry_points is None:
-            allowed = (*allowed, "entry_points")
+        for name in ("entry_points", "video_index"):
+            if self.deferred_images or getattr(self, name) is None:
+                allowed = (*allowed, name)
         names = tuple(one for one in _NATIVE_ONLY if one not in allowed)
         self._refuse(names, f"needs headrace's native path, but torch's DataLoader would serve here: {reason}")
 
@@ -122,6 +129,11 @@ class OwnSettings(OwnArguments):
             "it out"
         )
         self._refuse(tuple(one for one in _OF_IMAGES if one not in allowed), why)
+
+    def refuse_of_videos(self) -> None:
+        """Raises TypeError if an argument that applies to videos alone is not at its default; None has no effect."""
+        if self.video_index is not None:
+            self._refuse(("video_index",), "applies to videos, and this dataset has images; leave it out")
 
     def refuse_replacing(self, *, varies: bool, streams: bool = False) -> None:
         """Raises ValueError if ``on_error="replace"`` has no sample to take for a failed one.

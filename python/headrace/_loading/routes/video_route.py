@@ -12,7 +12,7 @@ import torch
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine
 from headrace._engine.lanes.decoding_lane import Decoding
-from headrace._loading.native.settings import Settings
+from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._media.library_decoders import install_for_video
 from headrace._recipe.steps.draw_columns import AnyColumn, Column, shift_column
@@ -46,6 +46,9 @@ class VideoRoute(ImageRoute):
         if made.recipe.variants or made.recipe.views:
             raise NotNative("ByAspectRatio, Views and crops that make several images are for images, not for clips")
         return made
+
+    def check(self, own: OwnSettings) -> None:
+        own.refuse_replacing(varies=False)
 
     @property
     def clips(self) -> ClipSampler:
@@ -85,4 +88,12 @@ class VideoRoute(ImageRoute):
                 frames=frames,
             )
 
-        return ClipEngine(self.recipe, self.clips, self.order, settings.layout, make_images)
+        return ClipEngine(
+            self.recipe,
+            self.clips,
+            self.order,
+            settings.layout,
+            make_images,
+            settings.indexes,
+            self.source.ahead_bytes,
+        )

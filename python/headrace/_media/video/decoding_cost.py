@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,39 +17,55 @@ SHORT_GROUP = 16  # frames from key frame to key frame
 
 @dataclass(frozen=True)
 class DecodingCost:
-    """Numbers of frames.
+    """Numbers of frames, and of files of which something was not known yet.
 
     Attributes:
         wanted: different frames that samples consist of.
         decoded: that the decoder got for them.
         with_short_groups: that it would get, about, if each `SHORT_GROUP`-th frame were a key frame.
+        indexes_learned: files that were scanned, for an index of their packets.
+        indexes_from_memory: whose index was found in the memory that the processes of a loader share.
+        indexes_from_folder: whose index was found in the folder of ``DataLoader(video_index=)``.
     """
 
     wanted: int = 0
     decoded: int = 0
     with_short_groups: float = 0.0
+    indexes_learned: int = 0
+    indexes_from_memory: int = 0
+    indexes_from_folder: int = 0
 
     def __add__(self, other: DecodingCost) -> DecodingCost:
-        return DecodingCost(
-            self.wanted + other.wanted,
-            self.decoded + other.decoded,
-            self.with_short_groups + other.with_short_groups,
-        )
+        return DecodingCost(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
     def __sub__(self, other: DecodingCost) -> DecodingCost:
-        return DecodingCost(
-            self.wanted - other.wanted,
-            self.decoded - other.decoded,
-            self.with_short_groups - other.with_short_groups,
-        )
+        return DecodingCost(**{one.name: getattr(self, one.name) - getattr(other, one.name) for one in fields(self)})
 
     def __str__(self) -> str:
         each = self.decoded / max(1, self.wanted)
         said = f"videos: {self.wanted:,} frames wanted, {self.decoded:,} decoded, {each:.1f} for each"
+        origins = say_origins(self.indexes_learned, self.indexes_from_memory, self.indexes_from_folder)
         short = self.with_short_groups / max(1, self.wanted)
         if each < 1.5 * short:
-            return said
-        return f"{said}; with a key frame every {SHORT_GROUP} frames (ffmpeg -g {SHORT_GROUP}) about {short:.1f}"
+            return said + origins
+        short_groups = f"with a key frame every {SHORT_GROUP} frames (ffmpeg -g {SHORT_GROUP}) about {short:.1f}"
+        return f"{said}; {short_groups}{origins}"
+
+
+#: What is counted of a file, by where its index comes from: see `KeptVideo.origin`.
+CAME_FROM = {
+    "": DecodingCost(),
+    "learned": DecodingCost(indexes_learned=1),
+    "memory": DecodingCost(indexes_from_memory=1),
+    "folder": DecodingCost(indexes_from_folder=1),
+}
+
+
+def say_origins(learned: int, from_memory: int, from_folder: int) -> str:
+    """Returns where indexes come from, as the end of a sentence; "": all were known."""
+    counts = ((learned, "learned"), (from_memory, "found in shared memory"), (from_folder, "found in the folder"))
+    said = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+    return f"; indexes of files: {said}" if said else ""
 
 
 def cost_of(index: PacketIndex, numbers: Sequence[int], decoded: int) -> DecodingCost:

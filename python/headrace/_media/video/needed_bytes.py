@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,32 +56,54 @@ def find_packets(file: SampleBytes) -> list[Span] | None:
     return spans
 
 
-def fetch_packets(file: SampleBytes, index: PacketIndex, frames: Sequence[int]) -> None:
-    """Fetches what wanted frames need, from each key frame on, and learns which of it is not needed after all.
+class NeededPackets(NamedTuple):
+    """Packets of a file.
 
-    Of a file that a cache keeps, groups are fetched whole: the next clip of it needs another part of them.
+    Attributes:
+        parts: the first one, and one past the last, of runs of packets.
+        spans: of the file, that hold them.
+    """
+
+    parts: list[tuple[int, int]]
+    spans: list[Span]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the spans."""
+        return sum(count for _, count in self.spans)
+
+
+def find_needed(file: SampleBytes, index: PacketIndex, frames: Sequence[int]) -> NeededPackets:
+    """Returns what wanted frames need, from each key frame on.
+
+    Of a file that a cache keeps, groups are needed whole: the next clip of it needs another part of them.
 
     Args:
         frames: their numbers, one or more.
-
-    Raises:
-        NotDecoded: a packet is not what the tables of the file say: no decoder can begin with a key frame.
-        OSError: the file cannot be read.
     """
     packets = np.unique(index.order[np.asarray(frames, np.int64)])
     keys = index.keys_of(packets)
     all_keys = np.append(np.flatnonzero(index.is_key), len(index))
     ends = index.position + index.size
-    parts: list[tuple[int, int]] = []  # first packet, one past the last
-    spans: list[Span] = []
+    needed = NeededPackets([], [])
     for key in np.unique(keys).tolist():
         after = int(packets[keys == key].max()) + 1
         if file.keeps_all:
             after = max(after, int(all_keys[np.searchsorted(all_keys, key, side="right")]))
-        parts.append((key, after))
-        spans += _join(index.position[key:after].tolist(), ends[key:after].tolist())
-    file.fetch(spans)
-    for first, after in parts:
+        needed.parts.append((key, after))
+        needed.spans.extend(_join(index.position[key:after].tolist(), ends[key:after].tolist()))
+    return needed
+
+
+def fetch_packets(file: SampleBytes, index: PacketIndex, needed: NeededPackets) -> None:
+    """Fetches packets, and learns which of them are not needed after all.
+
+    Raises:
+        NotDecoded: a packet is not what the tables of the file say: no decoder can begin with a key frame.
+        OSError: the file cannot be read.
+    """
+    file.fetch(needed.spans)
+    for first, after in needed.parts:
         _learn_references(file, index, first, after)
 
 

@@ -6,6 +6,7 @@ frame, on the first frames of it.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -35,10 +36,22 @@ _own = _Own()
 _equal: dict[tuple[str, FrameKind], bool] = {}
 
 
+@functools.cache
+def _options() -> dict[str, int]:
+    """Options of a conversion: one thread. Others would compete with the loader's for the cores, and a forked child
+    that drops a converter would wait for its threads, which it does not have. Older versions of PyAV have
+    one thread anyway."""
+    try:
+        VideoReformatter().reformat(av.VideoFrame(16, 16, "gray"), format="rgb24", threads=1)
+    except TypeError:
+        return {}
+    return {"threads": 1}
+
+
 def to_rgb(frames: Sequence[av.VideoFrame], out: Array) -> None:
     """Writes frames as RGB into `out`, uint8 (n, H, W, 3)."""
     for frame, place in zip(frames, out, strict=True):
-        place[:] = _own.reformatter.reformat(frame, format="rgb24").to_ndarray()
+        place[:] = _own.reformatter.reformat(frame, format="rgb24", **_options()).to_ndarray()
 
 
 def make_rgb(

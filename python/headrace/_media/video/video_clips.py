@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import av
 import numpy as np
 
 from headrace._base.types import Array
 from headrace._media.library_decoders import open_decoder
-from headrace._media.video.decoding_cost import DecodingCost, cost_of
+from headrace._media.video.clip_limits import Limits
+from headrace._media.video.decoding_cost import CAME_FROM, DecodingCost, cost_of
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.frame_times import FrameTimes, WantedFrames, frames_played_at
+from headrace._media.video.index_encoding import torchcodecs_name
+from headrace._media.video.kept_video import KeptVideo
 from headrace._media.video.known_videos import KnownVideo, key_of, known_videos
-from headrace._media.video.needed_bytes import fetch_packets
+from headrace._media.video.needed_bytes import fetch_packets, find_needed
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
 from headrace._media.video.video_files import learn_by_scan, learn_from_tables, open_exact, read_whole
 from headrace._storage.parts.sample_bytes import FileBytes, SampleBytes
+from headrace._storage.video_indexes.shared_indexes import SharedIndexes
+
+NO_LIMITS = Limits()
 
 
 class Clip:
@@ -53,33 +60,39 @@ class Clip:
         return rgb
 
 
-def open_clip(file: str | SampleBytes, choose: Callable[[FrameTimes], WantedFrames]) -> Clip:
+def open_clip(
+    file: str | SampleBytes,
+    choose: Callable[[FrameTimes], WantedFrames],
+    shared: SharedIndexes | None = None,
+    limits: Limits = NO_LIMITS,
+) -> Clip:
     """Decodes frames of the best video stream of a file.
 
     Args:
         file: its path, or its bytes.
         choose: returns the wanted frames, given torchcodec's metadata of the stream.
+        shared: indexes of other processes; None: none.
+        limits: of the threads that make clips.
 
     Raises:
         ValueError, RuntimeError, IndexError: torchcodec's, or that of `choose`.
         OSError: bytes that are no file of their own cannot be read.
     """
     opened = open_file(file) if isinstance(file, str) else file
-    known = _find_or_learn(file, opened)
+    known, origin = _find_or_learn(file, opened, shared, limits)
+    came = CAME_FROM[origin]
     wanted = choose(known.described)
     if isinstance(known.index, PacketIndex) and (numbers := _numbers_of(wanted, known.index, known.described)):
         index = known.index
         decoder = FrameDecoder(index, opened.read, once=opened.is_far)
         try:
-            if opened.is_far:
-                fetch_packets(opened, index, numbers)
-            made = decoder.decode(numbers)
+            made = _decode(decoder, opened, index, numbers, limits)
         except (NotDecoded, OSError) as error:
             if isinstance(error, OSError) and opened.path is None:
                 raise
             known_videos.add(key_of(opened, None), KnownVideo(str(error), known.described))
         else:
-            codec, cost = index.stream.codec, cost_of(index, numbers, decoder.sent)
+            codec, cost = index.stream.codec, cost_of(index, numbers, decoder.sent) + came
             mapped = index if opened.is_far else None  # only what it decodes is fetched
             return Clip(
                 made,
@@ -87,17 +100,24 @@ def open_clip(file: str | SampleBytes, choose: Callable[[FrameTimes], WantedFram
                 lambda place: _by_library(opened, WantedFrames(numbers[place : place + 1]), mapped),
                 cost,
             )
-    whole = _by_library(read_whole(opened), wanted)
-    return Clip(whole, "", lambda place: whole[place : place + 1])
+    with _room_for_whole(opened, limits):
+        held = read_whole(opened)
+        with limits.decoding(opened.check_wanted):
+            whole = _by_library(held, wanted)
+    return Clip(whole, "", lambda place: whole[place : place + 1], came)
 
 
-def learn_video(path: str) -> KnownVideo:
-    """Returns what is known of a file, which is scanned if it is not known.
+def learn_video(path: str, shared: SharedIndexes | None = None) -> tuple[KnownVideo, DecodingCost]:
+    """Returns what is known of a file, which is scanned if it is not known, and where that comes from.
+
+    Args:
+        shared: see `open_clip`.
 
     Raises:
         ValueError, RuntimeError: torchcodec's.
     """
-    return _find_or_learn(path, open_file(path))
+    known, origin = _find_or_learn(path, open_file(path), shared, NO_LIMITS)
+    return known, CAME_FROM[origin]
 
 
 def open_file(path: str) -> FileBytes:
@@ -109,22 +129,47 @@ def open_file(path: str) -> FileBytes:
         raise
 
 
-def _find_or_learn(said: str | SampleBytes, file: SampleBytes) -> KnownVideo:
-    key = key_of(file, None)
-    known = known_videos.find(key)
-    if known is None:
-        with known_videos.turn(key, file.check_wanted):
-            known = known_videos.find(key) or _learn(said, file)
-    return known
+def _find_or_learn(
+    said: str | SampleBytes, file: SampleBytes, shared: SharedIndexes | None, limits: Limits
+) -> tuple[KnownVideo, str]:
+    """Returns what is known of a file, and where that comes from; see `KeptVideo.origin`."""
+    known = known_videos.find(key_of(file, None))
+    if known is not None:
+        return known, ""
+    kept = KeptVideo(known_videos, shared, file, None, torchcodecs_name)
+    with known_videos.turn(kept.key, file.check_wanted):
+        return kept.find() or _learn(said, file, kept, limits), kept.origin
 
 
-def _learn(said: str | SampleBytes, file: SampleBytes) -> KnownVideo:
+def _learn(said: str | SampleBytes, file: SampleBytes, kept: KeptVideo, limits: Limits) -> KnownVideo:
     file.check()
     known = learn_from_tables(file) if file.is_far else None
-    known = known or learn_by_scan(read_whole(file))
+    if known is None:
+        with _room_for_whole(file, limits):
+            held = read_whole(file)
+            with limits.decoding(file.check_wanted):
+                known = learn_by_scan(held)
     if not isinstance(said, str) or file.path == said:  # it has not been replaced meanwhile
-        known_videos.add(key_of(file, None), known)
+        kept.add(known)
     return known
+
+
+def _room_for_whole(file: SampleBytes, limits: Limits) -> AbstractContextManager[None]:
+    return limits.room(file.size if file.is_far else 0, file.check_wanted)
+
+
+def _decode(
+    decoder: FrameDecoder, file: SampleBytes, index: PacketIndex, numbers: Sequence[int], limits: Limits
+) -> list[av.VideoFrame]:
+    """Returns frames with these numbers. Raises what fetching and decoding them do."""
+    if not file.is_far:
+        with limits.decoding(file.check_wanted):
+            return decoder.decode(numbers)
+    needed = find_needed(file, index, numbers)
+    with limits.room(needed.nbytes, file.check_wanted):
+        fetch_packets(file, index, needed)
+        with limits.decoding(file.check_wanted):
+            return decoder.decode(numbers)
 
 
 def _numbers_of(wanted: WantedFrames, index: PacketIndex, video: FrameTimes) -> list[int] | None:

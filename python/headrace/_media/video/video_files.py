@@ -41,10 +41,11 @@ def learn_index(file: str | SampleBytes, stream_index: int, metadata: Any) -> Pa
         file: its path, or its bytes.
         metadata: torchcodec's, of this stream.
     """
-    return _checked(index_or_reason(file, stream_index), metadata)
+    return checked_index(index_or_reason(file, stream_index), metadata)
 
 
-def _checked(index: PacketIndex | str, metadata: Any) -> PacketIndex | str:
+def checked_index(index: PacketIndex | str, metadata: Any) -> PacketIndex | str:
+    """Returns the index of a stream, if torchcodec describes the same frames; or why it has none."""
     if isinstance(index, str):
         return index
     if not _agrees(index, metadata):
@@ -121,7 +122,7 @@ def learn_from_tables(file: SampleBytes) -> KnownVideo | None:
         return None
     decoder, _ = open_exact(file, index)
     described = _described_as_scanned(decoder.metadata, index)
-    checked = _checked(index, described)
+    checked = checked_index(index, described)
     return None if isinstance(checked, str) else KnownVideo(checked, described)
 
 

@@ -152,6 +152,7 @@ class Stats(NotebookView):
                 "not_recorded": dict(self.images.here),
                 "fields": dict(self.images.fields),
                 "by_library": self.images.by_library(),
+                "indexes": dict(self.images.origins),
             }
         return values
 

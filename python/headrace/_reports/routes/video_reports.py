@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 
 import torch
 
@@ -27,6 +28,7 @@ from headrace._reports.loader.explanation import (
     explain_targets,
 )
 from headrace._reports.loader.verification import Epoch, FaultTolerantReference, ReferenceLoader, Report
+from headrace._storage.video_indexes.shared_indexes import AUTO
 from headrace.datasets.videos.videos_dataset import file_for_library
 
 
@@ -102,9 +104,20 @@ def explain_clips(settings: Settings, route: VideoRoute, dataset: object, verbos
             if route.source.ahead_bytes
             else []
         ),
+        Part("indexes", "native", _say_where_indexes_are(settings)),
         *explain_steps(route.recipe, verbose),
         *explain_targets(route.source),
     ]
+
+
+def _say_where_indexes_are(settings: Settings) -> str:
+    given = settings.video_index
+    if given is None:
+        return "each process learns where the frames of a file are"
+    if given == AUTO or given.path is None:
+        return "learned once a process, and kept in memory for torch's workers of its loaders"
+    more = " and in memory" if given.memory else ""
+    return f"learned once, and kept in {os.fspath(given.path)}{more} for other processes and later runs"
 
 
 def explain_clip_output(settings: Settings, route: VideoRoute) -> list[Part]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from headrace._storage.parts.sample_bytes import SampleBytes, Span
+from headrace._storage.remote.clients.responses import is_strong
 from headrace._storage.remote.fetcher import given_up
 from headrace._storage.remote.remote_files import RemoteFiles
+from headrace._storage.remote.urls import name_object
 
 _BLOCK = 64 << 10  # bytes; what a read that was not announced fetches is a multiple
 
@@ -36,6 +38,14 @@ class RemoteBytes(SampleBytes):
         stamp = files.stamp_of(number, is_over)
         self.size = stamp.size if self._place is None else self._place[1]
         self.key = (files.urls[number], repr(sorted(files.options.items())), stamp, files.owner_of(stamp), self._place)
+        self._stamp = stamp
+
+    @property
+    def lasting_key(self) -> str | None:
+        if not is_strong(self._stamp):
+            return None
+        named = name_object(self._files.urls[self._number], self._files.options)
+        return repr(("object", named, *self._stamp, self._place))
 
     def check_wanted(self) -> None:
         if self._is_over():

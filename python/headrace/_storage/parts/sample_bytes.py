@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -12,6 +13,9 @@ from headrace._base.lifetimes.finalizers import Ending
 from headrace._storage.parts.file_reads import Span as Span
 from headrace._storage.parts.file_reads import check_stamp, read_part
 from headrace._storage.parts.span_file import SpanFile
+
+_S = 1_000_000_000  # ns
+_TICK_NS = 100_000_000  # more than the time between two ticks of the clock of a file system
 
 
 class SampleBytes(ABC):
@@ -28,6 +32,12 @@ class SampleBytes(ABC):
     key: Hashable = None
     is_far = False
     keeps_all = False
+
+    @property
+    def lasting_key(self) -> str | None:
+        """What `key` is, for other processes and later runs; None: nothing names these bytes there. It may hold
+        credentials, so it is hashed, and not shown."""
+        return None
 
     def open(self, is_over: Callable[[], bool]) -> None:
         """Called before parts are read.
@@ -88,6 +98,13 @@ class FileBytes(SampleBytes, Ending):
         if stamp is not None:
             check_stamp(found, path, self._sample, stamp)
         self.key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, place)
+
+    @property
+    def lasting_key(self) -> str | None:
+        """None of a file that was changed just now: the clock of its times may not tell a next change from that."""
+        newest = max(self.status.st_mtime_ns, self.status.st_ctime_ns)
+        is_coarse = newest % _S == 0  # some file systems count seconds
+        return None if time.time_ns() - newest < (2 * _S if is_coarse else _TICK_NS) else repr(("file", self.key))
 
     def read(self, position: int, count: int) -> bytes:
         part = position, max(0, min(count, self.size - position))

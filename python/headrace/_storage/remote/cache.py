@@ -12,6 +12,7 @@ from headrace._base.checks import checked_size
 @dataclass(frozen=True)
 class Cache:
     """A cache of encoded images, for the argument ``cache``: of images that come from other machines, or from files.
+    Also of indexes of videos, for the argument ``video_index`` of a loader.
 
     Loaders with equal caches share them: within a process what is in memory, on one machine what is on disk, ranks and
     other programs of this user included. Entries are named by URL, size and ETag, or by path, inode, size and times of

@@ -7,10 +7,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from headrace._base.native import core
 from headrace._base.types import State
+from headrace._media.video.decoding_cost import say_origins
+
+if TYPE_CHECKING:
+    from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 
 T = TypeVar("T")
 
@@ -41,7 +45,10 @@ class ImageCounts:
         fields: where the images of a batch are made, by the field of the batch: a sentence, of the newest batch.
         keeps_records: whether images are to be recorded as far as possible, for the main process.
         crops_expected: number of crops of the newest file, if it is like the file before.
+        origins: numbers of videos that were opened first here, by where their indexes come from: "learned", "memory",
+            "folder".
         entry_points: where the rows of JPEGs begin, to use and to learn; None: nothing is learned. Copies have none.
+        indexes: of videos, shared with other processes; None: they are not. Copies have none.
     """
 
     natively: Counter[str] = field(default_factory=Counter)
@@ -49,13 +56,15 @@ class ImageCounts:
     here: Counter[str] = field(default_factory=Counter)
     recorded: Counter[str] = field(default_factory=Counter)
     fields: dict[str, str] = field(default_factory=dict)
+    origins: Counter[str] = field(default_factory=Counter)
     keeps_records: bool = field(default=False, compare=False)
     crops_expected: int = field(default=0, compare=False)
     entry_points: core.EntryPoints | None = field(default=None, compare=False, repr=False)
+    indexes: SharedIndexes | None = field(default=None, compare=False, repr=False)
     _crops: int = field(default=0, compare=False, repr=False)
 
     def __getstate__(self) -> State:
-        return {**vars(self), "entry_points": None}
+        return {**vars(self), "entry_points": None, "indexes": None}
 
     @property
     def native(self) -> int:
@@ -85,6 +94,11 @@ class ImageCounts:
         else:
             self.by_others[door.library, reason] += 1
 
+    def count_index(self, origin: str) -> None:
+        """Counts a video by where its index comes from; "": it was known."""
+        if origin:
+            self.origins[origin] += 1
+
     def add(self, more: ImageCounts) -> None:
         """Adds the counts of other images."""
         self.natively.update(more.natively)
@@ -92,17 +106,18 @@ class ImageCounts:
         self.here.update(more.here)
         self.recorded.update(more.recorded)
         self.fields.update(more.fields)
+        self.origins.update(more.origins)
 
     @property
     def any(self) -> bool:
-        """Whether an image was counted."""
-        return bool(self.natively or self.by_others or self.recorded)
+        """Whether an image was counted, or an index."""
+        return bool(self.natively or self.by_others or self.recorded or self.origins)
 
     def take(self) -> ImageCounts:
         """Returns the counts, and begins at 0 again."""
-        taken = ImageCounts(self.natively, self.by_others, self.here, self.recorded, self.fields)
+        taken = ImageCounts(self.natively, self.by_others, self.here, self.recorded, self.fields, self.origins)
         self.natively, self.by_others, self.here = Counter(), Counter(), Counter()
-        self.recorded, self.fields = Counter(), {}
+        self.recorded, self.fields, self.origins = Counter(), {}, Counter()
         return taken
 
     def by_library(self) -> dict[str, dict[str, int]]:
@@ -124,7 +139,7 @@ class ImageCounts:
             text += f", {count} where the dataset runs, because {reason}"
         for library, reasons in self.by_library().items():
             text += f"; by {library}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        return text
+        return text + say_origins(*(self.origins[one] for one in ("learned", "memory", "folder")))
 
 
 class InForce:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
+from headrace import DataLoader, Videos, uniform_frames
 from headrace._cli.main import main
+from torchvision_shim import import_torchvision
 from video_files import INDEXED, make_video, turn_video, why_no_torchcodec
 
 pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
     pytest.skip(reason, allow_module_level=True)
+
+from headrace._media.video import video_clips
+from headrace._media.video.known_videos import KnownVideos
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +48,33 @@ def test_what_is_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert found["clip_ms_of_a_core"] > 0
     assert "scanned       all 5 videos, a clip of each, in 2 threads" in text and "-> A clip of 16 frames takes" in text
     assert all(one in " ".join(text.split()) for one in found["recommendations"])
+
+
+def test_indexes_are_kept_for_loaders(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time.sleep(0.11)  # what was written just now is not kept
+    for learned in (4, 1):  # a turned video has no index
+        monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
+        assert main(["doctor", str(folder), "--video-index", str(tmp_path / "indexes"), "--json"]) == 1
+        out, text = capsys.readouterr()
+        assert json.loads(out)["indexes"] == {"learned": learned, "found": 4 - learned}
+        assert ("1 learned, 3 found" in text) == (learned == 1)
+    monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
+    crop = import_torchvision().transforms.v2.CenterCrop(32)
+    data = Videos([folder / "one_group.mp4"], None, crop, clips=uniform_frames(2))
+    loader = DataLoader(data, num_workers=1, video_index=tmp_path / "indexes")
+    next(iter(loader))
+    videos = loader.stats().videos
+    assert videos is not None and (videos.indexes_learned, videos.indexes_from_folder) == (0, 1)
+
+
+def test_indexes_are_of_videos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "image.png").write_bytes(b"no image")
+    assert main(["doctor", str(tmp_path), "--video-index", "x"]) == 2
+    assert f"--video-index is for folders of videos, and {tmp_path} is none" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["doctor", "--video-index", "x"])
 
 
 def test_some_of_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

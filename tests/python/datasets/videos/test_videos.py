@@ -292,10 +292,10 @@ def test_one_thread_decodes_the_frames_of_a_sample(videos: Path, monkeypatch: py
     opened: list[tuple[str, str]] = []
     both, plain = threading.Barrier(2, timeout=60), video_clips.open_clip
 
-    def open_clip(path: str, choose: Any) -> Any:
+    def open_clip(path: str, *args: Any) -> Any:
         opened.append((Path(path).name, threading.current_thread().name))
         both.wait()  # the frames of the other sample go to the other thread
-        return plain(path, choose)
+        return plain(path, *args)
 
     monkeypatch.setattr(frame_lane, "open_clip", open_clip)
     paths = often(videos)[:2]
@@ -315,9 +315,9 @@ def test_no_frame_is_waited_for_in_vain(videos: Path, monkeypatch: pytest.Monkey
         def __getitem__(self, place: int) -> Any:
             return np.zeros((5, 7, 2), np.uint8)  # no image of the pipeline's
 
-    def open_clip(path: str, choose: Any) -> Any:
+    def open_clip(path: str, *args: Any) -> Any:
         if Path(path).name != "x264.mp4":
-            return plain(path, choose)
+            return plain(path, *args)
         never.wait(0.2)  # frames of this sample come to the other thread meanwhile
         return Broken()
 

@@ -278,5 +278,6 @@ def test_the_stats_of_torchs_epochs_fit_into_json() -> None:
         "not_recorded": {},
         "fields": {},
         "by_library": {"Pillow": {"mode P": 2, "not a JPEG": 1}, "OpenCV": {"turned": 1}},
+        "indexes": {},
     }
     assert json.loads(json.dumps(values))["images"] == values["images"]

@@ -7,6 +7,7 @@ read before.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 
 from headrace._base.types import Array
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
-from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
+from headrace._media.video.kept_video import KeptVideo
+from headrace._media.video.known_videos import KnownVideo, VideoKey, known_videos
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
 from headrace._media.video.video_files import index_or_reason
@@ -73,8 +75,8 @@ def find_frames(
         file = FileBytes(path)
     except OSError:
         return None
-    key = key_of(file, _OF_DECORD)
-    known = known_videos.find(key)
+    kept = KeptVideo(known_videos, counts.indexes, file, _OF_DECORD, _decords_name)
+    known = kept.find()
     if known is None:
         described = describe()
         if described is None:
@@ -82,11 +84,16 @@ def find_frames(
         known = KnownVideo(_learn(path, described[0]), described)
         if file.path != path:  # it has been replaced meanwhile
             return None
-        known_videos.add(key, known)
+        kept.add(known)
+    counts.count_index(kept.origin)
     if isinstance(known.index, str):
         counts.count(known.index, door)
         return None
-    return FrameSource(key, known.index, known.described, file, door)
+    return FrameSource(kept.key, known.index, known.described, file, door)
+
+
+def _decords_name() -> str:
+    return f"decord {sys.modules['decord'].__version__}"
 
 
 def _learn(path: str, count: int) -> PacketIndex | str:

@@ -20,7 +20,9 @@ from headrace._base.types import Array
 from headrace._loading.doors.videos.deferred_clips import defer_frames
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.frame_times import frames_played_at, seconds_of
-from headrace._media.video.known_videos import KnownVideo, VideoKey, key_of, known_videos
+from headrace._media.video.index_encoding import torchcodecs_name
+from headrace._media.video.kept_video import KeptVideo
+from headrace._media.video.known_videos import KnownVideo, VideoKey, known_videos
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
 from headrace._media.video.video_files import learn_index
@@ -44,18 +46,19 @@ def open_video(plain: Callable[..., Created], options: dict[str, Any], counts: I
         file = FileBytes(path)
     except OSError:  # raised by torchcodec, in its words
         return plain(**options)
-    key = key_of(file, options.get("stream_index"))
-    known, theirs = known_videos.find(key), None
+    kept = KeptVideo(known_videos, counts.indexes, file, options.get("stream_index"), torchcodecs_name)
+    known, theirs = kept.find(), None
     if known is None:
         theirs = plain(**options)
         known = KnownVideo(learn_index(path, *theirs[1:]), copy.copy(theirs[2]))
         if file.path != path:  # it has been replaced meanwhile
             return hand_on(theirs, options, door)
-        known_videos.add(key, known)
+        kept.add(known)
+    counts.count_index(kept.origin)
     if isinstance(known.index, str):
         counts.count(known.index, door)
         return hand_on(plain(**options) if theirs is None else theirs, options, door)
-    video = _Video(key, known.index, known.described, file, options, door)
+    video = _Video(kept.key, known.index, known.described, file, options, door)
     video.counts = counts
     if theirs is None:
         video.opener = lambda: plain(**{**options, "source": file.path})[0]
