@@ -112,6 +112,8 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             ``"auto"``: within 1/32 of this rank's memory, if a tenth of the samples may fit; the other loaders of the
             process use it, too, and torch's workers where images are deferred. Bytes of memory, such as ``"1 GB"``, or
             a `headrace.EntryPoints`. None: never.
+        helpers: addresses of ``headrace serve`` on other machines, such as ``["10.0.0.2:9917"]``: they make the samples
+            that this machine's threads would make last. Batches do not depend on them.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.
@@ -167,6 +169,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         deferred_images: bool = True,
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
+        helpers: Sequence[str] | None = None,
     ) -> None:
         from headrace._loading.epoch.sampler_setup import Samplers, shard_samplers
         from headrace._loading.native import arguments
@@ -197,6 +200,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             deferred_images=deferred_images,
             cpu_affinity=cpu_affinity,
             entry_points=entry_points,
+            helpers=helpers,
         )
         self._tuner = tuner_of(num_workers, prefetch_factor, own.cores, own.destination.way)
         batches = Batches.of(batch_size, batch_sampler)

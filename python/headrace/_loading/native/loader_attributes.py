@@ -11,6 +11,7 @@ import torch
 
 if TYPE_CHECKING:
     from headrace._base.types import State
+    from headrace._helpers.connection import Address
     from headrace._storage.entry_points.entry_points import EntryPoints
 
 OnError = Literal["raise", "skip", "replace"]
@@ -19,8 +20,8 @@ OutTransform = Callable[[Any], Any]
 
 @dataclass(init=False, repr=False, eq=False)
 class OwnArguments:
-    """Arguments that torch's DataLoader does not have, as given; in a distributed job `seed` defaults to 0, and bytes
-    for `entry_points` are an object."""
+    """Arguments that torch's DataLoader does not have, as given; in a distributed job `seed` defaults to 0, bytes for
+    `entry_points` are an object, and `helpers` are addresses."""
 
     seed: int | None
     device: torch.device | str | None
@@ -36,6 +37,7 @@ class OwnArguments:
     deferred_images: bool
     cpu_affinity: Sequence[int] | Literal["gpu"] | None
     entry_points: EntryPoints | Literal["auto"] | None
+    helpers: tuple[Address, ...]
 
 
 class OwnAttributes(OwnArguments):

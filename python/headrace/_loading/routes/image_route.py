@@ -11,8 +11,10 @@ import torch
 from headrace._engine.bucketed_engine import BucketedEngine
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._engine.ragged_engine import RaggedEngine
 from headrace._engine.views_engine import make_views_engine
+from headrace._helpers.helper_lane import add_helpers
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import sizes_known_to
 from headrace._loading.native.settings import OwnSettings, Settings
@@ -140,7 +142,10 @@ class ImageRoute(NativeRoute):
             return RaggedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
         if not recipe.variants:
             make = make_views_engine if recipe.views else make_engine
-            return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
+            made = make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
+            if settings.helpers and isinstance(made, ImageEngine):
+                add_helpers(made, settings.helpers, threads)
+            return made
         settings.refuse_replacing(varies=True)
         return BucketedEngine(
             recipe, layout, destination, self._choose_output_sizes(settings), threads=threads, pin=pin
