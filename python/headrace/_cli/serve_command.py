@@ -7,7 +7,6 @@ import ipaddress
 import os
 import signal
 import sys
-import threading
 
 from headrace._cli import inputs
 
@@ -54,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise inputs.GivenError(f"cannot listen at {args.host}:{args.port}: {error.strerror or error}") from None
     where = Address(args.host, server.server_address[1])
-    print(f"{threads} threads make samples for loaders at {where}", flush=True)
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown, daemon=True).start())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        print(f"{threads} threads make samples for loaders at {where}", flush=True)
         server.serve_forever()
     except KeyboardInterrupt:
         print(file=sys.stderr)

@@ -65,7 +65,7 @@ def checked_helpers(given: object) -> tuple[Address, ...]:
 
 
 class RefusedError(Exception):
-    """A helper and this loader do not fit together, with the reason; trying again does not help."""
+    """A helper and this loader do not fit together, with the reason."""
 
 
 class Connection:
@@ -90,9 +90,10 @@ class Connection:
 
     def send_order(self, order: bytes) -> None:
         """Tells the helper how to make samples."""
-        with self._answer("PUT", messages.RECIPE_PATH, [memoryview(order)]) as answer:
+        name = messages.name_of(order)
+        with self._answer("PUT", messages.RECIPE_PATH, [memoryview(order)], {messages.RECIPE_HEADER: name}) as answer:
             answer.read()
-        self._known = messages.name_of(order)
+        self._known = name
 
     def make(self, order: bytes, arrays: Sequence[Array], kinds: Sequence[str]) -> list[Array]:
         """Has samples made.
@@ -141,7 +142,7 @@ class Connection:
         if answer.status < 300:
             return answer
         reason = answer.read(1000).decode(errors="replace").strip() or answer.reason
-        if answer.status in (400, 401, 403, 404, 409, 413):
+        if answer.status in (401, 409):
             raise RefusedError(f"helper {self._address} refuses: {reason}")
         raise http.client.HTTPException(f"helper {self._address} answers {answer.status}: {reason}")
 

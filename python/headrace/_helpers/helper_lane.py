@@ -5,52 +5,70 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 from headrace._base import messages as texts
 from headrace._base.native import core
+from headrace._engine.counters.helper_work import HelperWork
 from headrace._engine.image_engine import ImageEngine
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._helpers import messages
 from headrace._helpers.connection import FAILURES, Address, Connection, RefusedError
 from headrace._helpers.messages import Order, Terms
+from headrace._helpers.order_engine import are_equal, probe_of
 from headrace._recipe.arithmetic import pillow_rule
-from headrace._recipe.steps.recipe_text import as_bytes, write_recipe
+from headrace._recipe.steps.recipe_text import NotText, write_recipe
 
-_MOST_SAMPLES = 32  # of a request: its cost in Python is some 15 us a sample then
-_SAMPLES_OF_A_THREAD = 4  # asked for at once for each of a helper's threads
+_MOST_SAMPLES = 32  # of a request: its cost in Python is divided by them
+_SAMPLES_OF_A_THREAD = 4  # in flight for each of a helper's threads
 _MOST_CONNECTIONS = 8
 _ASK_S = 0.1  # how often a thread without work looks again
 _WAIT_S = 5.0  # how long a helper may send nothing before its samples are made here
 _RESTS_S = (0.1, 5.0)  # between two attempts to reach a helper: the first, and the longest
+_REFUSALS = 3  # in a row, after which a helper is not asked again: a damaged message may look like one
+_STAGES = ("read", "header", "decode", "resize")
 
 
-@dataclass
-class Pace:
-    """What the threads of one helper know together; its fields are written under the lock.
+@dataclass(eq=False)
+class _Pace:
+    """What the threads of one helper know together; its numbers are written under the lock.
 
     Attributes:
-        keep: number of queued samples that this machine's threads make before an answer could arrive.
+        keep: number of queued samples that the threads here make before an answer could arrive.
         most: number of samples of a request.
-        rest: seconds until the next attempt to reach the helper; 0: it works.
-        until: when that is.
-        refused: why the helper is not used; "": it is.
-        samples, bytes, seconds, failures: of the requests so far.
+        rest, until: seconds between two attempts to reach the helper, and when the next one is; 0: it works.
+        latency: seconds of a request, the newest ones with the most weight.
+        refusals: in a row.
+        ended: set when the lane is closed.
     """
 
     keep: int
     most: int = 1
     rest: float = 0.0
     until: float = 0.0
-    refused: str = ""
+    latency: float = 0.0
+    refusals: int = 0
     samples: int = 0
     bytes: int = 0
-    seconds: float = 0.0
     requests: int = 0
+    seconds: float = 0.0
     failures: int = 0
-    latency: float = 0.0
+    version: str = ""
+    refused: str = ""
+    ended: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    local: threading.local = field(default_factory=threading.local)
+    connections: list[Connection] = field(default_factory=list)
+
+    def drop_connection(self) -> None:
+        """Closes the connection of this thread: what answers next may be another program."""
+        found: Connection | None = vars(self.local).pop("connection", None)
+        if found is not None:
+            found.close()
+            with suppress(ValueError):
+                self.connections.remove(found)
 
     def failed(self) -> None:
         """Notes that the helper did not answer: the next attempt is later."""
@@ -59,23 +77,40 @@ class Pace:
             self.rest = min(max(2 * self.rest, _RESTS_S[0]), _RESTS_S[1])
             self.until = time.monotonic() + self.rest
 
+    def was_refused(self, why: str) -> bool:
+        """Notes a refusal, and returns whether the helper is given up now."""
+        self.failed()
+        with self.lock:
+            self.refusals += 1
+            final = self.refusals >= _REFUSALS and not self.refused
+            if final:
+                self.refused = why
+            return final
+
     def answered(self, samples: int, size: int, seconds: float) -> None:
         """Notes an answer."""
         with self.lock:
-            self.rest = 0.0
+            self.rest, self.refusals = 0.0, 0
+            self.latency = 0.8 * self.latency + 0.2 * seconds if self.requests else seconds
             self.requests += 1
             self.samples += samples
             self.bytes += size
             self.seconds += seconds
-            self.latency = seconds if self.requests == 1 else 0.8 * self.latency + 0.2 * seconds
+
+    def work(self) -> HelperWork:
+        """Returns what the helper has done."""
+        with self.lock:
+            return HelperWork(
+                self.samples, self.bytes, self.requests, self.seconds, self.failures, self.version, self.refused
+            )
 
 
-def _next_job(pace: Pace, pipeline: core.Pipeline, seconds: float) -> core.HelperJob | None:
+def _next_job(pace: _Pace, pipeline: core.Pipeline, seconds: float) -> core.HelperJob | None:
     """Waits for samples that the helper would finish earlier than the threads here."""
-    while not pipeline.closed:
-        wait = pace.until - time.monotonic() if pace.rest else 0.0
-        if pace.refused or wait > 0:
-            time.sleep(min(max(wait, _ASK_S), _ASK_S))
+    while not pipeline.closed and not pace.ended.is_set():
+        rest = pace.until - time.monotonic() if pace.rest else 0.0
+        if pace.refused or rest > 0:
+            pace.ended.wait(_ASK_S if pace.refused else min(rest, _ASK_S))
             continue
         job = core.next_helper_job(pipeline, pace.most, pace.keep, _ASK_S)
         if job is not None:
@@ -90,23 +125,31 @@ class HelperLane(PythonLane):
         engine: makes the same samples here.
         address: of the helper.
         threads: number of the engine's own threads.
+
+    Raises:
+        NotText: no other machine can make the engine's samples.
     """
 
     name = "helper"
 
     def __init__(self, engine: ImageEngine, address: Address, threads: int) -> None:
         self.address = address
-        self.pace = Pace(keep=2 * threads)
+        self._pace = _Pace(keep=2 * threads)
         self._threads_here = threads
         self._order, self._finished = order_of(engine)
-        self._local = threading.local()
-        self._connections: list[Connection] = []
-        self._ended = False
-        self._next_job = partial(_next_job, self.pace)  # type: ignore[method-assign,assignment]
+        self._columns = engine.recipe.columns
+        self._next_job = partial(_next_job, self._pace)  # type: ignore[method-assign,assignment]
         super().__init__(engine._pipeline, 1)
 
+    @property
+    def work(self) -> dict[str, HelperWork]:
+        return {str(self.address): self._pace.work()}
+
+    def _at_thread_end(self) -> Callable[[], object]:
+        return self._pace.drop_connection
+
     def _jobs_waiting(self) -> int:
-        return 1
+        return 1  # the first connection opens the others
 
     def resize(self, threads: int) -> None:
         self._threads_here = threads
@@ -117,53 +160,56 @@ class HelperLane(PythonLane):
             draws, (files, sizes) = job.draws, job.files()
             begin = time.monotonic()
             samples, made, opened = connection.make(self._order, [draws, sizes, files], messages.ANSWER_KINDS)
-            seconds, count = time.monotonic() - begin, len(made)
+            seconds = time.monotonic() - begin
             job.finish(samples, finished=self._finished, made=made, sizes=opened.reshape(-1))
         except RefusedError as error:
             job.put_back()
-            self._refuse(str(error))
+            self._pace.drop_connection()
+            if self._pace.was_refused(str(error)):
+                texts.warn(f"{error}; its samples are made here", RuntimeWarning)
         except (*FAILURES, ValueError):
             job.put_back()
-            self.pace.failed()
+            self._pace.drop_connection()
+            self._pace.failed()
         else:
-            self.pace.answered(count, samples.nbytes + files.nbytes, seconds)
-            self._adapt()
+            self._pace.answered(int(made.sum()), samples.nbytes + files.nbytes, seconds)
+            self._pace.keep = self._samples_made_here(self._pace.latency)
 
     def _connection(self) -> Connection:
-        """Returns the connection of this thread; the first asks for the helper's terms."""
-        found: Connection | None = getattr(self._local, "connection", None)
-        if found is None:
-            found = Connection(self.address, _WAIT_S)
-            self._connections.append(found)
-            if self._ended:
-                raise ConnectionAbortedError
-            terms = found.terms()
-            if why := Terms.of_this_machine().refusal_of(terms):
-                raise RefusedError(f"helper {self.address} is not used: {why}")
-            wanted = max(1, _SAMPLES_OF_A_THREAD * terms.threads)
-            self.pace.most = min(_MOST_SAMPLES, max(1, wanted // 2))
-            self._limit = min(_MOST_CONNECTIONS, max(2, -(-wanted // self.pace.most)))
-            self._local.connection = found
+        """Returns the connection of this thread. A new one asks for the helper's terms, and for samples that are known
+        here."""
+        found: Connection | None = getattr(self._pace.local, "connection", None)
+        if found is not None:
+            return found
+        found = Connection(self.address, _WAIT_S)
+        self._pace.connections.append(found)
+        if self._pace.ended.is_set():
+            raise ConnectionAbortedError
+        self._pace.local.connection = found
+        terms = found.terms()
+        why = Terms.of_this_machine().refusal_of(terms)
+        request, truth = probe_of(self._order, self._columns)
+        if not why and not are_equal(found.make(self._order, request, messages.ANSWER_KINDS), truth):
+            why = "it makes other pixels of a probe than this machine"
+        if why:
+            raise RefusedError(f"helper {self.address} is not used: {why}")
+        in_flight = max(2, _SAMPLES_OF_A_THREAD * terms.threads)
+        with self._pace.lock:
+            self._pace.version = terms.version
+            self._pace.most = min(_MOST_SAMPLES, in_flight // 2)
+        self._limit = min(_MOST_CONNECTIONS, -(-in_flight // self._pace.most))
         return found
 
-    def _adapt(self) -> None:
-        """Finds how many samples the threads here make until an answer arrives: only what is left beyond these is
-        worth sending."""
-        made = {name: (items, ns) for name, items, ns in self._pipeline.stats()}
-        items, ns = made.get("decode", (0, 0))
-        each = ns / items * 1e-9 if items else 0.0
-        if each:
-            self.pace.keep = max(self._threads_here, int(self.pace.latency / each * self._threads_here))
-
-    def _refuse(self, why: str) -> None:
-        with self.pace.lock:
-            first, self.pace.refused = not self.pace.refused, why
-        if first:
-            texts.warn(why, RuntimeWarning)
+    def _samples_made_here(self, seconds: float) -> int:
+        """Returns how many samples the threads here make in this time: to send one of them would not be faster."""
+        counted = {name: (items, ns) for name, items, ns in self._pipeline.stats() if name in _STAGES}
+        each = sum(ns / items for items, ns in counted.values() if items)
+        made = int(seconds * 1e9 / each * self._threads_here) if each else 0
+        return max(self._threads_here, made)
 
     def close(self) -> None:
-        self._ended = True
-        for one in self._connections:
+        self._pace.ended.set()
+        for one in list(self._pace.connections):
             one.abort()
         super().close()
 
@@ -180,6 +226,9 @@ def order_of(engine: ImageEngine) -> tuple[bytes, bool]:
 
 
 def add_helpers(engine: ImageEngine, addresses: tuple[Address, ...], threads: int) -> None:
-    """Has helpers make what the threads of an engine would make later."""
-    for address in addresses:
-        engine._lanes.append(HelperLane(engine, address, threads))
+    """Has helpers make what the threads of an engine would make last. Warns where they cannot."""
+    try:
+        for address in addresses:
+            engine.add_lane(HelperLane(engine, address, threads))
+    except NotText as error:
+        texts.warn(f"helpers have no effect: {error}", texts.PerformanceWarning)

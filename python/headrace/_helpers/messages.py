@@ -70,7 +70,8 @@ class Terms:
         """Raises MessageError."""
         try:
             content = json.loads(text)
-            return cls(int(content["protocol"]), *map(str, (content["version"], content["processor"])), int(content["threads"]))
+            version, processor = str(content["version"]), str(content["processor"])
+            return cls(int(content["protocol"]), version, processor, int(content["threads"]))
         except (ValueError, KeyError, TypeError) as error:
             raise MessageError(f"it does not answer as a helper of headrace: {type(error).__name__}: {error}") from None
 
@@ -173,11 +174,8 @@ def read_arrays(source: Source, size: int, kinds: Sequence[str], checksum: str) 
 
 
 def _fits(shape: tuple[int, ...], dtype: np.dtype[Any], left: int) -> bool:
-    count = dtype.itemsize
-    for one in shape:
-        if one < 0 or (count := count * one) > left:
-            return False
-    return True
+    size = dtype.itemsize
+    return all(one >= 0 and (size := size * one) <= left for one in shape)
 
 
 def _read_head(source: Source) -> tuple[tuple[int, ...], np.dtype[Any], int]:
@@ -190,8 +188,8 @@ def _read_head(source: Source) -> tuple[tuple[int, ...], np.dtype[Any], int]:
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(
             BytesIO(start[8:10] + _exactly(source, length)), max_header_size=_MOST_HEADER_BYTES
         )
-    except ValueError as error:
-        raise MessageError(str(error)) from None
+    except Exception as error:  # what Python's parser raises of a damaged one
+        raise MessageError(f"this is no array in numpy's format 1.0: {type(error).__name__}") from None
     if fortran or dtype.str not in _KINDS | {"|u1"} or len(shape) > 4:
         raise MessageError(f"an array of {dtype} {shape} is not what was agreed")
     return shape, dtype, 10 + length

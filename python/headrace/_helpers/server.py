@@ -8,78 +8,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import torch
 
 from headrace._base import loggers
-from headrace._base.native import core
-from headrace._engine.engine import Flight
-from headrace._engine.image_engine import ImageEngine, SampleOptions
-from headrace._engine.lanes.decoding_lane import Decoding, DecodingLane
 from headrace._helpers import messages
 from headrace._helpers.messages import Array, MessageError, Order, Terms
-from headrace._recipe.images.memory_format import Layout
-from headrace._recipe.steps.recipe_text import read_recipe
+from headrace._helpers.order_engine import OrderEngine
 
 _MOST_ORDERS = 8  # that are kept, each with threads
-_PATIENCE_S = 60.0  # for the samples of one request
-
-
-class _LeavingLane(DecodingLane):
-    """Leaves the files that the core does not decode to the loader, whose Pillow may warn of them or refuse them."""
-
-    name = "leaving"
-
-    def _run_job(self, job: core.PythonJob) -> None:
-        self._pipeline.fail(job, "left to the loader")
-
-
-class _HelperEngine(ImageEngine):
-    """Makes the samples of one order."""
-
-    def __init__(self, order: Order, threads: int) -> None:
-        self._order = order
-        layout = Layout(order.layout) if order.finished else Layout.CHANNELS_LAST
-        decoding = Decoding("pillow", _LeavingLane)
-        super().__init__(read_recipe(order.recipe), layout, threads=threads, slots_kept=0, decoding=decoding)
-        self.max_pixels = order.max_pixels
-
-    def _make_pipeline(self, samples: SampleOptions, **more: Any) -> core.Pipeline:
-        samples = {**samples, "max_pixels": self._order.max_pixels, "pass_order": self._order.pass_order}
-        return super()._make_pipeline(samples, **more)
-
-    def make(self, draws: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64], files: Array) -> list[Array]:
-        """Returns the arrays of an answer.
-
-        Raises:
-            MessageError: the arrays do not fit each other or the recipe.
-        """
-        count, ends = len(sizes), np.cumsum(sizes)
-        wrong = draws.shape != (count, len(self.recipe.columns)) or sizes.ndim != 1 or files.ndim != 1
-        if wrong or not count or sizes.min() < 0 or ends[-1] != len(files):
-            raise MessageError("draws, sizes and files do not fit each other")
-        if count * self._pipeline.sample_bytes > messages.MOST_BYTES:
-            raise MessageError(f"{count} samples are too many for one answer")
-        table = core.BlobTable.of_spans([files], np.zeros(count, np.int64), ends - sizes, sizes)
-        memory = self._allocate_batch(count)
-        rows = np.arange(count, dtype=np.int64)
-        flight = Flight(self._pipeline.submit(table, rows, draws, memory, keep_table=False))
-        try:
-            if not self.wait(flight, _PATIENCE_S):
-                raise MessageError("the samples are not made in time")
-            made = np.ones(count, np.uint8)
-            for failure in self.failures(flight):
-                made[failure.sample] = 0
-            sizes_found = flight.batch.sizes
-            flight.batch.release()
-        except BaseException:
-            self.cancel(flight)
-            raise
-        stored = torch.empty(0, dtype=torch.uint8, device="cpu").set_(memory.untyped_storage())
-        return [stored.numpy(), made, sizes_found]
 
 
 class HelperServer(ThreadingHTTPServer):
@@ -98,7 +33,7 @@ class HelperServer(ThreadingHTTPServer):
         self.threads, self.token = threads, token
         self.samples = 0
         self._lock = threading.Lock()
-        self._engines: OrderedDict[str, _HelperEngine] = OrderedDict()
+        self._engines: OrderedDict[str, OrderEngine] = OrderedDict()
         super().__init__(address, _Handler)
 
     def add_order(self, text: bytes) -> None:
@@ -107,7 +42,7 @@ class HelperServer(ThreadingHTTPServer):
         with self._lock:
             if name in self._engines:
                 return
-            self._engines[name] = _HelperEngine(order, self.threads)
+            self._engines[name] = OrderEngine(order, self.threads)
             dropped = self._engines.popitem(last=False)[1] if len(self._engines) > _MOST_ORDERS else None
         if dropped is not None:
             dropped.close()
@@ -125,6 +60,10 @@ class HelperServer(ThreadingHTTPServer):
         with self._lock:
             self.samples += int(made[1].sum())
         return made
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Notes a connection that ended in the middle of a request; nothing is lost, since its loader goes on."""
+        loggers.loading.debug("a loader's connection ended: %s", client_address, exc_info=True)
 
     def server_close(self) -> None:
         super().server_close()
@@ -164,8 +103,10 @@ class _Handler(BaseHTTPRequestHandler):
             paths[self.path](int(size))
         except KeyError:
             self._refuse(HTTPStatus.PRECONDITION_FAILED, "the recipe is not known here: send it first")
-        except ValueError as error:
+        except MessageError as error:  # damaged on the way, perhaps
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except ValueError as error:
+            self._refuse(HTTPStatus.CONFLICT, str(error))
 
     def _terms(self, size: int) -> None:
         self._send([memoryview(Terms.of_this_machine(self.server.threads).to_json())])
@@ -173,7 +114,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _order(self, size: int) -> None:
         if size > messages.MOST_RECIPE_BYTES:
             raise MessageError(f"a recipe of {size} bytes is too large")
-        self.server.add_order(self.rfile.read(size))
+        text = self.rfile.read(size)
+        if messages.name_of(text) != self.headers.get(messages.RECIPE_HEADER, ""):
+            raise MessageError("the recipe was damaged on the way")
+        self.server.add_order(text)
         self._send([])
 
     def _samples(self, size: int) -> None:

@@ -6,8 +6,9 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 
 from headrace._base.cores import bind_thread
 from headrace._base.lifetimes.thread_settings import ThreadSettings
@@ -16,6 +17,7 @@ from headrace._base.lifetimes.weak_list import Living
 from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._base.safe_exceptions import format_error, is_instance, set_traceback, traceback_of
+from headrace._engine.counters.helper_work import HelperWork
 from headrace._media.video.decoding_cost import DecodingCost
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
@@ -35,10 +37,12 @@ class PythonLane:
 
     Attributes:
         cost: frames of videos that were decoded so far.
+        work: what other machines have done so far, by their addresses.
     """
 
     name = ""
     cost = DecodingCost()
+    work: Mapping[str, HelperWork] = MappingProxyType({})
 
     def __init__(self, pipeline: core.Pipeline, threads: int) -> None:
         self._pipeline = pipeline
@@ -58,6 +62,10 @@ class PythonLane:
     def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
         raise NotImplementedError
 
+    def _at_thread_end(self) -> Callable[[], object]:
+        """Returns what a thread calls as its last; it must not refer to the lane."""
+        return int
+
     def _jobs_waiting(self) -> int:
         """Returns the number of jobs that no thread has taken."""
         raise NotImplementedError
@@ -70,7 +78,7 @@ class PythonLane:
             if len(self._threads) >= self._limit or self._pipeline.closed:
                 return
             # The thread holds no strong reference to the lane, or a dropped iterator would never be collected.
-            how = _serve, self._pipeline, self._next_job, weakref.ref(self)
+            how = _serve, self._pipeline, self._next_job, self._at_thread_end(), weakref.ref(self)
             thread = Serving(self._settings.run, how, f"headrace-{self.name}")
             self._threads.append(thread)
             _started.add(thread)
@@ -183,10 +191,22 @@ class PythonLane:
 def _serve(
     pipeline: core.Pipeline,
     next_job: Callable[[core.Pipeline, float], core.PythonJob | None],
+    at_end: Callable[[], object],
     lane_ref: weakref.ref[PythonLane],
 ) -> None:
     core.name_thread(threading.current_thread().name)
     _here.pipeline = pipeline
+    try:
+        _serve_until_closed(pipeline, next_job, lane_ref)
+    finally:
+        at_end()
+
+
+def _serve_until_closed(
+    pipeline: core.Pipeline,
+    next_job: Callable[[core.Pipeline, float], core.PythonJob | None],
+    lane_ref: weakref.ref[PythonLane],
+) -> None:
     while not pipeline.closed:
         job = next_job(pipeline, _PATIENCE_S)
         if job is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 
 from headrace._recipe.steps import byte_tensor_steps, drawn_size_steps, effect_steps, steps, warp_steps
 from headrace._recipe.steps.byte_table import Pointwise
-from headrace._recipe.steps.draw_columns import Column
+from headrace._recipe.steps.draw_columns import AnyColumn, Column
 from headrace._recipe.steps.recipe import DTYPES, Recipe
 
 _DTYPES = {str(one).removeprefix("torch."): one for one in DTYPES}
@@ -68,7 +69,7 @@ def write_recipe(recipe: Recipe) -> RecipeText:
     finished = recipe.erased is not None
     content: dict[str, Any] = {
         "steps": [_written(step) for step in recipe.steps],
-        "draws": len(recipe.columns),
+        "draws": [_range_of(column) for column in recipe.columns],
         "height": recipe.height,
         "width": recipe.width,
         "channels": recipe.channels,
@@ -83,19 +84,21 @@ def write_recipe(recipe: Recipe) -> RecipeText:
 
 
 def read_recipe(text: str) -> Recipe:
-    """Returns the recipe of a text; without a table, one that makes bytes. Only its number of draws is known of them.
+    """Returns the recipe of a text; without a table, one that makes bytes. Of its draws, only their limits are known.
 
     Raises:
         ValueError: the text is none of a recipe.
     """
     try:
         content = json.loads(text)
-        height, width, channels, draws = (int(content[name]) for name in ("height", "width", "channels", "draws"))
-        if not (0 < height <= _MOST_EDGE and 0 < width <= _MOST_EDGE and channels in (1, 3) and 0 <= draws <= _MOST_DRAWS):
-            raise ValueError(f"{channels} x {height} x {width}, {draws} draws")
+        height, width, channels = (int(content[name]) for name in ("height", "width", "channels"))
+        columns = tuple(Column(float(low), float(high)) for low, high in content["draws"])
+        sizes_fit = 0 < height <= _MOST_EDGE and 0 < width <= _MOST_EDGE and len(columns) <= _MOST_DRAWS
+        if not sizes_fit or channels not in (1, 3):
+            raise ValueError(f"{channels} x {height} x {width}, {len(columns)} draws")
         made = Recipe(
             steps=tuple(_read(step) for step in content["steps"]),
-            columns=(Column(),) * draws,
+            columns=columns,
             height=height,
             width=width,
             channels=channels,
@@ -111,6 +114,13 @@ def read_recipe(text: str) -> Recipe:
         return replace(made, lut=table.reshape(channels, 256), erased=erased)
     except (KeyError, TypeError, AttributeError, RecursionError, RuntimeError, ValueError) as error:
         raise ValueError(f"this is no recipe: {type(error).__name__}: {error}") from None
+
+
+def _range_of(column: AnyColumn) -> tuple[float, float]:
+    """Returns the least and the greatest value of a draw; of one that is computed from others, any."""
+    if not isinstance(column, Column):
+        return -math.inf, math.inf
+    return (math.exp(column.low), math.exp(column.high)) if column.exp else (column.low, column.high)
 
 
 def _text_of(tensor: torch.Tensor | None) -> str:
