@@ -18,11 +18,12 @@ def add(commands: inputs.Commands) -> None:
     """Adds the command."""
     what = "make samples for loaders on other machines"
     about = (
-        "Make samples for loaders on other machines: DataLoader(..., helpers=['this-machine:9917']). It needs no "
-        "dataset: a loader sends the files with its requests."
+        "Make samples for loaders on other machines: DataLoader(..., helpers=['this-machine:9917']). Loaders send the "
+        "files with their requests; those of the dataset that is named here are read here."
     )
-    examples = ["serve", "serve --host 0.0.0.0 --threads 16"]
+    examples = ["serve", "serve --host 0.0.0.0 --threads 16", "serve /data/imagenet/train"]
     parser = inputs.add_command(commands, "serve", what, examples, description=about)
+    parser.add_argument("dataset", nargs="?", help=f"what loaders have, too: {inputs.DATASET}")
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1, which only this machine reaches"
     )
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from headrace._base.cores import usable_cores
     from headrace._helpers.connection import Address
     from headrace._helpers.server import HelperServer
+    from headrace.datasets.sources import NotNative, as_source
 
     token = os.environ.get(_TOKEN, "")
     if not token and not _is_loopback(args.host):
@@ -49,7 +51,11 @@ def run(args: argparse.Namespace) -> int:
         )
     threads = args.threads or usable_cores()
     try:
-        server = HelperServer((args.host, args.port), threads, token)
+        dataset = None if args.dataset is None else as_source(inputs.dataset_of(args.dataset))
+    except NotNative as error:
+        raise inputs.GivenError(f"{args.dataset}: {error}") from None
+    try:
+        server = HelperServer((args.host, args.port), threads, token, dataset)
     except OSError as error:
         raise inputs.GivenError(f"cannot listen at {args.host}:{args.port}: {error.strerror or error}") from None
     where = Address(args.host, server.server_address[1])

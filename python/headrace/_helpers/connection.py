@@ -95,21 +95,25 @@ class Connection:
             answer.read()
         self._known = name
 
-    def make(self, order: bytes, arrays: Sequence[Array], kinds: Sequence[str]) -> list[Array]:
-        """Has samples made.
+    def make(self, path: str, order: bytes, arrays: Sequence[Array], dataset: str = "") -> list[Array]:
+        """Has samples made, or files compared.
 
         Args:
+            path: of the request; see `messages.REQUEST_KINDS` for its arrays, and `messages.ANSWER_KINDS`.
             order: see `messages.Order`.
-            arrays, kinds: what is sent, and the dtypes of the arrays of the answer.
+            arrays: what is sent.
+            dataset: fingerprint of the dataset whose rows are meant.
         """
         name = messages.name_of(order)
         if self._known != name:
             self.send_order(order)
         headers = {messages.RECIPE_HEADER: name, messages.CHECKSUM_HEADER: messages.checksum_of(arrays)}
-        with self._answer("POST", messages.SAMPLES_PATH, messages.body_of(arrays), headers) as answer:
+        if dataset:
+            headers[messages.DATASET_HEADER] = dataset
+        with self._answer("POST", path, messages.body_of(arrays), headers) as answer:
             checksum = answer.getheader(messages.CHECKSUM_HEADER, "")
             size = int(answer.getheader("Content-Length", "-1"))
-            return messages.read_arrays(answer, size, kinds, checksum)
+            return messages.read_arrays(answer, size, messages.ANSWER_KINDS[path], checksum)
 
     def close(self) -> None:
         """Closes the connection; the next request opens another."""

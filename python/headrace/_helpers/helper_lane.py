@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+
+import numpy as np
 
 from headrace._base import messages as texts
 from headrace._base.native import core
@@ -17,9 +19,10 @@ from headrace._engine.lanes.python_lane import PythonLane
 from headrace._helpers import messages
 from headrace._helpers.connection import FAILURES, Address, Connection, RefusedError
 from headrace._helpers.messages import Order, Terms
-from headrace._helpers.order_engine import are_equal, probe_of
+from headrace._helpers.order_engine import are_equal, checksums_of, probe_of
 from headrace._recipe.arithmetic import pillow_rule
-from headrace._recipe.steps.recipe_text import NotText, write_recipe
+from headrace._recipe.steps.recipe_text import write_recipe
+from headrace.datasets.sources import BlobDataset
 
 _MOST_SAMPLES = 32  # of a request: its cost in Python is divided by them
 _SAMPLES_OF_A_THREAD = 4  # in flight for each of a helper's threads
@@ -28,6 +31,7 @@ _ASK_S = 0.1  # how often a thread without work looks again
 _WAIT_S = 5.0  # how long a helper may send nothing before its samples are made here
 _RESTS_S = (0.1, 5.0)  # between two attempts to reach a helper: the first, and the longest
 _REFUSALS = 3  # in a row, after which a helper is not asked again: a damaged message may look like one
+_COMPARED = 8  # files of which both sides have the same bytes, before the helper reads them itself
 _STAGES = ("read", "header", "decode", "resize")
 
 
@@ -41,6 +45,7 @@ class _Pace:
         rest, until: seconds between two attempts to reach the helper, and when the next one is; 0: it works.
         latency: seconds of a request, the newest ones with the most weight.
         refusals: in a row.
+        reads: whether the helper reads the files itself.
         ended: set when the lane is closed.
     """
 
@@ -50,6 +55,7 @@ class _Pace:
     until: float = 0.0
     latency: float = 0.0
     refusals: int = 0
+    reads: bool = False
     samples: int = 0
     bytes: int = 0
     requests: int = 0
@@ -125,18 +131,20 @@ class HelperLane(PythonLane):
         engine: makes the same samples here.
         address: of the helper.
         threads: number of the engine's own threads.
-
-    Raises:
-        NotText: no other machine can make the engine's samples.
+        source: the dataset, whose rows the engine is given.
+        order, finished: see `order_of`.
     """
 
     name = "helper"
 
-    def __init__(self, engine: ImageEngine, address: Address, threads: int) -> None:
+    def __init__(
+        self, engine: ImageEngine, address: Address, threads: int, source: BlobDataset, order: bytes, finished: bool
+    ) -> None:
         self.address = address
         self._pace = _Pace(keep=2 * threads)
         self._threads_here = threads
-        self._order, self._finished = order_of(engine)
+        self._order, self._finished = order, finished
+        self._source, self._fingerprint = source, source.fingerprint()
         self._columns = engine.recipe.columns
         self._next_job = partial(_next_job, self._pace)  # type: ignore[method-assign,assignment]
         super().__init__(engine._pipeline, 1)
@@ -157,9 +165,13 @@ class HelperLane(PythonLane):
     def _run_job(self, job: core.HelperJob) -> None:  # type: ignore[override]
         try:
             connection = self._connection()
-            draws, (files, sizes) = job.draws, job.files()
+            if self._pace.reads:
+                path, sent = messages.ROWS_PATH, [job.draws, job.rows]
+            else:
+                files, sizes = job.files()
+                path, sent = messages.SAMPLES_PATH, [job.draws, sizes, files]
             begin = time.monotonic()
-            samples, made, opened = connection.make(self._order, [draws, sizes, files], messages.ANSWER_KINDS)
+            samples, made, opened = connection.make(path, self._order, sent, self._fingerprint)
             seconds = time.monotonic() - begin
             job.finish(samples, finished=self._finished, made=made, sizes=opened.reshape(-1))
         except RefusedError as error:
@@ -172,7 +184,7 @@ class HelperLane(PythonLane):
             self._pace.drop_connection()
             self._pace.failed()
         else:
-            self._pace.answered(int(made.sum()), samples.nbytes + files.nbytes, seconds)
+            self._pace.answered(int(made.sum()), samples.nbytes + sum(one.nbytes for one in sent), seconds)
             self._pace.keep = self._samples_made_here(self._pace.latency)
 
     def _connection(self) -> Connection:
@@ -189,16 +201,25 @@ class HelperLane(PythonLane):
         terms = found.terms()
         why = Terms.of_this_machine().refusal_of(terms)
         request, truth = probe_of(self._order, self._columns)
-        if not why and not are_equal(found.make(self._order, request, messages.ANSWER_KINDS), truth):
+        if not why and not are_equal(found.make(messages.SAMPLES_PATH, self._order, request), truth):
             why = "it makes other pixels of a probe than this machine"
         if why:
             raise RefusedError(f"helper {self.address} is not used: {why}")
         in_flight = max(2, _SAMPLES_OF_A_THREAD * terms.threads)
+        self._pace.reads = self._has_dataset(found, terms)
         with self._pace.lock:
             self._pace.version = terms.version
             self._pace.most = min(_MOST_SAMPLES, in_flight // 2)
         self._limit = min(_MOST_CONNECTIONS, -(-in_flight // self._pace.most))
         return found
+
+    def _has_dataset(self, connection: Connection, terms: Terms) -> bool:
+        """Returns whether the helper has the loader's dataset: its fingerprint, and the bytes of some files."""
+        if terms.dataset != self._fingerprint:
+            return False
+        rows = np.unique(np.linspace(0, len(self._source) - 1, _COMPARED).astype(np.int64))
+        its = connection.make(messages.FILES_PATH, self._order, [rows], self._fingerprint)
+        return are_equal(its, [checksums_of(self._source, rows)])
 
     def _samples_made_here(self, seconds: float) -> int:
         """Returns how many samples the threads here make in this time: to send one of them would not be faster."""
@@ -225,10 +246,12 @@ def order_of(engine: ImageEngine) -> tuple[bytes, bool]:
     return order.to_json(), text.finished
 
 
-def add_helpers(engine: ImageEngine, addresses: tuple[Address, ...], threads: int) -> None:
-    """Has helpers make what the threads of an engine would make last. Warns where they cannot."""
-    try:
-        for address in addresses:
-            engine.add_lane(HelperLane(engine, address, threads))
-    except NotText as error:
-        texts.warn(f"helpers have no effect: {error}", texts.PerformanceWarning)
+def add_helpers(engine: ImageEngine, addresses: Sequence[Address], threads: int, source: BlobDataset) -> None:
+    """Has helpers make what the threads of an engine would make last.
+
+    Raises:
+        NotText: they cannot.
+    """
+    order, finished = order_of(engine)
+    for address in addresses:
+        engine.add_lane(HelperLane(engine, address, threads, source, order, finished))

@@ -18,13 +18,17 @@ from headrace._base.version import __version__
 
 #: The version of these messages: of the paths, the headers and the arrays.
 PROTOCOL = 1
-TERMS_PATH, RECIPE_PATH, SAMPLES_PATH = "/v1/terms", "/v1/recipe", "/v1/samples"
-#: The names of headers: the recipe that a request is for, and the checksum of a body.
-RECIPE_HEADER, CHECKSUM_HEADER = "Headrace-Recipe", "Headrace-Crc32"
+TERMS_PATH, RECIPE_PATH = "/v1/terms", "/v1/recipe"
+#: Samples of files that are in the request; samples of the helper's dataset; checksums of files of the dataset.
+SAMPLES_PATH, ROWS_PATH, FILES_PATH = "/v1/samples", "/v1/rows", "/v1/files"
+#: The names of headers: the recipe that a request is for, the helper's dataset, and the checksum of a body.
+RECIPE_HEADER, DATASET_HEADER, CHECKSUM_HEADER = "Headrace-Recipe", "Headrace-Dataset", "Headrace-Crc32"
 #: Bytes of a recipe, and of the samples of one request or answer.
 MOST_RECIPE_BYTES, MOST_BYTES = 4 << 20, 1 << 30
-#: The arrays of a request: draws, bytes of each file, the files' bytes; and of an answer: samples, made, sizes.
-REQUEST_KINDS, ANSWER_KINDS = ("<f8", "<i8", "u1"), ("u1", "u1", "<i4")
+#: The arrays of a request, by its path: draws, bytes of each file, the files' bytes; draws, rows; rows.
+REQUEST_KINDS = {SAMPLES_PATH: ("<f8", "<i8", "u1"), ROWS_PATH: ("<f8", "<i8"), FILES_PATH: ("<i8",)}
+#: And of its answer: samples, made, sizes; CRC-32 of each file.
+ANSWER_KINDS = {SAMPLES_PATH: ("u1", "u1", "<i4"), ROWS_PATH: ("u1", "u1", "<i4"), FILES_PATH: ("<i8",)}
 _MOST_HEADER_BYTES = 1 << 12
 _KINDS = {np.dtype(one).str for one in ("u1", "<i4", "<i8", "<f8")}
 
@@ -51,16 +55,18 @@ class Terms:
         version: headrace's.
         processor: family of the processor: the inverse DCT of libjpeg-turbo differs between x86 and Arm.
         threads: number of threads that make samples.
+        dataset: fingerprint of the dataset that it reads itself; "": none.
     """
 
     protocol: int
     version: str
     processor: str
     threads: int
+    dataset: str = ""
 
     @classmethod
-    def of_this_machine(cls, threads: int = 0) -> Terms:
-        return cls(PROTOCOL, __version__, _family(), threads)
+    def of_this_machine(cls, threads: int = 0, dataset: str = "") -> Terms:
+        return cls(PROTOCOL, __version__, _family(), threads, dataset)
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -71,7 +77,8 @@ class Terms:
         try:
             content = json.loads(text)
             version, processor = str(content["version"]), str(content["processor"])
-            return cls(int(content["protocol"]), version, processor, int(content["threads"]))
+            threads, dataset = int(content["threads"]), str(content["dataset"])
+            return cls(int(content["protocol"]), version, processor, threads, dataset)
         except (ValueError, KeyError, TypeError) as error:
             raise MessageError(f"it does not answer as a helper of headrace: {type(error).__name__}: {error}") from None
 

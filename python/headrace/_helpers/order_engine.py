@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -21,8 +22,10 @@ from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.draw_columns import AnyColumn, Column
 from headrace._recipe.steps.recipe_text import read_recipe
+from headrace.datasets.sources import BlobDataset
 
 _PATIENCE_S = 60.0  # for the samples of one request
+_MOST_COMPARED = 64  # files of one request
 
 
 class _LeavingLane(DecodingLane):
@@ -63,7 +66,7 @@ class OrderEngine(ImageEngine):
         return super()._make_pipeline(samples, threads=threads, slots_kept=slots_kept, isa=isa)
 
     def make(self, draws: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64], files: Array) -> list[Array]:
-        """Makes samples.
+        """Makes samples of files.
 
         Args:
             draws: float64 (n, k), random numbers of each sample.
@@ -77,24 +80,40 @@ class OrderEngine(ImageEngine):
         Raises:
             MessageError: the arrays do not fit each other or the recipe.
         """
-        if sizes.ndim != 1 or files.ndim != 1 or draws.shape != (len(sizes), len(self.recipe.columns)):
-            raise MessageError("draws and sizes do not fit the recipe")
+        self._check_draws(draws, sizes)
+        if files.ndim != 1 or sizes.min() < 0 or sizes.max() > len(files) or int(sizes.sum()) != len(files):
+            raise MessageError("the sizes do not fit the files")
+        count = len(sizes)
+        table = core.BlobTable.of_spans([files], np.zeros(count, np.int64), np.cumsum(sizes) - sizes, sizes)
+        return self._make(table, np.arange(count, dtype=np.int64), draws, keep_table=False)
+
+    def make_rows(
+        self, table: core.BlobTable, draws: npt.NDArray[np.float64], rows: npt.NDArray[np.int64]
+    ) -> list[Array]:
+        """Makes samples of rows of a table, which lives as long as the engine; otherwise as `make`."""
+        self._check_draws(draws, rows)
+        if rows.min() < 0 or rows.max() >= len(table):
+            raise MessageError("there is no such row in the dataset")
+        return self._make(table, rows, draws, keep_table=True)
+
+    def _check_draws(self, draws: npt.NDArray[np.float64], samples: npt.NDArray[np.int64]) -> None:
+        if samples.ndim != 1 or not len(samples) or draws.shape != (len(samples), len(self.recipe.columns)):
+            raise MessageError("draws and samples do not fit the recipe")
         with np.errstate(invalid="ignore"):
             if not ((draws >= self._least) & (draws <= self._most) | self._free).all():
                 raise MessageError("a random number is outside the limits of its step")
-        if not len(sizes) or sizes.min() < 0 or sizes.max() > len(files) or int(sizes.sum()) != len(files):
-            raise MessageError("the sizes do not fit the files")
-        if len(sizes) * self._pipeline.sample_bytes > messages.MOST_BYTES:
-            raise MessageError(f"{len(sizes)} samples are too many for one answer")
-        count = len(sizes)
-        table = core.BlobTable.of_spans([files], np.zeros(count, np.int64), np.cumsum(sizes) - sizes, sizes)
-        memory = self._allocate_batch(count)
-        rows = np.arange(count, dtype=np.int64)
-        flight = Flight(self._pipeline.submit(table, rows, draws, memory, keep_table=False))
+        if len(samples) * self._pipeline.sample_bytes > messages.MOST_BYTES:
+            raise MessageError(f"{len(samples)} samples are too many for one answer")
+
+    def _make(
+        self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64], *, keep_table: bool
+    ) -> list[Array]:
+        memory = self._allocate_batch(len(rows))
+        flight = Flight(self._pipeline.submit(table, rows, draws, memory, keep_table=keep_table))
         try:
             if not self.wait(flight, _PATIENCE_S):
                 raise MessageError("the samples are not made in time")
-            made = np.ones(count, np.uint8)
+            made = np.ones(len(rows), np.uint8)
             made[[one.sample for one in self.failures(flight)]] = 0
             opened = flight.batch.sizes
             flight.batch.release()
@@ -127,6 +146,21 @@ def probe_of(order: bytes, columns: tuple[AnyColumn, ...]) -> tuple[list[Array],
         return request, engine.make(*request)
     finally:
         engine.close()
+
+
+def checksums_of(dataset: BlobDataset, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Returns the CRC-32 of the encoded bytes of samples, int64 (n,); -1 where there are none.
+
+    Raises:
+        MessageError: there is no such sample.
+    """
+    if indices.ndim != 1 or len(indices) > _MOST_COMPARED or not ((indices >= 0) & (indices < len(dataset))).all():
+        raise MessageError("there is no such row in the dataset")
+    sums = np.full(len(indices), -1, np.int64)
+    for number, index in enumerate(indices.tolist()):
+        with suppress(OSError):
+            sums[number] = core.crc32(dataset.read(index))
+    return sums
 
 
 def are_equal(first: Any, second: Any) -> bool:

@@ -12,9 +12,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from headrace._base import loggers
 from headrace._helpers import messages
 from headrace._helpers.messages import Array, MessageError, Order, Terms
-from headrace._helpers.order_engine import OrderEngine
+from headrace._helpers.order_engine import OrderEngine, checksums_of
+from headrace._storage.entry_points.entry_points import EntryPoints
+from headrace.datasets.sources import BlobDataset, checked_table
 
 _MOST_ORDERS = 8  # that are kept, each with threads
+_LEARNED = "1 GB"  # of where the rows of the dataset's JPEGs begin
 
 
 class HelperServer(ThreadingHTTPServer):
@@ -24,13 +27,20 @@ class HelperServer(ThreadingHTTPServer):
         address: host and port; port 0 is a free one.
         threads: number of threads that make samples.
         token: the secret that requests must have; "": none is asked for.
+        dataset: whose samples are read here where a loader has the same dataset; None: loaders send the files.
     """
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int], threads: int, token: str = "") -> None:
+    def __init__(
+        self, address: tuple[str, int], threads: int, token: str = "", dataset: BlobDataset | None = None
+    ) -> None:
         self.threads, self.token = threads, token
+        self._dataset = dataset
+        self.terms = Terms.of_this_machine(threads, "" if dataset is None else dataset.fingerprint())
+        points = None if dataset is None else EntryPoints(_LEARNED)
+        self._table = None if dataset is None or points is None else checked_table(dataset).entered_by(points.native)
         self.samples = 0
         self._lock = threading.Lock()
         self._engines: OrderedDict[str, OrderEngine] = OrderedDict()
@@ -47,16 +57,24 @@ class HelperServer(ThreadingHTTPServer):
         if dropped is not None:
             dropped.close()
 
-    def make(self, name: str, arrays: Sequence[Array]) -> list[Array]:
-        """Makes the samples of a request.
+    def make(self, path: str, name: str, dataset: str, arrays: Sequence[Array]) -> list[Array]:
+        """Makes the samples of a request, or the checksums of its rows.
 
         Raises:
             KeyError: there is no such order.
+            MessageError: the dataset is another one.
         """
         with self._lock:
             engine = self._engines[name]
             self._engines.move_to_end(name)
-        made = engine.make(*arrays)
+        if path == messages.SAMPLES_PATH:
+            made = engine.make(*arrays)
+        else:
+            if self._dataset is None or self._table is None or dataset != self.terms.dataset:
+                raise MessageError("this helper has no such dataset")
+            if path == messages.FILES_PATH:
+                return [checksums_of(self._dataset, arrays[0])]
+            made = engine.make_rows(self._table, *arrays)
         with self._lock:
             self.samples += int(made[1].sum())
         return made
@@ -90,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve({messages.RECIPE_PATH: self._order})
 
     def do_POST(self) -> None:
-        self._serve({messages.SAMPLES_PATH: self._samples})
+        self._serve(dict.fromkeys(messages.REQUEST_KINDS, self._samples))
 
     def _serve(self, paths: dict[str, Callable[[int], None]]) -> None:
         expected, given = f"Bearer {self.server.token}", self.headers.get("Authorization", "")
@@ -109,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.CONFLICT, str(error))
 
     def _terms(self, size: int) -> None:
-        self._send([memoryview(Terms.of_this_machine(self.server.threads).to_json())])
+        self._send([memoryview(self.server.terms.to_json())])
 
     def _order(self, size: int) -> None:
         if size > messages.MOST_RECIPE_BYTES:
@@ -122,8 +140,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _samples(self, size: int) -> None:
         checksum = self.headers.get(messages.CHECKSUM_HEADER, "")
-        arrays = messages.read_arrays(self.rfile, size, messages.REQUEST_KINDS, checksum)
-        made = self.server.make(self.headers.get(messages.RECIPE_HEADER, ""), arrays)
+        arrays = messages.read_arrays(self.rfile, size, messages.REQUEST_KINDS[self.path], checksum)
+        order, dataset = (self.headers.get(name, "") for name in (messages.RECIPE_HEADER, messages.DATASET_HEADER))
+        made = self.server.make(self.path, order, dataset, arrays)
         self._send(messages.body_of(made), {messages.CHECKSUM_HEADER: messages.checksum_of(made)})
 
     def _send(self, body: Sequence[memoryview], headers: dict[str, str] | None = None) -> None:

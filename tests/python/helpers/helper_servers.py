@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headrace._helpers.server import HelperServer
+from headrace.datasets.sources import BlobDataset
 
 
 @contextmanager
-def helper(threads: int = 1, token: str = "") -> Iterator[HelperServer]:
+def helper(threads: int = 1, token: str = "", dataset: BlobDataset | None = None) -> Iterator[HelperServer]:
     """A helper in a thread of this process."""
-    server = HelperServer(("127.0.0.1", 0), threads, token)
+    server = HelperServer(("127.0.0.1", 0), threads, token, dataset)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

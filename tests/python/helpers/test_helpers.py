@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import warnings
 from dataclasses import replace
@@ -16,9 +17,20 @@ from helper_servers import address_of, ended, helper, started_process
 import headrace
 from headrace import DataLoader
 from headrace import transforms as T
+from headrace._engine.counters.helper_work import HelperWork
 from headrace._helpers import helper_lane, messages
 from headrace._helpers.server import HelperServer
-from support import TENSOR, assert_same, data_folder, eventually, hard_files, pictures, threads_of_ours, train
+from support import (
+    TENSOR,
+    assert_same,
+    data_folder,
+    eventually,
+    hard_files,
+    pictures,
+    threads_of_ours,
+    train,
+    write_folder,
+)
 
 COUNT = 96
 EPOCHS = 20  # at most; a helper gets work in the first one, unless the machine is very busy
@@ -50,6 +62,11 @@ def assert_helped(dataset: Any, servers: list[HelperServer], **options: Any) -> 
         if all(server.samples > 20 for server in servers):
             return
     pytest.fail("a helper has made nothing")
+
+
+def work_of(loader: DataLoader[Any]) -> HelperWork:
+    """What the only helper of a loader has done in the newest epoch."""
+    return next(iter(loader.stats().helpers.values()))
 
 
 RECIPES: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -98,6 +115,24 @@ def test_files_of_all_kinds_and_broken_ones(tmp_path: Path) -> None:
         assert with_helper[1:] == alone[1:]
         assert alone[1]
         assert eventually(lambda: server.samples > 20, 5.0) or outcome(address_of(server))
+
+
+def test_a_helper_reads_the_files_of_a_dataset_that_it_has(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "here", COUNT)
+    mine = headrace.ImageFolder(folder, train(96))
+    same = headrace.ImageFolder(Path(shutil.copytree(folder, tmp_path / "there")))
+    changed = headrace.ImageFolder(Path(shutil.copytree(folder, tmp_path / "changed")))
+    for path in (tmp_path / "changed").rglob("*.jpg"):
+        path.write_bytes(path.read_bytes() + b"more")
+    sent = {}
+    for its in (same, changed, None):
+        with helper(dataset=its) as server:
+            assert_helped(mine, [server])
+            loader = loader_of(mine, address_of(server), prefetch_factor=9)
+            assert any(len(list(loader)) and work_of(loader).samples for _ in range(EPOCHS))
+            work = work_of(loader)
+            sent[its] = work.bytes / work.samples
+    assert sent[same] + 1000 < min(sent[changed], sent[None])  # bytes a sample: the files are at least 2,000
 
 
 def test_a_state_resumes_without_helpers_and_with_them() -> None:
@@ -149,9 +184,6 @@ def test_helpers_are_stopped_killed_and_started_again() -> None:
     try:
         loader, alone = loader_of(dataset, f"127.0.0.1:{port}", prefetch_factor=3), loader_of(dataset)
 
-        def made() -> int:
-            return sum(one.samples for one in loader.stats().helpers.values())
-
         def epoch(at: int, event: Any) -> None:
             batches = []
             for number, batch in enumerate(loader):
@@ -160,14 +192,14 @@ def test_helpers_are_stopped_killed_and_started_again() -> None:
                     event()
             assert_same(batches, alone)
 
-        assert any(not epoch(9, int) and made() for _ in range(EPOCHS))
+        assert any(not epoch(9, int) and work_of(loader).samples for _ in range(EPOCHS))
         epoch(1, lambda: process.send_signal(signal.SIGSTOP))
         epoch(1, lambda: process.send_signal(signal.SIGCONT))
         epoch(1, process.kill)
         ended(process)
-        assert any(not epoch(9, int) and list(loader.stats().helpers.values())[0].failures for _ in range(EPOCHS))
+        assert any(not epoch(9, int) and work_of(loader).failures for _ in range(EPOCHS))
         process = started_process(port)[0]
-        assert any(not epoch(9, int) and made() for _ in range(EPOCHS))
+        assert any(not epoch(9, int) and work_of(loader).samples for _ in range(EPOCHS))
     finally:
         ended(process)
 
@@ -206,7 +238,7 @@ def test_a_helper_that_differs_is_not_used(what: str, monkeypatch: pytest.Monkey
     mine = messages.Terms.of_this_machine()
     other: Any = {"version": "0.0.1", "processor": "s390x", "protocol": 0}[what]
     terms = {0: mine, 1: replace(mine, threads=1, **{what: other})}  # the loader's, and the helper's
-    monkeypatch.setattr(messages.Terms, "of_this_machine", lambda threads=0: terms[threads])
+    monkeypatch.setattr(messages.Terms, "of_this_machine", lambda threads=0, dataset="": terms[threads])
     dataset = photographs()
     with helper() as server:
         with pytest.warns(RuntimeWarning, match=rf"is not used: it has .* {other}, and this machine"):
@@ -218,8 +250,8 @@ def test_a_helper_that_differs_is_not_used(what: str, monkeypatch: pytest.Monkey
 def test_a_helper_that_makes_other_pixels_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     make = HelperServer.make
 
-    def make_darker(self: HelperServer, name: str, arrays: Any) -> Any:
-        made = make(self, name, arrays)
+    def make_darker(self: HelperServer, *request: Any) -> Any:
+        made = make(self, *request)
         made[0] ^= 1
         return made
 

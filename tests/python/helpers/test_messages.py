@@ -28,12 +28,13 @@ from headrace._recipe.steps.recipe_text import NotText, read_recipe, write_recip
 from support import TENSOR, blobs, recipe_of, train
 
 ARRAYS = [np.arange(12.0).reshape(3, 4), np.array([5, 0, 7]), np.frombuffer(b"hello, files", np.uint8)]
+KINDS = messages.REQUEST_KINDS[messages.SAMPLES_PATH]
 BODY = b"".join(messages.body_of(ARRAYS))
 CHECKSUM = messages.checksum_of(ARRAYS)
 
 
 def read(body: bytes, checksum: str = CHECKSUM) -> list[Any]:
-    return messages.read_arrays(BytesIO(body), len(body), messages.REQUEST_KINDS, checksum)
+    return messages.read_arrays(BytesIO(body), len(body), KINDS, checksum)
 
 
 def test_arrays_are_numpys_own_format() -> None:
@@ -57,7 +58,7 @@ def test_a_changed_byte_is_noticed(at: int, change: int) -> None:
 @given(st.integers(0, len(BODY) - 1))
 def test_a_message_that_ends_early_is_refused(length: int) -> None:
     with pytest.raises(MessageError):
-        messages.read_arrays(BytesIO(BODY[:length]), len(BODY), messages.REQUEST_KINDS, CHECKSUM)
+        messages.read_arrays(BytesIO(BODY[:length]), len(BODY), KINDS, CHECKSUM)
     with pytest.raises(MessageError):
         read(BODY[:length])
 
