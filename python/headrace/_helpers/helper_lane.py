@@ -24,7 +24,7 @@ from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe_text import write_recipe
 from headrace.datasets.sources import BlobDataset
 
-_MOST_SAMPLES = 32  # of a request: its cost in Python is divided by them
+_SAMPLES = (16, 32)  # of a request, at least and at most: its cost in Python is divided by them
 _SAMPLES_OF_A_THREAD = 4  # in flight for each of a helper's threads
 _MOST_CONNECTIONS = 8
 _ASK_S = 0.1  # how often a thread without work looks again
@@ -205,11 +205,11 @@ class HelperLane(PythonLane):
             why = "it makes other pixels of a probe than this machine"
         if why:
             raise RefusedError(f"helper {self.address} is not used: {why}")
-        in_flight = max(2, _SAMPLES_OF_A_THREAD * terms.threads)
+        in_flight = max(2 * _SAMPLES[0], _SAMPLES_OF_A_THREAD * terms.threads)
         self._pace.reads = self._has_dataset(found, terms)
         with self._pace.lock:
             self._pace.version = terms.version
-            self._pace.most = min(_MOST_SAMPLES, in_flight // 2)
+            self._pace.most = min(_SAMPLES[1], in_flight // 2)
         self._limit = min(_MOST_CONNECTIONS, -(-in_flight // self._pace.most))
         return found
 
