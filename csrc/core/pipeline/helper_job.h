@@ -26,4 +26,7 @@ struct HelperAnswer {
   std::span<const int32_t> sizes;  // (height, width) of each sample's image before any step; see Batch::sizes
 };
 
+/// CRC-32 of bytes that cross a network, as in PNG, zlib and gzip; by libdeflate, several times as fast as zlib's.
+uint32_t checksum(std::span<const uint8_t> bytes);
+
 }  // namespace headrace

@@ -1,4 +1,6 @@
 // The pipeline's methods for samples that other machines make.
+#include <libdeflate.h>
+
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -14,6 +16,8 @@ RawImage image_at(const uint8_t* pixels, Size size, int channels) {
 }
 
 }  // namespace
+
+uint32_t checksum(std::span<const uint8_t> bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 
 std::optional<HelperJob> Pipeline::next_helper_job(int most, int keep, std::chrono::milliseconds patience) {
   state_->check_process();

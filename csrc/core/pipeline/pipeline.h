@@ -88,7 +88,7 @@ class Pipeline {
   void fail(PythonJob& job, std::string reason);
 
   /// Samples that another machine makes: up to `most`, if more than `keep` are queued here. Waits up to `patience`;
-  /// nullopt: there are not so many.
+  /// nullopt: fewer are queued.
   std::optional<HelperJob> next_helper_job(int most, int keep, std::chrono::milliseconds patience);
   /// The bytes of the files of a job's samples; none of a file that cannot be read, or not as a whole.
   std::vector<std::vector<uint8_t>> files_of(const HelperJob& job);

@@ -78,7 +78,7 @@ class SampleQueue {
     return !closed();
   }
   /// Takes up to `most` samples from the end of the batch that is due last, if more than `keep` are queued: what is
-  /// left is for the workers. Waits up to `patience`; a run without a batch: there are not so many.
+  /// left is for the workers. Waits up to `patience`; a run without a batch: fewer are queued.
   Run take_last(int most, int keep, std::chrono::milliseconds patience) {
     Run found;
     std::unique_lock lock(mutex_);

@@ -47,9 +47,7 @@ class Resolver {
 
   // `count` draws of the sample, the first of them in column `first`.
   const double* drawn(int first, int count) const {
-    if (first < 0 || count > recipe_.draws - first) {
-      throw Error(Stage::kPlan, "a step reads random numbers that the recipe does not have");
-    }
+    if (first < 0 || count > recipe_.draws - first) throw Error(Stage::kPlan, "a step reads draws beyond the sample's");
     return draws_ + first;
   }
 

@@ -9,7 +9,6 @@
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
 #include "bind/unlocked.h"
-#include "core/base/checksum.h"
 
 namespace py = pybind11;
 
@@ -104,7 +103,7 @@ void bind_helpers(py::module_& module) {
       [](const py::buffer& bytes) {
         const py::buffer_info info = bytes_of(bytes);
         const Unlocked unlocked;
-        return crc32(span_of(info));
+        return checksum(span_of(info));
       },
       py::arg("bytes"));
   module.def("next_helper_job", &next_job, py::arg("pipeline"), py::arg("most"), py::arg("keep"), py::arg("seconds"));
