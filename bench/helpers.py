@@ -141,7 +141,7 @@ def seconds_of(loader: Any) -> float:
 
 def together(images: str, here: set[int], there: set[int], reads: bool, rounds: int) -> dict[str, Any]:
     """Speed of a loader with a helper, divided by that of the same loader alone."""
-    big = torch.utils.data.ConcatDataset([dataset_of(images)] * TIMES)
+    big: Any = torch.utils.data.ConcatDataset([dataset_of(images)] * TIMES)
     options: dict[str, Any] = {"num_workers": 1, "prefetch_factor": 6, "shuffle": True, "seed": 0}
     with Helper(images, there, reads=TIMES * reads, from_memory=False) as helper:
         os.sched_setaffinity(0, here)

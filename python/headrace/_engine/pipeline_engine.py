@@ -97,7 +97,7 @@ class PipelineEngine(Engine):
         python = tuple(one for lane in self._lanes for one in lane.thread_ids())
         videos = sum((lane.cost for lane in self._lanes), DecodingCost())
         asleep, workers = self._pipeline.asleep, tuple(self._pipeline.thread_ids)
-        helpers = {address: work for lane in self._lanes for address, work in lane.work.items()}
+        helpers = {address: work for lane in self._lanes for address, work in lane.work().items()}
         return Counters(stages, durations, size, workers, python, asleep, videos, helpers)
 
     def resize(self, threads: int) -> None:

@@ -136,8 +136,9 @@ class Connection:
     ) -> http.client.HTTPResponse:
         if self._http.sock is None:
             self._http.connect()
-            self._http.sock.settimeout(self._seconds)
-            self._http.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            found: socket.socket = self._http.sock
+            found.settimeout(self._seconds)
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sent = {**headers, "Content-Length": str(sum(len(one) for one in body))}
         if self._address.token:
             sent["Authorization"] = f"Bearer {self._address.token}"

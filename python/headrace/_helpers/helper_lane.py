@@ -18,7 +18,7 @@ from headrace._engine.image_engine import ImageEngine
 from headrace._engine.lanes.python_lane import PythonLane
 from headrace._helpers import messages
 from headrace._helpers.connection import FAILURES, Address, Connection, RefusedError
-from headrace._helpers.messages import Order, Terms
+from headrace._helpers.messages import Array, Order, Terms
 from headrace._helpers.order_engine import are_equal, checksums_of, probe_of
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe_text import write_recipe
@@ -149,7 +149,6 @@ class HelperLane(PythonLane):
         self._next_job = partial(_next_job, self._pace)  # type: ignore[method-assign,assignment]
         super().__init__(engine._pipeline, 1)
 
-    @property
     def work(self) -> dict[str, HelperWork]:
         return {str(self.address): self._pace.work()}
 
@@ -165,15 +164,13 @@ class HelperLane(PythonLane):
     def _run_job(self, job: core.HelperJob) -> None:  # type: ignore[override]
         try:
             connection = self._connection()
-            if self._pace.reads:
-                path, sent = messages.ROWS_PATH, [job.draws, job.rows]
-            else:
-                files, sizes = job.files()
-                path, sent = messages.SAMPLES_PATH, [job.draws, sizes, files]
+            path = messages.ROWS_PATH if self._pace.reads else messages.SAMPLES_PATH
+            sent: list[Array] = [job.draws]
+            sent += [job.rows] if self._pace.reads else reversed(job.files())
             begin = time.monotonic()
             samples, made, opened = connection.make(path, self._order, sent, self._fingerprint)
             seconds = time.monotonic() - begin
-            job.finish(samples, finished=self._finished, made=made, sizes=opened.reshape(-1))
+            job.finish(memoryview(samples), finished=self._finished, made=made, sizes=opened.reshape(-1))
         except RefusedError as error:
             job.put_back()
             self._pace.drop_connection()

@@ -8,7 +8,6 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from types import MappingProxyType
 
 from headrace._base.cores import bind_thread
 from headrace._base.lifetimes.thread_settings import ThreadSettings
@@ -37,12 +36,10 @@ class PythonLane:
 
     Attributes:
         cost: frames of videos that were decoded so far.
-        work: what other machines have done so far, by their addresses.
     """
 
     name = ""
     cost = DecodingCost()
-    work: Mapping[str, HelperWork] = MappingProxyType({})
 
     def __init__(self, pipeline: core.Pipeline, threads: int) -> None:
         self._pipeline = pipeline
@@ -116,6 +113,10 @@ class PythonLane:
     def threads(self) -> int:
         """Maximum number of threads; 0: jobs run in the caller's thread."""
         return self._limit
+
+    def work(self) -> Mapping[str, HelperWork]:
+        """Returns what other machines have done so far, by their addresses."""
+        return {}
 
     def thread_ids(self) -> list[int]:
         """Returns the threads that have started, as the operating system numbers them."""
