@@ -113,7 +113,8 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             process use it, too, and torch's workers where images are deferred. Bytes of memory, such as ``"1 GB"``, or
             a `headrace.EntryPoints`. None: never.
         helpers: addresses of ``headrace serve`` on other machines, such as ``["10.0.0.2:9917"]``: they make the samples
-            that this machine's threads would make last. Batches do not depend on them.
+            that this machine's threads would make last. ``"ray"``: one on each other node of the Ray cluster, looked up
+            when an epoch begins. Batches do not depend on them.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.
@@ -169,7 +170,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         deferred_images: bool = True,
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
-        helpers: Sequence[str] | None = None,
+        helpers: Sequence[str] | Literal["ray"] | None = None,
     ) -> None:
         from headrace._loading.epoch.sampler_setup import Samplers, shard_samplers
         from headrace._loading.native import arguments

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from headrace._helpers import messages
 from headrace._helpers.messages import Array, MessageError, Terms
@@ -47,16 +47,18 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def checked_helpers(given: object) -> tuple[Address, ...]:
-    """Returns the addresses of a loader's argument. The token is that of the variable HEADRACE_TOKEN.
+def checked_helpers(given: object) -> tuple[Address, ...] | Literal["ray"]:
+    """Returns the addresses of a loader's argument, or ``"ray"``. The token is that of the variable HEADRACE_TOKEN.
 
     Raises:
         TypeError, ValueError: they are none.
     """
     if given is None:
         return ()
+    if given == "ray":
+        return "ray"
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise TypeError(f'helpers must be a list of addresses such as ["10.0.0.2:9917"], not {given!r}')
+        raise TypeError(f'helpers must be "ray", or a list of addresses such as ["10.0.0.2:9917"], not {given!r}')
     token = os.environ.get("HEADRACE_TOKEN", "")
     found = tuple(one if isinstance(one, Address) else Address.of(one, token) for one in given)
     if len(set(found)) < len(found):

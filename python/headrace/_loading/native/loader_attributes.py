@@ -37,7 +37,7 @@ class OwnArguments:
     deferred_images: bool
     cpu_affinity: Sequence[int] | Literal["gpu"] | None
     entry_points: EntryPoints | Literal["auto"] | None
-    helpers: tuple[Address, ...]
+    helpers: tuple[Address, ...] | Literal["ray"]
 
 
 class OwnAttributes(OwnArguments):

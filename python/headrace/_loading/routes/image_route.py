@@ -17,6 +17,7 @@ from headrace._engine.image_engine import ImageEngine
 from headrace._engine.ragged_engine import RaggedEngine
 from headrace._engine.views_engine import make_views_engine
 from headrace._helpers.helper_lane import add_helpers
+from headrace._helpers.ray_helpers import ray_addresses
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import sizes_known_to
 from headrace._loading.native.settings import OwnSettings, Settings
@@ -182,7 +183,8 @@ class ImageRoute(NativeRoute):
         if why or not isinstance(engine, ImageEngine):
             self._warn_of_no_helpers(why)
         else:
-            add_helpers(engine, settings.helpers, settings.num_workers, self.source)
+            addresses = ray_addresses() if settings.helpers == "ray" else settings.helpers
+            add_helpers(engine, addresses, settings.num_workers, self.source)
 
     def _choose_output_sizes(self, settings: Settings) -> Any:
         """Returns the output size of each sample; found out once, as it may read the files' headers."""

@@ -81,7 +81,7 @@ def _explain_helpers(settings: Settings, route: ImageRoute) -> list[Part]:
         return []
     if why := route.why_no_helpers(settings):
         return [Part("helpers", "unused", f"no sample is made on another machine: {why}")]
-    where = ", ".join(map(str, settings.helpers))
+    where = "the nodes of Ray's cluster" if settings.helpers == "ray" else ", ".join(map(str, settings.helpers))
     return [Part("helpers", "native", f"{where} make what the threads here would make last")]
 
 
