@@ -6,7 +6,6 @@ import secrets
 import threading
 from typing import Any
 
-from headrace._base.messages import install_command
 from headrace._helpers.connection import Address
 
 _NAMESPACE = "headrace"
@@ -52,7 +51,7 @@ def ray_addresses() -> tuple[Address, ...]:
     try:
         import ray
     except ImportError as error:
-        raise ImportError(f'helpers="ray" needs Ray: {install_command("", "ray")}') from error
+        raise ImportError('helpers="ray" needs Ray, which is not installed: pip install ray') from error
     if not ray.is_initialized():
         raise RuntimeError('helpers="ray" needs a cluster: call ray.init() before the loader is made')
     here = ray.get_runtime_context().get_node_id()
