@@ -58,6 +58,7 @@ void bind_clips(pybind11::module_& module);
 void bind_columns(pybind11::module_& module);
 void bind_composed(pybind11::module_& module);
 void bind_draws(pybind11::module_& module);
+void bind_helpers(pybind11::module_& module);
 void bind_http(pybind11::module_& module);
 void bind_jpeg(pybind11::module_& module);
 void bind_png(pybind11::module_& module);

@@ -115,6 +115,9 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             a `headrace.EntryPoints`. None: never.
         video_index: a folder, or a `headrace.Cache`, for where frames of videos are, which later runs and other ranks
             then need not learn. ``"auto"``: torch's workers share it, in 256 MB at most. None: each learns it.
+        helpers: addresses of ``headrace serve`` on other machines, such as ``["10.0.0.2:9917"]``: they make the samples
+            that this machine's threads would make last. ``"ray"``: one on each other node of the Ray cluster, looked up
+            when an epoch begins. Batches do not depend on them.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.
@@ -171,6 +174,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         cpu_affinity: Sequence[int] | Literal["gpu"] | None = None,
         entry_points: EntryPoints | int | str | None = "auto",
         video_index: Cache | AnyPath | None = "auto",
+        helpers: Sequence[str] | Literal["ray"] | None = None,
     ) -> None:
         from headrace._loading.epoch.sampler_setup import Samplers, shard_samplers
         from headrace._loading.native import arguments
@@ -202,6 +206,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             cpu_affinity=cpu_affinity,
             entry_points=entry_points,
             video_index=video_index,
+            helpers=helpers,
         )
         self._tuner = tuner_of(num_workers, prefetch_factor, own.cores, own.destination.way)
         batches = Batches.of(batch_size, batch_sampler)

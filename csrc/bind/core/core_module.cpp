@@ -35,6 +35,7 @@ PYBIND11_MODULE(_core, module, py::mod_gil_not_used()) {
   headrace::bind_png(module);
   headrace::bind_packing(module);
   headrace::bind_entry_points(module);
+  headrace::bind_helpers(module);
   headrace::bind_ops(module);
   headrace::bind_memory(module);
   headrace::bind_pipeline(module);

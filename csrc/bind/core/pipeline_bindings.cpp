@@ -112,22 +112,22 @@ std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::bu
   return std::make_unique<PyPipeline>(std::move(options));
 }
 
-// `memory`: a tensor to write the batch into; None: a slot of the pipeline's pool. `plans`: see to_given_plans. With
-// these the table is let go with the batch, which needs memory: then it is waited for.
+// `memory`: a tensor to write the batch into; None: a slot of the pipeline's pool. `plans`: see to_given_plans.
+// `keep_table`: whether the table lives as long as the pipeline. Otherwise it is let go with the batch, which needs
+// memory: then it is waited for.
 std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& table, const Int64s& rows,
                                   const Doubles& draws, const py::object& memory, uintptr_t stream,
-                                  const py::list& plans) {
+                                  const py::list& plans, bool keep_table) {
   auto& own = py::cast<PyPipeline&>(self);
   std::vector<GivenPlan> given = to_given_plans(plans);
-  const bool planned = !given.empty();
-  if (planned && memory.is_none()) throw py::value_error("a batch with plans needs memory");
-  const std::shared_ptr<const BlobTable> blobs = planned ? py::cast<PyBlobTable&>(table).table : own.keep(table);
+  if (!keep_table && memory.is_none()) throw py::value_error("a batch with a table of its own needs memory");
+  const std::shared_ptr<const BlobTable> blobs = keep_table ? own.keep(table) : py::cast<PyBlobTable&>(table).table;
   std::vector<int64_t> list = to_vector<int64_t>(rows);
   std::vector<double> numbers = to_vector<double>(draws);
   std::shared_ptr<EntryPoints> entry_points = py::cast<PyBlobTable&>(table).entry_points;
   const auto address = memory.is_none() ? 0 : memory.attr("data_ptr")().cast<uintptr_t>();
   auto held = std::make_unique<HeldBatch>(memory, self);
-  if (planned) held->source = table;
+  if (!keep_table) held->source = table;
   {
     const Unlocked unlocked;  // a device may have to finish an earlier batch first
     held->batch =
@@ -325,7 +325,7 @@ void bind_pipeline(py::module_& module) {
            py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "",
            py::arg("backend") = py::none(), py::arg("decoder") = "pillow", py::arg("frames") = 1)
       .def("submit", &submit, py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = py::none(),
-           py::arg("stream") = 0, py::arg("plans") = py::list())
+           py::arg("stream") = 0, py::arg("plans") = py::list(), py::arg("keep_table") = true)
       .def("repair", &repair, py::arg("batch"), py::arg("places"), py::arg("table"), py::arg("rows"), py::arg("draws"))
       .def("wait", &wait, py::arg("batch"), py::arg("seconds"))
       .def("hand_over",

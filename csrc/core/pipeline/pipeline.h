@@ -17,6 +17,7 @@
 #include "core/pipeline/batch/backend.h"
 #include "core/pipeline/batch/batch.h"
 #include "core/pipeline/batch/stage_report.h"
+#include "core/pipeline/helper_job.h"
 #include "core/pipeline/python_lane.h"
 #include "core/plan/plan.h"
 
@@ -85,6 +86,17 @@ class Pipeline {
   void put_back(PythonJob& job);
   /// Ends a job with a failure: Python raised. Throws std::logic_error where the job is finished.
   void fail(PythonJob& job, std::string reason);
+
+  /// Samples that another machine makes: up to `most`, if more than `keep` are queued here. Waits up to `patience`;
+  /// nullopt: fewer are queued.
+  std::optional<HelperJob> next_helper_job(int most, int keep, std::chrono::milliseconds patience);
+  /// The bytes of the files of a job's samples; none of a file that cannot be read, or not as a whole.
+  std::vector<std::vector<uint8_t>> files_of(const HelperJob& job);
+  /// Ends a job with what a helper made of its samples. Those that are not `made` are made here. Throws
+  /// std::invalid_argument where `answer` does not fit the job, std::logic_error where the job is finished.
+  void finish(HelperJob& job, const HelperAnswer& answer);
+  /// Returns the samples of a job: they are made here, before all others. Does nothing where the job is finished.
+  void put_back(HelperJob& job);
 
   /// Drops queued samples and jobs, wakes all waiting threads and unmaps free slots. Idempotent.
   void close();

@@ -1,7 +1,9 @@
 // Hands out samples to workers one by one, in batch order. A worker takes the lock once per batch, not once per sample.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <limits>
@@ -21,6 +23,11 @@ class SampleQueue {
     std::shared_ptr<Batch> batch;
     int sample = -1;
   };
+  /// Samples of one batch that a helper makes.
+  struct Run {
+    std::shared_ptr<Batch> batch;
+    SampleRun samples;
+  };
 
   /// Appends the samples of a batch.
   void push(std::shared_ptr<Batch> batch) {
@@ -29,6 +36,7 @@ class SampleQueue {
       batches_.push_back(std::move(batch));
     }
     changed_.notify_all();
+    grown_.notify_all();
   }
 
   /// Puts a batch before all others: the consumer already waits for it.
@@ -69,6 +77,25 @@ class SampleQueue {
     wanted_again_.wait(lock, [&] { return closed() || wanted(worker); });
     return !closed();
   }
+  /// Takes up to `most` samples from the end of the batch that is due last, if more than `keep` are queued: what is
+  /// left is for the workers. Waits up to `patience`; a run without a batch: fewer are queued.
+  Run take_last(int most, int keep, std::chrono::milliseconds patience) {
+    Run found;
+    std::unique_lock lock(mutex_);
+    grown_.wait_for(lock, patience, [&] { return closed() || (found = last_run(most, keep)).batch != nullptr; });
+    return found;
+  }
+  /// Returns samples that take_last() took: workers take them before all others.
+  void give_back(Run run) {
+    if (run.samples.count == 0) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed()) return;
+      returned_.push_back(std::move(run));
+      has_returned_.store(true, std::memory_order_relaxed);
+    }
+    changed_.notify_all();
+  }
   /// Never blocks: false where there is no sample.
   bool try_pop(Task& task) {
     return advance(task, false, 0, [] { return false; });
@@ -103,9 +130,11 @@ class SampleQueue {
       const std::lock_guard lock(mutex_);
       closed_.store(true, std::memory_order_relaxed);
       batches_.clear();
+      returned_.clear();
     }
     changed_.notify_all();
     wanted_again_.notify_all();
+    grown_.notify_all();
   }
 
  private:
@@ -115,23 +144,58 @@ class SampleQueue {
   template <class OtherWork>
   bool advance(Task& task, bool block, int worker, OtherWork other_work) {
     for (;;) {
-      if (task.batch != nullptr && !closed() && (task.sample = task.batch->claim()) >= 0) return true;
+      if (task.batch != nullptr && !closed() && !has_returned_.load(std::memory_order_relaxed) &&
+          (task.sample = task.batch->claim()) >= 0) {
+        return true;
+      }
       std::unique_lock lock(mutex_);
-      if (!batches_.empty() && batches_.front() == task.batch) batches_.pop_front();  // claim() found it exhausted
+      if (!closed() && wanted(worker) && take_returned(task)) return true;
+      if (!batches_.empty() && batches_.front() == task.batch && task.batch->is_claimed()) batches_.pop_front();
       task.batch = nullptr;
       const auto leaves = [&] { return !wanted(worker) || other_work(); };
-      if (block) changed_.wait(lock, [&] { return closed() || !batches_.empty() || leaves(); });
+      if (block) {
+        changed_.wait(lock, [&] { return closed() || !batches_.empty() || !returned_.empty() || leaves(); });
+      }
       if (closed()) return false;
       // A batch may have arrived between want() and this thread's wake-up: it belongs to the workers that are wanted.
-      if (batches_.empty() || !wanted(worker)) return block;
-      task.batch = batches_.front();
+      if (!wanted(worker) || (batches_.empty() && returned_.empty())) return block;
+      if (!batches_.empty()) task.batch = batches_.front();
     }
+  }
+
+  /// Sets the task to a sample that was given back, of a batch that is not cancelled. Under the lock.
+  bool take_returned(Task& task) {
+    while (!returned_.empty()) {
+      Run& run = returned_.front();
+      const bool wanted = !run.batch->cancelled.load(std::memory_order_relaxed);
+      task = {run.batch, run.samples.first++};
+      if (--run.samples.count == 0 || !wanted) returned_.pop_front();
+      has_returned_.store(!returned_.empty(), std::memory_order_relaxed);
+      if (wanted) return true;
+      task.batch = nullptr;
+    }
+    return false;
+  }
+
+  /// See take_last(). Under the lock.
+  Run last_run(int most, int keep) {
+    int spare = -keep;
+    for (const auto& batch : batches_) spare += batch->unclaimed.left();
+    for (auto one = batches_.rbegin(); one != batches_.rend() && spare > 0; ++one) {
+      if ((*one)->cancelled.load(std::memory_order_relaxed)) continue;
+      const SampleRun samples = (*one)->unclaimed.take_last(std::min(most, spare));
+      if (samples.count > 0) return {*one, samples};
+    }
+    return {};
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::condition_variable wanted_again_;        // separate from changed_: wake() must reach a worker that is wanted
+  std::condition_variable grown_;               // there are more samples, which helpers may take
   std::deque<std::shared_ptr<Batch>> batches_;  // guarded by mutex_
+  std::deque<Run> returned_;                    // guarded by mutex_
+  std::atomic<bool> has_returned_{false};       // set under mutex_
   std::atomic<bool> closed_{false};             // set under mutex_
   std::atomic<int> wanted_{std::numeric_limits<int>::max()};  // set under mutex_
 };

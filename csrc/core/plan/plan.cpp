@@ -45,6 +45,12 @@ class Resolver {
  private:
   Size size() const { return take_.box.size(); }
 
+  // `count` draws of the sample, the first of them in column `first`.
+  const double* drawn(int first, int count) const {
+    if (first < 0 || count > recipe_.draws - first) throw Error(Stage::kPlan, "a step reads draws beyond the sample's");
+    return draws_ + first;
+  }
+
   void restart(Size image) {
     source_ = image;
     take_ = Take{};
@@ -56,7 +62,9 @@ class Resolver {
   }
 
   void apply(const Step& step) {
-    const double draw = step.draw == kConstant ? step.parameter : recipe_.draws > 0 ? draws_[step.draw] : 0;  // if any
+    const double draw = step.draw == kConstant ? step.parameter
+                        : recipe_.draws > 0    ? *drawn(step.draw, 1)
+                                               : 0;  // if any
     switch (step.kind) {
       case Step::Kind::kRandomResizedCrop:
         return random_resized_crop(step);
@@ -67,7 +75,7 @@ class Resolver {
       case Step::Kind::kResizeKeepRatio:
         return resize(keep_ratio_size(step, size()), step.filter);
       case Step::Kind::kRandomKeepRatio:
-        return resize(random_keep_ratio_size(step, draws_ + step.draw, size()), step.filter);
+        return resize(random_keep_ratio_size(step, drawn(step.draw, 4), size()), step.filter);
       case Step::Kind::kRandomResize:
         return resize(drawn_shorter_edge(step, draw, size()), step.filter);
       case Step::Kind::kScaleShorter:
@@ -77,11 +85,11 @@ class Resolver {
       case Step::Kind::kScaleJitter:
         return resize(jittered(step, draw, size()), step.filter);
       case Step::Kind::kZoomOut:
-        return pad_to(zoomed_out(draws_ + step.draw, size()), step);
+        return pad_to(zoomed_out(drawn(step.draw, 3), size()), step);
       case Step::Kind::kRandomPad:
-        return pad_to(random_padding(step, draws_ + step.draw, size()), step);
+        return pad_to(random_padding(step, drawn(step.draw, 2), size()), step);
       case Step::Kind::kRandomCropOrPad:
-        return pad_to(random_window(step, draws_ + step.draw, size()), step);
+        return pad_to(random_window(step, drawn(step.draw, 2), size()), step);
       case Step::Kind::kCenterCrop:
         return center_crop(step);
       case Step::Kind::kCornerCrop:
@@ -103,11 +111,11 @@ class Resolver {
       case Step::Kind::kEffect:
         return effect(is_of_tensors(step.effect) ? tensor_effect_of(step, draw) : pillow_effect(step.effect, draw));
       case Step::Kind::kScaleShift:
-        return effect(scale_shift(draws_[step.draw], draws_[step.draw + 1]));
+        return effect(scale_shift(drawn(step.draw, 2)[0], drawn(step.draw, 2)[1]));
       case Step::Kind::kGaussianBlur:
         return blur(step);
       case Step::Kind::kBoxBlur:
-        return box_blur(step.drawn ? draws_ + step.draw + 1 : step.matrix.data());
+        return box_blur(step.drawn ? drawn(step.draw, 4) + 1 : step.matrix.data());
       case Step::Kind::kWhen:
         return draw < step.p ? apply(step.branches.front()) : void();
       case Step::Kind::kOneOf: {
@@ -127,11 +135,11 @@ class Resolver {
       case Step::Kind::kRotate:
         return rotate(rotation(step, step.matrix.data(), size()));
       case Step::Kind::kRandomRotate:
-        return rotate(rotation(step, draws_ + step.draw + 1, size()));
+        return rotate(rotation(step, drawn(step.draw, 4) + 1, size()));
       case Step::Kind::kRandomAffine:
-        return warp(random_affine(step, draws_ + step.draw, size()));
+        return warp(random_affine(step, drawn(step.draw, 10), size()));
       case Step::Kind::kRandomPerspective:
-        return warp(perspective(step, draws_ + step.draw + 8, size()));
+        return warp(perspective(step, drawn(step.draw, 16) + 8, size()));
     }
   }
 
@@ -153,7 +161,7 @@ class Resolver {
   }
 
   void random_resized_crop(const Step& step) {
-    const Box box = random_resized_box(step, draws_ + step.draw, size());
+    const Box box = random_resized_box(step, drawn(step.draw, 22), size());
     if (box.width > 0 && box.height > 0) {
       crop(box);
     } else {
@@ -190,9 +198,8 @@ class Resolver {
     }
     make_real_unflipped();  // on the unflipped image the terms would be added in reverse order
     const int begin = static_cast<int>(plan_.weights.size());
-    for (int i = 0; i < step.width + step.height; ++i) {
-      plan_.weights.push_back(static_cast<float>(draws_[step.draw + 1 + i]));
-    }
+    const double* weights = drawn(step.draw, 1 + step.width + step.height) + 1;
+    for (int i = 0; i < step.width + step.height; ++i) plan_.weights.push_back(static_cast<float>(weights[i]));
     plan_.stages.back().effects.push_back({Effect::Kind::kBlur, 0, 0, step.width, step.height, begin});
   }
 
@@ -235,7 +242,7 @@ class Resolver {
     make_real_unflipped();
     const size_t stages = plan_.stages.size();
     std::vector<Effect> before = std::exchange(plan_.stages.back().effects, {});
-    const double* weight = draws_ + step.draw;
+    const double* weight = drawn(step.draw, static_cast<int>(step.branches.size()) + 1);
     ChainMix mix{step.blended, {}, static_cast<float>(weight[step.branches.size()]), step.summed};
     in_chain_ = true;
     for (const std::vector<Step>& branch : step.branches) {
@@ -277,7 +284,7 @@ class Resolver {
   }
 
   void erase(const Step& step) {
-    const std::vector<Erased> boxes = erased_boxes(step, draws_, size());
+    const std::vector<Erased> boxes = erased_boxes(step, drawn(step.draw, draws_of_erase(step)) + 1, size());
     plan_.erased.insert(plan_.erased.end(), boxes.begin(), boxes.end());
   }
 
@@ -318,8 +325,8 @@ class Resolver {
                                     " is larger than input image size " + shown_size(height, width) +
                                     "; RandomCrop's pad_if_needed=True pads such images");
     }
-    pad_and_crop({uniform_below(draws_[step.draw + 1], width - step.width + 1) - left,
-                  uniform_below(draws_[step.draw], height - step.height + 1) - top, step.width, step.height},
+    pad_and_crop({uniform_below(drawn(step.draw, 2)[1], width - step.width + 1) - left,
+                  uniform_below(drawn(step.draw, 2)[0], height - step.height + 1) - top, step.width, step.height},
                  step.pad_mode, step.fill);
   }
 

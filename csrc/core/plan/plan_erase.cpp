@@ -30,8 +30,12 @@ Box erased_box(const double* draws, Size image, int boxes) {
 
 }  // namespace
 
+int draws_of_erase(const Step& step) {
+  const bool draws_boxes = step.boxes[1] > 0;
+  return 1 + (draws_boxes ? 1 : 0) + (draws_boxes ? step.boxes[1] : 1) * (kDrawsOfBox + step.values);
+}
+
 std::vector<Erased> erased_boxes(const Step& step, const double* draws, Size image) {
-  draws += step.draw + 1;
   int boxes = 1;
   if (step.boxes[1] > 0) boxes = step.boxes[0] + uniform_below(*draws++, step.boxes[1] - step.boxes[0] + 1);
   std::vector<Erased> made;

@@ -1,4 +1,4 @@
-"""The command line: ``headrace demo | verify | bench | tune | report | top | pack | index | doctor``."""
+"""The command line: ``headrace demo | verify | bench | tune | report | top | pack | index | serve | doctor``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from headrace._base.version import __version__
-from headrace._cli import index_command, inputs, report_command, top_command, verify_command
+from headrace._cli import index_command, inputs, report_command, serve_command, top_command, verify_command
 from headrace._cli.bench import bench_command
 from headrace._cli.console import shell_completion
 from headrace._cli.console.spelling import Parser
@@ -29,6 +29,7 @@ _COMMANDS = (
     top_command,
     pack_command,
     index_command,
+    serve_command,
 )
 
 

@@ -144,7 +144,7 @@ class ImageEngine(PipelineEngine):
         count = len(plans)
         memory, stream = self._memory_of_plans(count)
         rows, draws = np.arange(count, dtype=np.int64), np.empty((count, 0))
-        return Flight(self._pipeline.submit(table, rows, draws, memory, stream, plans), stream)
+        return Flight(self._pipeline.submit(table, rows, draws, memory, stream, plans, keep_table=False), stream)
 
     def _memory_of_plans(self, count: int) -> tuple[torch.Tensor, int]:
         """Returns memory for a batch, and the stream that it was allocated on."""

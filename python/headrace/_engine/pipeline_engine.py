@@ -34,6 +34,10 @@ class PipelineEngine(Engine):
         self.endings = [pipeline.close]
         self._served_here = [lane for lane in lanes if lane.threads == 0]
 
+    def add_lane(self, lane: PythonLane) -> None:
+        """Adds threads that take samples of the pipeline."""
+        self._lanes.append(lane)
+
     def set_metadata_reader(self, metadata: RowMetadata) -> None:
         for lane in self._lanes:
             if isinstance(lane, CallLane):
@@ -92,8 +96,9 @@ class PipelineEngine(Engine):
         durations, size = self._pipeline.durations(), self._pipeline.bytes_read
         python = tuple(one for lane in self._lanes for one in lane.thread_ids())
         videos = sum((lane.cost for lane in self._lanes), DecodingCost())
-        asleep = self._pipeline.asleep
-        return Counters(stages, durations, size, tuple(self._pipeline.thread_ids), python, asleep, videos)
+        asleep, workers = self._pipeline.asleep, tuple(self._pipeline.thread_ids)
+        helpers = {address: work for lane in self._lanes for address, work in lane.work().items()}
+        return Counters(stages, durations, size, workers, python, asleep, videos, helpers)
 
     def resize(self, threads: int) -> None:
         self._pipeline.resize(threads)

@@ -18,6 +18,7 @@ namespace {
 std::shared_ptr<Batch> batch_of(int samples) {
   auto batch = std::make_shared<Batch>();
   batch->rows.resize(static_cast<size_t>(samples));
+  batch->unclaimed.reset(samples);
   batch->remaining = samples;
   return batch;
 }

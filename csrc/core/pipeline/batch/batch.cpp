@@ -22,6 +22,7 @@ void Batch::fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its
   draws = std::move(its_draws);
   sizes.assign(rows.size(), Size{});
   room = size();
+  unclaimed.reset(size());
   remaining.store(size());
   ready.store(size() == 0);
 }

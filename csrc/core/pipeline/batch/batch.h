@@ -16,6 +16,7 @@
 #include "core/io/source/blob.h"
 #include "core/jpeg/scan/entry_points.h"
 #include "core/pipeline/batch/lease_holder.h"
+#include "core/pipeline/batch/sample_range.h"
 #include "core/plan/plan.h"
 
 namespace headrace {
@@ -61,7 +62,7 @@ struct Batch {
 
   std::vector<int> places;         // position of each sample in `memory`; empty: sample i at position i
   int room = 0;                    // samples that `memory` holds; in a repair, those of the batch that it repairs
-  std::atomic<int> claimed{0};     // samples that a worker has taken
+  SampleRange unclaimed;           // samples that nobody has taken
   std::atomic<int> remaining{0};   // samples that are neither made nor failed yet
   std::atomic<bool> ready{false};  // the consumer may take it
   std::atomic<int> writers{0};     // threads that may be writing to `memory` now
@@ -83,11 +84,10 @@ struct Batch {
   int place(int sample) const { return places.empty() ? sample : places[static_cast<size_t>(sample)]; }
 
   /// The next sample to make, or -1. Any thread.
-  int claim() {
-    if (claimed.load(std::memory_order_relaxed) >= size() || cancelled.load(std::memory_order_relaxed)) return -1;
-    const int sample = claimed.fetch_add(1, std::memory_order_relaxed);
-    return sample < size() ? sample : -1;
-  }
+  int claim() { return cancelled.load(std::memory_order_relaxed) ? -1 : unclaimed.take_first(); }
+
+  /// Whether claim() will return no further sample. Any thread.
+  bool is_claimed() const { return cancelled.load(std::memory_order_relaxed) || unclaimed.left() == 0; }
 
   /// Registers the calling thread as a writer before it writes a sample. False: the batch is cancelled, and nothing may
   /// be written. Any thread.

@@ -49,6 +49,11 @@ class SampleWorker {
                     int sample, bool may_offload) = 0;
   /// Makes a sample of a batch from an image that is decoded already. Throws Error(kPlan).
   virtual void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) = 0;
+  /// Stores an image of the output's size as a sample of a batch: all steps of the recipe were done to it elsewhere.
+  /// Throws std::logic_error where this worker cannot.
+  virtual void store(const RawImage& /*image*/, Batch& /*batch*/, int /*sample*/) {
+    throw std::logic_error("this pipeline makes samples only here");
+  }
   /// Makes a sample of a batch from a row of `columns`. Throws std::logic_error where this worker makes images.
   virtual void gather(const Columns& /*columns*/, int64_t /*row*/, Batch& /*batch*/, int /*sample*/) {
     throw std::logic_error("this pipeline makes images, not rows of columns");

@@ -23,6 +23,12 @@ void SampleMaker::make_from_pixels(const RawImage& image, const double* draws, B
   finish(batch, sample);
 }
 
+void SampleMaker::store(const RawImage& image, Batch& batch, int sample) {
+  const Plan plan = resolve(options_.recipe, nullptr, image.size, options_.recipe.steps.size());
+  fuser_.run(plan, image, output(batch, sample, plan));
+  finish(batch, sample);
+}
+
 bool SampleMaker::make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch,
                        int sample, bool /*may_offload*/) {
   const JpegHeader header = decoder_.header(bytes, options_, stats);

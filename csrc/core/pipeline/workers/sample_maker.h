@@ -23,6 +23,7 @@ class SampleMaker : public SampleWorker {
   bool make(std::span<const uint8_t> bytes, const double* draws, const std::shared_ptr<Batch>& batch, int sample,
             bool may_offload) override;
   void make_from_pixels(const RawImage& image, const double* draws, Batch& batch, int sample) override;
+  void store(const RawImage& image, Batch& batch, int sample) override;
 
  protected:
   const SampleOptions& options_;

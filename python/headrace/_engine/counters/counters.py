@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from headrace._engine.counters.helper_work import HelperWork, work_since
 from headrace._engine.counters.percentiles import Counts
 from headrace._media.video.decoding_cost import DecodingCost
 
@@ -22,6 +23,7 @@ class Counters:
         asleep: how many of them were taken away and do nothing.
         python: threads in which Pillow, FFmpeg and Python steps run; none where the consumer's thread runs them.
         videos: frames that were decoded.
+        helpers: what other machines have made, by their addresses.
     """
 
     stages: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -31,6 +33,7 @@ class Counters:
     python: tuple[int, ...] = ()
     asleep: int = 0
     videos: DecodingCost = field(default_factory=DecodingCost)
+    helpers: dict[str, HelperWork] = field(default_factory=dict)
 
     @property
     def working(self) -> int:
@@ -45,7 +48,8 @@ class Counters:
             stages[name] = items - items_then, ns - ns_then
         durations = {name: one - before.durations.get(name, 0) for name, one in self.durations.items()}
         size, videos = self.bytes_read - before.bytes_read, self.videos - before.videos
-        return Counters(stages, durations, size, self.workers, self.python, self.asleep, videos)
+        helpers = work_since(self.helpers, before.helpers)
+        return Counters(stages, durations, size, self.workers, self.python, self.asleep, videos, helpers)
 
 
 def sum_counters(parts: Iterable[Counters]) -> Counters:
@@ -57,6 +61,7 @@ def sum_counters(parts: Iterable[Counters]) -> Counters:
     videos = DecodingCost()
     workers: list[int] = []
     python: list[int] = []
+    helpers: dict[str, HelperWork] = {}
     for one in parts:
         for name, (count, ns) in one.stages.items():
             items[name] += count
@@ -66,7 +71,8 @@ def sum_counters(parts: Iterable[Counters]) -> Counters:
         size += one.bytes_read
         asleep += one.asleep
         videos += one.videos
+        helpers.update(one.helpers)
         workers.extend(one.workers)
         python.extend(one.python)
     stages = {name: (items[name], busy[name]) for name in items}
-    return Counters(stages, durations, size, tuple(workers), tuple(python), asleep, videos)
+    return Counters(stages, durations, size, tuple(workers), tuple(python), asleep, videos, helpers)

@@ -6,7 +6,7 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from headrace._base.cores import bind_thread
@@ -16,6 +16,7 @@ from headrace._base.lifetimes.weak_list import Living
 from headrace._base.messages import printable
 from headrace._base.native import core
 from headrace._base.safe_exceptions import format_error, is_instance, set_traceback, traceback_of
+from headrace._engine.counters.helper_work import HelperWork
 from headrace._media.video.decoding_cost import DecodingCost
 
 # Daemon threads must not be inside the core when the interpreter exits: it would end them in the middle of C++ code.
@@ -58,6 +59,10 @@ class PythonLane:
     def _next_job(pipeline: core.Pipeline, seconds: float) -> core.PythonJob | None:
         raise NotImplementedError
 
+    def _at_thread_end(self) -> Callable[[], object]:
+        """Returns what a thread calls as its last; it must not refer to the lane."""
+        return int
+
     def _jobs_waiting(self) -> int:
         """Returns the number of jobs that no thread has taken."""
         raise NotImplementedError
@@ -70,7 +75,7 @@ class PythonLane:
             if len(self._threads) >= self._limit or self._pipeline.closed:
                 return
             # The thread holds no strong reference to the lane, or a dropped iterator would never be collected.
-            how = _serve, self._pipeline, self._next_job, weakref.ref(self)
+            how = _serve, self._pipeline, self._next_job, self._at_thread_end(), weakref.ref(self)
             thread = Serving(self._settings.run, how, f"headrace-{self.name}")
             self._threads.append(thread)
             _started.add(thread)
@@ -108,6 +113,10 @@ class PythonLane:
     def threads(self) -> int:
         """Maximum number of threads; 0: jobs run in the caller's thread."""
         return self._limit
+
+    def work(self) -> Mapping[str, HelperWork]:
+        """Returns what other machines have done so far, by their addresses."""
+        return {}
 
     def thread_ids(self) -> list[int]:
         """Returns the threads that have started, as the operating system numbers them."""
@@ -183,10 +192,22 @@ class PythonLane:
 def _serve(
     pipeline: core.Pipeline,
     next_job: Callable[[core.Pipeline, float], core.PythonJob | None],
+    at_end: Callable[[], object],
     lane_ref: weakref.ref[PythonLane],
 ) -> None:
     core.name_thread(threading.current_thread().name)
     _here.pipeline = pipeline
+    try:
+        _serve_until_closed(pipeline, next_job, lane_ref)
+    finally:
+        at_end()
+
+
+def _serve_until_closed(
+    pipeline: core.Pipeline,
+    next_job: Callable[[core.Pipeline, float], core.PythonJob | None],
+    lane_ref: weakref.ref[PythonLane],
+) -> None:
     while not pipeline.closed:
         job = next_job(pipeline, _PATIENCE_S)
         if job is None:

@@ -11,6 +11,7 @@ import torch
 
 if TYPE_CHECKING:
     from headrace._base.types import State
+    from headrace._helpers.connection import Address
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.video_indexes.shared_indexes import SharedIndexes, VideoIndex
 
@@ -21,7 +22,7 @@ OutTransform = Callable[[Any], Any]
 @dataclass(init=False, repr=False, eq=False)
 class OwnArguments:
     """Arguments that torch's DataLoader does not have, as given; in a distributed job `seed` defaults to 0, bytes for
-    `entry_points` are an object, and a folder for `video_index` is a Cache."""
+    `entry_points` are an object, a folder for `video_index` is a Cache, and `helpers` are addresses."""
 
     seed: int | None
     device: torch.device | str | None
@@ -38,6 +39,7 @@ class OwnArguments:
     cpu_affinity: Sequence[int] | Literal["gpu"] | None
     entry_points: EntryPoints | Literal["auto"] | None
     video_index: VideoIndex
+    helpers: tuple[Address, ...] | Literal["ray"]
 
 
 class OwnAttributes(OwnArguments):

@@ -14,6 +14,7 @@ from headrace._base.ranks import World
 from headrace._base.types import Function
 from headrace._engine import destination as destinations
 from headrace._engine.destination import Destination
+from headrace._helpers.connection import checked_helpers
 from headrace._loading.epoch.sampler_setup import Samplers
 from headrace._loading.native import arguments, cpu_affinity
 from headrace._loading.native.loader_attributes import OwnArguments
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from headrace._loading.autotune.tuner import Tuner
 
 _OF_DEVICES = ("device", "decoder", "deterministic")
-_OF_IMAGES = (*_OF_DEVICES, "dtype", "memory_format", "entry_points", "video_index")
+_OF_IMAGES = (*_OF_DEVICES, "dtype", "memory_format", "entry_points", "video_index", "helpers")
 READ_AHEAD = 64  #: batches, with num_workers="auto"; above any number in flight
 _NATIVE_ONLY = (*_OF_IMAGES, "on_error", "cpu_affinity")
 
@@ -76,6 +77,7 @@ class OwnSettings(OwnArguments):
         native_arguments = tuple(one for one in _NATIVE_ONLY if not _is_default(one, own[one], defaults[one]))
         entry_points = checked_entry_points(own.pop("entry_points"))
         video_index = checked_video_index(own.pop("video_index"))
+        helpers = checked_helpers(own.pop("helpers"))
         destination = destinations.resolve_destination(own["device"], own["decoder"], own["deterministic"])
         cores = cpu_affinity.resolve_cores(own["cpu_affinity"], destination.device)
         world = World.requested(rank, world_size, own["distributed"])
@@ -90,6 +92,7 @@ class OwnSettings(OwnArguments):
             entry_points=entry_points,
             video_index=video_index,
             indexes=shared_by_process(video_index),
+            helpers=helpers,
             destination=destination,
             cores=cores,
             world=world,

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from headrace._base import messages
+from headrace._base.messages import PerformanceWarning
 from headrace._engine.bucketed_engine import BucketedEngine
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine
+from headrace._engine.image_engine import ImageEngine
 from headrace._engine.ragged_engine import RaggedEngine
 from headrace._engine.views_engine import make_views_engine
+from headrace._helpers.helper_lane import add_helpers
+from headrace._helpers.ray_helpers import ray_addresses
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import sizes_known_to
 from headrace._loading.native.settings import OwnSettings, Settings
@@ -25,6 +30,7 @@ from headrace._lowering.transform_library import attributes, leaf_transforms
 from headrace._recipe.steps.aspect_sizes import nearest_of
 from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe import Recipe
+from headrace._recipe.steps.recipe_text import NotText, write_recipe
 from headrace.datasets.sources import BlobDataset, NotNative, Variant, as_source
 from headrace.datasets.tar_stream.loader_hooks import stream_source
 from headrace.datasets.tar_stream.stream_source import StreamSource
@@ -136,16 +142,50 @@ class ImageRoute(NativeRoute):
     def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> Engine:
         recipe, layout = self.recipe, settings.layout
         destination, threads = settings.destination, settings.num_workers
+        if settings.helpers and (recipe.varies or recipe.variants):
+            self._warn_of_no_helpers(self.why_no_helpers(settings))
         if recipe.varies:
             stacked = settings.batched and collate_call.is_default(settings.collate_fn, batched=True)
             return RaggedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
         if not recipe.variants:
             make = make_views_engine if recipe.views else make_engine
-            return make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
+            made = make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
+            if settings.helpers:
+                self._add_helpers(made, settings)
+            return made
         settings.refuse_replacing(varies=True)
         return BucketedEngine(
             recipe, layout, destination, self._choose_output_sizes(settings), threads=threads, pin=pin
         )
+
+    def why_no_helpers(self, settings: Settings) -> str:
+        """Returns why no other machine makes samples; "": the loader's `helpers` do."""
+        reasons = {
+            "batches are made on a device": settings.destination.way != "memory",
+            "num_workers=0 makes each batch in the caller's thread": settings.num_workers == 0,
+            "its samples are pixels in memory": not self.source.encoded,
+            "samples of a stream are read once": self.streams,
+        }
+        for why, holds in reasons.items():
+            if holds:
+                return why
+        try:
+            write_recipe(self.recipe)
+        except NotText as error:
+            return str(error)
+        return ""
+
+    @staticmethod
+    def _warn_of_no_helpers(why: str) -> None:
+        messages.warn(f"helpers have no effect: {why}", PerformanceWarning)
+
+    def _add_helpers(self, engine: Engine, settings: Settings) -> None:
+        why = self.why_no_helpers(settings)
+        if why or not isinstance(engine, ImageEngine):
+            self._warn_of_no_helpers(why)
+        else:
+            addresses = ray_addresses() if settings.helpers == "ray" else settings.helpers
+            add_helpers(engine, addresses, settings.num_workers, self.source)
 
     def _choose_output_sizes(self, settings: Settings) -> Any:
         """Returns the output size of each sample; found out once, as it may read the files' headers."""

@@ -66,12 +66,23 @@ def explain(settings: Settings, route: ImageRoute, verbose: bool) -> Explanation
         *explain_reading(settings, source, settings.dataset),
         *explain_steps(recipe, verbose),
         *explain_order(settings, route),
+        *_explain_helpers(settings, route),
         *explain_targets(source),
         *explain_collation(settings, ahead=ahead),
         *explain_seeding(settings),
         *explain_ranks(settings),
     ]
     return Explanation((*lines, *explain_output(settings, recipe, verbose)))
+
+
+def _explain_helpers(settings: Settings, route: ImageRoute) -> list[Part]:
+    """Returns what other machines make; nothing without `helpers`."""
+    if not settings.helpers:
+        return []
+    if why := route.why_no_helpers(settings):
+        return [Part("helpers", "unused", f"no sample is made on another machine: {why}")]
+    where = "the nodes of Ray's cluster" if settings.helpers == "ray" else ", ".join(map(str, settings.helpers))
+    return [Part("helpers", "native", f"{where} make what the threads here would make last")]
 
 
 def explain_reading(settings: Settings, source: BlobDataset, dataset: object) -> list[Part]:

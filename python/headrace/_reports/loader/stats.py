@@ -9,6 +9,7 @@ from headrace._base.control_group import cpu_quota
 from headrace._base.cores import allowed_cores
 from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.epoch_timing import EpochTiming
+from headrace._engine.counters.helper_work import HelperWork
 from headrace._engine.counters.percentiles import Durations, percentile
 from headrace._engine.engine import Engine
 from headrace._loading.autotune.tuner_summary import Tuned
@@ -106,6 +107,7 @@ class Stats(NotebookView):
         entry_points: of all loaders that share them.
         samples: handed out; 0 where torch delivers, whose batches may be anything.
         videos: if frames of videos were decoded by an index of their packets: how many, and how many were wanted.
+        helpers: what other machines have made, by their addresses. The stages count what was made here.
     """
 
     stages: tuple[Stage, ...]
@@ -162,6 +164,7 @@ class Stats(NotebookView):
     entry_points: Entries | None = None
     samples: int = 0
     videos: DecodingCost | None = None
+    helpers: dict[str, HelperWork] = field(default_factory=dict)
 
     def __str__(self) -> str:
         rows = [] if self.images is not None and not self.stages else [_HEADS, *self._rows()]
@@ -192,6 +195,7 @@ class Stats(NotebookView):
             f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
         )
         more = [str(one) for one in (self.remote, self.cache, self.entry_points, self.videos) if one is not None]
+        more += [f"helper {address} {work}" for address, work in self.helpers.items()]
         return [idle, *more, *self._consumer_sentences(), str(self.verdict)]
 
     def _consumer_sentences(self) -> list[str]:
@@ -253,6 +257,7 @@ def collect(
         sum_caches(),
         samples=pace.samples,
         videos=counted.videos if counted.videos.wanted else None,
+        helpers=counted.helpers,
     )
 
 

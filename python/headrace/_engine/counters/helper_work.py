@@ -1,0 +1,54 @@
+"""What the helpers of a loader have done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class HelperWork:
+    """What one helper has done for a loader.
+
+    Attributes:
+        samples: that it made.
+        bytes: that were sent there, and that came back.
+        requests: that it answered.
+        seconds: how long these took, summed over the connections.
+        failures: requests that it did not answer in time, or not with what was agreed.
+        version: headrace's there; "" as long as it has not answered.
+        refused: why it is not used; "": it is.
+    """
+
+    samples: int = 0
+    bytes: int = 0
+    requests: int = 0
+    seconds: float = 0.0
+    failures: int = 0
+    version: str = ""
+    refused: str = ""
+
+    def since(self, before: HelperWork) -> HelperWork:
+        """Returns what was done since `before`, with the version and the refusal of now."""
+        return replace(
+            self,
+            samples=self.samples - before.samples,
+            bytes=self.bytes - before.bytes,
+            requests=self.requests - before.requests,
+            seconds=self.seconds - before.seconds,
+            failures=self.failures - before.failures,
+        )
+
+    def __str__(self) -> str:
+        if self.refused:
+            return f"is not used: {self.refused}"
+        if not self.version:
+            return "has not answered" if self.failures else "was not needed"
+        each = f", {1e3 * self.seconds / self.requests:.1f} ms a request" if self.requests else ""
+        lost = f", {self.failures} requests failed" if self.failures else ""
+        return f"made {self.samples:,} samples, {self.bytes / 1e6:,.1f} MB there and back{each}{lost}"
+
+
+def work_since(now: Mapping[str, HelperWork], before: Mapping[str, HelperWork]) -> dict[str, HelperWork]:
+    """Returns what each helper has done since `before`."""
+    return {name: one.since(before.get(name, HelperWork())) for name, one in now.items()}

@@ -1,0 +1,1 @@
+"""Samples that other machines make: a loader's side, and the server."""

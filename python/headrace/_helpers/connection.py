@@ -1,0 +1,176 @@
+"""A connection to one helper, over HTTP/1.1."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from headrace._helpers import messages
+from headrace._helpers.messages import Array, MessageError, Terms
+
+_CONNECT_S = 2.0
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a helper listens.
+
+    Attributes:
+        token: the secret that it shares with its loaders; "": none.
+    """
+
+    host: str
+    port: int
+    token: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, text: object, token: str = "") -> Address:
+        """Returns the address of ``"host:port"``; an IPv6 address is in brackets.
+
+        Raises:
+            TypeError, ValueError: it is none.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f'helpers are strings such as "10.0.0.2:9917", not {text!r}')
+        host, colon, port = text.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not colon or not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise ValueError(f'helpers are addresses such as "10.0.0.2:9917", not {text!r}')
+        return cls(host, int(port), token)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def checked_helpers(given: object) -> tuple[Address, ...] | Literal["ray"]:
+    """Returns the addresses of a loader's argument, or ``"ray"``. The token is that of the variable HEADRACE_TOKEN.
+
+    Raises:
+        TypeError, ValueError: they are none.
+    """
+    if given is None:
+        return ()
+    if given == "ray":
+        return "ray"
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise TypeError(f'helpers must be "ray", or a list of addresses such as ["10.0.0.2:9917"], not {given!r}')
+    token = os.environ.get("HEADRACE_TOKEN", "")
+    found = tuple(one if isinstance(one, Address) else Address.of(one, token) for one in given)
+    if len(set(found)) < len(found):
+        raise ValueError("helpers has an address twice")
+    return found
+
+
+class RefusedError(Exception):
+    """A helper and this loader do not fit together, with the reason."""
+
+
+class Connection:
+    """One connection, for one thread; `abort` may be called by any.
+
+    All methods raise OSError or `http.client.HTTPException` where the helper does not answer as one, RefusedError
+    where it refuses, and MessageError where its answer is damaged. The connection is closed then.
+
+    Args:
+        seconds: how long a helper may send nothing.
+    """
+
+    def __init__(self, address: Address, seconds: float) -> None:
+        self._address, self._seconds = address, seconds
+        self._http = http.client.HTTPConnection(address.host, address.port, timeout=_CONNECT_S)
+        self._known = ""  # the order that the helper has
+
+    def terms(self) -> Terms:
+        """Returns what the helper says of itself."""
+        with self._answer("GET", messages.TERMS_PATH) as answer:
+            return Terms.from_json(answer.read(messages.MOST_RECIPE_BYTES))
+
+    def send_order(self, order: bytes) -> None:
+        """Tells the helper how to make samples."""
+        name = messages.name_of(order)
+        with self._answer("PUT", messages.RECIPE_PATH, [memoryview(order)], {messages.RECIPE_HEADER: name}) as answer:
+            answer.read()
+        self._known = name
+
+    def make(self, path: str, order: bytes, arrays: Sequence[Array], dataset: str = "") -> list[Array]:
+        """Has samples made, or files compared.
+
+        Args:
+            path: of the request; see `messages.REQUEST_KINDS` for its arrays, and `messages.ANSWER_KINDS`.
+            order: see `messages.Order`.
+            arrays: what is sent.
+            dataset: fingerprint of the dataset whose rows are meant.
+        """
+        name = messages.name_of(order)
+        if self._known != name:
+            self.send_order(order)
+        headers = {messages.RECIPE_HEADER: name, messages.CHECKSUM_HEADER: messages.checksum_of(arrays)}
+        if dataset:
+            headers[messages.DATASET_HEADER] = dataset
+        with self._answer("POST", path, messages.body_of(arrays), headers) as answer:
+            checksum = answer.getheader(messages.CHECKSUM_HEADER, "")
+            size = int(answer.getheader("Content-Length", "-1"))
+            return messages.read_arrays(answer, size, messages.ANSWER_KINDS[path], checksum)
+
+    def close(self) -> None:
+        """Closes the connection; the next request opens another."""
+        self._http.close()
+        self._known = ""
+
+    def abort(self) -> None:
+        """Ends a request that another thread waits for."""
+        if (open_ := self._http.sock) is not None:
+            with suppress(OSError):
+                open_.shutdown(socket.SHUT_RDWR)
+
+    def _answer(
+        self, method: str, path: str, body: Sequence[memoryview] = (), headers: Mapping[str, str] | None = None
+    ) -> _Answer:
+        return _Answer(self, method, path, body, headers or {})
+
+    def _request(
+        self, method: str, path: str, body: Sequence[memoryview], headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
+        if self._http.sock is None:
+            self._http.connect()
+            found: socket.socket = self._http.sock
+            found.settimeout(self._seconds)
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sent = {**headers, "Content-Length": str(sum(len(one) for one in body))}
+        if self._address.token:
+            sent["Authorization"] = f"Bearer {self._address.token}"
+        self._http.request(method, path, body=iter(body) if body else None, headers=sent)
+        answer = self._http.getresponse()
+        if answer.status < 300:
+            return answer
+        reason = answer.read(1000).decode(errors="replace").strip() or answer.reason
+        if answer.status in (401, 409):
+            raise RefusedError(f"helper {self._address} refuses: {reason}")
+        raise http.client.HTTPException(f"helper {self._address} answers {answer.status}: {reason}")
+
+
+class _Answer:
+    """An answer whose connection is closed where it is not read to its end."""
+
+    def __init__(self, connection: Connection, *request: Any) -> None:
+        self._connection, self._request = connection, request
+
+    def __enter__(self) -> http.client.HTTPResponse:
+        try:
+            return self._connection._request(*self._request)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._connection.close()
+
+
+#: What a helper that is away, stopped, or damaged raises.
+FAILURES = (OSError, http.client.HTTPException, MessageError)

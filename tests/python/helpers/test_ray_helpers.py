@@ -1,0 +1,69 @@
+"""``helpers="ray"`` on a local cluster of several nodes: one leaves and one joins in the middle of an epoch."""
+
+from __future__ import annotations
+
+import pytest
+
+import headrace
+from headrace import DataLoader
+from support import output_of, pictures, train
+
+PROGRAM = """
+import os, sys
+import ray
+from ray.cluster_utils import Cluster
+import headrace
+from headrace import DataLoader
+from headrace._helpers import helper_lane
+from support import assert_same, pictures, train
+
+helper_lane.HelperLane._samples_made_here = lambda self, seconds: 1  # small samples are made before an answer arrives
+sys.stderr = open(os.devnull, "w")  # Ray's messages
+cluster = Cluster(initialize_head=True, head_node_args=dict(num_cpus=0, include_dashboard=False))
+nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+
+dataset = headrace.EncodedImages(pictures(24, 250) * 4, list(range(96)), train(96))
+options = dict(batch_size=16, shuffle=True, num_workers=1, prefetch_factor=5, seed=7)
+loader, alone = DataLoader(dataset, helpers="ray", **options), DataLoader(dataset, **options)
+
+def epoch(event):
+    batches = []
+    for number, batch in enumerate(loader):
+        batches.append(batch)
+        if number == 1:
+            event()
+    assert_same(batches, alone)
+    work = loader.stats().helpers.values()
+    return len(work), sum(one.samples for one in work)
+
+def epochs(helpers, event=int):
+    # Whether each of so many helpers is known, and samples were made by them, before many epochs have passed.
+    return any(found == helpers and made for found, made in (epoch(event) for _ in range(30)))
+
+print("found:", epochs(2))
+epoch(lambda: cluster.remove_node(nodes[0], allow_graceful=False))
+print("found:", epochs(1))
+epoch(lambda: cluster.add_node(num_cpus=1))
+print("found:", epochs(2))
+ray.shutdown()
+cluster.shutdown()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.trainers
+@pytest.mark.processes
+def test_nodes_leave_and_join() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    out = output_of(PROGRAM)
+    found = [line for line in out.splitlines() if line.startswith("found:")]  # among Ray's lines
+    assert found == ["found: True"] * 3
+
+
+def test_a_cluster_is_needed() -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    assert not ray.is_initialized()
+    dataset = headrace.EncodedImages(pictures(6), list(range(6)), train(32))
+    with pytest.raises(RuntimeError, match=r'helpers="ray" needs a cluster: call ray.init\(\)'):
+        list(DataLoader(dataset, num_workers=1, helpers="ray"))

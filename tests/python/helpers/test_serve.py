@@ -1,0 +1,38 @@
+"""``headrace serve`` as a command."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+import pytest
+from helper_servers import started_process
+
+from headrace._cli.main import main
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_it_is_ended(by: signal.Signals) -> None:
+    process, port = started_process(threads=2)
+    with process:
+        with socket.create_connection(("127.0.0.1", port)):
+            process.send_signal(by)
+            assert process.wait() == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == "0 samples were made\n"
+
+
+def test_other_machines_need_a_token(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("HEADRACE_TOKEN", raising=False)
+    for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"):
+        assert main(["serve", "--host", host, "--port", "0"]) == 2
+        refusal = f"--host {host} is reached from other machines: set the variable HEADRACE_TOKEN"
+        assert refusal in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 2
+    assert capsys.readouterr().err == f"headrace serve: cannot listen at 127.0.0.1:{port}: Address already in use\n"
