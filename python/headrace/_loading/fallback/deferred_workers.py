@@ -180,7 +180,7 @@ class InWorkers:
 
     def _finish_batch(self, batch: object) -> object:
         if self._records is not None:
-            batch = self._finish_records(self._records, batch)
+            batch = self._finish_records(self._records, batch, self._worker)
         elif default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
             default_collate_fn_map[torch.Tensor] = collate_tensor_fn
         found = self._make_leaves(batch)
@@ -192,10 +192,11 @@ class InWorkers:
         return CountedBatch(batch, self._counts.take(), self._worker, sent)
 
     @staticmethod
-    def _finish_records(records: RecordCollation, batch: object) -> object:
+    def _finish_records(records: RecordCollation, batch: object, worker: int) -> object:
         made = records.finish(batch.batch if isinstance(batch, Carried) else batch)
         if not isinstance(made, RecordedBatch):
             return batch
+        made.worker = worker
         return replace(made, batch=replace(batch, batch=made.batch)) if isinstance(batch, Carried) else made
 
     def _make_leaves(self, batch: object) -> list[Leaf]:

@@ -70,12 +70,14 @@ class RecordedBatch:
         batch: what the user gets, with `RecordBatch`es in place of tensors.
         records: all of them.
         files: bytes of the files, one after another: uint8 (n,).
+        worker: number of the worker process that sends it; None: it is of this process.
         requested: what the sampler yielded for it, noted in the main process; None: a stream's.
     """
 
     batch: Any
     records: list[RecordBatch]
     files: torch.Tensor
+    worker: int | None = None
     requested: Any = field(default=None, repr=False)
 
     def name_sample(self, number: int, record: RecordBatch) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._utils import ExceptionWrapper
 
 from headrace._base.errors import make_native_cause
 from headrace._base.messages import printable
 from headrace._base.native import core
-from headrace._base.safe_exceptions import add_note
+from headrace._base.safe_exceptions import add_note, without_frames
 from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import make_engine
@@ -21,7 +22,7 @@ from headrace._engine.engine import Failure, Flight
 from headrace._engine.image_engine import GivenPlan, ImageEngine
 from headrace._engine.lanes.decoding_lane import Decoding
 from headrace._loading.records.record_batch import AHEAD, RecordBatch, RecordedBatch
-from headrace._loading.records.record_lane import RecordLane, RecordsUnderWay
+from headrace._loading.records.record_lane import RecordLane, RecordsUnderWay, raise_as_workers, wrap_error
 from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.recipe import Recipe
 
@@ -109,7 +110,7 @@ class RecordEngines:
             failed += [(one, record) for one in native.failures(making.flight)[:1]]
         if failed:  # samples are made one after another by torch's workers, whatever they have images of
             failure, record = min(failed, key=lambda one: one[0].sample)
-            raise _error_of(failure, record, recorded.name_sample(failure.sample, record))
+            raise _error_of(failure, record, recorded)
 
     def hand_over(self, record: RecordBatch) -> torch.Tensor:
         """Returns the values of finished records, on the destination."""
@@ -196,9 +197,31 @@ class RecordEngines:
         return _Engine(native, under_way)
 
 
-def _error_of(failure: Failure, record: RecordBatch, sample: str) -> BaseException:
-    image = record.images[failure.sample]
+def _error_of(failure: Failure, record: RecordBatch, recorded: RecordedBatch) -> BaseException:
+    """Returns what torch's DataLoader raises for a failed sample, with a note of what failed where."""
+    image, making = record.images[failure.sample], record.under_way
     where = image.name or f"{image.nbytes} bytes in memory"
     error = failure.original or make_native_cause(failure.stage, failure.reason, failure.errno, where)
+    if recorded.worker is not None:
+        wrapped = making.engine.under_way.find_error(making.flight.batch.id, failure.sample)
+        error = _error_of_worker(error, wrapped, recorded.worker)
+    sample = recorded.name_sample(failure.sample, record)
     add_note(error, printable(f"{failure.stage}: {sample} ({where}): {failure.reason}"), "")
     return error
+
+
+def _error_of_worker(error: BaseException, wrapped: ExceptionWrapper | None, worker: int) -> BaseException:
+    """Returns an error as torch's DataLoader raises it where a worker process has raised it.
+
+    Args:
+        wrapped: what was kept of it where it was raised; None: nothing has raised it.
+    """
+    if wrapped is None:
+        try:
+            raise error
+        except BaseException as raised:
+            wrapped = wrap_error(raised)
+    try:
+        raise_as_workers(wrapped, worker)
+    except BaseException as raised:
+        return without_frames(raised)
