@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -114,6 +115,24 @@ def with_threads(load: Load, threads: int, cores: float) -> Load:
             python_cpu=python_cpu, delayed=0.0, python_delayed=0.0,
         )  # fmt: skip
     return replace(load, setting=ahead, lanes=lanes, delayed=0.0, python_delayed=0.0)
+
+
+def making_threads(workers: int, cores: float) -> int:
+    """Returns the number of threads with which the main process makes the images of torch's workers from records
+    (decision 0108), where batches stay in this machine's memory; 0: the workers make them.
+
+    Records move work from a worker to threads of the main process, and add some: a file's bytes are copied, and its
+    plan becomes objects under the interpreter's lock. So they pay where cores idle that the workers cannot use. With
+    torchvision's training recipe on ImageNet's files, and two cores: one worker 1.64 times as fast, two workers 0.89,
+    four 0.92; one worker on one core 0.94. The rule: at most half as many workers as cores. A worker that only reads
+    and records takes about half of the time in which it makes the values, too, and less where files are large: so each
+    feeds one thread or two, and more would only be awake.
+
+    Args:
+        cores: that this process may use, without those of other ranks.
+    """
+    idle = math.floor(cores) - workers
+    return min(idle, 2 * workers) if 1 <= workers <= idle else 0
 
 
 def simulate_consumer(steps: Sequence[Step], making: float, depth: int) -> float:

@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 from headrace._base.types import Function
 
 if TYPE_CHECKING:
+    from headrace._loading.autotune.tuner import Tuner
     from headrace._storage.entry_points.entry_points import EntryPoints
 
 
@@ -67,6 +68,9 @@ class TorchLoader(Ordering, Protocol):
 
     @property
     def _defers(self) -> bool: ...
+
+    @property
+    def _active_tuner(self) -> Tuner | None: ...
 
     @property
     def entry_points(self) -> EntryPoints | Literal["auto"] | None: ...

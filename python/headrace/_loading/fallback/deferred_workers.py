@@ -26,6 +26,7 @@ from headrace._loading.fallback.worker_wrappers import Carried
 from headrace._loading.mixup.mixes_in_workers import make_replacements
 from headrace._loading.records.record_batch import RecordedBatch
 from headrace._loading.records.record_collation import RecordCollation
+from headrace._loading.records.record_makers import RecordTrial
 from headrace._storage.entry_points.shared_table import SharedTable
 from headrace.pillow.deferred_image import is_recorded
 from headrace.pillow.memory import batch_memory, pixel_memory
@@ -70,6 +71,7 @@ class InWorkers:
         ahead: number of a worker's batches that are on their way at the same time.
         entry_points: where the rows of JPEGs begin, shared by the workers; None: nothing is learned.
         records: makes records of the deferred tensors that torch's function of the loader returns; None: none are made.
+        trial: finds out whether these pay; None: they are made in any case.
     """
 
     def __init__(
@@ -81,11 +83,12 @@ class InWorkers:
         ahead: int,
         entry_points: core.EntryPoints | None = None,
         records: type[RecordCollation] | None = None,
+        trial: RecordTrial | None = None,
     ) -> None:
         import_steps()
         add_doors()
         self._counts = ImageCounts(keeps_records=records is not None)
-        self._recording = records
+        self._recording, self._trial, self._objection = records, trial, ""
         self._records: RecordCollation | None = None
         self._table = SharedTable(entry_points)
         self._worker, self._ahead = 0, ahead
@@ -126,18 +129,34 @@ class InWorkers:
             self._blocks.install()
             joined_tensors.joined_memory.allocate = self._blocks.empty
             make_replacements(self._blocks.empty_like).replace()
-            if self._is_default and not self._counts.keeps_records and batch_memory.is_possible():
-                places = SamplePlaces(self._blocks.take_unused, LEAST)
-                pixel_memory.use_again(places)
-                self._places = places
-                _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
+            if not self._counts.keeps_records:
+                self._use_places(self._blocks)
         if self._recording is not None:
             files.least = _KEPT_FOR_RECORDS
             allocate = None if self._blocks is None else self._blocks.empty
             self._records = self._recording(self._counts, allocate, (worker_wrappers.__name__,))
         return worker
 
+    def _use_places(self, blocks: SharedBlocks) -> None:
+        """From now on values are made at their samples' places in a batch, where that is possible."""
+        if self._is_default and batch_memory.is_possible():
+            places = SamplePlaces(blocks.take_unused, LEAST)
+            pixel_memory.use_again(places)
+            self._places = places
+            made = _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
+            if isinstance(made, CountedBatch):
+                self._counts.add(made.counts)
+
+    def _stop_recording(self) -> None:
+        """From now on this worker makes all values."""
+        self._records, self._objection = None, ""
+        files.least = 0
+        if self._blocks is not None:
+            self._use_places(self._blocks)
+
     def _begin_batch(self, data: object) -> object:
+        if self._objection:
+            self._stop_recording()
         pixel_memory.next_batch()
         replace_imported()
         function = default_collate_fn_map.get(torch.Tensor)
@@ -181,6 +200,9 @@ class InWorkers:
     def _finish_batch(self, batch: object) -> object:
         if self._records is not None:
             batch = self._finish_records(self._records, batch, self._worker)
+            if self._trial is not None and (objection := self._trial.find_objection(batch)):
+                self._objection, self._counts.keeps_records = objection, False
+                self._counts.fields = dict.fromkeys(self._counts.fields, f"in the worker, because {objection}")
         elif default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
             default_collate_fn_map[torch.Tensor] = collate_tensor_fn
         found = self._make_leaves(batch)

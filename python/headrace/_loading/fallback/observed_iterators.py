@@ -34,6 +34,7 @@ from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.records.begun_batches import BegunBatches, Refused
 from headrace._loading.records.record_batch import AHEAD
 from headrace._loading.records.record_collation import RecordingCall
+from headrace._loading.records.record_makers import RecordTrial
 from headrace._recipe.draws.python_randomness import preserve_process_generators
 from headrace.pillow.recording.image_counts import ImageCounts
 
@@ -208,14 +209,15 @@ def begin_observed_iterator(
         carrier = watch.workers.carrier
         others["dataset"], collate_fn, init_fn = carrier, carrier.collate, carrier.start
     if loader._defers:
-        ahead, points = loader.prefetch_factor or 0, watch.images.entry_points
+        ahead, points, makers = loader.prefetch_factor or 0, watch.images.entry_points, watch.device_batches
         deferring = InWorkers(
             collate_fn,
             init_fn,
             workers=loader.num_workers,
             ahead=ahead,
             entry_points=points,
-            records=None if watch.device_batches is None else recording_of(loader),
+            records=None if makers is None else recording_of(loader),
+            trial=RecordTrial() if makers is not None and makers.destination.way == "memory" else None,
         )
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
@@ -299,6 +301,8 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             self._begun, self._discards = BegunBatches(), False
             self._requested = RequestedSamples()
             super().__init__(loader)
+            if held.watch.device_batches is not None:
+                held.watch.device_batches.pin(self._pin_memory)
             self._number = id(self)
             _to_shut_down[self._number] = self._index_queues, self._workers, self._worker_result_queue
             # In this process torch uses these only in messages.
@@ -390,6 +394,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
                 super()._shutdown_workers()
             finally:
                 self._drop_arrived()
+                self._begun.rest(self.held.watch.device_batches)
                 forget(getattr(self, "_number", 0), None)
 
     return _MultiProcessingDataLoaderIter

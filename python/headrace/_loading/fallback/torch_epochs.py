@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
-from headrace._base.cores import usable_cores
 from headrace._base.types import State
 from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.epoch_timing import EpochTiming
@@ -32,7 +31,7 @@ from headrace._loading.fallback.iterator_factory import Making, length_or_none
 from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
-from headrace._loading.records.record_batch import are_wanted
+from headrace._loading.records.record_makers import find_makers
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
 from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace.pillow.recording.image_counts import ImageCounts
@@ -202,17 +201,23 @@ class TorchEpochs:
         return given
 
     def _find_device_batches(self, loader: TorchLoader, points: EntryPoints | None) -> DeviceBatches | None:
-        """Returns what brings the loader's batches to its device; None if they stay where torch makes them."""
-        if not loader._defers or not are_wanted(self._destination):
-            return None
-        from headrace._loading.records.device_batches import DeviceBatches
-
-        threads, running = min(loader.num_workers, usable_cores()), loader._iterator is not None
+        """Returns what makes the loader's batches from records, and brings them to its device; None if they stay where
+        torch makes them. Workers that persist keep what they began with."""
         found = self._device_batches
-        if found is None or (found.threads != threads and not running):
-            if found is not None:
+        if loader._iterator is None:
+            workers, is_given = loader.num_workers, loader._active_tuner is None
+            makers = find_makers(workers, self._destination, is_given=is_given) if loader._defers else None
+            threads = None if makers is None else makers.threads
+            if found is not None and found.threads != threads:
                 found.close()
-            found = self._device_batches = DeviceBatches(self._destination, threads)
+                found = None
+            if found is None and threads is not None:
+                from headrace._loading.records.device_batches import DeviceBatches
+
+                found = DeviceBatches(self._destination, threads)
+            self._device_batches, self._made = found, None
+        if found is None:
+            return None
         self._made_before = found.counters()
         found.entry_points = None if points is None else points.native
         return found

@@ -1,4 +1,5 @@
-"""Batches of torch's DataLoader on a device: records are made there, and other tensors copied."""
+"""Batches of torch's DataLoader where the main process makes them: records are made in this machine's memory or on a
+device, and other tensors copied to the device."""
 
 from __future__ import annotations
 
@@ -31,6 +32,10 @@ class DeviceBatches:
         self.destination, self.threads = destination, threads
         self.entry_points: core.EntryPoints | None = None
         self._engines = RecordEngines(destination, threads)
+
+    def pin(self, pins: bool) -> None:
+        """Makes what is made in this machine's memory from now on pinned, or not, as torch's iterator pins the rest."""
+        self._engines.pins = pins
 
     def begin(self, batch: object) -> None:
         """Called when a batch has arrived: begins to make its records. What raises an error here, such as a device
@@ -76,6 +81,12 @@ class DeviceBatches:
     def counters(self) -> Counters:
         """Returns what was counted while records were made."""
         return self._engines.counters()
+
+    def rest(self) -> None:
+        """Called when the workers of an iterator end: threads of this machine's memory end with them, so that none is
+        there when the next workers are forked."""
+        if self.destination.way == "memory":
+            self._engines.rest()
 
     def close(self) -> None:
         """Ends the threads."""

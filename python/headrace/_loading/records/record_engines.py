@@ -65,10 +65,13 @@ class RecordEngines:
     Args:
         destination: where the batches go.
         threads: number of native threads of each engine; 0: the caller's.
+
+    Attributes:
+        pins: whether batches in this machine's memory are pinned.
     """
 
     def __init__(self, destination: Destination, threads: int) -> None:
-        self._destination, self._threads = destination, threads
+        self._destination, self._threads, self.pins = destination, threads, False
         self._engines: OrderedDict[Any, _Engine] = OrderedDict()  # the one used last at the end
         self._is_closed = False
         self._leaving: list[_Engine] = []  # that have batches in flight
@@ -124,7 +127,10 @@ class RecordEngines:
         if record.single is not None:
             kind, strides = record.single
             made = made.as_strided(record.shape, strides).data  # no view, of nothing
-            return made if kind is torch.Tensor else made.as_subclass(kind)
+            if kind is torch.Tensor:
+                return made
+            made = made.as_subclass(kind)
+            return made.pin_memory() if made.is_pinned() else made  # itself, in the class that is left of a pinned one
         return made if len(record.shape) == made.ndim else made.view(record.shape).data
 
     def drop(self, recorded: RecordedBatch) -> None:
@@ -140,13 +146,17 @@ class RecordEngines:
         """Ends the threads of each engine once none of its batches is in flight. An iterator that goes on gets engines
         that end as soon as they have nothing to do."""
         self._is_closed = True
+        self.rest()
+
+    def rest(self) -> None:
+        """The same, of the engines that there are now."""
         for key in list(self._engines):
             self._remove(key)
 
     def _engine_of(self, record: RecordBatch) -> _Engine:
         table = record.table
         channels, height, width = record.shape[-3:]
-        key = record.layout, channels, height, width, table.dtype.str, table.tobytes()
+        key = record.layout, channels, height, width, table.dtype.str, table.tobytes(), self.pins
         found = self._engines.get(key)
         if found is None or not found.native.has_current_limit() or found.native.closed:
             if found is not None:
@@ -191,6 +201,7 @@ class RecordEngines:
             self._destination,
             threads=self._threads,
             slots_kept=AHEAD + 1,
+            pin=self.pins,
             decoding=decoding,
         )
         assert isinstance(native, ImageEngine)

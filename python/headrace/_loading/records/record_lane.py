@@ -107,8 +107,8 @@ def raise_as_workers(wrapped: ExceptionWrapper, worker: int) -> NoReturn:
 
 
 def _decode_by_pillow(data: bytes, _: tuple[Any, ...]) -> tuple[bytes, int, int]:
-    # Warnings come from EXIF data, and the worker records no file with such data. They may not be filtered here: filters
-    # are the whole process's, and would be in force in other threads, or stay so.
+    # Pillow warns of EXIF data, and files with such data are not recorded. No filter is set here: filters are the whole
+    # process's, and would be in force in other threads, or stay so.
     image = JpegImagePlugin.JpegImageFile(io.BytesIO(data)).convert("RGB")
     return image.tobytes("raw", "RGBX"), image.width, image.height
 
