@@ -26,6 +26,7 @@ from headrace._loading.epoch.sampler_setup import (
 from headrace._loading.epoch.sampler_state import is_stateful
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Saved, format_state, parse_state
+from headrace._loading.fallback.device_delivery import recording_of
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making, length_or_none
 from headrace._loading.fallback.observed_iterators import missing_hook
@@ -55,6 +56,7 @@ class TorchEpochs:
     def __init__(self, seed: int | None, rank: int, destination: Destination) -> None:
         self._seed, self._rank, self._destination = seed, rank, destination
         self._device_batches: DeviceBatches | None = None
+        self._making_threads = 0
         self._made_before = Counters()  # from records, when the newest epoch began
         self._made: Counters | None = None  # by a loader that was closed
         self._next = 0
@@ -116,9 +118,14 @@ class TorchEpochs:
 
     @property
     def made_from_records(self) -> Counters | None:
-        """What the main process and the device have counted in the newest epoch; None without a device."""
+        """What the main process and the device have counted in the newest epoch; None: they make no records."""
         now = self._made if self._device_batches is None else self._device_batches.counters()
         return None if now is None else now.since(self._made_before)
+
+    @property
+    def making(self) -> int:
+        """Number of the main process's threads that make images from records in the newest epoch."""
+        return self._making_threads
 
     @property
     def pace(self) -> EpochTiming | None:
@@ -205,9 +212,11 @@ class TorchEpochs:
         torch makes them. Workers that persist keep what they began with."""
         found = self._device_batches
         if loader._iterator is None:
-            workers, is_given = loader.num_workers, loader._active_tuner is None
-            makers = find_makers(workers, self._destination, is_given=is_given) if loader._defers else None
-            threads = None if makers is None else makers.threads
+            is_given, collates = loader._active_tuner is None, recording_of(loader) is None
+            threads = None
+            if loader._defers:
+                found_for = find_makers(loader.num_workers, self._destination, is_given=is_given, collates=collates)
+                threads = found_for.threads
             if found is not None and found.threads != threads:
                 found.close()
                 found = None
@@ -216,6 +225,7 @@ class TorchEpochs:
 
                 found = DeviceBatches(self._destination, threads)
             self._device_batches, self._made = found, None
+        self._making_threads = 0 if found is None else found.threads
         if found is None:
             return None
         self._made_before = found.counters()

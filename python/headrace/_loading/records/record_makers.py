@@ -29,7 +29,7 @@ class Makers:
     why: str = ""
 
 
-def find_makers(workers: int, destination: Destination, *, is_given: bool) -> Makers:
+def find_makers(workers: int, destination: Destination, *, is_given: bool, collates: bool) -> Makers:
     """Returns who makes the values of a loader that defers tensors, if its workers begin now.
 
     Args:
@@ -37,11 +37,14 @@ def find_makers(workers: int, destination: Destination, *, is_given: bool) -> Ma
         destination: where the batches go.
         is_given: whether the program has given the number. A loader that chooses it takes as many as keep the cores
             busy, which is as fast, and counts on what each of them does.
+        collates: whether the program collates samples by a function of its own, which gets values.
     """
     if destination.way != "memory":
         return Makers(min(workers, usable_cores()))
     if not workers:
         return Makers(None, "there are no workers")
+    if collates:
+        return Makers(None, "collate_fn is the program's")
     if not is_given:
         return Makers(None, "the loader chooses as many workers as keep the cores busy")
     cores, words = cores_of_rank()

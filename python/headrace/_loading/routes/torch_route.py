@@ -55,7 +55,7 @@ class TorchRoute(Route):
         deferred = loader.route == "deferred"
         if not deferred:
             opened_images.warn_of_torch(self.reason)
-        worker_tuner.choose_workers(loader, epochs.pace)
+        worker_tuner.choose_workers(loader, epochs.pace, epochs.making)
         batches = epochs.begin(loader, torchs)
         if deferred:
             epochs.judge_images(loader)

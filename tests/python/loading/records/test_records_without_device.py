@@ -14,6 +14,7 @@ from PIL import Image
 from record_datasets import COUNT, Labelled, Looking, Stateful, Stream, Views
 from record_loaders import EDGE, alike, assert_alike, delivered
 from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import default_collate
 
 from headrace import DataLoader
 from headrace import transforms as T
@@ -41,9 +42,8 @@ def test_records_are_made_where_the_workers_leave_half_of_the_cores_idle(
 def test_ranks_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     cores = len(os.sched_getaffinity(0))
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(cores))
-    shared = find_makers(1, HERE, is_given=True)
+    shared = find_makers(1, HERE, is_given=True, collates=False)
     assert shared.threads is None and "1 worker leaves too few cores idle" in shared.why
-    assert find_makers(1, HERE, is_given=False).threads is None
 
 
 class Case(NamedTuple):
@@ -136,13 +136,17 @@ def test_a_worker_gives_up_where_nothing_can_be_recorded(tmp_path: Path, torchvi
     assert images.here == {"their files are not JPEGs": 8}  # those of four batches
 
 
+def default_collate_of_my_own(samples: list[Any]) -> Any:
+    return default_collate(samples)
+
+
 @pytest.mark.usefixtures("idle_cores")
 def test_arguments_that_turn_deferred_tensors_off_turn_records_off(paths: list[Path], train: Any) -> None:
-    for options in ({"deferred_images": False}, {"num_workers": "auto"}):
+    for options in ({"deferred_images": False}, {"num_workers": "auto"}, {"collate_fn": default_collate_of_my_own}):
         theirs, _ = delivered(TorchDataLoader, Labelled(paths, train), shuffle=False)
         ours, loader = delivered(DataLoader, Labelled(paths, train), shuffle=False, **options)
         assert [one[1].tolist() for one in ours[:-1]] == [one[1].tolist() for one in theirs[:-1]]
-        assert not loader._torch_epochs.images.recorded
+        assert not loader._torch_epochs.images.recorded and not loader.stats().records
 
 
 def test_what_is_pinned(paths: list[Path], train: Any, idle_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
