@@ -13,6 +13,7 @@ from record_loaders import EDGE, ON_DEVICE, alike
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Subset
 
+from headrace import DataLoader
 from headrace import transforms as T
 from headrace._loading.records import record_lane
 
@@ -102,6 +103,7 @@ class Case(NamedTuple):
     kind: Any = Labelled
     options: dict[str, Any] = {}  # noqa: RUF012 - not changed
     epochs: int = 1
+    loader: Any = ON_DEVICE
 
 
 CASES = [
@@ -115,15 +117,20 @@ CASES = [
     Case(Stateful),
     Case(WholeBatches),
     Case(WholeBatches, {"num_workers": 0}),
+    Case(loader=DataLoader),
+    Case(options={"persistent_workers": True, "batch_size": 1}, epochs=2, loader=DataLoader),
+    Case(options={"batch_size": None}, loader=DataLoader),
+    Case(Stateful, loader=DataLoader),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind.__name__}-{case.options}")
+@pytest.mark.usefixtures("idle_cores")
 def test_errors_come_where_torchs_come_and_name_the_sample(case: Case, refused: list[Path]) -> None:
     """All other batches are delivered, also in the next epoch."""
     options = {"batch_size": 3, "num_workers": 2, **case.options}
     theirs = TorchDataLoader(type("Theirs", (Refusing, case.kind), {})(refused, WHOLE), **options)
-    ours = ON_DEVICE(case.kind(refused, WHOLE), **options)
+    ours = case.loader(case.kind(refused, WHOLE), **options)
     for _ in range(case.epochs):
         there, here = outcomes(iter(theirs)), outcomes(iter(ours))
         if not case.options.get("in_order", True):
