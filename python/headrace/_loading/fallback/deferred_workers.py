@@ -162,7 +162,7 @@ class InWorkers:
         function = default_collate_fn_map.get(torch.Tensor)
         is_torchs = function in (collate_tensor_fn, self._collate_tensors)  # ours if the last batch raised an error
         if self._records is not None:
-            self._records.begin()
+            self._records.begin(data)
         elif self._is_default and (self._blocks is None or not is_torchs):
             make_samples(data)
         if self._places is not None:

@@ -200,7 +200,7 @@ class RecordEngines:
             record.layout,
             self._destination,
             threads=self._threads,
-            slots_kept=AHEAD + 1,
+            slots_kept=AHEAD + (2 if self._destination.way == "memory" else 1),  # the program has one batch
             pin=self.pins,
             decoding=decoding,
         )

@@ -86,16 +86,22 @@ def test_batches_do_not_depend_on_the_cores(
 
 
 @pytest.mark.usefixtures("idle_cores")
-def test_batches_are_as_torchs(paths: list[Path], train: Any) -> None:
-    batches, loader = [], DataLoader(Labelled(paths, train), batch_size=4, num_workers=2)
-    for images, *_ in loader:
-        assert images.is_contiguous() and not images.requires_grad and images._base is None and images._version == 0
-        assert images.untyped_storage().nbytes() == images.nbytes and images.storage_offset() == 0
-        batches.append(images.clone())
-        images.fill_(0)  # the next batch is made in other memory
-    theirs = [images for images, *_ in TorchDataLoader(Labelled(paths, T.Compose(train.transforms)), batch_size=4)]
-    assert [one.shape for one in batches] == [one.shape for one in theirs]
-    assert loader.stats().records["native"] == COUNT
+def test_batches_have_what_programs_see_of_torchs(paths: list[Path], train: Any) -> None:
+    """They are not in shared memory alone; what shared memory forbids is allowed."""
+    options: dict[str, Any] = {"batch_size": 5, "num_workers": 2}
+    theirs = TorchDataLoader(Labelled(paths, T.Compose(train.transforms)), **options)
+    loader, kept = DataLoader(Labelled(paths, train), **options), []
+    for (ours, *_), (other, *_) in zip(loader, theirs, strict=True):
+        seen = [
+            (one.stride(), one.storage_offset(), one.untyped_storage().nbytes(), one._base, one._version)
+            for one in (ours, other)
+        ]
+        assert seen[0] == seen[1] and ours.is_contiguous() and not ours.requires_grad and not ours.is_inference()
+        assert other.is_shared() and not ours.is_shared()
+        kept.append(ours.fill_(0))  # the next batches are made in other memory
+    assert not any(one.any() for one in kept)
+    kept[0].resize_(7)
+    assert kept[1].share_memory_().is_shared() and loader.stats().records["native"] == COUNT
 
 
 @pytest.mark.usefixtures("idle_cores")
@@ -107,7 +113,7 @@ def test_threads_end_with_the_workers(paths: list[Path], train: Any) -> None:
             for number, _ in enumerate(loader):
                 engines = list(loader._torch_epochs._device_batches._engines._engines.values())  # type: ignore[union-attr]
                 assert len(engines) == 1 and not engines[0].native.closed
-                assert engines[0].native.counters().working == 4
+                assert 1 <= engines[0].native.counters().working <= 4
                 if epoch and number == 2:
                     break
             assert engines[0].native.closed is not persistent
