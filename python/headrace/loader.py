@@ -246,7 +246,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         opens get native pixels; ``"torch"``: torch's DataLoader delivers with Pillow's pixels."""
         if self.native:
             return "native"
-        from headrace._loading.fallback.observed_iterators import missing_hook
+        from headrace._loading.epoch.torch_loader import missing_hook
 
         return "deferred" if self._defers and missing_hook() is None else "torch"
 

@@ -6,13 +6,28 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, dataloader
 
 from headrace._base.types import Function
 
 if TYPE_CHECKING:
     from headrace._loading.autotune.tuner import Tuner
     from headrace._storage.entry_points.entry_points import EntryPoints
+
+
+_HOOKS = {
+    "_SingleProcessDataLoaderIter": ("_next_data", "_next_index"),
+    "_MultiProcessingDataLoaderIter": ("_next_data", "_try_put_index", "_reset", "_shutdown_workers"),
+}
+
+
+def missing_hook() -> str | None:
+    """Returns a method of torch's that states need and this version lacks; None if there is none."""
+    for name, methods in _HOOKS.items():
+        for method in methods:
+            if not hasattr(getattr(dataloader, name, None), method):
+                return f"torch.utils.data.dataloader.{name}.{method}"
+    return None
 
 
 class Ordering(Protocol):

@@ -25,7 +25,7 @@ from headrace._loading.collate.small_batches import collate_plainly
 from headrace._loading.collate.tensor_rows import RowFetcher, takes_rows
 from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.profiling import QUICK_RECORDER, unprofiled
-from headrace._loading.epoch.torch_loader import TorchLoader
+from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook
 from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringCalls, InWorkers
 from headrace._loading.fallback.device_delivery import RequestedSamples, deliver, recorded_in, recording_of
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
@@ -42,20 +42,6 @@ if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     from headrace._loading.records.device_batches import DeviceBatches
-
-_HOOKS = {
-    "_SingleProcessDataLoaderIter": ("_next_data", "_next_index"),
-    "_MultiProcessingDataLoaderIter": ("_next_data", "_try_put_index", "_reset", "_shutdown_workers"),
-}
-
-
-def missing_hook() -> str | None:
-    """Returns a method of torch's that states need and this version lacks; None if there is none."""
-    for name, methods in _HOOKS.items():
-        for method in methods:
-            if not hasattr(getattr(dataloader, name, None), method):
-                return f"torch.utils.data.dataloader.{name}.{method}"
-    return None
 
 
 class Watch(Protocol):
@@ -128,6 +114,7 @@ class _Watched:
     _num_yielded: int
     _IterableDataset_len_called: int | None
     _returned: BlocksInUse | None = None
+    _interrupted: Any = None  # a batch that is received and not delivered, as with Ctrl-C
 
     def __next__(self) -> Any:
         # torch records each call for its profiler in 8 us; where that is not running, its quick recorder does.
@@ -149,6 +136,17 @@ class _Watched:
         return data
 
     def _receive_batch(self) -> object:
+        data, self._interrupted = self._interrupted, None
+        data = self._receive_data() if data is None else data
+        try:
+            return self.held.watch.batch(deliver(self.held.watch.device_batches, data))
+        except Exception:
+            raise
+        except BaseException:
+            self._interrupted = data
+            raise
+
+    def _receive_data(self) -> Any:
         if self._returned is not None:
             self._returned.look()
         try:
@@ -163,7 +161,7 @@ class _Watched:
                 used = data.used
                 self._returned.add(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
             data = data.batch
-        return self.held.watch.batch(deliver(self.held.watch.device_batches, data))
+        return data
 
     def _note_error(self, error: Exception) -> None:
         """Called with what came instead of a batch: the epoch's end, or an error."""
@@ -373,6 +371,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             return [recorded_in(here[number]) for number in sorted(here)]
 
         def _drop_arrived(self) -> None:
+            self._interrupted = None
             self._arrived.clear()
             self._begun.drop()
 

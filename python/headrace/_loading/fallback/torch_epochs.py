@@ -24,12 +24,11 @@ from headrace._loading.epoch.sampler_setup import (
     set_begun_epoch,
 )
 from headrace._loading.epoch.sampler_state import is_stateful
-from headrace._loading.epoch.torch_loader import TorchLoader
+from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook
 from headrace._loading.fallback.checkpoint_format import Saved, format_state, parse_state
 from headrace._loading.fallback.device_delivery import recording_of
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making, length_or_none
-from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
 from headrace._loading.records.record_makers import find_makers

@@ -38,7 +38,7 @@ class TorchRoute(Route):
         return cls(str(error), replaced, replaced or isinstance(error, Overridden))
 
     def check(self, own: OwnSettings) -> None:
-        from headrace._loading.fallback.observed_iterators import missing_hook
+        from headrace._loading.epoch.torch_loader import missing_hook
 
         own.refuse_native_only(self.reason, defers=own.deferred_images and missing_hook() is None)
 

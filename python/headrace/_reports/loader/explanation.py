@@ -17,7 +17,7 @@ from headrace._engine.device_engine import decoding_threads, destination_for
 from headrace._loading.autotune.tuner_summary import Tuned
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import order_of
-from headrace._loading.fallback.observed_iterators import missing_hook
+from headrace._loading.epoch.torch_loader import missing_hook
 from headrace._loading.mixup import recognition
 from headrace._loading.native.cpu_affinity import write_cores
 from headrace._loading.native.settings import Settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import random
@@ -22,6 +23,7 @@ from headrace._engine.destination import resolve_destination
 from headrace._engine.image_engine import ImageEngine
 from headrace._loading.bottleneck.model import making_threads
 from headrace._loading.records.record_batch import RecordBatch, RecordedBatch
+from headrace._loading.records.record_engines import RecordEngines
 from headrace._loading.records.record_makers import find_makers
 from headrace._recipe.images.memory_format import Layout
 
@@ -102,6 +104,30 @@ def test_batches_have_what_programs_see_of_torchs(paths: list[Path], train: Any)
     assert not any(one.any() for one in kept)
     kept[0].resize_(7)
     assert kept[1].share_memory_().is_shared() and loader.stats().records["native"] == COUNT
+
+
+@pytest.mark.usefixtures("idle_cores")
+def test_an_interrupt_loses_no_batch(paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the main process makes one, as while it waits for a worker."""
+    theirs, _ = delivered(TorchDataLoader, Labelled(paths, train), batch_size=2)
+    finish, calls = RecordEngines.finish, []
+
+    def interrupt(self: RecordEngines, recorded: RecordedBatch) -> None:
+        calls.append(recorded)
+        if len(calls) in (2, 3):
+            raise KeyboardInterrupt
+        finish(self, recorded)
+
+    monkeypatch.setattr(RecordEngines, "finish", interrupt)
+    torch.manual_seed(2)
+    random.seed(3)
+    got: list[Any] = []
+    iterator = iter(DataLoader(Labelled(paths, train), batch_size=2, shuffle=True, num_workers=2))
+    while len(got) < COUNT // 2:
+        with contextlib.suppress(KeyboardInterrupt):
+            got.append(next(iterator))
+    assert alike(got, theirs[:-1]) and len(calls) == len(got) + 2
+    assert next(iterator, None) is None
 
 
 @pytest.mark.usefixtures("idle_cores")
