@@ -35,7 +35,7 @@ _ROWS = ("train", "eval", "ToImage, v2", "two views", "image and mask", "PNG", "
 
 @contextmanager
 def _made_by(threads: int | None) -> Iterator[None]:
-    """Workers that begin meanwhile make records for so many threads of this process; None: they make the values."""
+    """Workers that begin meanwhile make records for this number of threads; None: they make the values."""
     rule = torch_epochs.find_makers
     torch_epochs.find_makers = lambda *_, **__: Makers(threads, "of the benchmark")
     try:
