@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
@@ -36,12 +37,8 @@ _ROWS = ("train", "eval", "ToImage, v2", "two views", "image and mask", "PNG", "
 @contextmanager
 def _made_by(threads: int | None) -> Iterator[None]:
     """Workers that begin meanwhile make records for this number of threads; None: they make the values."""
-    rule = torch_epochs.find_makers
-    torch_epochs.find_makers = lambda *_, **__: Makers(threads, "of the benchmark")
-    try:
+    with mock.patch.object(torch_epochs, "find_makers", lambda *_, **__: Makers(threads, "of the benchmark")):
         yield
-    finally:
-        torch_epochs.find_makers = rule
 
 
 def measure(
@@ -52,8 +49,9 @@ def measure(
         dataset = program.dataset(paths, Path(folder))
         options: dict[str, Any] = {"shuffle": program.shuffle} if hasattr(dataset, "__len__") else {}
         options |= {"num_workers": workers, "persistent_workers": True, "collate_fn": program.collate_fn}
-        kinds = (TorchDataLoader, headrace.DataLoader, headrace.DataLoader)
-        theirs, values, records = loaders = [kind(dataset, program.batch, **options) for kind in kinds]
+        theirs: Any = TorchDataLoader(dataset, program.batch, **options)
+        values, records = (headrace.DataLoader(dataset, program.batch, **options) for _ in range(2))
+        loaders = theirs, values, records
         expected = list(begin(theirs))
         with _made_by(None):
             before = list(begin(values))

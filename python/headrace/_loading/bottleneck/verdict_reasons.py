@@ -29,9 +29,9 @@ def reasons(load: Load, found: str) -> str:
         run = "runs" if setting.threads == 1 else "run"
         parts.append(f"{workers} {cores} {run} {_share(load.cpu + load.delayed, there)} of the time")
         if RECORDS in load.lanes:
-            busy = _share(load.lanes[RECORDS], setting.making * load.period)
+            share = _share(load.lanes[RECORDS], setting.making * load.period)
             makers = "1 thread that makes" if setting.making == 1 else f"{setting.making} threads that make"
-            parts.append(f"{makers} images from records {'is' if setting.making == 1 else 'are'} busy {busy}")
+            parts.append(f"{makers} images from records {'is' if setting.making == 1 else 'are'} busy {share}")
     all_stages = sum(load.stages.values()) + sum(load.lanes.values())
     part = load.stages.get(found, load.lanes.get(found))
     if part is not None and all_stages and found != RECORDS:
