@@ -91,3 +91,15 @@ class TorchLoader(Ordering, Protocol):
     def entry_points(self) -> EntryPoints | Literal["auto"] | None: ...
 
     def check_worker_number_rationality(self) -> None: ...
+
+
+class LoaderView:
+    """View of a loader with some attributes replaced."""
+
+    _loader: TorchLoader
+
+    def __init__(self, loader: TorchLoader, others: dict[str, object]) -> None:
+        vars(self).update(others, _loader=loader)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)

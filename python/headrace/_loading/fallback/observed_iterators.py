@@ -25,7 +25,7 @@ from headrace._loading.collate.small_batches import collate_plainly
 from headrace._loading.collate.tensor_rows import RowFetcher, takes_rows
 from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.profiling import QUICK_RECORDER, unprofiled
-from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook
+from headrace._loading.epoch.torch_loader import LoaderView, TorchLoader, missing_hook
 from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringCalls, InWorkers
 from headrace._loading.fallback.device_delivery import RequestedSamples, deliver, recorded_in, recording_of
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
@@ -87,18 +87,6 @@ class _Sampler:
 
     def __len__(self) -> int:
         return len(self._sampler)
-
-
-class _View:
-    """View of a loader with some attributes replaced."""
-
-    _loader: TorchLoader
-
-    def __init__(self, loader: TorchLoader, others: dict[str, object]) -> None:
-        vars(self).update(others, _loader=loader)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._loader, name)
 
 
 class _Watched:
@@ -193,7 +181,7 @@ def begin_observed_iterator(
     """
     others: dict[str, object] = {"generator": generator}
     if missing_hook() is not None:
-        view: Any = _View(loader, others)
+        view: Any = LoaderView(loader, others)
         several = dataloader._MultiProcessingDataLoaderIter
         return several(view) if loader.num_workers else dataloader._SingleProcessDataLoaderIter(view)
     held = ObserverHolder(watch)
@@ -201,7 +189,7 @@ def begin_observed_iterator(
         others["pin_memory"] = False
     others["_index_sampler"] = _Sampler(loader._index_sampler, held)
     if loader.num_workers == 0:
-        return _single_process_class()(_View(loader, others), held, loader._defers)
+        return _single_process_class()(LoaderView(loader, others), held, loader._defers)
     collate_fn, init_fn, returned = loader.collate_fn, loader.worker_init_fn, None
     if watch.workers is not None:
         carrier = watch.workers.carrier
@@ -219,7 +207,7 @@ def begin_observed_iterator(
         )
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
-    return _multiprocessing_class()(_View(loader, others), held, returned)
+    return _multiprocessing_class()(LoaderView(loader, others), held, returned)
 
 
 _to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [collected iterators]
@@ -227,9 +215,9 @@ _to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [col
 
 # The subclasses keep the names of their base classes, because torch's profiler labels events with the class name.
 @functools.cache
-def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseDataLoaderIter]:
+def _single_process_class() -> Callable[[LoaderView, ObserverHolder, bool], _BaseDataLoaderIter]:
     class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
-        def __init__(self, loader: _View, held: ObserverHolder, defers: bool) -> None:
+        def __init__(self, loader: LoaderView, held: ObserverHolder, defers: bool) -> None:
             self.held = held
             self._while_seeded: contextlib.ExitStack | None = None
             self._deferring: DeferringCalls | None = None
@@ -288,15 +276,16 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
 
 
 @functools.cache
-def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | None], _BaseDataLoaderIter]:
+def _multiprocessing_class() -> Callable[[LoaderView, ObserverHolder, BlocksInUse | None], _BaseDataLoaderIter]:
     class _MultiProcessingDataLoaderIter(_Watched, dataloader._MultiProcessingDataLoaderIter):  # type: ignore[misc]
         # Workers that get no index first, so that the first batch is made by the worker whose turn it is.
         _passed_by = 0
 
-        def __init__(self, loader: _View, held: ObserverHolder, returned: BlocksInUse | None) -> None:
+        def __init__(self, loader: LoaderView, held: ObserverHolder, returned: BlocksInUse | None) -> None:
             self.held, self._returned = held, returned
             self._arrived: collections.deque[Any] = collections.deque()  # from the workers, before torch asks for it
             self._begun, self._discards = BegunBatches(), False
+            self._made: list[object] = []  # a batch that an interrupt kept from the caller
             self._requested = RequestedSamples()
             super().__init__(loader)
             if held.watch.device_batches is not None:
@@ -331,22 +320,30 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             else:
                 found = super()._get_data()  # type: ignore[no-untyped-call]
             if not self._discards and self.held.watch.device_batches is not None:
+                self._arrived.appendleft(found)  # for an interrupt here
                 self._requested.give(*found)
                 is_due = found[0] == self._rcvd_idx or not getattr(self, "_in_order", True)
                 self._begun.begin(self.held.watch.device_batches, recorded_in(found[1]), is_due=is_due)
+                self._arrived.popleft()
             return found
 
         def _receive_batch(self) -> object:
+            if self._made:
+                return self._made.pop()
             try:
                 data = super()._receive_batch()
             finally:
                 self._begun.keep(self._waiting())
-            self._look_ahead()
+            try:
+                self._look_ahead()
+            except BaseException:
+                self._made.append(data)
+                raise
             return data
 
         def _look_ahead(self) -> None:
-            """Begins to make the records of batches that have arrived. Asks the workers for nothing."""
-            device_batches = self.held.watch.device_batches
+            """Begins to make the records of batches that have arrived, which inference mode would mark as its own."""
+            device_batches = None if torch.is_inference_mode_enabled() else self.held.watch.device_batches
             if device_batches is None or self._shutdown or (self._arrived and isinstance(self._arrived[-1], Refused)):
                 return
             while len(self._arrived) < AHEAD and not self._data_queue.empty():
@@ -371,7 +368,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             return [recorded_in(here[number]) for number in sorted(here)]
 
         def _drop_arrived(self) -> None:
-            self._interrupted = None
+            self._interrupted, self._made = None, []
             self._arrived.clear()
             self._begun.drop()
 

@@ -78,9 +78,9 @@ class RecordEngines:
         self._counted = Counters()  # by those that have left
 
     def begin(self, recorded: RecordedBatch, entry_points: core.EntryPoints | None) -> None:
-        """Begins to make the records of a batch. The host does not wait."""
+        """Begins to make the records of a batch, those that are not begun. The host does not wait."""
         buffer: Any = recorded.files.numpy()
-        for record in recorded.records:
+        for record in [one for one in recorded.records if one.under_way is None]:
             engine = self._engine_of(record)
             begins = np.array([one.begin for one in record.images], np.int64)
             sizes = np.array([one.nbytes for one in record.images], np.int64)

@@ -97,9 +97,7 @@ def test_the_slowest_part_is_the_bottleneck(load: Load, found: str) -> None:
 def test_more_workers_than_half_of_the_cores_make_the_images_themselves() -> None:
     """Then all work is theirs; with fewer of them there are more threads, too."""
     here = gains(OF_RECORDS)
-    assert here["threads"] == pytest.approx(
-        0.02 / ((0.01 + 0.0196) / 2 + 0.0004)
-    )  # num_workers=2; 0.4 ms have no reason
+    assert here["threads"] == pytest.approx(0.02 / ((0.01 + 0.0196) / 2 + 0.0004))  # 0.4 ms have no reason
     four = dataclasses.replace(OF_RECORDS, setting=dataclasses.replace(OF_RECORDS.setting, cores=4.0))
     two = with_threads(four, 2, 4.0)
     assert (two.setting.making, two.lanes) == (2, {"records": pytest.approx(0.0196)})

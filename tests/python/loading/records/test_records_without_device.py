@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import random
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,7 +111,7 @@ def test_batches_have_what_programs_see_of_torchs(paths: list[Path], train: Any)
 def test_an_interrupt_loses_no_batch(paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the main process makes one, as while it waits for a worker."""
     theirs, _ = delivered(TorchDataLoader, Labelled(paths, train), batch_size=2)
-    finish, calls = RecordEngines.finish, []
+    finish, begin, calls, begun = RecordEngines.finish, RecordEngines.begin, [], []
 
     def interrupt(self: RecordEngines, recorded: RecordedBatch) -> None:
         calls.append(recorded)
@@ -118,7 +119,14 @@ def test_an_interrupt_loses_no_batch(paths: list[Path], train: Any, monkeypatch:
             raise KeyboardInterrupt
         finish(self, recorded)
 
+    def interrupt_begin(self: RecordEngines, *arguments: Any) -> None:
+        begun.append(arguments)
+        if len(begun) in (1, 3):
+            raise KeyboardInterrupt
+        begin(self, *arguments)
+
     monkeypatch.setattr(RecordEngines, "finish", interrupt)
+    monkeypatch.setattr(RecordEngines, "begin", interrupt_begin)
     torch.manual_seed(2)
     random.seed(3)
     got: list[Any] = []
@@ -126,8 +134,19 @@ def test_an_interrupt_loses_no_batch(paths: list[Path], train: Any, monkeypatch:
     while len(got) < COUNT // 2:
         with contextlib.suppress(KeyboardInterrupt):
             got.append(next(iterator))
-    assert alike(got, theirs[:-1]) and len(calls) == len(got) + 2
+    assert alike(got, theirs[:-1]) and len(calls) == len(got) + 2 and len(begun) > len(got)
     assert next(iterator, None) is None
+
+
+@pytest.mark.usefixtures("idle_cores")
+def test_no_batch_is_begun_in_inference_mode_for_later(paths: list[Path], train: Any) -> None:
+    """It could not be trained on then."""
+    iterator = iter(DataLoader(Labelled(paths, train), batch_size=2, num_workers=1, prefetch_factor=5))
+    with torch.inference_mode():
+        next(iterator)
+        time.sleep(1.0)  # the others arrive
+        next(iterator)
+    assert not any(one.is_inference() for images, labels, _ in iterator for one in (images, labels))
 
 
 @pytest.mark.usefixtures("idle_cores")
