@@ -100,7 +100,7 @@ def test_more_workers_than_half_of_the_cores_make_the_images_themselves() -> Non
     assert here["threads"] == pytest.approx(0.02 / ((0.01 + 0.0196) / 2 + 0.0004))  # 0.4 ms have no reason
     four = dataclasses.replace(OF_RECORDS, setting=dataclasses.replace(OF_RECORDS.setting, cores=4.0))
     two = with_threads(four, 2, 4.0)
-    assert (two.setting.making, two.lanes) == (2, {"records": pytest.approx(0.0196)})
+    assert two.setting.making == 2 and two.lanes == pytest.approx({"records": 0.0196})
     assert seconds_by_part(two)["records"] == pytest.approx(0.0098)
     three = with_threads(four, 3, 4.0)
     assert three.setting.making == 0 and not three.lanes and three.cpu == pytest.approx(0.0296)
@@ -114,7 +114,7 @@ def test_workers_are_not_said_to_wait_while_their_records_do() -> None:
     for busy, stuck in ((950_000_000, 0.0), (500_000_000, 0.006)):
         seen = Seen({"records": busy}, workers=Scheduled(400_000_000), python=Scheduled(busy), count=1)
         load = mean_load_between(begin, Mark(10**9, 100, Step(0, 9 * 10**8, 0), {}, seen, busy + 10**7), setting)
-        assert (load.stuck, load.lanes) == (pytest.approx(stuck), {"records": pytest.approx(busy / 1e11)})
+        assert load.stuck == pytest.approx(stuck) and load.lanes == pytest.approx({"records": busy / 1e11})
         assert load.other_cpu == pytest.approx(0.0001) and load.stuck + load.idle == pytest.approx(0.006)
 
 
