@@ -103,7 +103,8 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             0 or None: never. Not given: 1, but never a state above 16 KB, whose transfer would cost more than torch's
             loader; resuming repeats the epoch's batches then.
         deferred_images: if torch delivers: open images as ``headrace.pillow.open`` does, in the worker processes or,
-            with ``num_workers=0``, while a batch is made. False: as Pillow does.
+            with ``num_workers=0``, while a batch is made; where these workers leave cores idle, threads of this process
+            make the pixels of their batches. False: as Pillow does.
         out_transform: called on each batch as it is handed out, on the batch's device and in the caller's thread:
             MixUp, CutMix, a kornia module. Its random numbers follow from seed, epoch and batch on the native path.
             torchvision's MixUp and CutMix, and ``lambda batch: mix(*batch)`` with timm's Mixup, overwrite a CPU batch.

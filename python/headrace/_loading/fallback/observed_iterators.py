@@ -289,7 +289,7 @@ def _multiprocessing_class() -> Callable[[LoaderView, ObserverHolder, BlocksInUs
             self._requested = RequestedSamples()
             super().__init__(loader)
             if held.watch.device_batches is not None:
-                held.watch.device_batches.pin(self._pin_memory)
+                held.watch.device_batches.serve(self._begun, pins=self._pin_memory)
             self._number = id(self)
             _to_shut_down[self._number] = self._index_queues, self._workers, self._worker_result_queue
             # In this process torch uses these only in messages.

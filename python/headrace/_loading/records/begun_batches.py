@@ -59,7 +59,7 @@ class BegunBatches:
     def rest(self, device_batches: DeviceBatches | None) -> None:
         """Called when the workers have ended: the threads that make batches end, too."""
         if device_batches is not None and self._has_threads():
-            device_batches.rest()
+            device_batches.rest(self)
 
     # The defaults, because the globals may be gone when the interpreter ends.
     def _has_threads(

@@ -32,9 +32,16 @@ class DeviceBatches:
         self.destination, self.threads = destination, threads
         self.entry_points: core.EntryPoints | None = None
         self._engines = RecordEngines(destination, threads)
+        self._served: set[object] = set()  # iterators whose workers have not ended
 
-    def pin(self, pins: bool) -> None:
-        """Makes what is made in this machine's memory from now on pinned, or not, as torch's iterator pins the rest."""
+    def serve(self, begun: object, *, pins: bool) -> None:
+        """Called when an iterator has begun.
+
+        Args:
+            begun: its batches; stands for it.
+            pins: whether what is made in this machine's memory from now on is pinned, as torch pins the rest.
+        """
+        self._served.add(begun)
         self._engines.pins = pins
 
     def begin(self, batch: object) -> None:
@@ -82,10 +89,11 @@ class DeviceBatches:
         """Returns what was counted while records were made."""
         return self._engines.counters()
 
-    def rest(self) -> None:
-        """Called when the workers of an iterator end: threads of this machine's memory end with them, so that none is
-        there when the next workers are forked."""
-        if self.destination.way == "memory":
+    def rest(self, begun: object) -> None:
+        """Called when the workers of an iterator end: threads of this machine's memory end with the last one's, so that
+        none is there when the next workers are forked. An iterator may be collected while another one is served."""
+        self._served.discard(begun)
+        if self.destination.way == "memory" and not self._served:
             self._engines.rest()
 
     def close(self) -> None:

@@ -160,9 +160,11 @@ def test_threads_end_with_the_workers(paths: list[Path], train: Any) -> None:
                 assert len(engines) == 1 and not engines[0].native.closed
                 assert 1 <= engines[0].native.counters().working <= 4
                 if epoch and number == 2:
+                    assert persistent or len(list(loader)) == COUNT // 2  # an iterator beside this one
+                    assert not engines[0].native.closed
                     break
             assert engines[0].native.closed is not persistent
-        assert 6 <= loader.stats().records["native"] <= COUNT
+        assert loader.stats().records["native"] >= 6
         loader.close()
         assert engines[0].native.closed
 
@@ -231,6 +233,6 @@ def test_what_is_pinned(paths: list[Path], train: Any, idle_cores: None, monkeyp
     for pins in (False, True):
         random.seed(1)
         iterator = iter(loader)
-        loader._torch_epochs._device_batches.pin(pins)  # type: ignore[union-attr]
+        loader._torch_epochs._device_batches.serve(loader, pins=pins)  # type: ignore[union-attr]
         assert len(list(iterator)) == 2
     assert asked == [False] * 2 + [True] * 2
