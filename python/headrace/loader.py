@@ -91,8 +91,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         deterministic: with ``decoder="auto"``, uses the same decoder for the same file in every run.
         dtype: dtype of the images, or its name, ``"float16"``. None: the dtype that the transforms produce.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, or their names.
-        on_error: ``"raise"``; ``"skip"``: leaves failed samples out of the batch; ``"replace"``: uses the next sample
-            of the dataset instead.
+        on_error: ``"raise"``; ``"skip"``: leaves failed samples out of the batch; ``"replace"``: uses the next instead.
         max_errors: number of failed samples per epoch above which RuntimeError is raised. None: no limit.
         rank, world_size: rank of this process and number of ranks in a distributed job: the process gets every
             `world_size`-th sample of the order, also of a given sampler, and `seed` defaults to 0. None: it gets all
@@ -100,24 +99,21 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         distributed: takes `rank` and `world_size` from torch.distributed, torchrun, or the variables RANK and
             WORLD_SIZE.
         snapshot_every_n_steps: if torch delivers: number of batches between two states that worker processes send, of
-            an iterable dataset or of a dataset with ``state_dict``. Resuming repeats the batches after the last state.
-            0 or None: never. Not given: 1, but never a state above 16 KB, whose transfer would cost more than torch's
-            loader; resuming repeats the epoch's batches then.
-        deferred_images: if torch delivers: open images as ``headrace.pillow.open`` does, in the worker processes or,
-            with ``num_workers=0``, while a batch is made. False: as Pillow does.
+            an iterable dataset or one with ``state_dict``. Resuming repeats the batches after the last state. 0 or
+            None: never. Not given: 1, but never a state above 16 KB, which costs more than torch's loader.
+        deferred_images: if torch delivers: open images as ``headrace.pillow.open`` does, in the workers or, with
+            ``num_workers=0``, here; threads here make their pixels where workers leave cores idle. False: as Pillow.
         out_transform: called on each batch as it is handed out, on the batch's device and in the caller's thread:
             MixUp, CutMix, a kornia module. Its random numbers follow from seed, epoch and batch on the native path.
             torchvision's MixUp and CutMix, and ``lambda batch: mix(*batch)`` with timm's Mixup, overwrite a CPU batch.
         cpu_affinity: cores that the loader's threads run on, or ``"gpu"``: those of the GPU's NUMA node.
         entry_points: where the rows of JPEGs begin is learned in the first epoch, and later ones read fewer codes.
-            ``"auto"``: within 1/32 of this rank's memory, if a tenth of the samples may fit; the other loaders of the
-            process use it, too, and torch's workers where images are deferred. Bytes of memory, such as ``"1 GB"``, or
-            a `headrace.EntryPoints`. None: never.
+            ``"auto"``: within 1/32 of this rank's memory, if a tenth of the samples may fit; shared by the process's
+            loaders and by torch's workers. Bytes, such as ``"1 GB"``, or a `headrace.EntryPoints`. None: never.
         video_index: a folder, or a `headrace.Cache`, for where frames of videos are, which later runs and other ranks
             then need not learn. ``"auto"``: torch's workers share it, in 256 MB at most. None: each learns it.
-        helpers: addresses of ``headrace serve`` on other machines, such as ``["10.0.0.2:9917"]``: they make the samples
-            that this machine's threads would make last. ``"ray"``: one on each other node of the Ray cluster, looked up
-            when an epoch begins. Batches do not depend on them.
+        helpers: addresses of ``headrace serve`` on other machines, such as ``["10.0.0.2:9917"]``, or ``"ray"``: they
+            make samples that the threads here would make last. Batches do not depend on them.
 
     Raises:
         TypeError: an argument of headrace's own needs the native path, but torch delivers; the message says why.
@@ -256,7 +252,7 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
         opens get native pixels; ``"torch"``: torch's DataLoader delivers with Pillow's pixels."""
         if self.native:
             return "native"
-        from headrace._loading.fallback.observed_iterators import missing_hook
+        from headrace._loading.epoch.torch_loader import missing_hook
 
         return "deferred" if self._defers and missing_hook() is None else "torch"
 

@@ -148,7 +148,7 @@ class ImageEngine(PipelineEngine):
 
     def _memory_of_plans(self, count: int) -> tuple[torch.Tensor, int]:
         """Returns memory for a batch, and the stream that it was allocated on."""
-        return self._allocate_batch(count, pin_memory=self._pin), 0
+        return self._allocate_batch(count, pin_memory=True) if self._pin else self._take_storage(count), 0
 
     def _take_storage(self, count: int) -> torch.Tensor:
         """Returns memory for a batch from the storage pool."""

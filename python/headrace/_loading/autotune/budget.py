@@ -102,6 +102,19 @@ def budget_of(auto: AutoWorkers, cpus: Collection[int] = (), root: Path = _ROOT)
         cpus: the cores that the loader's threads are bound to; none: those of the process.
         root: root of the file system, for the control groups' files.
     """
+    cores, why = cores_of_rank(cpus, root)
+    if auto.cores is not None:
+        cores, why = float(auto.cores), f"cores={auto.cores:g}"
+    memory = auto.memory if auto.memory is not None else _free_memory(root) // (_SHARE * local_ranks(os.environ))
+    return Budget(cores, int(memory), why)
+
+
+def cores_of_rank(cpus: Collection[int] = (), root: Path = _ROOT) -> tuple[float, str]:
+    """Returns the number of cores that threads of this process may keep busy, and where it comes from, in words.
+
+    Args:
+        cpus, root: see `budget_of`.
+    """
     ranks = local_ranks(os.environ)
     own = allowed_cpus()
     bound = own & set(cpus) if cpus else own
@@ -112,10 +125,7 @@ def budget_of(auto: AutoWorkers, cpus: Collection[int] = (), root: Path = _ROOT)
     quota = control_group.cpu_quota(root)
     if quota is not None and quota / ranks < cores:
         cores, why = quota / ranks, f"a quota of {quota:g} cores" + (f" for {ranks} ranks" if ranks > 1 else "")
-    if auto.cores is not None:
-        cores, why = float(auto.cores), f"cores={auto.cores:g}"
-    memory = auto.memory if auto.memory is not None else _free_memory(root) // (_SHARE * ranks)
-    return Budget(cores, int(memory), why)
+    return cores, why
 
 
 def rank_memory(root: Path = _ROOT) -> int:

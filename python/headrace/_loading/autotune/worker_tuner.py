@@ -48,11 +48,13 @@ def why_fixed(loader: Tuned) -> str:
     return ""
 
 
-def choose_workers(loader: Choosing, pace: EpochTiming | None) -> None:
+def choose_workers(loader: Choosing, pace: EpochTiming | None, making: int = 0) -> None:
     """Sets the number for the epoch that is about to begin, if the loader chooses it.
 
     Args:
         pace: of the epoch before; None: there was none.
+        making: threads that made images from records for a device then. Otherwise workers make them whose number the
+            loader chooses.
     """
     tuner = loader._active_tuner
     if tuner is None or pace is None or why_fixed(loader):
@@ -61,7 +63,8 @@ def choose_workers(loader: Choosing, pace: EpochTiming | None) -> None:
     batches = pace.marks[-1].batches - pace.marks[0].batches if pace.marks else 0
     if batches < BATCHES:
         return
-    load = mean_load_between(pace.marks[0], pace.marks[-1], Setting(now, tuner.budget.cores, native=False))
+    setting = Setting(now, tuner.budget.cores, native=False, making=making, on_device=making > 0)
+    load = mean_load_between(pace.marks[0], pace.marks[-1], setting)
     if tuner.revert_if_no_better(load.period):
         return
     number = predict_best_workers(load, min(tuner.budget.most, _MOST_A_CORE * tuner.budget.first))

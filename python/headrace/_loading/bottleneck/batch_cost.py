@@ -10,6 +10,9 @@ from headrace._engine.counters.epoch_timing import Mark
 STAGES = ("read", "header", "memory", "decode", "resize")
 # A consumer that waits for a smaller share has batches that are ready: torch's workers have no work then.
 _HARDLY = 0.1
+# Threads that make images from records and are busy for a larger share have batches that wait for them: nor have they.
+_NEARLY_ALL = 0.8
+RECORDS = "records"
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class Setting:
         collating: threads that call the collate_fn; 0: the consumer's thread does.
         native: whether headrace's threads deliver, not torch's DataLoader.
         decoder: the stage of the files that Python threads decode: "pillow", "video", or "codecs" of audio.
+        making: threads of the main process that make images from records of torch's workers.
+        on_device: whether these end on a device, where the main process makes them with any number of workers.
     """
 
     threads: int
@@ -31,6 +36,8 @@ class Setting:
     collating: int = 0
     native: bool = True
     decoder: str = "pillow"
+    making: int = 0
+    on_device: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class Load:
             wait for storage or, in torch's workers, also for work; wait for work.
         stages: the workers' busy time by stage.
         lanes: time of Python threads by job, the decoder's stage, "python", "collate_fn"; with waits for a core between
-            jobs.
+            jobs. "records": that of the threads that make images from records.
         python_cpu, python_delayed: what these threads ran on a core, and waited for one.
         runnable: mean number of the process's threads that run or could, also of those that are woken in vain.
         own_delayed: part of the consumer's own time in which it waited for a core.
@@ -92,7 +99,7 @@ def mean_load_between(begin: Mark, end: Mark, setting: Setting) -> Load:
     parts = {name: ns - begin.parts.get(name, 0) for name, ns in end.parts.items()}
     counted = {name: ns - begin.seen.stages.get(name, 0) for name, ns in end.seen.stages.items()}
     items = {name: count - begin.seen.items.get(name, 0) for name, count in end.seen.items.items()}
-    lanes = {name: float(counted[name]) for name in (setting.decoder, "python") if counted.get(name)}
+    lanes = {name: float(counted[name]) for name in (setting.decoder, "python", RECORDS) if counted.get(name)}
     if setting.collating and "collate_fn" in parts:
         lanes["collate_fn"] = float(parts.pop("collate_fn"))
     named = min(handed, sum(parts.values()))
@@ -108,11 +115,12 @@ def mean_load_between(begin: Mark, end: Mark, setting: Setting) -> Load:
         idle = min(there, counted.get("idle", 0))
         other = process - workers.ran_ns - python.ran_ns
     else:
-        idle, other = 0, process
+        idle, other = 0, process - python.ran_ns
     ran = min(workers.ran_ns, there - idle)
     delayed = min(workers.delayed_ns, there - idle - ran)
     stuck = there - idle - ran - delayed if setting.threads else 0
-    if not setting.native and blocked < _HARDLY * elapsed:
+    are_ready = blocked < _HARDLY * elapsed or lanes.get(RECORDS, 0) > _NEARLY_ALL * setting.making * elapsed
+    if not setting.native and are_ready:
         idle, stuck = stuck, 0
     return Load(
         setting,

@@ -45,6 +45,7 @@ class Verdict:
             "pillow", "video" (frames of videos), "codecs" (of audio), "python", "collate_fn", "out_transform",
             "submit", "hand_over": Python's parts. "prefetch": the consumer's steps vary, and too few
             batches are ready. "workers": the work of torch's workers; "waiting workers": they wait more than they work.
+            "records": the threads of the main process that make images from these workers' records.
             "dataset": the making of batches in the caller's thread by torch. "nothing yet": not enough data.
         certainty: "sure", "likely", "unsure" (also of a few batches) or "not enough data".
         why: the figures.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace._loading.bottleneck.batch_cost import Load
+from headrace._loading.bottleneck.batch_cost import RECORDS, Load
 
 
 def reasons(load: Load, found: str) -> str:
@@ -25,10 +25,16 @@ def reasons(load: Load, found: str) -> str:
                 f"{_share(load.stuck, busy)} waiting for data" + (", which needs no core" if found == "read" else "")
             )
     elif not setting.native:
-        parts.append(f"{setting.threads} workers on {cores} run {_share(load.cpu + load.delayed, there)} of the time")
+        workers = "1 worker on" if setting.threads == 1 else f"{setting.threads} workers on"
+        run = "runs" if setting.threads == 1 else "run"
+        parts.append(f"{workers} {cores} {run} {_share(load.cpu + load.delayed, there)} of the time")
+        if RECORDS in load.lanes:
+            share = _share(load.lanes[RECORDS], setting.making * load.period)
+            makers = "1 thread that makes" if setting.making == 1 else f"{setting.making} threads that make"
+            parts.append(f"{makers} images from records {'is' if setting.making == 1 else 'are'} busy {share}")
     all_stages = sum(load.stages.values()) + sum(load.lanes.values())
     part = load.stages.get(found, load.lanes.get(found))
-    if part is not None and all_stages:
+    if part is not None and all_stages and found != RECORDS:
         parts.append(f"{found} takes {_share(part, all_stages)} of the work")
         if found in load.lanes and setting.threads:
             held = sum(load.lanes.values())

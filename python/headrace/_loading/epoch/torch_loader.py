@@ -6,13 +6,29 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, dataloader
 
 from headrace._base.types import Function
 
 if TYPE_CHECKING:
+    from headrace._loading.autotune.tuner import Tuner
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.video_indexes.shared_indexes import SharedIndexes
+
+
+_HOOKS = {
+    "_SingleProcessDataLoaderIter": ("_next_data", "_next_index"),
+    "_MultiProcessingDataLoaderIter": ("_next_data", "_try_put_index", "_reset", "_shutdown_workers"),
+}
+
+
+def missing_hook() -> str | None:
+    """Returns a method of torch's that states need and this version lacks; None if there is none."""
+    for name, methods in _HOOKS.items():
+        for method in methods:
+            if not hasattr(getattr(dataloader, name, None), method):
+                return f"torch.utils.data.dataloader.{name}.{method}"
+    return None
 
 
 class Ordering(Protocol):
@@ -73,6 +89,21 @@ class TorchLoader(Ordering, Protocol):
     def _indexes(self) -> SharedIndexes | None: ...
 
     @property
+    def _active_tuner(self) -> Tuner | None: ...
+
+    @property
     def entry_points(self) -> EntryPoints | Literal["auto"] | None: ...
 
     def check_worker_number_rationality(self) -> None: ...
+
+
+class LoaderView:
+    """View of a loader with some attributes replaced."""
+
+    _loader: TorchLoader
+
+    def __init__(self, loader: TorchLoader, others: dict[str, object]) -> None:
+        vars(self).update(others, _loader=loader)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)

@@ -27,6 +27,7 @@ from headrace._loading.fallback.worker_wrappers import Carried
 from headrace._loading.mixup.mixes_in_workers import make_replacements
 from headrace._loading.records.record_batch import RecordedBatch
 from headrace._loading.records.record_collation import RecordCollation
+from headrace._loading.records.record_makers import RecordTrial
 from headrace._storage.entry_points.shared_table import SharedTable
 from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 from headrace.pillow.deferred_image import is_recorded
@@ -73,6 +74,7 @@ class InWorkers:
         entry_points: where the rows of JPEGs begin, shared by the workers; None: nothing is learned.
         indexes: of videos, shared by the workers; None: they are not.
         records: makes records of the deferred tensors that torch's function of the loader returns; None: none are made.
+        trial: finds out whether these pay; None: they are made in any case.
     """
 
     def __init__(
@@ -85,11 +87,12 @@ class InWorkers:
         entry_points: core.EntryPoints | None = None,
         indexes: SharedIndexes | None = None,
         records: type[RecordCollation] | None = None,
+        trial: RecordTrial | None = None,
     ) -> None:
         import_steps()
         add_doors()
         self._counts = ImageCounts(keeps_records=records is not None)
-        self._recording = records
+        self._recording, self._trial, self._objection = records, trial, ""
         self._records: RecordCollation | None = None
         self._table, self._indexes = SharedTable(entry_points), indexes
         if indexes is not None and has_pyav():
@@ -132,24 +135,40 @@ class InWorkers:
             self._blocks.install()
             joined_tensors.joined_memory.allocate = self._blocks.empty
             make_replacements(self._blocks.empty_like).replace()
-            if self._is_default and not self._counts.keeps_records and batch_memory.is_possible():
-                places = SamplePlaces(self._blocks.take_unused, LEAST)
-                pixel_memory.use_again(places)
-                self._places = places
-                _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
+            if not self._counts.keeps_records:
+                self._use_places(self._blocks)
         if self._recording is not None:
             files.least = _KEPT_FOR_RECORDS
             allocate = None if self._blocks is None else self._blocks.empty
             self._records = self._recording(self._counts, allocate, (worker_wrappers.__name__,))
         return worker
 
+    def _use_places(self, blocks: SharedBlocks) -> None:
+        """From now on values are made at their samples' places in a batch, where that is possible."""
+        if self._is_default and batch_memory.is_possible():
+            places = SamplePlaces(blocks.take_unused, LEAST)
+            pixel_memory.use_again(places)
+            self._places = places
+            made = _MapDatasetFetcher([0], True, self.collate, False).fetch([0])  # type: ignore[no-untyped-call] # a list that nothing else refers to
+            if isinstance(made, CountedBatch):
+                self._counts.add(made.counts)
+
+    def _stop_recording(self) -> None:
+        """From now on this worker makes all values."""
+        self._records, self._objection = None, ""
+        files.least = 0
+        if self._blocks is not None:
+            self._use_places(self._blocks)
+
     def _begin_batch(self, data: object) -> object:
+        if self._objection:
+            self._stop_recording()
         pixel_memory.next_batch()
         replace_imported()
         function = default_collate_fn_map.get(torch.Tensor)
         is_torchs = function in (collate_tensor_fn, self._collate_tensors)  # ours if the last batch raised an error
         if self._records is not None:
-            self._records.begin()
+            self._records.begin(data)
         elif self._is_default and (self._blocks is None or not is_torchs):
             make_samples(data)
         if self._places is not None:
@@ -186,7 +205,10 @@ class InWorkers:
 
     def _finish_batch(self, batch: object) -> object:
         if self._records is not None:
-            batch = self._finish_records(self._records, batch)
+            batch = self._finish_records(self._records, batch, self._worker)
+            if self._trial is not None and (objection := self._trial.find_objection(batch)):
+                self._objection, self._counts.keeps_records = objection, False
+                self._counts.fields = dict.fromkeys(self._counts.fields, f"in the worker, because {objection}")
         elif default_collate_fn_map.get(torch.Tensor) == self._collate_tensors:
             default_collate_fn_map[torch.Tensor] = collate_tensor_fn
         found = self._make_leaves(batch)
@@ -198,10 +220,11 @@ class InWorkers:
         return CountedBatch(batch, self._counts.take(), self._worker, sent)
 
     @staticmethod
-    def _finish_records(records: RecordCollation, batch: object) -> object:
+    def _finish_records(records: RecordCollation, batch: object, worker: int) -> object:
         made = records.finish(batch.batch if isinstance(batch, Carried) else batch)
         if not isinstance(made, RecordedBatch):
             return batch
+        made.worker = worker
         return replace(made, batch=replace(batch, batch=made.batch)) if isinstance(batch, Carried) else made
 
     def _make_leaves(self, batch: object) -> list[Leaf]:

@@ -33,7 +33,7 @@ class RequestedSamples:
     def give(self, number: int, data: object) -> None:
         """Called when it has arrived: notes in its records which samples they are."""
         item, batch = self._items.pop(number, None), recorded_in(data)
-        if isinstance(batch, RecordedBatch):
+        if isinstance(batch, RecordedBatch) and item is not None:
             batch.requested = _plain(item)
 
     def clear(self) -> None:

@@ -13,7 +13,8 @@ from torch.utils.data import IterableDataset
 
 from headrace._base.types import State
 from headrace._engine.counters.epoch_timing import EpochTiming, Seen
-from headrace._engine.counters.thread_times import scheduler_times_of_processes
+from headrace._engine.counters.thread_times import NEVER, scheduler_times_of_processes, scheduler_times_of_threads
+from headrace._loading.bottleneck.batch_cost import RECORDS
 from headrace._loading.epoch.sampler_state import is_stateful, state_of
 from headrace._loading.epoch.torch_loader import TorchLoader
 from headrace._loading.fallback.checkpoint_format import Fits, Saved, TorchStart
@@ -34,13 +35,19 @@ _OTHER_BOOKS = (AttributeError, KeyError, IndexError, TypeError)  # raised where
 
 
 class _Looking:
-    """Reads the times of torch's worker processes. It holds no reference to the iterator."""
+    """Reads the times of torch's worker processes, and of the threads that make images from their records. It holds no
+    reference to the iterator."""
 
-    def __init__(self, pids: tuple[int, ...]) -> None:
-        self._pids = pids
+    def __init__(self, pids: tuple[int, ...], device_batches: DeviceBatches | None) -> None:
+        self._pids, self._device_batches = pids, device_batches
 
     def __call__(self) -> Seen:
-        return Seen(workers=scheduler_times_of_processes(self._pids), count=len(self._pids))
+        workers, stages, making = scheduler_times_of_processes(self._pids), {}, NEVER
+        if self._device_batches is not None and self._device_batches.threads:
+            counters = self._device_batches.counters()
+            making = scheduler_times_of_threads((*counters.workers, *counters.python))
+            stages = {RECORDS: sum(making)}
+        return Seen(stages, workers=workers, python=making, count=len(self._pids))
 
 
 class TorchProgress:
@@ -122,7 +129,8 @@ class TorchProgress:
     def began(self, iterator: Any) -> None:
         """Called when the iterator has been made; from now on other code may draw from the generators."""
         self.start = replace(self.start, begun=True)
-        self.pace = EpochTiming(_Looking(tuple(one.pid for one in getattr(iterator, "_workers", ()))))
+        pids = tuple(one.pid for one in getattr(iterator, "_workers", ()))
+        self.pace = EpochTiming(_Looking(pids, self.device_batches))
         if self._draws is None and not self._ends:
             self._blind = "its iterator is not headrace's subclass of torch's iterator"
             return

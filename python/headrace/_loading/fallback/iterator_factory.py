@@ -13,11 +13,11 @@ from torch.utils.data import IterableDataset
 from headrace._base.safe_exceptions import contextmanager
 from headrace._loading.epoch.sampler_setup import foreign_epoch, samplers_of
 from headrace._loading.epoch.sampler_state import restore_state
-from headrace._loading.epoch.torch_loader import TorchLoader
+from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook
 from headrace._loading.fallback.checkpoint_format import Saved, TorchStart
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.index_batches import restore_ended
-from headrace._loading.fallback.observed_iterators import begin_observed_iterator, missing_hook
+from headrace._loading.fallback.observed_iterators import begin_observed_iterator
 from headrace._loading.fallback.randomness import Randomness, may_draw_from_default
 from headrace._loading.fallback.seeded_indices import SampleSeeds
 from headrace._loading.fallback.worker_states import WorkerStates, have_states

@@ -25,7 +25,7 @@ from headrace._loading.collate.small_batches import collate_plainly
 from headrace._loading.collate.tensor_rows import RowFetcher, takes_rows
 from headrace._loading.epoch.advice import advise_on_batch, advise_on_collate_fn
 from headrace._loading.epoch.profiling import QUICK_RECORDER, unprofiled
-from headrace._loading.epoch.torch_loader import TorchLoader
+from headrace._loading.epoch.torch_loader import LoaderView, TorchLoader, missing_hook
 from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringCalls, InWorkers
 from headrace._loading.fallback.device_delivery import RequestedSamples, deliver, recorded_in, recording_of
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
@@ -34,6 +34,7 @@ from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.records.begun_batches import BegunBatches, Refused
 from headrace._loading.records.record_batch import AHEAD
 from headrace._loading.records.record_collation import RecordingCall
+from headrace._loading.records.record_makers import RecordTrial
 from headrace._recipe.draws.python_randomness import preserve_process_generators
 from headrace.pillow.recording.image_counts import ImageCounts
 
@@ -41,20 +42,6 @@ if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     from headrace._loading.records.device_batches import DeviceBatches
-
-_HOOKS = {
-    "_SingleProcessDataLoaderIter": ("_next_data", "_next_index"),
-    "_MultiProcessingDataLoaderIter": ("_next_data", "_try_put_index", "_reset", "_shutdown_workers"),
-}
-
-
-def missing_hook() -> str | None:
-    """Returns a method of torch's that states need and this version lacks; None if there is none."""
-    for name, methods in _HOOKS.items():
-        for method in methods:
-            if not hasattr(getattr(dataloader, name, None), method):
-                return f"torch.utils.data.dataloader.{name}.{method}"
-    return None
 
 
 class Watch(Protocol):
@@ -102,18 +89,6 @@ class _Sampler:
         return len(self._sampler)
 
 
-class _View:
-    """View of a loader with some attributes replaced."""
-
-    _loader: TorchLoader
-
-    def __init__(self, loader: TorchLoader, others: dict[str, object]) -> None:
-        vars(self).update(others, _loader=loader)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._loader, name)
-
-
 class _Watched:
     """Mix-in that reports each batch to the observer."""
 
@@ -127,6 +102,7 @@ class _Watched:
     _num_yielded: int
     _IterableDataset_len_called: int | None
     _returned: BlocksInUse | None = None
+    _interrupted: Any = None  # a batch that is received and not delivered, as with Ctrl-C
 
     def __next__(self) -> Any:
         # torch records each call for its profiler in 8 us; where that is not running, its quick recorder does.
@@ -148,6 +124,17 @@ class _Watched:
         return data
 
     def _receive_batch(self) -> object:
+        data, self._interrupted = self._interrupted, None
+        data = self._receive_data() if data is None else data
+        try:
+            return self.held.watch.batch(deliver(self.held.watch.device_batches, data))
+        except Exception:
+            raise
+        except BaseException:
+            self._interrupted = data
+            raise
+
+    def _receive_data(self) -> Any:
         if self._returned is not None:
             self._returned.look()
         try:
@@ -162,7 +149,7 @@ class _Watched:
                 used = data.used
                 self._returned.add(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
             data = data.batch
-        return self.held.watch.batch(deliver(self.held.watch.device_batches, data))
+        return data
 
     def _note_error(self, error: Exception) -> None:
         """Called with what came instead of a batch: the epoch's end, or an error."""
@@ -194,7 +181,7 @@ def begin_observed_iterator(
     """
     others: dict[str, object] = {"generator": generator}
     if missing_hook() is not None:
-        view: Any = _View(loader, others)
+        view: Any = LoaderView(loader, others)
         several = dataloader._MultiProcessingDataLoaderIter
         return several(view) if loader.num_workers else dataloader._SingleProcessDataLoaderIter(view)
     held = ObserverHolder(watch)
@@ -202,13 +189,13 @@ def begin_observed_iterator(
         others["pin_memory"] = False
     others["_index_sampler"] = _Sampler(loader._index_sampler, held)
     if loader.num_workers == 0:
-        return _single_process_class()(_View(loader, others), held, loader._defers)
+        return _single_process_class()(LoaderView(loader, others), held, loader._defers)
     collate_fn, init_fn, returned = loader.collate_fn, loader.worker_init_fn, None
     if watch.workers is not None:
         carrier = watch.workers.carrier
         others["dataset"], collate_fn, init_fn = carrier, carrier.collate, carrier.start
     if loader._defers:
-        ahead, points = loader.prefetch_factor or 0, watch.images.entry_points
+        ahead, points, makers = loader.prefetch_factor or 0, watch.images.entry_points, watch.device_batches
         deferring = InWorkers(
             collate_fn,
             init_fn,
@@ -216,11 +203,12 @@ def begin_observed_iterator(
             ahead=ahead,
             entry_points=points,
             indexes=watch.images.indexes,
-            records=None if watch.device_batches is None else recording_of(loader),
+            records=None if makers is None else recording_of(loader),
+            trial=RecordTrial() if makers is not None and makers.destination.way == "memory" else None,
         )
         collate_fn, init_fn, returned = deferring.collate, deferring.start, deferring.watch_blocks()
     others |= {"collate_fn": collate_fn, "worker_init_fn": init_fn}
-    return _multiprocessing_class()(_View(loader, others), held, returned)
+    return _multiprocessing_class()(LoaderView(loader, others), held, returned)
 
 
 _to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [collected iterators]
@@ -228,9 +216,9 @@ _to_shut_down: dict[int, object] = {}  # by the id of an iterator; see Note [col
 
 # The subclasses keep the names of their base classes, because torch's profiler labels events with the class name.
 @functools.cache
-def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseDataLoaderIter]:
+def _single_process_class() -> Callable[[LoaderView, ObserverHolder, bool], _BaseDataLoaderIter]:
     class _SingleProcessDataLoaderIter(_Watched, dataloader._SingleProcessDataLoaderIter):  # type: ignore[misc]
-        def __init__(self, loader: _View, held: ObserverHolder, defers: bool) -> None:
+        def __init__(self, loader: LoaderView, held: ObserverHolder, defers: bool) -> None:
             self.held = held
             self._while_seeded: contextlib.ExitStack | None = None
             self._deferring: DeferringCalls | None = None
@@ -289,17 +277,20 @@ def _single_process_class() -> Callable[[_View, ObserverHolder, bool], _BaseData
 
 
 @functools.cache
-def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | None], _BaseDataLoaderIter]:
+def _multiprocessing_class() -> Callable[[LoaderView, ObserverHolder, BlocksInUse | None], _BaseDataLoaderIter]:
     class _MultiProcessingDataLoaderIter(_Watched, dataloader._MultiProcessingDataLoaderIter):  # type: ignore[misc]
         # Workers that get no index first, so that the first batch is made by the worker whose turn it is.
         _passed_by = 0
 
-        def __init__(self, loader: _View, held: ObserverHolder, returned: BlocksInUse | None) -> None:
+        def __init__(self, loader: LoaderView, held: ObserverHolder, returned: BlocksInUse | None) -> None:
             self.held, self._returned = held, returned
             self._arrived: collections.deque[Any] = collections.deque()  # from the workers, before torch asks for it
             self._begun, self._discards = BegunBatches(), False
+            self._made: list[object] = []  # a batch that an interrupt kept from the caller
             self._requested = RequestedSamples()
             super().__init__(loader)
+            if held.watch.device_batches is not None:
+                held.watch.device_batches.serve(self._begun, pins=self._pin_memory)
             self._number = id(self)
             _to_shut_down[self._number] = self._index_queues, self._workers, self._worker_result_queue
             # In this process torch uses these only in messages.
@@ -330,22 +321,30 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             else:
                 found = super()._get_data()  # type: ignore[no-untyped-call]
             if not self._discards and self.held.watch.device_batches is not None:
+                self._arrived.appendleft(found)  # for an interrupt here
                 self._requested.give(*found)
                 is_due = found[0] == self._rcvd_idx or not getattr(self, "_in_order", True)
                 self._begun.begin(self.held.watch.device_batches, recorded_in(found[1]), is_due=is_due)
+                self._arrived.popleft()
             return found
 
         def _receive_batch(self) -> object:
+            if self._made:
+                return self._made.pop()
             try:
                 data = super()._receive_batch()
             finally:
                 self._begun.keep(self._waiting())
-            self._look_ahead()
+            try:
+                self._look_ahead()
+            except BaseException:
+                self._made.append(data)
+                raise
             return data
 
         def _look_ahead(self) -> None:
-            """Begins to make the records of batches that have arrived. Asks the workers for nothing."""
-            device_batches = self.held.watch.device_batches
+            """Begins to make the records of batches that have arrived, which inference mode would mark as its own."""
+            device_batches = None if torch.is_inference_mode_enabled() else self.held.watch.device_batches
             if device_batches is None or self._shutdown or (self._arrived and isinstance(self._arrived[-1], Refused)):
                 return
             while len(self._arrived) < AHEAD and not self._data_queue.empty():
@@ -370,6 +369,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
             return [recorded_in(here[number]) for number in sorted(here)]
 
         def _drop_arrived(self) -> None:
+            self._interrupted, self._made = None, []
             self._arrived.clear()
             self._begun.drop()
 
@@ -391,6 +391,7 @@ def _multiprocessing_class() -> Callable[[_View, ObserverHolder, BlocksInUse | N
                 super()._shutdown_workers()
             finally:
                 self._drop_arrived()
+                self._begun.rest(self.held.watch.device_batches)
                 forget(getattr(self, "_number", 0), None)
 
     return _MultiProcessingDataLoaderIter

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
-from headrace._base.cores import usable_cores
 from headrace._base.types import State
 from headrace._engine.counters.counters import Counters
 from headrace._engine.counters.epoch_timing import EpochTiming
@@ -25,14 +24,14 @@ from headrace._loading.epoch.sampler_setup import (
     set_begun_epoch,
 )
 from headrace._loading.epoch.sampler_state import is_stateful
-from headrace._loading.epoch.torch_loader import TorchLoader
+from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook
 from headrace._loading.fallback.checkpoint_format import Saved, format_state, parse_state
+from headrace._loading.fallback.device_delivery import recording_of
 from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making, length_or_none
-from headrace._loading.fallback.observed_iterators import missing_hook
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
-from headrace._loading.records.record_batch import are_wanted
+from headrace._loading.records.record_makers import find_makers
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
 from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace.pillow.recording.image_counts import ImageCounts
@@ -56,6 +55,7 @@ class TorchEpochs:
     def __init__(self, seed: int | None, rank: int, destination: Destination) -> None:
         self._seed, self._rank, self._destination = seed, rank, destination
         self._device_batches: DeviceBatches | None = None
+        self._making_threads = 0
         self._made_before = Counters()  # from records, when the newest epoch began
         self._made: Counters | None = None  # by a loader that was closed
         self._next = 0
@@ -117,9 +117,14 @@ class TorchEpochs:
 
     @property
     def made_from_records(self) -> Counters | None:
-        """What the main process and the device have counted in the newest epoch; None without a device."""
+        """What the main process and the device have counted in the newest epoch; None: they make no records."""
         now = self._made if self._device_batches is None else self._device_batches.counters()
         return None if now is None else now.since(self._made_before)
+
+    @property
+    def making(self) -> int:
+        """Number of the main process's threads that make images from records in the newest epoch."""
+        return self._making_threads
 
     @property
     def pace(self) -> EpochTiming | None:
@@ -202,17 +207,26 @@ class TorchEpochs:
         return given
 
     def _find_device_batches(self, loader: TorchLoader, points: EntryPoints | None) -> DeviceBatches | None:
-        """Returns what brings the loader's batches to its device; None if they stay where torch makes them."""
-        if not loader._defers or not are_wanted(self._destination):
-            return None
-        from headrace._loading.records.device_batches import DeviceBatches
-
-        threads, running = min(loader.num_workers, usable_cores()), loader._iterator is not None
+        """Returns what makes the loader's batches from records, and brings them to its device; None if they stay where
+        torch makes them. Workers that persist keep what they began with."""
         found = self._device_batches
-        if found is None or (found.threads != threads and not running):
-            if found is not None:
+        if loader._iterator is None:
+            is_given, collates = loader._active_tuner is None, recording_of(loader) is None
+            threads = None
+            if loader._defers:
+                found_for = find_makers(loader.num_workers, self._destination, is_given=is_given, collates=collates)
+                threads = found_for.threads
+            if found is not None and found.threads != threads:
                 found.close()
-            found = self._device_batches = DeviceBatches(self._destination, threads)
+                found = None
+            if found is None and threads is not None:
+                from headrace._loading.records.device_batches import DeviceBatches
+
+                found = DeviceBatches(self._destination, threads)
+            self._device_batches, self._made = found, None
+        self._making_threads = 0 if found is None else found.threads
+        if found is None:
+            return None
         self._made_before = found.counters()
         found.entry_points = None if points is None else points.native
         return found

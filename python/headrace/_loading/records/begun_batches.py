@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from headrace._loading.records.record_batch import AHEAD, RecordedBatch
@@ -56,10 +56,22 @@ class BegunBatches:
         """Gives up all of them."""
         self._drop(self._begun)
 
+    def rest(self, device_batches: DeviceBatches | None) -> None:
+        """Called when the workers have ended: the threads that make batches end, too."""
+        if device_batches is not None and self._has_threads():
+            device_batches.rest(self)
+
+    # The defaults, because the globals may be gone when the interpreter ends.
+    def _has_threads(
+        self, ends: Callable[[], bool] = sys.is_finalizing, process: Callable[[], int] = os.getpid
+    ) -> bool:
+        """Whether the threads that make batches are in this process, and have not ended with it."""
+        return not ends() and process() == self._process
+
     def _drop(self, given_up: list[tuple[DeviceBatches, RecordedBatch]]) -> None:
         ids = {id(one) for _, one in given_up}
         self._begun = [one for one in self._begun if id(one[1]) not in ids]
-        if given_up and (os.getpid() != self._process or sys.is_finalizing()):
-            return  # the threads that make them are not here, or have ended
+        if not self._has_threads():
+            return
         for device_batches, data in given_up:
             device_batches.drop(data)  # nothing is left to drop of one that was handed out

@@ -1,4 +1,5 @@
-"""Batches of torch's DataLoader on a device: records are made there, and other tensors copied."""
+"""Batches of torch's DataLoader where the main process makes them: records are made in this machine's memory or on a
+device, and other tensors copied to the device."""
 
 from __future__ import annotations
 
@@ -31,6 +32,17 @@ class DeviceBatches:
         self.destination, self.threads = destination, threads
         self.entry_points: core.EntryPoints | None = None
         self._engines = RecordEngines(destination, threads)
+        self._served: set[object] = set()  # iterators whose workers have not ended
+
+    def serve(self, begun: object, *, pins: bool) -> None:
+        """Called when an iterator has begun.
+
+        Args:
+            begun: its batches; stands for it.
+            pins: whether what is made in this machine's memory from now on is pinned, as torch pins the rest.
+        """
+        self._served.add(begun)
+        self._engines.pins = pins
 
     def begin(self, batch: object) -> None:
         """Called when a batch has arrived: begins to make its records. What raises an error here, such as a device
@@ -76,6 +88,13 @@ class DeviceBatches:
     def counters(self) -> Counters:
         """Returns what was counted while records were made."""
         return self._engines.counters()
+
+    def rest(self, begun: object) -> None:
+        """Called when the workers of an iterator end: threads of this machine's memory end with the last one's, so that
+        none is there when the next workers are forked. An iterator may be collected while another one is served."""
+        self._served.discard(begun)
+        if self.destination.way == "memory" and not self._served:
+            self._engines.rest()
 
     def close(self) -> None:
         """Ends the threads."""

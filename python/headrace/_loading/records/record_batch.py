@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
 
 from headrace._base.types import Array, State
-from headrace._engine.destination import Destination
 from headrace._recipe.images.memory_format import Layout
 from headrace.pillow.recording.native_plan import Take
 
@@ -70,12 +69,14 @@ class RecordedBatch:
         batch: what the user gets, with `RecordBatch`es in place of tensors.
         records: all of them.
         files: bytes of the files, one after another: uint8 (n,).
+        worker: number of the worker process that sends it; None: it is of this process.
         requested: what the sampler yielded for it, noted in the main process; None: a stream's.
     """
 
     batch: Any
     records: list[RecordBatch]
     files: torch.Tensor
+    worker: int | None = None
     requested: Any = field(default=None, repr=False)
 
     def name_sample(self, number: int, record: RecordBatch) -> str:
@@ -89,7 +90,8 @@ class RecordedBatch:
                 return f"sample {requested[number]}"
         return f"sample {number} of the batch"
 
+    def pin_memory(self) -> RecordedBatch:
+        """Pins what is in the batch beside records, as torch does; called by torch."""
+        from torch.utils.data._utils.pin_memory import pin_memory
 
-def are_wanted(destination: Destination) -> bool:
-    """Whether the workers of a loader make records: where batches stay in this machine's memory, none are made."""
-    return destination.way != "memory"
+        return replace(self, batch=pin_memory(self.batch))  # type: ignore[no-untyped-call]

@@ -22,6 +22,7 @@ from headrace._base.types import Array, Function
 from headrace._loading.doors.tensors.deferred_tensor import (
     Deferred,
     gives_plain,
+    has_deferred_in,
     is_deferring_possible,
     make_samples,
     recorded_in,
@@ -68,12 +69,12 @@ class RecordCollation:
         self._bytes = 0
         self._made_here: dict[int, tuple[torch.Tensor, str]] = {}  # by id: a batch of values, and why
 
-    def begin(self) -> None:
+    def begin(self, samples: object) -> None:
         """Called before `default_collate`; from now on it makes records in this thread, unless the program has a
-        function of its own for tensors."""
+        function of its own for tensors. Where no sample is deferred, errors have torch's traceback."""
         self.end()  # after an error
         self._forget()
-        if _entry.use():
+        if has_deferred_in(samples) and _entry.use():
             _here.collation, self._is_on = self, True
 
     def finish(self, batch: object) -> object:
@@ -307,7 +308,7 @@ class RecordingCall:
         self._function, self._collation = function, collation
 
     def __call__(self, samples: Any) -> object:
-        self._collation.begin()
+        self._collation.begin(samples)
         try:
             batch = self._function(samples)
         except BaseException:

@@ -29,7 +29,7 @@ class RecordConversion(RecordCollation):
 
     _sizes: frozenset[tuple[int, ...]] = frozenset()
 
-    def begin(self) -> None:
+    def begin(self, samples: object) -> None:
         """Called before `default_convert`, which calls nothing for tensors."""
         self._forget()
 

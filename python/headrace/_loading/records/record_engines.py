@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._utils import ExceptionWrapper
 
 from headrace._base.errors import make_native_cause
 from headrace._base.messages import printable
 from headrace._base.native import core
-from headrace._base.safe_exceptions import add_note
+from headrace._base.safe_exceptions import add_note, without_frames
 from headrace._engine.counters.counters import Counters, sum_counters
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import make_engine
@@ -21,7 +22,7 @@ from headrace._engine.engine import Failure, Flight
 from headrace._engine.image_engine import GivenPlan, ImageEngine
 from headrace._engine.lanes.decoding_lane import Decoding
 from headrace._loading.records.record_batch import AHEAD, RecordBatch, RecordedBatch
-from headrace._loading.records.record_lane import RecordLane, RecordsUnderWay
+from headrace._loading.records.record_lane import RecordLane, RecordsUnderWay, raise_as_workers, wrap_error
 from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.recipe import Recipe
 
@@ -64,19 +65,22 @@ class RecordEngines:
     Args:
         destination: where the batches go.
         threads: number of native threads of each engine; 0: the caller's.
+
+    Attributes:
+        pins: whether batches in this machine's memory are pinned.
     """
 
     def __init__(self, destination: Destination, threads: int) -> None:
-        self._destination, self._threads = destination, threads
+        self._destination, self._threads, self.pins = destination, threads, False
         self._engines: OrderedDict[Any, _Engine] = OrderedDict()  # the one used last at the end
         self._is_closed = False
         self._leaving: list[_Engine] = []  # that have batches in flight
         self._counted = Counters()  # by those that have left
 
     def begin(self, recorded: RecordedBatch, entry_points: core.EntryPoints | None) -> None:
-        """Begins to make the records of a batch. The host does not wait."""
+        """Begins to make the records of a batch, those that are not begun. The host does not wait."""
         buffer: Any = recorded.files.numpy()
-        for record in recorded.records:
+        for record in [one for one in recorded.records if one.under_way is None]:
             engine = self._engine_of(record)
             begins = np.array([one.begin for one in record.images], np.int64)
             sizes = np.array([one.nbytes for one in record.images], np.int64)
@@ -109,7 +113,7 @@ class RecordEngines:
             failed += [(one, record) for one in native.failures(making.flight)[:1]]
         if failed:  # samples are made one after another by torch's workers, whatever they have images of
             failure, record = min(failed, key=lambda one: one[0].sample)
-            raise _error_of(failure, record, recorded.name_sample(failure.sample, record))
+            raise _error_of(failure, record, recorded)
 
     def hand_over(self, record: RecordBatch) -> torch.Tensor:
         """Returns the values of finished records, on the destination."""
@@ -123,7 +127,10 @@ class RecordEngines:
         if record.single is not None:
             kind, strides = record.single
             made = made.as_strided(record.shape, strides).data  # no view, of nothing
-            return made if kind is torch.Tensor else made.as_subclass(kind)
+            if kind is torch.Tensor:
+                return made
+            made = made.as_subclass(kind)
+            return made.pin_memory() if made.is_pinned() else made  # itself, in the class that is left of a pinned one
         return made if len(record.shape) == made.ndim else made.view(record.shape).data
 
     def drop(self, recorded: RecordedBatch) -> None:
@@ -139,13 +146,17 @@ class RecordEngines:
         """Ends the threads of each engine once none of its batches is in flight. An iterator that goes on gets engines
         that end as soon as they have nothing to do."""
         self._is_closed = True
+        self.rest()
+
+    def rest(self) -> None:
+        """The same, of the engines that there are now."""
         for key in list(self._engines):
             self._remove(key)
 
     def _engine_of(self, record: RecordBatch) -> _Engine:
         table = record.table
         channels, height, width = record.shape[-3:]
-        key = record.layout, channels, height, width, table.dtype.str, table.tobytes()
+        key = record.layout, channels, height, width, table.dtype.str, table.tobytes(), self.pins
         found = self._engines.get(key)
         if found is None or not found.native.has_current_limit() or found.native.closed:
             if found is not None:
@@ -189,16 +200,39 @@ class RecordEngines:
             record.layout,
             self._destination,
             threads=self._threads,
-            slots_kept=AHEAD + 1,
+            slots_kept=AHEAD + (2 if self._destination.way == "memory" else 1),  # the program has one batch
+            pin=self.pins,
             decoding=decoding,
         )
         assert isinstance(native, ImageEngine)
         return _Engine(native, under_way)
 
 
-def _error_of(failure: Failure, record: RecordBatch, sample: str) -> BaseException:
-    image = record.images[failure.sample]
+def _error_of(failure: Failure, record: RecordBatch, recorded: RecordedBatch) -> BaseException:
+    """Returns what torch's DataLoader raises for a failed sample, with a note of what failed where."""
+    image, making = record.images[failure.sample], record.under_way
     where = image.name or f"{image.nbytes} bytes in memory"
     error = failure.original or make_native_cause(failure.stage, failure.reason, failure.errno, where)
+    if recorded.worker is not None:
+        wrapped = making.engine.under_way.find_error(making.flight.batch.id, failure.sample)
+        error = _error_of_worker(error, wrapped, recorded.worker)
+    sample = recorded.name_sample(failure.sample, record)
     add_note(error, printable(f"{failure.stage}: {sample} ({where}): {failure.reason}"), "")
     return error
+
+
+def _error_of_worker(error: BaseException, wrapped: ExceptionWrapper | None, worker: int) -> BaseException:
+    """Returns an error as torch's DataLoader raises it where a worker process has raised it.
+
+    Args:
+        wrapped: what was kept of it where it was raised; None: nothing has raised it.
+    """
+    if wrapped is None:
+        try:
+            raise error
+        except BaseException as raised:
+            wrapped = wrap_error(raised)
+    try:
+        raise_as_workers(wrapped, worker)
+    except BaseException as raised:
+        return without_frames(raised)

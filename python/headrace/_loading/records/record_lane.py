@@ -6,15 +6,15 @@ import importlib
 import io
 import threading
 import time
-import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from PIL import JpegImagePlugin
+from torch._utils import ExceptionWrapper
 
 from headrace._base.native import core
-from headrace._base.safe_exceptions import message_of, without_frames
+from headrace._base.safe_exceptions import format_error, message_of, traceback_of, without_frames
 from headrace._engine.lanes.decoding_lane import DecodingLane
 from headrace._loading.doors import torchvision_io
 from headrace._loading.records.record_batch import ImageRecord
@@ -22,12 +22,13 @@ from headrace.pillow.recording.image_counts import PILLOW
 
 
 class RecordsUnderWay:
-    """The records of the batches in flight, by the number of the native batch. The lane's threads may ask for one
-    before it is added."""
+    """The records of the batches in flight, by the number of the native batch, and the errors of their files. The
+    lane's threads may ask for one before it is added."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._images: dict[int, list[ImageRecord]] = {}
+        self._wrapped: dict[int, dict[int, ExceptionWrapper]] = {}  # by batch and sample
 
     def add(self, batch: int, images: list[ImageRecord]) -> None:
         with self._changed:
@@ -37,6 +38,18 @@ class RecordsUnderWay:
     def remove(self, batch: int) -> None:
         with self._changed:
             self._images.pop(batch, None)
+            self._wrapped.pop(batch, None)
+
+    def note_error(self, batch: int, sample: int, wrapped: ExceptionWrapper) -> None:
+        """Keeps what an error says, with its traceback, as torch's workers do."""
+        with self._changed:
+            if batch in self._images:
+                self._wrapped.setdefault(batch, {})[sample] = wrapped
+
+    def find_error(self, batch: int, sample: int) -> ExceptionWrapper | None:
+        """Returns what was kept of a sample's error."""
+        with self._changed:
+            return self._wrapped.get(batch, {}).get(sample)
 
     def find(self, batch: int) -> list[ImageRecord]:
         """Returns the records of a batch. Raises RuntimeError if the batch was given up."""
@@ -70,15 +83,33 @@ class RecordLane(DecodingLane):
             record = self._under_way.find(job.batch_id)[job.sample]
             pixels, width, height = _DECODERS.get(record.door, _decode_by_pillow)(job.data, record.arguments)
         except Exception as error:  # the library refuses the file
+            self._under_way.note_error(job.batch_id, job.sample, wrap_error(error))
             self._fail(job, without_frames(error), message_of(error))
         else:
             self._pipeline.finish(job, pixels, width, height, time.perf_counter_ns() - begin)
 
 
+def wrap_error(error: BaseException) -> ExceptionWrapper:
+    """Returns an error as torch's worker processes send it: its class, and its words with the traceback."""
+    wrapped: Any = ExceptionWrapper
+    try:
+        found: ExceptionWrapper = wrapped((type(error), error, traceback_of(error)))
+    except Exception:  # of the class's own code
+        found = wrapped((RuntimeError, RuntimeError(format_error(error)), traceback_of(error)))
+    return found
+
+
+def raise_as_workers(wrapped: ExceptionWrapper, worker: int) -> NoReturn:
+    """Raises what torch's DataLoader raises for an error in a worker process."""
+    wrapped.where = f"in DataLoader worker process {worker}"
+    reraise: Callable[[], NoReturn] = wrapped.reraise
+    reraise()
+
+
 def _decode_by_pillow(data: bytes, _: tuple[Any, ...]) -> tuple[bytes, int, int]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow issued them in the worker, when the file was opened
-        image = JpegImagePlugin.JpegImageFile(io.BytesIO(data)).convert("RGB")
+    # Pillow warns of EXIF data, and files with such data are not recorded. No filter is set here: filters are the whole
+    # process's, and would be in force in other threads, or stay so.
+    image = JpegImagePlugin.JpegImageFile(io.BytesIO(data)).convert("RGB")
     return image.tobytes("raw", "RGBX"), image.width, image.height
 
 

@@ -38,7 +38,7 @@ class TorchRoute(Route):
         return cls(str(error), replaced, replaced or isinstance(error, Overridden))
 
     def check(self, own: OwnSettings) -> None:
-        from headrace._loading.fallback.observed_iterators import missing_hook
+        from headrace._loading.epoch.torch_loader import missing_hook
 
         own.refuse_native_only(self.reason, defers=own.deferred_images and missing_hook() is None)
 
@@ -55,7 +55,7 @@ class TorchRoute(Route):
         deferred = loader.route == "deferred"
         if not deferred:
             opened_images.warn_of_torch(self.reason)
-        worker_tuner.choose_workers(loader, epochs.pace)
+        worker_tuner.choose_workers(loader, epochs.pace, epochs.making)
         batches = epochs.begin(loader, torchs)
         if deferred:
             epochs.judge_images(loader)

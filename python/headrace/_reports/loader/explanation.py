@@ -9,18 +9,19 @@ from dataclasses import dataclass
 import PIL
 from torch.utils.data import IterableDataset, default_collate, default_convert
 
-from headrace._base.cores import usable_cores
 from headrace._base.messages import public_name_of, shorten_text
 from headrace._base.native import core
 from headrace._base.ranks import World
+from headrace._engine.destination import Destination
 from headrace._engine.device_engine import decoding_threads, destination_for
 from headrace._loading.autotune.tuner_summary import Tuned
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import order_of
-from headrace._loading.fallback.observed_iterators import missing_hook
+from headrace._loading.epoch.torch_loader import missing_hook
 from headrace._loading.mixup import recognition
 from headrace._loading.native.cpu_affinity import write_cores
 from headrace._loading.native.settings import Settings
+from headrace._loading.records.record_makers import Makers, find_makers
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
@@ -274,28 +275,35 @@ def _explain_deferred_images(deferred: ImageCounts | None) -> Part:
 
 
 def _explain_device(settings: Settings, deferred: ImageCounts | None) -> list[Part]:
-    """Returns where the images of each field of a batch are made, and what becomes of the rest; nothing without a
-    device, or records."""
+    """Returns where the images of each field of a batch are made, and what becomes of the rest; nothing where images
+    are not deferred."""
+    if deferred is None:
+        return []
     destination = settings.destination
-    fields = {} if deferred is None else deferred.fields
-    lines = [_explain_field(name, where, settings) for name, where in fields.items()]
+    collates = settings.collate_fn not in (None, default_collate, default_convert)
+    makers = find_makers(settings.num_workers, destination, is_given=settings.tuner is None, collates=collates)
+    lines = [_explain_field(name, where, makers, destination) for name, where in deferred.fields.items()]
     if destination.way != "memory":
         how = "images that nothing in a worker has looked at are made there from records; all else is copied there"
-        if not fields and settings.collate_fn not in (None, default_collate, default_convert):
+        if not lines and collates:
             how = "all is made where the dataset runs, because collate_fn is the program's, and copied there"
         lines.append(Part("device", str(destination.device), f"{how}; {destination.why}" if destination.why else how))
+    elif makers.why and settings.num_workers:
+        lines.append(Part("tensors", "native", f"deferred ones are made in the workers, because {makers.why}"))
     return lines
 
 
-def _explain_field(name: str, where: str, settings: Settings) -> Part:
+def _explain_field(name: str, where: str, makers: Makers, destination: Destination) -> Part:
     """`where`: "recorded", or what makes it, and why."""
     if where != "recorded":
         return Part(f"batch{name}", "native", where)
-    threads = decoding_threads(settings.destination, min(settings.num_workers, usable_cores()))
-    makers = [f"{threads} native thread{'s'[: threads != 1]} of the main process" if threads else "the caller's thread"]
-    if settings.destination.way != "memory":
-        makers.append(f"the device ({settings.destination.device})")
-    return Part(f"batch{name}", "native", f"recorded: made by {' and '.join(makers)}")
+    named = ["native threads of this process"]  # of workers that persist, and began when there were more cores
+    if makers.threads is not None:
+        threads = decoding_threads(destination, makers.threads)
+        named = [f"{threads} native thread{'s'[: threads != 1]} of this process" if threads else "the caller's thread"]
+    if destination.way != "memory":
+        named.append(f"the device ({destination.device})")
+    return Part(f"batch{name}", "native", f"recorded: made by {' and '.join(named)}")
 
 
 def explain_choices(settings: Settings, tuned: Tuned | None) -> list[Part]:

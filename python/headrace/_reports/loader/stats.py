@@ -298,13 +298,18 @@ def stats_of_torch(
     pace: EpochTiming | None,
     judged: bool = True,
     from_records: Counters | None = None,
+    *,
+    making: int = 0,
+    on_device: bool = False,
 ) -> Stats:
     """Returns the statistics of a loader whose batches torch delivers: counts of images, and the consumer's times.
 
     Args:
         from_records: what was counted where this process and a device make images from records; None: they make none.
+        making, on_device: the threads that do, and whether these images end on a device.
     """
-    found = _stats_of_torch(workers, images, pace, judged)
+    setting = Setting(workers, _cores_available(), native=False, making=making, on_device=on_device)
+    found = _stats_of_torch(setting, images, pace, judged)
     if from_records is None or not from_records.stages:
         return found
     stages = _stages_from_counters(from_records, "pillow")
@@ -312,11 +317,10 @@ def stats_of_torch(
     return replace(found, stages=stages, idle_s=idle_s, bytes_read=from_records.bytes_read, python_s={"pillow": python})
 
 
-def _stats_of_torch(workers: int, images: ImageCounts, pace: EpochTiming | None, judged: bool) -> Stats:
-    setting = Setting(workers, _cores_available(), native=False)
-    if pace is None:
-        return Stats((), 0.0, 0.0, workers, judge([], [], setting), images)
+def _stats_of_torch(setting: Setting, images: ImageCounts, pace: EpochTiming | None, judged: bool) -> Stats:
     nothing = judge([], [], setting)
+    if pace is None:
+        return Stats((), 0.0, 0.0, setting.threads, nothing, images)
     verdict = judge(list(pace.marks), list(pace.recent), setting, None, pace.earlier) if judged else nothing
     steps, waits = _step_and_wait_spreads(pace)
-    return Stats((), 0.0, waits.total_s, workers, verdict, images, 0, steps, waits)
+    return Stats((), 0.0, waits.total_s, setting.threads, verdict, images, 0, steps, waits)

@@ -110,7 +110,15 @@ def collect(loader: Loader, judged: bool = True) -> stats.Stats:
     chosen = summarise_tuning(settings, route)
     if not isinstance(route, NativeRoute):
         epochs = loader._torch_epochs
-        found = stats.stats_of_torch(settings.num_workers, epochs.images, epochs.pace, judged, epochs.made_from_records)
+        found = stats.stats_of_torch(
+            settings.num_workers,
+            epochs.images,
+            epochs.pace,
+            judged,
+            epochs.made_from_records,
+            making=epochs.making,
+            on_device=settings.destination.way != "memory",
+        )
         return replace(found, tuned=chosen, entry_points=epochs.entries)
     far = route.source.ahead_bytes > 0
     found = stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route), far, judged)

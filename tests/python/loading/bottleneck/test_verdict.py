@@ -17,7 +17,13 @@ from headrace._engine.counters.epoch_timing import Mark, Seen, Step
 from headrace._engine.counters.thread_times import Scheduled
 from headrace._loading.bottleneck.batch_cost import Load, Setting, mean_load_between
 from headrace._loading.bottleneck.changes import Change, list_changes
-from headrace._loading.bottleneck.model import free_cores, predict_period, seconds_by_part, simulate_consumer
+from headrace._loading.bottleneck.model import (
+    free_cores,
+    predict_period,
+    seconds_by_part,
+    simulate_consumer,
+    with_threads,
+)
 from headrace._loading.bottleneck.verdict import Verdict, judge, judge_load
 from support import TENSOR, blobs, eventually
 
@@ -47,6 +53,13 @@ READING = Load(TWO, 100, 0.015, 0.001, 0.014, {}, cpu=0.001, stuck=0.029, stages
 CONSUMING = Load(TWO, 100, 0.030, 0.0299, 0.0001, {}, cpu=0.010, idle=0.050, stages={"decode": 0.010})
 
 
+# One thread makes images from one worker's records, on two cores: 20 ms a batch, of which the worker works 10.
+OF_RECORDS = Load(
+    Setting(1, 2.0, native=False, making=1), 100, 0.02, 0.001, 0.019, cpu=0.01, idle=0.01, lanes={"records": 0.0196},
+    python_cpu=0.0196,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("load", "found"),
     [
@@ -71,12 +84,38 @@ CONSUMING = Load(TWO, 100, 0.030, 0.0299, 0.0001, {}, cpu=0.010, idle=0.050, sta
         (Load(Setting(2, 2.0, native=False), 100, 0.02, 0.001, 0.019, cpu=0.002, stuck=0.038), "waiting workers"),
         (Load(Setting(2, 2.0, native=False), 100, 0.02, 0.0199, 0.0001, cpu=0.002, idle=0.038), "consumer"),
         (Load(Setting(0, 2.0, native=False), 100, 0.02, 0.001, 0.019, other_cpu=0.019), "dataset"),
+        (OF_RECORDS, "records"),
+        (dataclasses.replace(OF_RECORDS, cpu=0.0195, idle=0.0005, lanes={"records": 0.01}, python_cpu=0.01), "workers"),
     ],
 )  # fmt: skip
 def test_the_slowest_part_is_the_bottleneck(load: Load, found: str) -> None:
     given = verdict(load)
     assert (given.bottleneck, given.certainty) == (found, "sure"), given
     assert len(str(given).splitlines()) == 3
+
+
+def test_more_workers_than_half_of_the_cores_make_the_images_themselves() -> None:
+    """Then all work is theirs; with fewer of them there are more threads, too."""
+    here = gains(OF_RECORDS)
+    assert here["threads"] == pytest.approx(0.02 / ((0.01 + 0.0196) / 2 + 0.0004))  # 0.4 ms have no reason
+    four = dataclasses.replace(OF_RECORDS, setting=dataclasses.replace(OF_RECORDS.setting, cores=4.0))
+    two = with_threads(four, 2, 4.0)
+    assert two.setting.making == 2 and two.lanes == pytest.approx({"records": 0.0196})
+    assert seconds_by_part(two)["records"] == pytest.approx(0.0098)
+    three = with_threads(four, 3, 4.0)
+    assert three.setting.making == 0 and not three.lanes and three.cpu == pytest.approx(0.0296)
+    there = dataclasses.replace(four, setting=dataclasses.replace(four.setting, on_device=True))
+    assert with_threads(there, 3, 4.0).setting.making == 3
+
+
+def test_workers_are_not_said_to_wait_while_their_records_do() -> None:
+    setting = Setting(1, 2.0, native=False, making=1)
+    begin = Mark(0, 0, Step(0, 0, 0), {}, Seen(count=1), 0)
+    for busy, stuck in ((950_000_000, 0.0), (500_000_000, 0.006)):
+        seen = Seen({"records": busy}, workers=Scheduled(400_000_000), python=Scheduled(busy), count=1)
+        load = mean_load_between(begin, Mark(10**9, 100, Step(0, 9 * 10**8, 0), {}, seen, busy + 10**7), setting)
+        assert load.stuck == pytest.approx(stuck) and load.lanes == pytest.approx({"records": busy / 1e11})
+        assert load.other_cpu == pytest.approx(0.0001) and load.stuck + load.idle == pytest.approx(0.006)
 
 
 def test_threads_that_starve_the_consumer_are_the_bottleneck_not_the_consumer() -> None:

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import get_worker_info
 
 from headrace import DataLoader
+from headrace._loading.epoch import torch_loader
 from headrace._loading.fallback import observed_iterators
 from headrace._loading.fallback.worker_wrappers import Carried
 from stateful_datasets import Counting, OfIterator, Plain, Resumed, Stream, drawing, same
@@ -239,7 +240,7 @@ def test_a_stream_that_has_become_another_one_is_refused() -> None:
 
 
 def test_another_torch_may_have_no_state_but_iterates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(observed_iterators._HOOKS, "_SingleProcessDataLoaderIter", ("_next_datum",))
+    monkeypatch.setitem(torch_loader._HOOKS, "_SingleProcessDataLoaderIter", ("_next_datum",))
     loader = DataLoader(Plain(6), 3)
     assert plain(loader) == [[0, 1, 2], [3, 4, 5]]
     with pytest.raises(

@@ -11,12 +11,25 @@ from record_datasets import write_photographs
 from record_loaders import EDGE, MEAN, STD
 
 from headrace._loading.doors.type_checks import checks
+from headrace._loading.records import record_makers
 
 
 @pytest.fixture(autouse=True)
 def _tests_are_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other tests in this process compare types with `is`, where tensors are not deferred."""
     monkeypatch.setattr(checks, "look", lambda: None)
+
+
+@pytest.fixture
+def idle_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This rank has eight cores, so that a few workers leave most of them idle."""
+    monkeypatch.setattr(record_makers, "cores_of_rank", lambda: (8.0, "8 cores"))
+
+
+@pytest.fixture
+def busy_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This rank has one core."""
+    monkeypatch.setattr(record_makers, "cores_of_rank", lambda: (1.0, "1 core"))
 
 
 @pytest.fixture(scope="session")

@@ -39,14 +39,14 @@ def delivered(kind: Any, *arguments: Any, epochs: int = 1, **options: Any) -> tu
     return [*batches, torch.rand(())], loader
 
 
-def assert_alike(make: Callable[[], Any], **options: Any) -> ImageCounts:
-    """Asserts that both loaders of a dataset deliver the same; returns the counts of ours."""
+def assert_alike(make: Callable[[], Any], kind: Any = ON_DEVICE, **options: Any) -> ImageCounts:
+    """Asserts that torch's loader of a dataset and ours deliver the same; returns the counts of ours."""
     if "num_workers" in options and not options["num_workers"]:
         options.pop("persistent_workers", None)
     if hasattr(make(), "__iter__"):
         options["shuffle"] = False
     theirs, _ = delivered(TorchDataLoader, make(), **options)
-    ours, loader = delivered(ON_DEVICE, make(), **options)
+    ours, loader = delivered(kind, make(), **options)
     assert alike(ours, theirs)
     assert loader.route == "deferred"
     return loader._torch_epochs.images

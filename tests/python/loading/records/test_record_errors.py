@@ -13,6 +13,7 @@ from record_loaders import EDGE, ON_DEVICE, alike
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Subset
 
+from headrace import DataLoader
 from headrace import transforms as T
 from headrace._loading.records import record_lane
 
@@ -85,6 +86,13 @@ def outcomes(iterator: Iterator[Any]) -> list[Any]:
             found.append(error.with_traceback(None))  # it refers to the iterator, whose workers end with it
 
 
+def words_of(error: Exception) -> tuple[str, ...]:
+    """What an error says before and after the traceback in it, without our note, which Python 3.10 shows there, too."""
+    lines = [line for line in str(error).strip().split("\n") if not line.startswith("decode: ")]
+    inside = [number for number, line in enumerate(lines) if line.startswith("  ")]
+    return (*lines[: inside[0]], *lines[inside[-1] + 1 :]) if inside else tuple(lines)
+
+
 def notes_of(found: list[Any]) -> list[str]:
     return [note for one in found if isinstance(one, Exception) for note in getattr(one, "__notes__", [str(one)])]
 
@@ -95,6 +103,7 @@ class Case(NamedTuple):
     kind: Any = Labelled
     options: dict[str, Any] = {}  # noqa: RUF012 - not changed
     epochs: int = 1
+    loader: Any = ON_DEVICE
 
 
 CASES = [
@@ -108,15 +117,20 @@ CASES = [
     Case(Stateful),
     Case(WholeBatches),
     Case(WholeBatches, {"num_workers": 0}),
+    Case(loader=DataLoader),
+    Case(options={"persistent_workers": True, "batch_size": 1}, epochs=2, loader=DataLoader),
+    Case(options={"batch_size": None}, loader=DataLoader),
+    Case(Stateful, loader=DataLoader),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind.__name__}-{case.options}")
+@pytest.mark.usefixtures("idle_cores")
 def test_errors_come_where_torchs_come_and_name_the_sample(case: Case, refused: list[Path]) -> None:
     """All other batches are delivered, also in the next epoch."""
     options = {"batch_size": 3, "num_workers": 2, **case.options}
     theirs = TorchDataLoader(type("Theirs", (Refusing, case.kind), {})(refused, WHOLE), **options)
-    ours = ON_DEVICE(case.kind(refused, WHOLE), **options)
+    ours = case.loader(case.kind(refused, WHOLE), **options)
     for _ in range(case.epochs):
         there, here = outcomes(iter(theirs)), outcomes(iter(ours))
         if not case.options.get("in_order", True):
@@ -126,10 +140,70 @@ def test_errors_come_where_torchs_come_and_name_the_sample(case: Case, refused: 
         if case.options.get("in_order", True):
             pairs = [pair for pair in zip(here, there, strict=True) if not isinstance(pair[0], Exception)]
             assert alike([one[:2] for one, _ in pairs], [other[:2] for _, other in pairs])
+        errors = [[words_of(got) for got in one if isinstance(got, Exception)] for one in (here, there)]
+        assert sorted(errors[0]) == sorted(errors[1]) and len(errors[0][0]) == (1 if not options["num_workers"] else 3)
         said = notes_of(here)
         for number in BROKEN:
             what = f"decode: sample {number} ({refused[number]}): no image in these bytes"
             assert any(what in one for one in said), said
+
+
+class TwoArguments(Undecodable):
+    """An exception that cannot be made of its words."""
+
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(f"{what} in {where}")
+
+
+class WithMessage(Undecodable):
+    """An exception with a field for its words."""
+
+    message = "none"
+
+    def __init__(self, *, message: str) -> None:
+        super().__init__(message)
+
+
+def raise_one_of(number: int) -> None:
+    """What torch raises for these is none of the same class, or is not made as they are."""
+    if number == 0:
+        raise KeyError("no image")
+    if number == 1:
+        raise TwoArguments("no image", "these bytes")
+    if number == 2:
+        raise WithMessage(message="no image")
+    raise ValueError("no image,\nand no words") from OSError("of another")
+
+
+class RefusingByKind(Labelled):
+    """The samples as torch's DataLoader gets them."""
+
+    def __getitem__(self, index: int) -> Any:
+        raise_one_of(index)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_exceptions_of_any_class_are_torchs(
+    workers: int, paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = [write_damaged(path, tmp_path / f"{number}.jpg") for number, path in enumerate(paths[:4])]
+    numbers = {path.read_bytes(): number for number, path in enumerate(broken)}
+
+    def refuse(data: bytes, _: Any) -> Any:
+        raise_one_of(numbers[data])
+
+    monkeypatch.setattr(record_lane, "_DECODERS", {"PIL.Image.open": refuse})
+    theirs = iter(TorchDataLoader(RefusingByKind(broken, WHOLE), num_workers=workers))
+    ours = iter(ON_DEVICE(Labelled(broken, WHOLE), num_workers=workers))
+    for number in range(4):
+        found: list[Exception] = []
+        for iterator in (ours, theirs):
+            with pytest.raises((LookupError, OSError, RuntimeError, ValueError)) as raised:
+                next(iterator)
+            found.append(raised.value.with_traceback(None))
+        assert type(found[0]) is type(found[1])
+        assert words_of(found[0]) == words_of(found[1])
+        assert f"decode: sample {number} ({broken[number]}): " in notes_of(found[:1])[0]
 
 
 @pytest.mark.parametrize("options", [{}, {"seed": 3}, {"seed": 3, "num_workers": 0}], ids=str)

@@ -24,7 +24,7 @@ def how_of(loader: Any, part: str) -> str:
 @pytest.mark.parametrize("workers", [0, 1, 2])
 def test_the_makers_of_records_are_named(workers: int, paths: list[Path], train: Any) -> None:
     _, loader = delivered(ON_DEVICE, Labelled(paths, train), num_workers=workers)
-    makers = "the caller's thread", "1 native thread of the main process", "2 native threads of the main process"
+    makers = "the caller's thread", "1 native thread of this process", "2 native threads of this process"
     assert how_of(loader, "batch[0]") == f"recorded: made by {makers[workers]} and the device (cpu)"
     assert how_of(loader, "device").startswith("images that nothing in a worker has looked at are made there")
     stats = loader.stats()

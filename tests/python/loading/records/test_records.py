@@ -27,7 +27,6 @@ from torch.utils.data import default_collate
 
 from headrace import DataLoader
 from headrace import transforms as T
-from headrace._loading.fallback import torch_epochs
 from headrace._loading.records.record_lane import RecordLane
 
 pytestmark = pytest.mark.processes
@@ -184,16 +183,6 @@ def test_a_state_goes_on_with_the_batches_that_are_left(kind: Any, paths: list[P
     again = new()
     again.load_state_dict(state)
     assert alike([one[:2] for one in (*first, *again)], [one[:2] for one in whole])
-
-
-def test_records_can_be_made_on_the_cpu(paths: list[Path], train: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records do not depend on the device. A loader without one has none of its own accord."""
-    theirs, _ = delivered(TorchDataLoader, Labelled(paths, train))
-    ours, loader = delivered(DataLoader, Labelled(paths, train))
-    assert alike(ours, theirs) and not loader._torch_epochs.images.recorded
-    monkeypatch.setattr(torch_epochs, "are_wanted", lambda _: True)
-    ours, loader = delivered(DataLoader, Labelled(paths, train))
-    assert alike(ours, theirs) and loader._torch_epochs.images.recorded.total() == COUNT
 
 
 @pytest.mark.parametrize("decoder", ["cpu", "hardware"])
