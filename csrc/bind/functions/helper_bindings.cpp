@@ -1,6 +1,5 @@
 // Binds HelperJob: samples of a pipeline that another machine makes.
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "bind/convert.h"
 #include "bind/core/pipeline_objects.h"
 #include "bind/unlocked.h"
+#include "core/base/pool.h"
 
 namespace py = pybind11;
 
@@ -58,25 +58,28 @@ py::array_t<double> draws_of(const HeldHelperJob& held) {
                              batch.draws.data() + static_cast<size_t>(held.job.samples.first) * each);
 }
 
+using Buffer = std::vector<uint8_t>;
+
+// Buffers of files, used again: the pages of new ones would cost as much as reading.
+Pool<Buffer>& buffers() {
+  static auto* const pool = new Pool<Buffer>;  // never destroyed: an array may be freed later than the module
+  return *pool;
+}
+
 // The bytes of the samples' files one after another, and the number of bytes of each; 0: it cannot be read.
 std::pair<py::array_t<uint8_t>, py::array_t<int64_t>> files_of(const HeldHelperJob& held) {
   held.batch();
-  std::vector<std::vector<uint8_t>> files;
+  std::unique_ptr<Buffer> files = buffers().take([] { return std::make_unique<Buffer>(); });
+  std::vector<int64_t> sizes;
   {
     const Unlocked unlocked;
-    files = held.pipeline->files_of(held.job);
+    sizes = held.pipeline->read_files(held.job, *files);
   }
-  size_t all = 0;
-  for (const auto& one : files) all += one.size();
-  py::array_t<uint8_t> bytes(static_cast<py::ssize_t>(all));
-  py::array_t<int64_t> sizes(static_cast<py::ssize_t>(files.size()));
-  uint8_t* to = bytes.mutable_data();
-  for (size_t i = 0; i < files.size(); ++i) {
-    sizes.mutable_data()[i] = static_cast<int64_t>(files[i].size());
-    if (!files[i].empty()) std::memcpy(to, files[i].data(), files[i].size());
-    to += files[i].size();
-  }
-  return {std::move(bytes), std::move(sizes)};
+  Buffer& content = *files;
+  const py::capsule owner(files.release(),
+                          [](void* one) { buffers().give(std::unique_ptr<Buffer>(static_cast<Buffer*>(one))); });
+  return {py::array_t<uint8_t>(static_cast<py::ssize_t>(content.size()), content.data(), owner),
+          py::array_t<int64_t>(static_cast<py::ssize_t>(sizes.size()), sizes.data())};
 }
 
 // See HelperAnswer. `made`: uint8 (samples,); `sizes`: int32 (samples, 2).

@@ -26,23 +26,25 @@ std::optional<HelperJob> Pipeline::next_helper_job(int most, int keep, std::chro
   return HelperJob{std::move(run.batch), run.samples};
 }
 
-std::vector<std::vector<uint8_t>> Pipeline::files_of(const HelperJob& job) {
+std::vector<int64_t> Pipeline::read_files(const HelperJob& job, std::vector<uint8_t>& files) {
   state_->check_process();
   if (job.batch == nullptr) throw std::logic_error("this job is finished already");
-  std::vector<std::vector<uint8_t>> files(static_cast<size_t>(job.samples.count));
+  files.clear();
+  std::vector<int64_t> sizes(static_cast<size_t>(job.samples.count));
   auto worker = state_->spare.take([&] { return state_->new_worker(); });
-  for (size_t i = 0; i < files.size(); ++i) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
     const int64_t row = job.batch->rows[static_cast<size_t>(job.samples.first) + i];
     const Blob blob = job.batch->blobs->at(row);
     if (blob.raw.data != nullptr || blob.columns != nullptr) continue;
     try {
       const std::span<const uint8_t> bytes = worker->read(blob, job.batch->cancelled);
-      files[i].assign(bytes.begin(), bytes.end());
+      files.insert(files.end(), bytes.begin(), bytes.end());
+      sizes[i] = static_cast<int64_t>(bytes.size());
     } catch (const Error&) {  // who makes the sample here finds the same, and says so
     }
   }
   state_->spare.give(std::move(worker));
-  return files;
+  return sizes;
 }
 
 void Pipeline::finish(HelperJob& job, const HelperAnswer& answer) {

@@ -84,6 +84,7 @@ class Connection:
         self._address, self._seconds = address, seconds
         self._http = http.client.HTTPConnection(address.host, address.port, timeout=_CONNECT_S)
         self._known = ""  # the order that the helper has
+        self._memory = messages.Memory()
 
     def terms(self) -> Terms:
         """Returns what the helper says of itself."""
@@ -105,6 +106,9 @@ class Connection:
             order: see `messages.Order`.
             arrays: what is sent.
             dataset: fingerprint of the dataset whose rows are meant.
+
+        Returns:
+            The arrays of the answer; the next call overwrites the largest one.
         """
         name = messages.name_of(order)
         if self._known != name:
@@ -115,7 +119,7 @@ class Connection:
         with self._answer("POST", path, messages.body_of(arrays), headers) as answer:
             checksum = answer.getheader(messages.CHECKSUM_HEADER, "")
             size = int(answer.getheader("Content-Length", "-1"))
-            return messages.read_arrays(answer, size, messages.ANSWER_KINDS[path], checksum)
+            return messages.read_arrays(answer, size, messages.ANSWER_KINDS[path], checksum, self._memory)
 
     def close(self) -> None:
         """Closes the connection; the next request opens another."""

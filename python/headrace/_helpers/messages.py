@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -151,12 +152,29 @@ def checksum_of(arrays: Sequence[Array]) -> str:
     return ",".join(str(core.crc32(np.ascontiguousarray(one).reshape(-1).view(np.uint8))) for one in arrays)
 
 
-def read_arrays(source: Source, size: int, kinds: Sequence[str], checksum: str) -> list[Array]:
+class Memory:
+    """Memory of the largest array of a message, used again for the next one: new pages cost as much as receiving."""
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Returns an array in it; the array that was returned before is overwritten."""
+        count = math.prod(shape) * dtype.itemsize
+        if len(self._bytes) < count:
+            self._bytes = np.empty(count, np.uint8)
+        return self._bytes[:count].view(dtype).reshape(shape)
+
+
+def read_arrays(
+    source: Source, size: int, kinds: Sequence[str], checksum: str, memory: Memory | None = None
+) -> list[Array]:
     """Reads the arrays of a body of `size` bytes.
 
     Args:
         kinds: their dtypes, such as ``"u1"``.
         checksum: see `checksum_of`.
+        memory: of an array that has more than half of the bytes; None: new memory.
 
     Raises:
         MessageError: these are other bytes.
@@ -167,9 +185,10 @@ def read_arrays(source: Source, size: int, kinds: Sequence[str], checksum: str) 
     left = size
     for kind in kinds:
         shape, dtype, head = _read_head(source)
-        array = np.empty(shape, dtype) if _fits(shape, dtype, left - head) else None
-        if array is None or dtype != np.dtype(kind):
+        if not _fits(shape, dtype, left - head) or dtype != np.dtype(kind):
             raise MessageError(f"an array of {dtype} {shape} is not what was agreed")
+        is_largest = memory is not None and 2 * math.prod(shape) * dtype.itemsize > size
+        array = memory.array(shape, dtype) if memory is not None and is_largest else np.empty(shape, dtype)
         _fill(source, memoryview(array.reshape(-1).view(np.uint8)))
         made.append(array)
         left -= head + array.nbytes

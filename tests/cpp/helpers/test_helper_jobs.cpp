@@ -154,7 +154,8 @@ TEST_CASE("what a helper makes are the bytes that are made here") {
         } else {
           pipeline.finish(*job, answer_to(recipe, *job).view());
         }
-        CHECK_THROWS_AS(pipeline.files_of(*job), std::logic_error);
+        Bytes files;
+        CHECK_THROWS_AS(pipeline.read_files(*job, files), std::logic_error);
       }
     });
     while (jobs < 6) {
@@ -175,10 +176,14 @@ TEST_CASE("an answer that does not fit its job is refused, and its samples are m
   const auto batch = submit(pipeline, Images::all().table, rows, 9);
   auto job = pipeline.next_helper_job(3, 0, 0ms);
   REQUIRE(job.has_value());
-  const auto files = pipeline.files_of(*job);
-  for (size_t i = 0; i < files.size(); ++i) {
-    CHECK(files[i] == Images::all().jpegs[static_cast<size_t>(rows[static_cast<size_t>(job->samples.first) + i])]);
+  Bytes files(100), truth;
+  const std::vector<int64_t> sizes = pipeline.read_files(*job, files);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Bytes& one = Images::all().jpegs[static_cast<size_t>(rows[static_cast<size_t>(job->samples.first) + i])];
+    CHECK(sizes[i] == static_cast<int64_t>(one.size()));
+    truth.insert(truth.end(), one.begin(), one.end());
   }
+  CHECK(files == truth);
   Answer answer = answer_to(recipe, *job);
   answer.samples.pop_back();
   CHECK_THROWS_AS(pipeline.finish(*job, answer.view()), std::invalid_argument);
