@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -77,13 +78,14 @@ class Connection:
     where it refuses, and MessageError where its answer is damaged. The connection is closed then.
 
     Args:
-        seconds: how long a helper may send nothing.
+        seconds: how long a request may take, and a helper send nothing.
     """
 
     def __init__(self, address: Address, seconds: float) -> None:
         self._address, self._seconds = address, seconds
         self._http = http.client.HTTPConnection(address.host, address.port, timeout=_CONNECT_S)
         self._known = ""  # the order that the helper has
+        self._begun = 0.0  # when the request under way was sent; 0: there is none
         self._memory = messages.Memory()
 
     def terms(self) -> Terms:
@@ -132,6 +134,12 @@ class Connection:
             with suppress(OSError):
                 open_.shutdown(socket.SHUT_RDWR)
 
+    def abort_if_overdue(self) -> None:
+        """Ends a request that takes longer than a helper may be silent: it may send a byte now and then."""
+        begun = self._begun
+        if begun and time.monotonic() - begun > self._seconds:
+            self.abort()
+
     def _answer(
         self, method: str, path: str, body: Sequence[memoryview] = (), headers: Mapping[str, str] | None = None
     ) -> _Answer:
@@ -165,13 +173,16 @@ class _Answer:
         self._connection, self._request = connection, request
 
     def __enter__(self) -> http.client.HTTPResponse:
+        self._connection._begun = time.monotonic()
         try:
             return self._connection._request(*self._request)
         except BaseException:
+            self._connection._begun = 0.0
             self._connection.close()
             raise
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._connection._begun = 0.0
         if kind is not None:
             self._connection.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from headrace._base import messages as texts
+from headrace._base.lifetimes.threads import Serving
 from headrace._base.native import core
 from headrace._engine.counters.helper_work import HelperWork
 from headrace._engine.image_engine import ImageEngine
@@ -28,7 +30,8 @@ _SAMPLES = (16, 32)  # of a request, at least and at most: its cost in Python is
 _SAMPLES_OF_A_THREAD = 4  # in flight for each of a helper's threads
 _MOST_CONNECTIONS = 8
 _ASK_S = 0.1  # how often a thread without work looks again
-_WAIT_S = 5.0  # how long a helper may send nothing before its samples are made here
+_WAIT_S = 5.0  # how long a request may take before its samples are made here
+_WATCH_S = 0.5  # how often that is looked at
 _RESTS_S = (0.1, 5.0)  # between two attempts to reach a helper: the first, and the longest
 _REFUSALS = 3  # in a row, after which a helper is not asked again: a damaged message may look like one
 _COMPARED = 8  # files of which both sides have the same bytes, before the helper reads them itself
@@ -124,6 +127,13 @@ def _next_job(pace: _Pace, pipeline: core.Pipeline, seconds: float) -> core.Help
     return None
 
 
+def _watch(pace: _Pace, pipeline: core.Pipeline) -> None:
+    """Ends requests that take too long."""
+    while not pipeline.closed and not pace.ended.wait(_WATCH_S):
+        for one in list(pace.connections):
+            one.abort_if_overdue()
+
+
 class HelperLane(PythonLane):
     """Sends samples of the pipeline to one helper, and stores what it answers.
 
@@ -148,6 +158,7 @@ class HelperLane(PythonLane):
         self._columns = engine.recipe.columns
         self._next_job = partial(_next_job, self._pace)  # type: ignore[method-assign,assignment]
         super().__init__(engine._pipeline, 1)
+        Serving(_watch, (self._pace, engine._pipeline), "headrace-watch")
 
     def work(self) -> dict[str, HelperWork]:
         return {str(self.address): self._pace.work()}
@@ -227,8 +238,9 @@ class HelperLane(PythonLane):
 
     def close(self) -> None:
         self._pace.ended.set()
-        for one in list(self._pace.connections):
-            one.abort()
+        if self._pid == os.getpid():  # a forked child has the sockets of this process
+            for one in list(self._pace.connections):
+                one.abort()
         super().close()
 
 

@@ -188,6 +188,19 @@ def test_a_bad_network_loses_and_changes_nothing(faults: Faults) -> None:
                 break
 
 
+@pytest.mark.usefixtures("impatient")
+def test_a_helper_that_sends_a_byte_now_and_then_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper_lane, "_WATCH_S", 0.05)
+    dataset = photographs()
+    with helper() as server, proxy(int(server.server_address[1]), Faults(rate=50_000)) as between:
+        loader, alone = loader_of(dataset, f"127.0.0.1:{between.port}"), loader_of(dataset)
+        for _ in range(EPOCHS):
+            assert_same(loader, alone)
+            if work_of(loader).failures:
+                return
+    pytest.fail("no request took too long")
+
+
 @pytest.mark.processes
 @pytest.mark.usefixtures("impatient")
 def test_helpers_are_stopped_killed_and_started_again() -> None:
