@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import warnings
@@ -18,6 +19,7 @@ from torch.utils.data import TensorDataset
 import headrace
 from headrace import DataLoader
 from headrace import transforms as T
+from headrace._cli.main import main
 from headrace._engine.counters.helper_work import HelperWork
 from headrace._helpers import helper_lane, messages
 from headrace._helpers.server import HelperServer
@@ -284,6 +286,25 @@ def test_a_helper_that_makes_other_pixels_is_not_used(monkeypatch: pytest.Monkey
     dataset = photographs()
     with helper() as server, pytest.warns(RuntimeWarning, match="it makes other pixels of a probe than this machine"):
         assert_refused(dataset, server)
+
+
+def test_what_helpers_make_is_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library = pytest.importorskip("prometheus_client", reason="prometheus_client is not installed")
+    pytest.importorskip("rich", reason="rich is not installed")
+    registry = library.CollectorRegistry()
+
+    def seen_by_top() -> bool:
+        assert main(["top", str(os.getpid()), "--once", "--folder", str(tmp_path)]) == 0
+        return f"helper {address_of(server)}: " in capsys.readouterr().out
+
+    with helper() as server, headrace.publish(folder=tmp_path, prometheus=registry, every_s=0.1):
+        loader = loader_of(photographs(), address_of(server))
+        assert any(len(list(loader)) and work_of(loader).samples for _ in range(EPOCHS))
+        found = {one.name: one.samples for one in registry.collect()}
+        made = found["headrace_helper_samples"][0]
+        assert made.labels["helper"] == address_of(server) and made.value >= work_of(loader).samples
+        assert found["headrace_helper_transferred_bytes"][0].value > 96 * 96 * 3 * made.value
+        assert eventually(seen_by_top)
 
 
 def test_nothing_is_there() -> None:

@@ -44,6 +44,9 @@ _BY_STAGE = (
     ("stage_s", "stage.busy", "s", "stage", "Time of the native threads by stage, summed over threads."),
     ("stage_samples", "stage.samples", "{sample}", "stage", "Samples by stage of the native threads."),
     ("python_s", "python.busy", "s", "part", "Time in Python by part, summed over threads."),
+    ("helper_samples", "helper.samples", "{sample}", "helper", "Samples that other machines made."),
+    ("helper_bytes", "helper.transferred", "By", "helper", "Bytes sent to other machines, and received from them."),
+    ("helper_failures", "helper.failures", "{request}", "helper", "Requests that other machines did not answer."),
 )
 
 

@@ -20,6 +20,8 @@ class Totals:
         idle_s: seconds that native threads waited for work, summed over threads.
         stage_s, stage_samples: seconds and samples by native stage, summed over threads.
         python_s: seconds in Python by part, as in ``Stats.python_s``.
+        helper_samples, helper_bytes, helper_failures: samples that other machines made, bytes there and back, and
+            requests that failed, by their addresses.
     """
 
     epochs: int = 0
@@ -33,6 +35,9 @@ class Totals:
     stage_s: dict[str, float] = field(default_factory=dict)
     stage_samples: dict[str, int] = field(default_factory=dict)
     python_s: dict[str, float] = field(default_factory=dict)
+    helper_samples: dict[str, int] = field(default_factory=dict)
+    helper_bytes: dict[str, int] = field(default_factory=dict)
+    helper_failures: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of_epoch(cls, stats: Any, samples: int, failed: int) -> Totals:
@@ -49,6 +54,9 @@ class Totals:
             {one.name: one.busy_s for one in stats.stages},
             {one.name: one.items for one in stats.stages},
             dict(stats.python_s),
+            {address: one.samples for address, one in stats.helpers.items()},
+            {address: one.bytes for address, one in stats.helpers.items()},
+            {address: one.failures for address, one in stats.helpers.items()},
         )
 
     def plus(self, more: Totals) -> Totals:

@@ -109,6 +109,9 @@ class Screen:
         if one.stages:
             yield Text()
             yield _stage_table(one)
+        for address, work in one.stats.get("helpers", {}).items():
+            made = f"{work['samples']:,} samples, {work['bytes'] / 1e6:,.0f} MB, {work['failures']} requests failed"
+            yield Text(strip_control_characters(f"helper {address}: {work['refused'] or made}"))
         yield Text()
         for line in one.verdict:
             name, _, rest = strip_control_characters(line).partition(": ")
