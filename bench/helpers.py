@@ -10,6 +10,9 @@ CPU time of its process a sample, samples a second, and bytes there and back, wh
 helper reads them; and beside it the CPU time of making a sample.
 
 `together`: epochs of a loader with one thread, alone and with a helper with one thread, interleaved.
+
+`split`: how many samples stay here, as the loader finds it and fixed: with a fast network and one of 100 Mbit/s, with a
+helper as fast as the loader and one that is four times slower; epochs in turn.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ from typing import Any
 import numpy as np
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python" / "helpers"))
+
+from faulty_proxy import Faults, proxy
+
 import headrace
 from bench.machine import describe, pick_cpus
 from headrace import transforms as T
@@ -39,9 +46,10 @@ from headrace.datasets.sources import as_source
 
 BATCH, IN_FLIGHT, BATCHES = 64, 6, 60
 TIMES = 8  # an epoch of `together` has each image
+KEPT = (0, 16, 48, 96, 192, 384)  # samples that stay here, of up to 448 in flight
 
 SERVER = """
-import os, sys
+import os, sys, time
 from headrace._helpers.server import HelperServer
 from bench.helpers import joined
 os.sched_setaffinity(0, {cpus})
@@ -51,6 +59,13 @@ class FromMemory(HelperServer):
     known = {{}}
 
     def make(self, path, name, dataset, arrays):
+        begin = time.perf_counter()
+        try:
+            return self.find(path, name, dataset, arrays)
+        finally:
+            time.sleep({slower} * (time.perf_counter() - begin))
+
+    def find(self, path, name, dataset, arrays):
         key = path, name, len(arrays[0])
         if key not in self.known or path == "/v1/files" or not {from_memory}:
             self.known[key] = super().make(path, name, dataset, arrays)
@@ -78,8 +93,8 @@ def joined(images: str, times: int) -> Any:
 class Helper:
     """A helper in another process, on some CPUs; `reads`: how often it has the images; 0: it has none."""
 
-    def __init__(self, images: str, cpus: set[int], *, reads: int, from_memory: bool) -> None:
-        code = SERVER.format(cpus=cpus, images=images, reads=reads, from_memory=from_memory)
+    def __init__(self, images: str, cpus: set[int], *, reads: int, from_memory: bool, slower: int = 0) -> None:
+        code = SERVER.format(cpus=cpus, images=images, reads=reads, from_memory=from_memory, slower=slower)
         self._process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
@@ -159,6 +174,36 @@ def together(images: str, here: set[int], there: set[int], reads: bool, rounds: 
     return {"ratio": statistics.median(ratios), "ratios": ratios, "share": statistics.median(shares)}
 
 
+def split(images: str, here: set[int], there: set[int], rounds: int) -> dict[str, Any]:
+    """Seconds of an epoch where the loader finds how many samples stay here, divided by those of the best fixed one."""
+    big: Any = torch.utils.data.ConcatDataset([dataset_of(images)] * TIMES)
+    options: dict[str, Any] = {"num_workers": 1, "prefetch_factor": 6, "shuffle": True, "seed": 0}
+    found, finds = {}, HelperLane._samples_made_here
+    os.sched_setaffinity(0, here)
+    for network, rate in (("fast network", 0.0), ("100 Mbit/s", 12.5e6)):
+        for strength, slower in (("strong helper", 0), ("weak helper", 3)):
+            with (
+                Helper(images, there, reads=TIMES, from_memory=False, slower=slower) as helper,
+                proxy(helper.port, Faults(rate=rate)) as between,
+            ):
+                address = f"127.0.0.1:{between.port if rate else helper.port}"
+                loader = headrace.DataLoader(big, BATCH, persistent_workers=True, helpers=[address], **options)
+                seconds: dict[str, list[float]] = {}
+                for number in range(rounds + 1):
+                    for keep in (None, *KEPT):
+                        fixed = finds if keep is None else lambda self, seconds, keep=keep: keep
+                        HelperLane._samples_made_here = fixed  # type: ignore[method-assign]
+                        took = seconds_of(loader)
+                        if number:  # the first round is the helper's first
+                            seconds.setdefault("found" if keep is None else str(keep), []).append(took)
+                loader.close()
+            medians = {name: statistics.median(each) for name, each in seconds.items()}
+            best = min(value for name, value in medians.items() if name != "found")
+            found[f"{network}, {strength}"] = {"to_best": medians["found"] / best, "seconds": medians}
+    HelperLane._samples_made_here = finds  # type: ignore[method-assign]
+    return found
+
+
 def main() -> None:
     """Measures, prints and writes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -177,6 +222,8 @@ def main() -> None:
     for reads, name in ((False, "files are sent"), (True, "the helper reads them")):
         found["together"][name] = together(args.images, here, there, reads, args.rounds)
         print(name, json.dumps(found["together"][name]))
+    found["split"] = split(args.images, here, there, args.rounds)
+    print(json.dumps(found["split"], indent=1))
     if args.out:
         args.out.write_text(json.dumps(found, indent=1) + "\n")
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,9 +101,11 @@ def test_batches_are_those_without_helpers(name: str) -> None:
         assert_helped(photographs(transform), [server], **options)
 
 
-def test_any_number_of_helpers() -> None:
-    with helper() as first, helper(3) as second:
-        assert_helped(photographs(), [first, second], prefetch_factor=12, batch_size=7)
+@pytest.mark.parametrize("count", [2, 5])
+def test_any_number_of_helpers(count: int) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(helper(threads)) for threads in range(1, count + 1)]
+        assert_helped(photographs(), servers, prefetch_factor=12, batch_size=7)
 
 
 def test_files_of_all_kinds_and_broken_ones(tmp_path: Path) -> None:
