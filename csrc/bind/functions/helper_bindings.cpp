@@ -59,6 +59,7 @@ py::array_t<double> draws_of(const HeldHelperJob& held) {
 }
 
 using Buffer = std::vector<uint8_t>;
+constexpr size_t kMostKept = size_t{32} << 20;  // bytes of a buffer
 
 // Buffers of files, used again: the pages of new ones would cost as much as reading.
 Pool<Buffer>& buffers() {
@@ -76,8 +77,10 @@ std::pair<py::array_t<uint8_t>, py::array_t<int64_t>> files_of(const HeldHelperJ
     sizes = held.pipeline->read_files(held.job, *files);
   }
   Buffer& content = *files;
-  const py::capsule owner(files.release(),
-                          [](void* one) { buffers().give(std::unique_ptr<Buffer>(static_cast<Buffer*>(one))); });
+  const py::capsule owner(files.release(), [](void* one) {
+    std::unique_ptr<Buffer> buffer(static_cast<Buffer*>(one));
+    if (buffer->capacity() <= kMostKept) buffers().give(std::move(buffer));
+  });
   return {py::array_t<uint8_t>(static_cast<py::ssize_t>(content.size()), content.data(), owner),
           py::array_t<int64_t>(static_cast<py::ssize_t>(sizes.size()), sizes.data())};
 }

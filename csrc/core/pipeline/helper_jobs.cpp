@@ -11,6 +11,8 @@
 namespace headrace {
 namespace {
 
+constexpr size_t kMostFileBytes = size_t{16} << 20;  // of a request; the samples of the files after these are made here
+
 RawImage image_at(const uint8_t* pixels, Size size, int channels) {
   return channels == 1 ? gray_image(pixels, size) : rgb_image(pixels, size);
 }
@@ -35,7 +37,7 @@ std::vector<int64_t> Pipeline::read_files(const HelperJob& job, std::vector<uint
   for (size_t i = 0; i < sizes.size(); ++i) {
     const int64_t row = job.batch->rows[static_cast<size_t>(job.samples.first) + i];
     const Blob blob = job.batch->blobs->at(row);
-    if (blob.raw.data != nullptr || blob.columns != nullptr) continue;
+    if (blob.raw.data != nullptr || blob.columns != nullptr || files.size() > kMostFileBytes) continue;
     try {
       const std::span<const uint8_t> bytes = worker->read(blob, job.batch->cancelled);
       files.insert(files.end(), bytes.begin(), bytes.end());

@@ -91,7 +91,7 @@ class Pipeline {
   /// nullopt: fewer are queued.
   std::optional<HelperJob> next_helper_job(int most, int keep, std::chrono::milliseconds patience);
   /// Replaces `files` by the bytes of the files of a job's samples, one after another, and returns the number of bytes
-  /// of each; 0 of a file that cannot be read, or not as a whole.
+  /// of each; 0 of a file that cannot be read, or not as a whole, and of files after the first 16 MiB.
   std::vector<int64_t> read_files(const HelperJob& job, std::vector<uint8_t>& files);
   /// Ends a job with what a helper made of its samples. Those that are not `made` are made here. Throws
   /// std::invalid_argument where `answer` does not fit the job, std::logic_error where the job is finished.

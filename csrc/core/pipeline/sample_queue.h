@@ -22,6 +22,7 @@ class SampleQueue {
   struct Task {
     std::shared_ptr<Batch> batch;
     int sample = -1;
+    bool returned = false;  // by a helper: its batch may be due later than others
   };
   /// Samples of one batch that a helper makes.
   struct Run {
@@ -144,6 +145,7 @@ class SampleQueue {
   template <class OtherWork>
   bool advance(Task& task, bool block, int worker, OtherWork other_work) {
     for (;;) {
+      if (std::exchange(task.returned, false)) task.batch = nullptr;
       if (task.batch != nullptr && !closed() && !has_returned_.load(std::memory_order_relaxed) &&
           (task.sample = task.batch->claim()) >= 0) {
         return true;
@@ -168,11 +170,11 @@ class SampleQueue {
     while (!returned_.empty()) {
       Run& run = returned_.front();
       const bool wanted = !run.batch->cancelled.load(std::memory_order_relaxed);
-      task = {run.batch, run.samples.first++};
+      task = {run.batch, run.samples.first++, true};
       if (--run.samples.count == 0 || !wanted) returned_.pop_front();
       has_returned_.store(!returned_.empty(), std::memory_order_relaxed);
       if (wanted) return true;
-      task.batch = nullptr;
+      task = {};
     }
     return false;
   }

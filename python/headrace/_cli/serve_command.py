@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import os
 import signal
 import sys
 
@@ -39,11 +38,14 @@ def run(args: argparse.Namespace) -> int:
         The exit status: 0 it was ended, 2 it cannot listen there.
     """
     from headrace._base.cores import usable_cores
-    from headrace._helpers.connection import Address
+    from headrace._helpers.connection import Address, token_here
     from headrace._helpers.server import HelperServer
     from headrace.datasets.sources import NotNative, as_source
 
-    token = os.environ.get(_TOKEN, "")
+    try:
+        token = token_here()
+    except ValueError as error:
+        raise inputs.GivenError(str(error)) from None
     if not token and not _is_loopback(args.host):
         raise inputs.GivenError(
             f"--host {args.host} is reached from other machines: set the variable {_TOKEN} to a secret, here and where "

@@ -94,7 +94,7 @@ class PipelineEngine(Engine):
     def counters(self) -> Counters:
         stages = {name: (items, ns) for name, items, ns in self._pipeline.stats()}
         durations, size = self._pipeline.durations(), self._pipeline.bytes_read
-        python = tuple(one for lane in self._lanes for one in lane.thread_ids())
+        python = tuple(one for lane in self._lanes if not lane.sends_away for one in lane.thread_ids())
         videos = sum((lane.cost for lane in self._lanes), DecodingCost())
         asleep, workers = self._pipeline.asleep, tuple(self._pipeline.thread_ids)
         helpers = {address: work for lane in self._lanes for address, work in lane.work().items()}

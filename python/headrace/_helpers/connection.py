@@ -44,8 +44,27 @@ class Address:
             raise ValueError(f'helpers are addresses such as "10.0.0.2:9917", not {text!r}')
         return cls(host, int(port), token)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _address_here, (self.host, self.port)  # a pickle does not hold the token
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def token_here() -> str:
+    """Returns the token of this process, of the variable HEADRACE_TOKEN.
+
+    Raises:
+        ValueError: a header cannot hold it.
+    """
+    token = os.environ.get("HEADRACE_TOKEN", "").strip()
+    if not (token.isascii() and (token.isprintable() or not token)):
+        raise ValueError("HEADRACE_TOKEN has characters that a header cannot hold; use those of ASCII")
+    return token
+
+
+def _address_here(host: str, port: int) -> Address:
+    return Address(host, port, token_here())
 
 
 def checked_helpers(given: object) -> tuple[Address, ...] | Literal["ray"]:
@@ -60,7 +79,7 @@ def checked_helpers(given: object) -> tuple[Address, ...] | Literal["ray"]:
         return "ray"
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise TypeError(f'helpers must be "ray", or a list of addresses such as ["10.0.0.2:9917"], not {given!r}')
-    token = os.environ.get("HEADRACE_TOKEN", "")
+    token = token_here()
     found = tuple(one if isinstance(one, Address) else Address.of(one, token) for one in given)
     if len(set(found)) < len(found):
         raise ValueError("helpers has an address twice")
@@ -69,6 +88,10 @@ def checked_helpers(given: object) -> tuple[Address, ...] | Literal["ray"]:
 
 class RefusedError(Exception):
     """A helper and this loader do not fit together, with the reason."""
+
+
+class UnknownOrderError(http.client.HTTPException):
+    """A helper has forgotten an order."""
 
 
 class Connection:
@@ -97,7 +120,7 @@ class Connection:
         """Tells the helper how to make samples."""
         name = messages.name_of(order)
         with self._answer("PUT", messages.RECIPE_PATH, [memoryview(order)], {messages.RECIPE_HEADER: name}) as answer:
-            answer.read()
+            answer.read(1000)
         self._known = name
 
     def make(self, path: str, order: bytes, arrays: Sequence[Array], dataset: str = "") -> list[Array]:
@@ -118,6 +141,13 @@ class Connection:
         headers = {messages.RECIPE_HEADER: name, messages.CHECKSUM_HEADER: messages.checksum_of(arrays)}
         if dataset:
             headers[messages.DATASET_HEADER] = dataset
+        try:
+            return self._make(path, arrays, headers)
+        except UnknownOrderError:  # it keeps some
+            self.send_order(order)
+            return self._make(path, arrays, headers)
+
+    def _make(self, path: str, arrays: Sequence[Array], headers: Mapping[str, str]) -> list[Array]:
         with self._answer("POST", path, messages.body_of(arrays), headers) as answer:
             checksum = answer.getheader(messages.CHECKSUM_HEADER, "")
             size = int(answer.getheader("Content-Length", "-1"))
@@ -162,7 +192,9 @@ class Connection:
             return answer
         reason = answer.read(1000).decode(errors="replace").strip() or answer.reason
         if answer.status in (401, 409):
-            raise RefusedError(f"helper {self._address} refuses: {reason}")
+            raise RefusedError(reason)
+        if answer.status == 412:
+            raise UnknownOrderError(reason)
         raise http.client.HTTPException(f"helper {self._address} answers {answer.status}: {reason}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from headrace._base import messages as texts
 from headrace._base.lifetimes.threads import Serving
@@ -23,6 +25,7 @@ from headrace._helpers.connection import FAILURES, Address, Connection, RefusedE
 from headrace._helpers.messages import Array, Order, Terms
 from headrace._helpers.order_engine import are_equal, checksums_of, probe_of
 from headrace._recipe.arithmetic import pillow_rule
+from headrace._recipe.steps.draw_columns import AnyColumn
 from headrace._recipe.steps.recipe_text import write_recipe
 from headrace.datasets.sources import BlobDataset
 
@@ -33,8 +36,10 @@ _ASK_S = 0.1  # how often a thread without work looks again
 _WAIT_S = 5.0  # how long a request may take before its samples are made here
 _WATCH_S = 0.5  # how often that is looked at
 _RESTS_S = (0.1, 5.0)  # between two attempts to reach a helper: the first, and the longest
+_SILENCE_S = 30.0  # without an answer, after which a warning says so
 _REFUSALS = 3  # in a row, after which a helper is not asked again: a damaged message may look like one
 _COMPARED = 8  # files of which both sides have the same bytes, before the helper reads them itself
+_CHECKED = 1 / 16  # share of the requests after which one more file is compared
 _STAGES = ("read", "header", "decode", "resize")
 
 
@@ -43,20 +48,29 @@ class _Pace:
     """What the threads of one helper know together; its numbers are written under the lock.
 
     Attributes:
+        address: of the helper.
         keep: number of queued samples that the threads here make before an answer could arrive.
-        most: number of samples of a request.
+        most, wanted: number of samples of a request, and what it may grow to.
+        threads: number of connections that are of use.
         rest, until: seconds between two attempts to reach the helper, and when the next one is; 0: it works.
         latency: seconds of a request, the newest ones with the most weight.
+        silent_since: when it last answered, or was first asked.
         refusals: in a row.
         reads: whether the helper reads the files itself.
+        trouble: the newest failure.
         ended: set when the lane is closed.
     """
 
+    address: Address
     keep: int
     most: int = 1
+    wanted: int = 1
+    threads: int = 1
     rest: float = 0.0
     until: float = 0.0
     latency: float = 0.0
+    silent_since: float = 0.0
+    warned: bool = False
     refusals: int = 0
     reads: bool = False
     samples: int = 0
@@ -66,6 +80,7 @@ class _Pace:
     failures: int = 0
     version: str = ""
     refused: str = ""
+    trouble: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
     local: threading.local = field(default_factory=threading.local)
@@ -79,27 +94,38 @@ class _Pace:
             with suppress(ValueError):
                 self.connections.remove(found)
 
-    def failed(self) -> None:
-        """Notes that the helper did not answer: the next attempt is later."""
+    def failed(self, error: Exception, *, refused: bool = False) -> None:
+        """Notes that the helper did not answer: the next attempt is later, and smaller. What several threads find at
+        once counts once."""
+        self.drop_connection()
+        why, now = str(error) or type(error).__name__, time.monotonic()
         with self.lock:
             self.failures += 1
+            self.trouble, self.most = why, 1
+            if now < self.until:
+                return
             self.rest = min(max(2 * self.rest, _RESTS_S[0]), _RESTS_S[1])
-            self.until = time.monotonic() + self.rest
-
-    def was_refused(self, why: str) -> bool:
-        """Notes a refusal, and returns whether the helper is given up now."""
-        self.failed()
-        with self.lock:
-            self.refusals += 1
-            final = self.refusals >= _REFUSALS and not self.refused
-            if final:
+            self.until = now + self.rest
+            self.refusals = self.refusals + 1 if refused else 0
+            if final := self.refusals >= _REFUSALS and not self.refused:
                 self.refused = why
-            return final
+            self.silent_since = self.silent_since or now
+            silent = now - self.silent_since > _SILENCE_S and not self.warned and not final
+            self.warned = self.warned or silent
+        if final:
+            texts.warn(f"helper {self.address} is not used: {why}; its samples are made here", RuntimeWarning)
+        elif silent:
+            texts.warn(
+                f"helper {self.address} has not answered for {_SILENCE_S:.0f} s: {why}; its samples are made here, and "
+                "it is asked again",
+                RuntimeWarning,
+            )
 
     def answered(self, samples: int, size: int, seconds: float) -> None:
         """Notes an answer."""
         with self.lock:
-            self.rest, self.refusals = 0.0, 0
+            self.rest, self.silent_since, self.refusals, self.trouble = 0.0, 0.0, 0, ""
+            self.most = min(2 * self.most, self.wanted)
             self.latency = 0.8 * self.latency + 0.2 * seconds if self.requests else seconds
             self.requests += 1
             self.samples += samples
@@ -110,16 +136,89 @@ class _Pace:
         """Returns what the helper has done."""
         with self.lock:
             return HelperWork(
-                self.samples, self.bytes, self.requests, self.seconds, self.failures, self.version, self.refused
+                self.samples,
+                self.bytes,
+                self.requests,
+                self.seconds,
+                self.failures,
+                self.version,
+                self.refused,
+                self.trouble,
             )
 
 
-def _next_job(pace: _Pace, pipeline: core.Pipeline, seconds: float) -> core.HelperJob | None:
-    """Waits for samples that the helper would finish earlier than the threads here."""
+class _Meeting:
+    """Opens connections to a helper, and finds out whether it makes what is made here."""
+
+    def __init__(
+        self, pace: _Pace, order: bytes, columns: tuple[AnyColumn, ...], source: BlobDataset, seconds: float
+    ) -> None:
+        self._pace, self.order, self._columns, self._source = pace, order, columns, source
+        self._fingerprint, self.patience = source.fingerprint(), seconds
+
+    @property
+    def dataset(self) -> str:
+        """The fingerprint of the dataset, if the helper reads it; "" otherwise."""
+        return self._fingerprint if self._pace.reads else ""
+
+    def connection(self) -> Connection:
+        """Returns the connection of this thread. A new one asks for the helper's terms, and for samples that are known
+        here.
+
+        Raises:
+            RefusedError: the helper is not to be used.
+        """
+        found: Connection | None = getattr(self._pace.local, "connection", None)
+        if found is not None:
+            return found
+        found = self._pace.local.connection = Connection(self._pace.address, self.patience)
+        self._pace.connections.append(found)
+        terms = found.terms()
+        if why := Terms.of_this_machine().refusal_of(terms):
+            raise RefusedError(why)
+        request, truth = probe_of(self.order, self._columns)
+        if not are_equal(found.make(messages.SAMPLES_PATH, self.order, request), truth):
+            raise RefusedError("it makes other pixels of a probe than this machine")
+        in_flight = max(2 * _SAMPLES[0], _SAMPLES_OF_A_THREAD * terms.threads)
+        rows = np.unique(np.linspace(0, len(self._source) - 1, _COMPARED).astype(np.int64))
+        reads = terms.dataset == self._fingerprint and self.has_files(found, rows)
+        with self._pace.lock:
+            self._pace.reads, self._pace.version = reads, terms.version
+            self._pace.wanted = wanted = min(_SAMPLES[1], in_flight // 2)
+            self._pace.threads = min(_MOST_CONNECTIONS, -(-in_flight // wanted))
+            self._pace.most = self._pace.most if self._pace.rest else wanted
+        return found
+
+    def has_files(self, connection: Connection, rows: npt.NDArray[np.int64]) -> bool:
+        """Returns whether the helper has the same bytes of some files."""
+        its = connection.make(messages.FILES_PATH, self.order, [rows], self._fingerprint)
+        return are_equal(its, [checksums_of(self._source, rows)])
+
+    def check_one(self, connection: Connection, rows: npt.NDArray[np.int64]) -> None:
+        """Compares the bytes of one of the files that the helper has read, now and then."""
+        if random.random() < _CHECKED and not self.has_files(connection, rows[[random.randrange(len(rows))]]):
+            self._pace.reads = False
+            texts.warn(
+                f"helper {self._pace.address} has other bytes of a file of the dataset than this machine: from now on "
+                "files are sent; samples that it made before may be of its file",
+                RuntimeWarning,
+            )
+
+
+def _next_job(pace: _Pace, meeting: _Meeting, pipeline: core.Pipeline, seconds: float) -> core.HelperJob | None:
+    """Waits for samples that the helper would finish earlier than the threads here. None waits for a connection."""
     while not pipeline.closed and not pace.ended.is_set():
         rest = pace.until - time.monotonic() if pace.rest else 0.0
         if pace.refused or rest > 0:
             pace.ended.wait(_ASK_S if pace.refused else min(rest, _ASK_S))
+            continue
+        try:
+            meeting.connection()
+        except RefusedError as error:
+            pace.failed(error, refused=True)
+            continue
+        except (*FAILURES, ValueError) as error:
+            pace.failed(error)
             continue
         job = core.next_helper_job(pipeline, pace.most, pace.keep, _ASK_S)
         if job is not None:
@@ -143,91 +242,61 @@ class HelperLane(PythonLane):
         threads: number of the engine's own threads.
         source: the dataset, whose rows the engine is given.
         order, finished: see `order_of`.
+        timeout: seconds that the loader waits for a batch; 0: without a limit.
     """
 
     name = "helper"
+    sends_away = True
 
     def __init__(
-        self, engine: ImageEngine, address: Address, threads: int, source: BlobDataset, order: bytes, finished: bool
+        self,
+        engine: ImageEngine,
+        address: Address,
+        threads: int,
+        source: BlobDataset,
+        order: bytes,
+        finished: bool,
+        timeout: float = 0.0,
     ) -> None:
-        self.address = address
-        self._pace = _Pace(keep=2 * threads)
-        self._threads_here = threads
-        self._order, self._finished = order, finished
-        self._source, self._fingerprint = source, source.fingerprint()
-        self._columns = engine.recipe.columns
-        self._next_job = partial(_next_job, self._pace)  # type: ignore[method-assign,assignment]
-        super().__init__(engine._pipeline, 1)
+        self._pace = _Pace(address, keep=2 * threads)
+        self._threads_here, self._finished = threads, finished
+        seconds = min(_WAIT_S, timeout / 2) if timeout else _WAIT_S
+        self._meeting = _Meeting(self._pace, order, engine.recipe.columns, source, seconds)
+        self._next_job = partial(_next_job, self._pace, self._meeting)  # type: ignore[method-assign,assignment]
+        super().__init__(engine._pipeline, _MOST_CONNECTIONS)
         Serving(_watch, (self._pace, engine._pipeline), "headrace-watch")
 
     def work(self) -> dict[str, HelperWork]:
-        return {str(self.address): self._pace.work()}
+        return {str(self._pace.address): self._pace.work()}
 
     def _at_thread_end(self) -> Callable[[], object]:
         return self._pace.drop_connection
 
     def _jobs_waiting(self) -> int:
-        return 1  # the first connection opens the others
+        """Returns 1 while more connections are of use: each opens the next one."""
+        return int(len(self._threads) < self._pace.threads)
 
     def resize(self, threads: int) -> None:
         self._threads_here = threads
 
     def _run_job(self, job: core.HelperJob) -> None:  # type: ignore[override]
         try:
-            connection = self._connection()
-            path = messages.ROWS_PATH if self._pace.reads else messages.SAMPLES_PATH
+            connection, rows, reads = self._meeting.connection(), job.rows, self._pace.reads
             sent: list[Array] = [job.draws]
-            sent += [job.rows] if self._pace.reads else reversed(job.files())
-            begin = time.monotonic()
-            samples, made, opened = connection.make(path, self._order, sent, self._fingerprint)
+            sent += [rows] if reads else reversed(job.files())
+            path, begin = messages.ROWS_PATH if reads else messages.SAMPLES_PATH, time.monotonic()
+            samples, made, opened = connection.make(path, self._meeting.order, sent, self._meeting.dataset)
             seconds = time.monotonic() - begin
             job.finish(memoryview(samples), finished=self._finished, made=made, sizes=opened.reshape(-1))
-        except RefusedError as error:
+            if reads:
+                self._meeting.check_one(connection, rows)
+        except Exception as error:  # whatever it is, the samples are made here
             job.put_back()
-            self._pace.drop_connection()
-            if self._pace.was_refused(str(error)):
-                texts.warn(f"{error}; its samples are made here", RuntimeWarning)
-        except (*FAILURES, ValueError):
-            job.put_back()
-            self._pace.drop_connection()
-            self._pace.failed()
+            self._pace.failed(error, refused=isinstance(error, RefusedError))
         else:
-            self._pace.answered(int(made.sum()), samples.nbytes + sum(one.nbytes for one in sent), seconds)
+            size = samples.nbytes + sum(one.nbytes for one in sent)
+            self._pace.answered(int(np.count_nonzero(made)), size, seconds)
             self._pace.keep = self._samples_made_here(self._pace.latency)
-
-    def _connection(self) -> Connection:
-        """Returns the connection of this thread. A new one asks for the helper's terms, and for samples that are known
-        here."""
-        found: Connection | None = getattr(self._pace.local, "connection", None)
-        if found is not None:
-            return found
-        found = Connection(self.address, _WAIT_S)
-        self._pace.connections.append(found)
-        if self._pace.ended.is_set():
-            raise ConnectionAbortedError
-        self._pace.local.connection = found
-        terms = found.terms()
-        why = Terms.of_this_machine().refusal_of(terms)
-        request, truth = probe_of(self._order, self._columns)
-        if not why and not are_equal(found.make(messages.SAMPLES_PATH, self._order, request), truth):
-            why = "it makes other pixels of a probe than this machine"
-        if why:
-            raise RefusedError(f"helper {self.address} is not used: {why}")
-        in_flight = max(2 * _SAMPLES[0], _SAMPLES_OF_A_THREAD * terms.threads)
-        self._pace.reads = self._has_dataset(found, terms)
-        with self._pace.lock:
-            self._pace.version = terms.version
-            self._pace.most = min(_SAMPLES[1], in_flight // 2)
-        self._limit = min(_MOST_CONNECTIONS, -(-in_flight // self._pace.most))
-        return found
-
-    def _has_dataset(self, connection: Connection, terms: Terms) -> bool:
-        """Returns whether the helper has the loader's dataset: its fingerprint, and the bytes of some files."""
-        if terms.dataset != self._fingerprint:
-            return False
-        rows = np.unique(np.linspace(0, len(self._source) - 1, _COMPARED).astype(np.int64))
-        its = connection.make(messages.FILES_PATH, self._order, [rows], self._fingerprint)
-        return are_equal(its, [checksums_of(self._source, rows)])
 
     def _samples_made_here(self, seconds: float) -> int:
         """Returns how many samples the threads here make in this time: to send one of them would not be faster."""
@@ -237,8 +306,8 @@ class HelperLane(PythonLane):
         return max(self._threads_here, made)
 
     def close(self) -> None:
-        self._pace.ended.set()
         if self._pid == os.getpid():  # a forked child has the sockets of this process
+            self._pace.ended.set()
             for one in list(self._pace.connections):
                 one.abort()
         super().close()
@@ -255,12 +324,17 @@ def order_of(engine: ImageEngine) -> tuple[bytes, bool]:
     return order.to_json(), text.finished
 
 
-def add_helpers(engine: ImageEngine, addresses: Sequence[Address], threads: int, source: BlobDataset) -> None:
+def add_helpers(
+    engine: ImageEngine, addresses: Sequence[Address], threads: int, source: BlobDataset, timeout: float
+) -> None:
     """Has helpers make what the threads of an engine would make last.
+
+    Args:
+        threads, source, timeout: see `HelperLane`.
 
     Raises:
         NotText: they cannot.
     """
     order, finished = order_of(engine)
     for address in addresses:
-        engine.add_lane(HelperLane(engine, address, threads, source, order, finished))
+        engine.add_lane(HelperLane(engine, address, threads, source, order, finished, timeout))

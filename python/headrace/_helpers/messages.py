@@ -184,7 +184,7 @@ def read_arrays(
     made: list[Array] = []
     left = size
     for kind in kinds:
-        shape, dtype, head = _read_head(source)
+        shape, dtype, head = _read_head(source, left)
         if not _fits(shape, dtype, left - head) or dtype != np.dtype(kind):
             raise MessageError(f"an array of {dtype} {shape} is not what was agreed")
         is_largest = memory is not None and 2 * math.prod(shape) * dtype.itemsize > size
@@ -204,11 +204,11 @@ def _fits(shape: tuple[int, ...], dtype: np.dtype[Any], left: int) -> bool:
     return all(one >= 0 and (size := size * one) <= left for one in shape)
 
 
-def _read_head(source: Source) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+def _read_head(source: Source, left: int) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     """Returns shape and dtype of an array, and the number of bytes that say so."""
-    start = _exactly(source, 10)
+    start = _exactly(source, 10) if left >= 10 else b""
     length = int.from_bytes(start[8:10], "little")
-    if start[:8] != b"\x93NUMPY\x01\x00" or length > _MOST_HEADER_BYTES:
+    if 10 + length > left or start[:8] != b"\x93NUMPY\x01\x00" or length > _MOST_HEADER_BYTES:
         raise MessageError("this is no array in numpy's format 1.0")
     try:
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(

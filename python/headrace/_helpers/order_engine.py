@@ -120,8 +120,9 @@ class OrderEngine(ImageEngine):
         except BaseException:
             self.cancel(flight)
             raise
-        stored = torch.empty(0, dtype=torch.uint8, device="cpu").set_(memory.untyped_storage())
-        return [stored.numpy(), made, opened]
+        stored = torch.empty(0, dtype=torch.uint8, device="cpu").set_(memory.untyped_storage()).numpy()
+        stored.reshape(len(rows), -1)[made == 0] = 0  # what was in this memory may be another loader's
+        return [stored, made, opened]
 
 
 @functools.lru_cache(maxsize=8)
@@ -131,21 +132,30 @@ def probe_of(order: bytes, columns: tuple[AnyColumn, ...]) -> tuple[list[Array],
     Args:
         columns: the recipe's.
     """
-    noise = np.random.Generator(np.random.PCG64(0))
-    files: list[bytes] = []
-    for size, options in (((40, 56, 3), {"subsampling": 2}), ((61, 33, 3), {"subsampling": 0}), ((48, 48), {})):
-        smooth = Image.fromarray(noise.integers(0, 256, size, dtype=np.uint8)).resize((3 * size[1], 3 * size[0]))
-        buffer = BytesIO()
-        smooth.save(buffer, "JPEG", quality=90, **options)
-        files.append(buffer.getvalue())
     engine = OrderEngine(Order.from_json(order), 0)
     try:
-        draws = Draws(columns, 0).batch(0, range(len(files)), [0] * len(files))
-        sizes = np.array([len(one) for one in files])
-        request: list[Array] = [draws, sizes, np.frombuffer(b"".join(files), np.uint8)]
-        return request, engine.make(*request)
+        for edge in (120, 2 * max(engine.recipe.height, engine.recipe.width)):  # a crop may need a large image
+            request = _request_of(edge, columns)
+            truth = engine.make(*request)
+            if truth[1].all():
+                break
+        return request, truth
     finally:
         engine.close()
+
+
+def _request_of(edge: int, columns: tuple[AnyColumn, ...]) -> list[Array]:
+    """Returns a request of three images of noise whose shorter edges have this number of pixels, or some more."""
+    noise = np.random.Generator(np.random.PCG64(0))
+    files: list[bytes] = []
+    for size, options in (((5, 7, 3), {"subsampling": 2}), ((8, 5, 3), {"subsampling": 0}), ((6, 6), {})):
+        rough = Image.fromarray(noise.integers(0, 256, [4 * one for one in size[:2]] + [*size[2:]], dtype=np.uint8))
+        buffer = BytesIO()
+        scale = edge / 5 + 0.4
+        rough.resize((int(scale * size[1]), int(scale * size[0]))).save(buffer, "JPEG", quality=90, **options)
+        files.append(buffer.getvalue())
+    draws = Draws(columns, 0).batch(0, range(len(files)), [0] * len(files))
+    return [draws, np.array([len(one) for one in files]), np.frombuffer(b"".join(files), np.uint8)]
 
 
 def checksums_of(dataset: BlobDataset, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

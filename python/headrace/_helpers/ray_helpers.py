@@ -9,7 +9,10 @@ from typing import Any
 from headrace._helpers.connection import Address
 
 _NAMESPACE = "headrace"
-_START_S = 60.0  # for the helpers of a cluster to start; later ones serve the next epoch
+_START_S = 10.0  # for new helpers to start; later ones serve the next epoch
+_lock = threading.Lock()
+#: By job and node, the actor, which Ray ends when nobody refers to it, and its address.
+_asked: dict[tuple[str, str], tuple[Any, Any]] = {}
 
 
 class RayHelper:
@@ -41,8 +44,8 @@ class RayHelper:
 def ray_addresses() -> tuple[Address, ...]:
     """Returns the addresses of a helper on each node of the Ray cluster but this one, whose cores a loader has anyway.
 
-    An actor of a node serves all processes of the cluster that ask for it. It has as many threads as the node has CPUs
-    for Ray, and reserves them.
+    An actor of a node serves all processes of the cluster that ask for it, and ends with those. It has as many threads
+    as the node has CPUs for Ray, and reserves them: where these are in use, it starts later.
 
     Raises:
         ImportError: Ray is not installed.
@@ -54,14 +57,23 @@ def ray_addresses() -> tuple[Address, ...]:
         raise ImportError('helpers="ray" needs Ray, which is not installed: pip install ray') from error
     if not ray.is_initialized():
         raise RuntimeError('helpers="ray" needs a cluster: call ray.init() before the loader is made')
-    here = ray.get_runtime_context().get_node_id()
-    asked = [
-        _actor_on(ray, node["NodeID"], int(node["Resources"].get("CPU", 0))).address.remote()
+    here, session = ray.get_runtime_context().get_node_id(), ray.get_runtime_context().get_job_id()
+    nodes = {
+        node["NodeID"]: int(node["Resources"].get("CPU", 0))
         for node in ray.nodes()
         if node["Alive"] and node["NodeID"] != here and node["Resources"].get("CPU", 0) >= 1
-    ]
+    }
+    with _lock:
+        for key in [one for one in _asked if one[0] != session or one[1] not in nodes]:
+            del _asked[key]
+        new = [node for node in nodes if (session, node) not in _asked]
+        for node in new:
+            actor = _actor_on(ray, node, nodes[node])
+            _asked[session, node] = actor, actor.address.remote()
+        answers = [answer for _, answer in _asked.values()]
     found = []
-    for answer in ray.wait(asked, num_returns=len(asked), timeout=_START_S)[0] if asked else []:
+    ready = ray.wait(answers, num_returns=len(answers), timeout=_START_S if new else 0.1)[0] if answers else []
+    for answer in ready:
         try:
             found.append(Address(*ray.get(answer)))
         except ray.exceptions.RayError:  # the node has left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -17,7 +18,12 @@ from headrace._storage.entry_points.entry_points import EntryPoints
 from headrace.datasets.sources import BlobDataset, checked_table
 
 _MOST_ORDERS = 8  # that are kept, each with threads
+_IDLE_S = 600.0  # of a connection without requests
 _LEARNED = "1 GB"  # of where the rows of the dataset's JPEGs begin
+
+
+class _OrderError(ValueError):
+    """An order that cannot be made here."""
 
 
 class HelperServer(ThreadingHTTPServer):
@@ -44,6 +50,8 @@ class HelperServer(ThreadingHTTPServer):
         self.samples = 0
         self._lock = threading.Lock()
         self._engines: OrderedDict[str, OrderEngine] = OrderedDict()
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
 
     def add_order(self, text: bytes) -> None:
@@ -96,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "headrace", ""
-    timeout = 600.0  # of a connection without requests
+    timeout = 10.0  # of a connection before its first request
     disable_nagle_algorithm = True
     wbufsize = 0
     server: HelperServer
@@ -112,19 +120,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, paths: dict[str, Callable[[int], None]]) -> None:
         expected, given = f"Bearer {self.server.token}", self.headers.get("Authorization", "")
+        self.connection.settimeout(_IDLE_S)
         if self.server.token and not hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")):
             return self._refuse(HTTPStatus.UNAUTHORIZED, "the token is another one: both sides need the same")
         size = self.headers.get("Content-Length", "0")
-        if self.path not in paths or not size.isdecimal():
+        if self.path not in paths or not size.isdecimal() or len(size) > 12:
             return self._refuse(HTTPStatus.NOT_FOUND, f"there is no {self.command} {self.path[:80]}")
         try:
             paths[self.path](int(size))
         except KeyError:
-            self._refuse(HTTPStatus.PRECONDITION_FAILED, "the recipe is not known here: send it first")
-        except MessageError as error:  # damaged on the way, perhaps
-            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
-        except ValueError as error:
+            self._refuse(HTTPStatus.PRECONDITION_FAILED, "the recipe is not known here: send it first", ends=False)
+        except _OrderError as error:
             self._refuse(HTTPStatus.CONFLICT, str(error))
+        except ValueError as error:  # damaged on the way, perhaps
+            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
 
     def _terms(self, size: int) -> None:
         self._send([memoryview(self.server.terms.to_json())])
@@ -135,7 +144,10 @@ class _Handler(BaseHTTPRequestHandler):
         text = self.rfile.read(size)
         if messages.name_of(text) != self.headers.get(messages.RECIPE_HEADER, ""):
             raise MessageError("the recipe was damaged on the way")
-        self.server.add_order(text)
+        try:
+            self.server.add_order(text)
+        except ValueError as error:
+            raise _OrderError(str(error)) from None
         self._send([])
 
     def _samples(self, size: int) -> None:
@@ -154,13 +166,14 @@ class _Handler(BaseHTTPRequestHandler):
         for one in body:
             self.connection.sendall(one)
 
-    def _refuse(self, status: HTTPStatus, why: str) -> None:
-        """Answers with one sentence, and closes the connection: the request may not have been read to its end."""
-        self.close_connection = True
+    def _refuse(self, status: HTTPStatus, why: str, *, ends: bool = True) -> None:
+        """Answers with one sentence, and closes the connection if the request may not have been read to its end."""
+        self.close_connection = self.close_connection or ends
         content = why.encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
-        self.send_header("Connection", "close")
+        if ends:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)
 

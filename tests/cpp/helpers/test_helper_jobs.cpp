@@ -133,6 +133,25 @@ TEST_CASE("helpers take what is due last, and leave the workers their share") {
   waiting.join();
 }
 
+TEST_CASE("after a returned sample a worker goes on with the batch that is due") {
+  SampleQueue queue;
+  std::vector<std::shared_ptr<Batch>> batches;
+  for (int i = 0; i < 2; ++i) {
+    batches.push_back(std::make_shared<Batch>());
+    batches.back()->rows.resize(4);
+    batches.back()->unclaimed.reset(4);
+    queue.push(batches.back());
+  }
+  const SampleQueue::Run run = queue.take_last(1, 0, 0ms);
+  SampleQueue::Task task;
+  REQUIRE((queue.pop(task) && task.batch == batches[0] && task.sample == 0));
+  queue.give_back(run);
+  REQUIRE((queue.pop(task) && task.batch == batches[1] && task.sample == 3));
+  for (int i = 1; i < 4; ++i) REQUIRE((queue.pop(task) && task.batch == batches[0] && task.sample == i));
+  for (int i = 0; i < 3; ++i) REQUIRE((queue.pop(task) && task.batch == batches[1] && task.sample == i));
+  CHECK_FALSE(queue.try_pop(task));
+}
+
 TEST_CASE("what a helper makes are the bytes that are made here") {
   const Rows rows = some_rows(3 * Images::kCount);
   for (const auto& recipe : {crops(0), training(0)}) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import signal
 import warnings
@@ -83,6 +84,7 @@ RECIPES: dict[str, tuple[Any, dict[str, Any]]] = {
     "channels_last": (train(96), {"memory_format": torch.channels_last}),
     "float16": (train(96), {"dtype": torch.float16}),
     "bytes": (T.Compose([T.RandomCrop(80, pad_if_needed=True), T.PILToTensor()]), {}),
+    "large crop": (T.Compose([T.Resize(300), T.RandomCrop(224), *TENSOR]), {}),
     "gray": (T.Compose([T.RandomResizedCrop(64), T.Grayscale(), T.ToTensor()]), {}),
     "policy": (T.Compose([T.RandomResizedCrop(64), T.RandAugment(), *TENSOR]), {}),
     "colours": (T.Compose([T.RandomResizedCrop(64), T.ColorJitter(0.4, 0.4, 0.4), T.GaussianBlur(5), *TENSOR]), {}),
@@ -255,7 +257,7 @@ def test_a_helper_with_another_token_is_not_used(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HEADRACE_TOKEN", "mine")
     dataset = photographs()
     with helper(token="its") as server:
-        with pytest.warns(RuntimeWarning, match="refuses: the token is another one: both sides need the same"):
+        with pytest.warns(RuntimeWarning, match="is not used: the token is another one: both sides need the same"):
             assert_refused(dataset, server)
         assert server.samples == 0
     with helper(token="mine") as server:
@@ -308,6 +310,27 @@ def test_what_helpers_make_is_published(tmp_path: Path, capsys: pytest.CaptureFi
         assert made.labels["helper"] == address_of(server) and made.value >= work_of(loader).samples
         assert found["headrace_helper_transferred_bytes"][0].value > 96 * 96 * 3 * made.value
         assert eventually(seen_by_top)
+
+
+@pytest.mark.usefixtures("restless")
+def test_a_helper_that_is_away_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper_lane, "_SILENCE_S", 0.0)
+    dataset = photographs()
+    loader = loader_of(dataset, "127.0.0.1:9")
+    with pytest.warns(RuntimeWarning, match="helper 127.0.0.1:9 has not answered for 0 s: .*refused"):
+        assert any(len(list(loader)) and work_of(loader).failures > 1 for _ in range(200))
+    assert "has not answered: [Errno 111]" in str(loader.stats())
+
+
+def test_a_pickle_holds_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_TOKEN", "very secret\n")
+    loader = loader_of(photographs(), "127.0.0.1:9")
+    content = pickle.dumps(loader)
+    assert b"very secret" not in content and "very secret" not in repr(loader.helpers)
+    assert pickle.loads(content).helpers == loader.helpers
+    monkeypatch.setenv("HEADRACE_TOKEN", "a\nb")
+    with pytest.raises(ValueError, match="HEADRACE_TOKEN has characters that a header cannot hold"):
+        loader_of(photographs(), "127.0.0.1:9")
 
 
 def test_nothing_is_there() -> None:

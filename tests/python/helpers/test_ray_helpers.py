@@ -9,12 +9,13 @@ from headrace import DataLoader
 from support import output_of, pictures, train
 
 PROGRAM = """
-import os, sys
+import os, sys, time
 import ray
 from ray.cluster_utils import Cluster
 import headrace
 from headrace import DataLoader
 from headrace._helpers import helper_lane
+from headrace._helpers.ray_helpers import ray_addresses
 from support import assert_same, pictures, train
 
 helper_lane.HelperLane._samples_made_here = lambda self, seconds: 1  # small samples are made before an answer arrives
@@ -42,6 +43,9 @@ def epochs(helpers, event=int):
     return any(found == helpers and made for found, made in (epoch(event) for _ in range(30)))
 
 print("found:", epochs(2))
+first = ray_addresses()
+time.sleep(3)
+print("found:", first == ray_addresses() and epochs(2))  # the same helpers, still there
 epoch(lambda: cluster.remove_node(nodes[0], allow_graceful=False))
 print("found:", epochs(1))
 epoch(lambda: cluster.add_node(num_cpus=1))
@@ -58,7 +62,7 @@ def test_nodes_leave_and_join() -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     out = output_of(PROGRAM)
     found = [line for line in out.splitlines() if line.startswith("found:")]  # among Ray's lines
-    assert found == ["found: True"] * 3
+    assert found == ["found: True"] * 4
 
 
 def test_a_cluster_is_needed() -> None:

@@ -18,6 +18,7 @@ class HelperWork:
         failures: requests that it did not answer in time, or not with what was agreed.
         version: headrace's there; "" as long as it has not answered.
         refused: why it is not used; "": it is.
+        trouble: why the newest request failed; "": it did not.
     """
 
     samples: int = 0
@@ -27,6 +28,7 @@ class HelperWork:
     failures: int = 0
     version: str = ""
     refused: str = ""
+    trouble: str = ""
 
     def since(self, before: HelperWork) -> HelperWork:
         """Returns what was done since `before`, with the version and the refusal of now."""
@@ -43,9 +45,10 @@ class HelperWork:
         if self.refused:
             return f"is not used: {self.refused}"
         if not self.version:
-            return "has not answered" if self.failures else "was not needed"
+            return f"has not answered: {self.trouble}" if self.trouble else "was not needed"
         each = f", {1e3 * self.seconds / self.requests:.1f} ms a request" if self.requests else ""
         lost = f", {self.failures} requests failed" if self.failures else ""
+        lost += f": {self.trouble}" if self.trouble else ""
         return f"made {self.samples:,} samples, {self.bytes / 1e6:,.1f} MB there and back{each}{lost}"
 
 

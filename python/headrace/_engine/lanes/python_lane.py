@@ -36,10 +36,12 @@ class PythonLane:
 
     Attributes:
         cost: frames of videos that were decoded so far.
+        sends_away: whether other machines do the jobs: the threads are none that make samples.
     """
 
     name = ""
     cost = DecodingCost()
+    sends_away = False
 
     def __init__(self, pipeline: core.Pipeline, threads: int) -> None:
         self._pipeline = pipeline

@@ -185,7 +185,7 @@ class ImageRoute(NativeRoute):
             self._warn_of_no_helpers(why)
         else:
             addresses = ray_addresses() if settings.helpers == "ray" else settings.helpers
-            add_helpers(engine, addresses, settings.num_workers, self.source)
+            add_helpers(engine, addresses, settings.num_workers, self.source, settings.timeout)
 
     def _choose_output_sizes(self, settings: Settings) -> Any:
         """Returns the output size of each sample; found out once, as it may read the files' headers."""
