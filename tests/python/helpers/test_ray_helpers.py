@@ -38,9 +38,14 @@ def epoch(event):
     work = loader.stats().helpers.values()
     return len(work), sum(one.samples for one in work)
 
-def epochs(helpers, event=int):
-    # Whether each of so many helpers is known, and samples were made by them, before many epochs have passed.
-    return any(found == helpers and made for found, made in (epoch(event) for _ in range(30)))
+def epochs(helpers):
+    # Whether so many helpers are known, and samples were made by them, before long: Ray notices late that a node left.
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        found, made = epoch(int)
+        if found == helpers and made:
+            return True
+    return False
 
 print("found:", epochs(2))
 first = ray_addresses()
