@@ -117,7 +117,8 @@ def main() -> None:
             loader = headrace.DataLoader(data, **common)
             batches = [describe(batch) for batch in loader]
             print(f"{name}: {len(batches)} batches, {batches[0]}")
-            print(*(f"    {line}" for line in str(loader.stats()).splitlines() if "from records" in line), sep="\n")
+            said = str(loader.stats()).splitlines()
+            print(*(f"    {line}" for line in said if "them from records" in line or "from records," in line), sep="\n")
             loader.close()
 
 

@@ -120,6 +120,7 @@ std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& tabl
                                   const py::list& plans, bool keep_table) {
   auto& own = py::cast<PyPipeline&>(self);
   std::vector<GivenPlan> given = to_given_plans(plans);
+  if (!given.empty() && memory.is_none()) throw py::value_error("a batch with plans needs memory");
   if (!keep_table && memory.is_none()) throw py::value_error("a batch with a table of its own needs memory");
   const std::shared_ptr<const BlobTable> blobs = keep_table ? own.keep(table) : py::cast<PyBlobTable&>(table).table;
   std::vector<int64_t> list = to_vector<int64_t>(rows);

@@ -15,7 +15,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing import context
 from multiprocessing.reduction import DupFd
 from typing import Any
@@ -44,6 +44,8 @@ class IndexMemory(Ending):
     """
 
     origin = "memory"
+    descriptor: int
+    at_end: Callable[[], object]
 
     def __init__(self, limit: int) -> None:
         descriptor = os.memfd_create("headrace-indexes", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

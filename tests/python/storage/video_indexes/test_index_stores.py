@@ -275,7 +275,8 @@ def test_the_size_of_a_folder(tmp_path: Path) -> None:
 # ---- both ------------------------------------------------------------------------------------------------------------
 
 
-def test_loaders_with_equal_arguments_share(tmp_path: Path) -> None:
+def test_loaders_with_equal_arguments_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_indexes, "_of_process", {})  # that of other tests' loaders may live on
     cache = checked_video_index(tmp_path)
     assert cache == Cache(tmp_path)
     first = shared_by_process(cache)

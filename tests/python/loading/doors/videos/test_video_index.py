@@ -27,6 +27,7 @@ if (reason := why_no_torchcodec()) is not None:
 from headrace._loading.doors.videos import indexed_videos
 from headrace._media.video import video_clips, video_files
 from headrace._media.video.known_videos import KnownVideos
+from headrace._storage.video_indexes import shared_indexes
 
 v2 = import_torchvision().transforms.v2
 
@@ -68,6 +69,12 @@ def native(paths: list[Path], folder: Path | Cache, **options: Any) -> DataLoade
     made = DataLoader(Videos(paths, None, SMALL, clips=CLIP), 1, num_workers=1, video_index=folder, **options)
     assert made.route == "native"
     return made
+
+
+@pytest.fixture(autouse=True)
+def nothing_shared_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests' loaders share may live on."""
+    monkeypatch.setattr(shared_indexes, "_of_process", {})
 
 
 @pytest.mark.processes
