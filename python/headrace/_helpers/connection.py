@@ -180,7 +180,7 @@ class Connection:
     ) -> http.client.HTTPResponse:
         if self._http.sock is None:
             self._http.connect()
-            found: socket.socket = self._http.sock
+            found: Any = self._http.sock
             found.settimeout(self._seconds)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sent = {**headers, "Content-Length": str(sum(len(one) for one in body))}

@@ -283,11 +283,11 @@ class HelperLane(PythonLane):
         try:
             connection, rows, reads = self._meeting.connection(), job.rows, self._pace.reads
             sent: list[Array] = [job.draws]
-            sent += [rows] if reads else reversed(job.files())
+            sent += [rows] if reads else job.files()[::-1]
             path, begin = messages.ROWS_PATH if reads else messages.SAMPLES_PATH, time.monotonic()
             samples, made, opened = connection.make(path, self._meeting.order, sent, self._meeting.dataset)
             seconds = time.monotonic() - begin
-            job.finish(memoryview(samples), finished=self._finished, made=made, sizes=opened.reshape(-1))
+            job.finish(samples.data, finished=self._finished, made=made, sizes=opened.reshape(-1))
             if reads:
                 self._meeting.check_one(connection, rows)
         except Exception as error:  # whatever it is, the samples are made here

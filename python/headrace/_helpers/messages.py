@@ -136,20 +136,24 @@ def name_of(order: bytes) -> str:
     return hashlib.sha256(order).hexdigest()[:32]
 
 
+def _bytes_of(array: Array) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
 def body_of(arrays: Sequence[Array]) -> list[memoryview]:
     """Returns the parts of a body of arrays, each in numpy's ``.npy`` format, one after another. Nothing is copied."""
     parts = []
     for one in arrays:
         head = BytesIO()
         description = {"descr": one.dtype.str, "fortran_order": False, "shape": one.shape}
-        np.lib.format.write_array_header_1_0(head, description)  # type: ignore[no-untyped-call]
-        parts += [head.getbuffer(), memoryview(np.ascontiguousarray(one).reshape(-1).view(np.uint8))]
+        np.lib.format.write_array_header_1_0(head, description)
+        parts += [head.getbuffer(), _bytes_of(one)]
     return parts
 
 
 def checksum_of(arrays: Sequence[Array]) -> str:
     """Returns the checksums of the arrays' bytes, as a header has them."""
-    return ",".join(str(core.crc32(np.ascontiguousarray(one).reshape(-1).view(np.uint8))) for one in arrays)
+    return ",".join(str(core.crc32(_bytes_of(one))) for one in arrays)
 
 
 class Memory:
@@ -189,7 +193,7 @@ def read_arrays(
             raise MessageError(f"an array of {dtype} {shape} is not what was agreed")
         is_largest = memory is not None and 2 * math.prod(shape) * dtype.itemsize > size
         array = memory.array(shape, dtype) if memory is not None and is_largest else np.empty(shape, dtype)
-        _fill(source, memoryview(array.reshape(-1).view(np.uint8)))
+        _fill(source, _bytes_of(array))
         made.append(array)
         left -= head + array.nbytes
     if left:

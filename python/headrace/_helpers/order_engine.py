@@ -84,7 +84,7 @@ class OrderEngine(ImageEngine):
         if files.ndim != 1 or sizes.min() < 0 or sizes.max() > len(files) or int(sizes.sum()) != len(files):
             raise MessageError("the sizes do not fit the files")
         count = len(sizes)
-        table = core.BlobTable.of_spans([memoryview(files)], np.zeros(count, np.int64), np.cumsum(sizes) - sizes, sizes)
+        table = core.BlobTable.of_spans([files.data], np.zeros(count, np.int64), np.cumsum(sizes) - sizes, sizes)
         return self._make(table, np.arange(count, dtype=np.int64), draws, keep_table=False)
 
     def make_rows(

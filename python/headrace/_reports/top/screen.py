@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -109,7 +110,8 @@ class Screen:
         if one.stages:
             yield Text()
             yield _stage_table(one)
-        for address, work in one.stats.get("helpers", {}).items():
+        helpers: Any = one.stats.get("helpers", {})
+        for address, work in helpers.items():
             made = f"{work['samples']:,} samples, {work['bytes'] / 1e6:,.0f} MB, {work['failures']} requests failed"
             yield Text(strip_control_characters(f"helper {address}: {work['refused'] or made}"))
         yield Text()
