@@ -85,7 +85,8 @@ TEST_CASE("who waits for a batch is woken when it is cancelled") {
   const GatedFiles files;
   Pipeline pipeline(crops(1));
   const auto batch = submit(pipeline, files.table, {Images::kCount, 0});
-  while (batch->unclaimed.left() == batch->size()) std::this_thread::yield();  // otherwise the gate's sample may never be started
+  while (batch->unclaimed.left() == batch->size())
+    std::this_thread::yield();  // otherwise the gate's sample may never be started
   std::thread canceller([&] { pipeline.cancel(*batch); });
   CHECK_FALSE(pipeline.wait(*batch, kLong));
   canceller.join();
@@ -115,7 +116,8 @@ TEST_CASE("close wakes whoever waits, and the threads leave the rest of the batc
   rows[0] = Images::kCount;
   const auto batch = submit(*pipeline, files.table, rows);
   auto waiting = std::async(std::launch::async, [&] { return pipeline->wait(*batch, kLong); });
-  while (batch->unclaimed.left() == batch->size()) std::this_thread::yield();  // otherwise the gate's sample may never be started
+  while (batch->unclaimed.left() == batch->size())
+    std::this_thread::yield();  // otherwise the gate's sample may never be started
   pipeline->close();
   CHECK_FALSE(waiting.get());
   CHECK(pipeline->closed());
