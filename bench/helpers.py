@@ -2,12 +2,12 @@
 
     python -m bench.helpers [--images FOLDER] [--rounds N] [--out FILE]
 
-Both parts use RandomResizedCrop(224), flip, ToTensor, Normalize, batches of 64, and two cores: the loader has one, the
+All parts use RandomResizedCrop(224), flip, ToTensor, Normalize, batches of 64, and two cores: the loader has one, the
 helper the other. Batches are compared with those of a loader alone first.
 
 `intake`: the helper answers from memory. The loader has no thread of its own, so that all samples come from the helper:
 CPU time of its process a sample, samples a second, and bytes there and back, where it sends the files and where the
-helper reads them; and beside it the CPU time of making a sample.
+helper reads them.
 
 `together`: epochs of a loader with one thread, alone and with a helper with one thread, interleaved.
 
@@ -131,10 +131,10 @@ def intake(images: str, cpus: set[int], reads: bool) -> dict[str, float]:
                 assert engine._pipeline.wait(one, 60.0)
 
         run(IN_FLIGHT)  # the connection, the probe, the memory
-        before, begin, cpu = lane._pace.work(), time.perf_counter(), time.process_time()
+        before, begin, cpu = lane._pace.work, time.perf_counter(), time.process_time()
         run(BATCHES)
         seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-        work = lane._pace.work().since(before)
+        work = lane._pace.work.since(before)
         engine.add_lane(lane)
         engine.close()
     samples = BATCHES * BATCH

@@ -10,7 +10,6 @@ import sys
 from headrace._cli import inputs
 
 PORT = 9917
-_TOKEN = "HEADRACE_TOKEN"
 
 
 def add(commands: inputs.Commands) -> None:
@@ -38,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         The exit status: 0 it was ended, 2 it cannot listen there.
     """
     from headrace._base.cores import usable_cores
-    from headrace._helpers.connection import Address, token_here
+    from headrace._helpers.connection import TOKEN, Address, token_here
     from headrace._helpers.server import HelperServer
     from headrace.datasets.sources import NotNative, as_source
 
@@ -48,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         raise inputs.GivenError(str(error)) from None
     if not token and not _is_loopback(args.host):
         raise inputs.GivenError(
-            f"--host {args.host} is reached from other machines: set the variable {_TOKEN} to a secret, here and where "
+            f"--host {args.host} is reached from other machines: set the variable {TOKEN} to a secret, here and where "
             "the loaders run"
         )
     threads = args.threads or usable_cores()

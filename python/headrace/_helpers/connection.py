@@ -14,6 +14,8 @@ from typing import Any, Literal
 from headrace._helpers import messages
 from headrace._helpers.messages import Array, MessageError, Terms
 
+#: The variable that holds the secret of helpers and loaders.
+TOKEN = "HEADRACE_TOKEN"
 _CONNECT_S = 2.0
 
 
@@ -57,9 +59,9 @@ def token_here() -> str:
     Raises:
         ValueError: a header cannot hold it.
     """
-    token = os.environ.get("HEADRACE_TOKEN", "").strip()
+    token = os.environ.get(TOKEN, "").strip()
     if not (token.isascii() and (token.isprintable() or not token)):
-        raise ValueError("HEADRACE_TOKEN has characters that a header cannot hold; use those of ASCII")
+        raise ValueError(f"{TOKEN} has characters that a header cannot hold; use those of ASCII")
     return token
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -41,6 +41,7 @@ _REFUSALS = 3  # in a row, after which a helper is not asked again: a damaged me
 _COMPARED = 8  # files of which both sides have the same bytes, before the helper reads them itself
 _CHECKED = 1 / 16  # share of the requests after which one more file is compared
 _STAGES = ("read", "header", "decode", "resize")
+_chance = random.Random()  # a program's own random numbers do not depend on helpers
 
 
 @dataclass(eq=False)
@@ -57,7 +58,7 @@ class _Pace:
         silent_since: when it last answered, or was first asked.
         refusals: in a row.
         reads: whether the helper reads the files itself.
-        trouble: the newest failure.
+        work: what it has done.
         ended: set when the lane is closed.
     """
 
@@ -73,14 +74,7 @@ class _Pace:
     warned: bool = False
     refusals: int = 0
     reads: bool = False
-    samples: int = 0
-    bytes: int = 0
-    requests: int = 0
-    seconds: float = 0.0
-    failures: int = 0
-    version: str = ""
-    refused: str = ""
-    trouble: str = ""
+    work: HelperWork = field(default_factory=HelperWork)
     ended: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
     local: threading.local = field(default_factory=threading.local)
@@ -100,15 +94,15 @@ class _Pace:
         self.drop_connection()
         why, now = str(error) or type(error).__name__, time.monotonic()
         with self.lock:
-            self.failures += 1
-            self.trouble, self.most = why, 1
+            self.work = replace(self.work, failures=self.work.failures + 1, trouble=why)
+            self.most = 1
             if now < self.until:
                 return
             self.rest = min(max(2 * self.rest, _RESTS_S[0]), _RESTS_S[1])
             self.until = now + self.rest
             self.refusals = self.refusals + 1 if refused else 0
-            if final := self.refusals >= _REFUSALS and not self.refused:
-                self.refused = why
+            if final := self.refusals >= _REFUSALS and not self.work.refused:
+                self.work = replace(self.work, refused=why)
             self.silent_since = self.silent_since or now
             silent = now - self.silent_since > _SILENCE_S and not self.warned and not final
             self.warned = self.warned or silent
@@ -124,26 +118,16 @@ class _Pace:
     def answered(self, samples: int, size: int, seconds: float) -> None:
         """Notes an answer."""
         with self.lock:
-            self.rest, self.silent_since, self.refusals, self.trouble = 0.0, 0.0, 0, ""
+            self.rest, self.silent_since, self.refusals = 0.0, 0.0, 0
             self.most = min(2 * self.most, self.wanted)
-            self.latency = 0.8 * self.latency + 0.2 * seconds if self.requests else seconds
-            self.requests += 1
-            self.samples += samples
-            self.bytes += size
-            self.seconds += seconds
-
-    def work(self) -> HelperWork:
-        """Returns what the helper has done."""
-        with self.lock:
-            return HelperWork(
-                self.samples,
-                self.bytes,
-                self.requests,
-                self.seconds,
-                self.failures,
-                self.version,
-                self.refused,
-                self.trouble,
+            self.latency = 0.8 * self.latency + 0.2 * seconds if self.work.requests else seconds
+            self.work = replace(
+                self.work,
+                samples=self.work.samples + samples,
+                bytes=self.work.bytes + size,
+                requests=self.work.requests + 1,
+                seconds=self.work.seconds + seconds,
+                trouble="",
             )
 
 
@@ -183,7 +167,7 @@ class _Meeting:
         rows = np.unique(np.linspace(0, len(self._source) - 1, _COMPARED).astype(np.int64))
         reads = terms.dataset == self._fingerprint and self.has_files(found, rows)
         with self._pace.lock:
-            self._pace.reads, self._pace.version = reads, terms.version
+            self._pace.reads, self._pace.work = reads, replace(self._pace.work, version=terms.version)
             self._pace.wanted = wanted = min(_SAMPLES[1], in_flight // 2)
             self._pace.threads = min(_MOST_CONNECTIONS, -(-in_flight // wanted))
             self._pace.most = self._pace.most if self._pace.rest else wanted
@@ -196,7 +180,7 @@ class _Meeting:
 
     def check_one(self, connection: Connection, rows: npt.NDArray[np.int64]) -> None:
         """Compares the bytes of one of the files that the helper has read, now and then."""
-        if random.random() < _CHECKED and not self.has_files(connection, rows[[random.randrange(len(rows))]]):
+        if _chance.random() < _CHECKED and not self.has_files(connection, rows[[_chance.randrange(len(rows))]]):
             self._pace.reads = False
             texts.warn(
                 f"helper {self._pace.address} has other bytes of a file of the dataset than this machine: from now on "
@@ -209,8 +193,8 @@ def _next_job(pace: _Pace, meeting: _Meeting, pipeline: core.Pipeline, seconds: 
     """Waits for samples that the helper would finish earlier than the threads here. None waits for a connection."""
     while not pipeline.closed and not pace.ended.is_set():
         rest = pace.until - time.monotonic() if pace.rest else 0.0
-        if pace.refused or rest > 0:
-            pace.ended.wait(_ASK_S if pace.refused else min(rest, _ASK_S))
+        if pace.work.refused or rest > 0:
+            pace.ended.wait(_ASK_S if pace.work.refused else min(rest, _ASK_S))
             continue
         try:
             meeting.connection()
@@ -267,7 +251,7 @@ class HelperLane(PythonLane):
         Serving(_watch, (self._pace, engine._pipeline), "headrace-watch")
 
     def work(self) -> dict[str, HelperWork]:
-        return {str(self._pace.address): self._pace.work()}
+        return {str(self._pace.address): self._pace.work}
 
     def _at_thread_end(self) -> Callable[[], object]:
         return self._pace.drop_connection

@@ -27,7 +27,7 @@ class RayHelper:
 
         from headrace._helpers.server import HelperServer
 
-        self._token = secrets.token_hex(16)  # whoever may ask the actor may know it
+        self._token = secrets.token_hex(16)  # only processes of the cluster can ask the actor
         self._host = ray.util.get_node_ip_address()
         self._server = HelperServer((self._host, 0), threads, self._token)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

@@ -61,9 +61,8 @@ class HelperServer(ThreadingHTTPServer):
             if name in self._engines:
                 return
             self._engines[name] = OrderEngine(order, self.threads)
-            dropped = self._engines.popitem(last=False)[1] if len(self._engines) > _MOST_ORDERS else None
-        if dropped is not None:
-            dropped.close()
+            if len(self._engines) > _MOST_ORDERS:
+                self._engines.popitem(last=False)  # it ends with the last request that uses it
 
     def make(self, path: str, name: str, dataset: str, arrays: Sequence[Array]) -> list[Array]:
         """Makes the samples of a request, or the checksums of its rows.

@@ -142,16 +142,19 @@ class ImageRoute(NativeRoute):
     def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> Engine:
         recipe, layout = self.recipe, settings.layout
         destination, threads = settings.destination, settings.num_workers
-        if settings.helpers and (recipe.varies or recipe.variants):
-            self._warn_of_no_helpers(self.why_no_helpers(settings))
+        no_helpers = self.why_no_helpers(settings) if settings.helpers else ""
+        if no_helpers:
+            messages.warn(f"helpers have no effect: {no_helpers}", PerformanceWarning)
         if recipe.varies:
             stacked = settings.batched and collate_call.is_default(settings.collate_fn, batched=True)
             return RaggedEngine(recipe, layout, destination, stacked=stacked, threads=threads, pin=pin)
         if not recipe.variants:
             make = make_views_engine if recipe.views else make_engine
             made = make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
-            if settings.helpers:
-                self._add_helpers(made, settings)
+            if settings.helpers and not no_helpers:
+                assert isinstance(made, ImageEngine)
+                addresses = ray_addresses() if settings.helpers == "ray" else settings.helpers
+                add_helpers(made, addresses, threads, self.source, settings.timeout)
             return made
         settings.refuse_replacing(varies=True)
         return BucketedEngine(
@@ -174,18 +177,6 @@ class ImageRoute(NativeRoute):
         except NotText as error:
             return str(error)
         return ""
-
-    @staticmethod
-    def _warn_of_no_helpers(why: str) -> None:
-        messages.warn(f"helpers have no effect: {why}", PerformanceWarning)
-
-    def _add_helpers(self, engine: Engine, settings: Settings) -> None:
-        why = self.why_no_helpers(settings)
-        if why or not isinstance(engine, ImageEngine):
-            self._warn_of_no_helpers(why)
-        else:
-            addresses = ray_addresses() if settings.helpers == "ray" else settings.helpers
-            add_helpers(engine, addresses, settings.num_workers, self.source, settings.timeout)
 
     def _choose_output_sizes(self, settings: Settings) -> Any:
         """Returns the output size of each sample; found out once, as it may read the files' headers."""
