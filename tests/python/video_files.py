@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from headrace._loading.doors.videos import decord_frames, indexed_videos
+from headrace._media.video import video_clips
+from headrace._media.video.known_videos import KnownVideos
+from headrace._storage.video_indexes import shared_indexes
+
 FRAMES = 60
 _SOURCE = ["-f", "lavfi", "-i", f"testsrc2=size=98x66:rate=30:duration={FRAMES / 30},noise=alls=6:allf=t"]
 _X264 = ["-c:v", "libx264", "-pix_fmt", "yuv420p"]
@@ -56,6 +61,15 @@ PASSED_ON = {
     "transport.ts": [*_X264, "-g", "25"],
     "x264.avi": [*_X264, "-bf", "0"],
 }
+
+
+def forget_videos(monkeypatch: pytest.MonkeyPatch) -> KnownVideos:
+    """Lets nothing be known of any video, as in a process that begins now. Returns what becomes known."""
+    known = KnownVideos()
+    for module in (decord_frames, indexed_videos, video_clips):
+        monkeypatch.setattr(module, "known_videos", known)
+    monkeypatch.setattr(shared_indexes, "_of_process", {})  # shared by loaders that may be alive
+    return known
 
 
 def make_video(path: Path, *arguments: str) -> Path:

@@ -11,14 +11,11 @@ import pytest
 from headrace import DataLoader, Videos, uniform_frames
 from headrace._cli.main import main
 from torchvision_shim import import_torchvision
-from video_files import INDEXED, make_video, turn_video, why_no_torchcodec
+from video_files import INDEXED, forget_videos, make_video, turn_video, why_no_torchcodec
 
 pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
     pytest.skip(reason, allow_module_level=True)
-
-from headrace._media.video import video_clips
-from headrace._media.video.known_videos import KnownVideos
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +52,12 @@ def test_indexes_are_kept_for_loaders(
 ) -> None:
     time.sleep(0.11)  # what was written just now is not kept
     for learned in (4, 1):  # a turned video has no index
-        monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
+        forget_videos(monkeypatch)
         assert main(["doctor", str(folder), "--video-index", str(tmp_path / "indexes"), "--json"]) == 1
         out, text = capsys.readouterr()
         assert json.loads(out)["indexes"] == {"learned": learned, "found": 4 - learned}
         assert ("1 learned, 3 found" in text) == (learned == 1)
-    monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
+    forget_videos(monkeypatch)
     crop = import_torchvision().transforms.v2.CenterCrop(32)
     data = Videos([folder / "one_group.mp4"], None, crop, clips=uniform_frames(2))
     loader = DataLoader(data, num_workers=1, video_index=tmp_path / "indexes")

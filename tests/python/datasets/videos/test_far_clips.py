@@ -16,7 +16,7 @@ from bench.remote.object_server import Faults, ObjectServer
 from headrace import DataLoader, Network, Videos, uniform_frames
 from headrace.datasets import frames_at
 from torchvision_shim import import_torchvision
-from video_files import INDEXED, make_video, why_no_torchcodec
+from video_files import INDEXED, forget_videos, make_video, why_no_torchcodec
 
 pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
@@ -25,7 +25,6 @@ if (reason := why_no_torchcodec()) is not None:
 from headrace._media.video import video_clips
 from headrace._media.video.clip_limits import ClipLimits
 from headrace._media.video.frame_decoder import FrameDecoder
-from headrace._media.video.known_videos import KnownVideos
 from headrace._media.video.needed_bytes import fetch_packets
 from headrace._storage.remote.fetcher_registry import close_all
 
@@ -45,14 +44,9 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    forget(monkeypatch)
+    forget_videos(monkeypatch)
     yield
     close_all()
-
-
-def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that begins now."""
-    monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
 
 
 class Counted:
@@ -117,7 +111,7 @@ def test_an_index_in_the_folder_saves_requests(videos: Path, tmp_path: Path, mon
         with ObjectServer(videos, Faults(no_tags=not tags)) as server:
             requests = []
             for _ in range(2):
-                forget(monkeypatch)
+                forget_videos(monkeypatch)
                 close_all()
                 before = server.requests()
                 loader = DataLoader(clips_of([f"{server.url}/x264.mp4?token=x"]), num_workers=1, video_index=tmp_path)

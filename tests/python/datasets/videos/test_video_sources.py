@@ -23,7 +23,7 @@ from headrace import LMDB, Arrow, DataLoader, EncodedImages, Network, Parquet, S
 from headrace.datasets import ImageArray, ImageFiles, clips_at_random_indices, frames_at, uniform_frames
 from support import eventually
 from torchvision_shim import import_torchvision
-from video_files import INDEXED, PASSED_ON, cut_video, make_video, turn_video, why_no_torchcodec
+from video_files import INDEXED, PASSED_ON, cut_video, forget_videos, make_video, turn_video, why_no_torchcodec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
@@ -65,9 +65,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[KnownVideos]:
     """What is known of videos: nothing."""
-    found = KnownVideos()
-    monkeypatch.setattr(video_clips, "known_videos", found)
-    yield found
+    yield forget_videos(monkeypatch)
     close_all()
 
 
@@ -195,7 +193,7 @@ def test_only_the_needed_packets_are_fetched(videos: Path, monkeypatch: pytest.M
         assert (server.bytes_of.total(), server.requests() - before) == (needed, 1)
         assert needed < size / 8
     close_all()
-    monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
+    forget_videos(monkeypatch)
     with ObjectServer(videos) as server:
         data = Videos([f"{server.url}/noise.mp4"], None, v2.CenterCrop(32), clips=frames_at([[33, 30]]))
         assert torch.equal(next(iter(DataLoader(data, num_workers=1))), clip)

@@ -25,7 +25,7 @@ from headrace.datasets import (
 )
 from rank_loaders import ranks, steps
 from torchvision_shim import import_torchvision
-from video_files import INDEXED, PASSED_ON, cut_video, make_video, turn_video, why_no_torchcodec
+from video_files import INDEXED, PASSED_ON, cut_video, forget_videos, make_video, turn_video, why_no_torchcodec
 
 pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
@@ -34,7 +34,6 @@ if (reason := why_no_torchcodec()) is not None:
 from headrace._engine.lanes import frame_lane
 from headrace._media.video import video_clips
 from headrace._media.video.decoding_cost import DecodingCost
-from headrace._media.video.known_videos import KnownVideos
 
 v2 = import_torchvision().transforms.v2
 
@@ -61,7 +60,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(video_clips, "known_videos", KnownVideos())
+    forget_videos(monkeypatch)
 
 
 def often(videos: Path) -> list[Path]:

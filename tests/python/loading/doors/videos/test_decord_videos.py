@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,12 @@ import pytest
 
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
-from video_files import FRAMES, INDEXED, PASSED_ON, cut_video, make_video, turn_video
+from video_files import FRAMES, INDEXED, PASSED_ON, cut_video, forget_videos, make_video, turn_video
 
 pytest.importorskip("av", exc_type=ImportError)
 decord = pytest.importorskip("decord", exc_type=ImportError)
 
-from headrace._loading.doors.videos import decord_frames, decord_videos  # noqa: E402 - after the check
-from headrace._media.video.known_videos import KnownVideos  # noqa: E402
+from headrace._loading.doors.videos import decord_videos  # noqa: E402 - after the check
 
 pytestmark = pytest.mark.usefixtures("open_doors")
 
@@ -57,9 +55,8 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(decord_frames, "known_videos", KnownVideos())
-    yield
+def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_videos(monkeypatch)
 
 
 def make_request(draw: random.Random) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 
 from headrace.pillow.open_patch import deferred_here
 from headrace.pillow.recording.image_counts import ImageCounts
-from video_files import FRAMES, INDEXED, PASSED_ON, cut_video, make_video, turn_video, why_no_torchcodec
+from video_files import FRAMES, INDEXED, PASSED_ON, cut_video, forget_videos, make_video, turn_video, why_no_torchcodec
 
 pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
@@ -20,9 +19,6 @@ if (reason := why_no_torchcodec()) is not None:
 
 from torchcodec import samplers
 from torchcodec.decoders import VideoDecoder
-
-from headrace._loading.doors.videos import indexed_videos
-from headrace._media.video.known_videos import KnownVideos
 
 OFTEN = "x264.mp4", "open_groups.mp4", "x265_open_groups.mp4"  # compared with more requests
 
@@ -36,9 +32,8 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(indexed_videos, "known_videos", KnownVideos())
-    yield
+def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget_videos(monkeypatch)
 
 
 def requests(seed: int) -> list[Any]:

@@ -18,15 +18,13 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from headrace import Cache, DataLoader, EncodedImages, Fields, ImageFiles, Videos, uniform_frames
 from support import PHOTOS, assert_same, output_of
 from torchvision_shim import import_torchvision
-from video_files import INDEXED, PASSED_ON, make_video, why_no_torchcodec
+from video_files import INDEXED, PASSED_ON, forget_videos, make_video, why_no_torchcodec
 
 pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
-from headrace._loading.doors.videos import indexed_videos
-from headrace._media.video import video_clips, video_files
-from headrace._media.video.known_videos import KnownVideos
+from headrace._media.video import video_files
 from headrace._storage.video_indexes import shared_indexes
 
 v2 = import_torchvision().transforms.v2
@@ -46,14 +44,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    forget(monkeypatch)
-
-
-def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that begins now."""
-    known = KnownVideos()
-    monkeypatch.setattr(indexed_videos, "known_videos", known)
-    monkeypatch.setattr(video_clips, "known_videos", known)
+    forget_videos(monkeypatch)
 
 
 def learn_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,13 +107,13 @@ def test_later_runs_ranks_and_native_threads_find_the_folder(
     first = native(paths, tmp_path / "indexes")
     assert_same(list(first), expected)
     assert found(first) == (3, 0, 0)
-    forget(monkeypatch)
+    forget_videos(monkeypatch)
     learn_nothing(monkeypatch)
     second = native(paths, tmp_path / "indexes")
     assert_same(list(second), expected)
     assert str(tmp_path / "indexes") in str(second.explain())
     assert found(second) == (0, 0, 3) and "3 found in the folder" in str(second.stats())
-    forget(monkeypatch)
+    forget_videos(monkeypatch)
     by_workers = own_loader(Own(paths), video_index=str(tmp_path / "indexes"))
     assert_same(list(by_workers), list(TorchDataLoader(Own(paths), 1)))
     assert origins(by_workers) == {"folder": 3}
@@ -147,11 +138,11 @@ def test_what_the_folder_has_goes_to_the_memory(
     paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list(native(paths, tmp_path))
-    forget(monkeypatch)
+    forget_videos(monkeypatch)
     loader = native(paths, Cache(tmp_path, memory="1 MB"))
     list(loader)
     assert found(loader) == (0, 0, 3)
-    forget(monkeypatch)
+    forget_videos(monkeypatch)
     list(loader)
     assert found(loader) == (0, 3, 0)
 
@@ -165,7 +156,7 @@ def test_a_file_that_changes_is_learned_again(videos_of: Any, tmp_path: Path, mo
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
         time.sleep(0.11)
         for expected in (learned, 0):
-            forget(monkeypatch)
+            forget_videos(monkeypatch)
             loader = native([path], tmp_path / "indexes")
             assert_same(list(loader), list(TorchDataLoader(Videos([path], None, SMALL, clips=CLIP))))
             assert found(loader) == (expected, 0, 1 - expected), name
@@ -178,7 +169,7 @@ def test_a_file_that_was_written_just_now_is_not_kept(
     shutil.copyfile(videos_of("x264.mp4"), path)
     for _ in range(2):
         os.utime(path)
-        forget(monkeypatch)
+        forget_videos(monkeypatch)
         loader = native([path], tmp_path / "indexes")
         list(loader)
         assert found(loader)[0] == 1
@@ -204,7 +195,7 @@ def test_damaged_files_in_the_folder_are_learned_again(
     second.write_bytes(good[third])  # of another video
     third.unlink()
     third.symlink_to(second)
-    forget(monkeypatch)
+    forget_videos(monkeypatch)
     loader = native(paths, tmp_path)
     assert_same(list(loader), expected)
     assert found(loader) == (3, 0, 0)
@@ -212,7 +203,7 @@ def test_damaged_files_in_the_folder_are_learned_again(
     data = bytearray(good[first])
     for at in range(0, len(data), len(data) // 25):
         first.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
-        forget(monkeypatch)
+        forget_videos(monkeypatch)
         loader = native(paths, tmp_path)
         assert_same(list(loader), expected)
         assert found(loader) == (1, 0, 2)
@@ -224,7 +215,7 @@ def test_files_without_an_index_are_scanned_each_time(
     path = videos_of("x264.avi")
     time.sleep(0.11)
     for _ in range(2):
-        forget(monkeypatch)
+        forget_videos(monkeypatch)
         loader = native([path], tmp_path)
         assert_same(list(loader), list(TorchDataLoader(Videos([path], None, SMALL, clips=CLIP))))
     assert not _sidecars(tmp_path)
@@ -236,7 +227,7 @@ def test_members_of_archives_and_bytes_in_memory(
     """Bytes in memory have no name that holds for others."""
     blobs = EncodedImages([path.read_bytes() for path in paths], range(3))
     for _ in range(2):
-        forget(monkeypatch)
+        forget_videos(monkeypatch)
         loader = DataLoader(Videos(blobs, transform=SMALL, clips=CLIP), 1, num_workers=1, video_index=tmp_path)
         list(loader)
         assert found(loader) == (3, 0, 0)
@@ -262,7 +253,7 @@ print("as expected")
 """
     pytest.importorskip("decord", exc_type=ImportError)
     assert "as expected" in output_of(program)
-    forget(monkeypatch)
+    forget_videos(monkeypatch)
     loader = own_loader(Own(paths), video_index=tmp_path)
     list(loader)
     assert origins(loader) == {"learned": 3}  # torchcodec says other things of a file
