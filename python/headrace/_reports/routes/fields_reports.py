@@ -61,7 +61,8 @@ def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: Col
         recipe = of_field.recipe
         kinds = recipe.kinds if own else None
         if isinstance(of_field, VideoRoute):
-            return ClipField(field.image, functools.partial(video_reports.make_by_oracle, of_field), columns, kinds)
+            make = functools.partial(video_reports.make_by_oracle, of_field, settings.destination.of_videos)
+            return ClipField(field.image, make, columns, kinds)
         return ImageField(field.image, recipe, columns, kinds)
 
     dataset = ReferenceFields(
