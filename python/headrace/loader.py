@@ -84,10 +84,10 @@ class DataLoader(TunedAttributes, OwnAttributes, Insight, Reports, Streamed, Tor
             work, batches are ordered with the stream that is current when they are handed out, and the host never
             waits for the GPU; ``"emulated"``: the GPU path on this machine's threads (slow, for checks). If torch
             delivers, images that nothing in its workers has looked at are made so, too; all else is copied.
-        decoder: JPEG decoder for a GPU. ``"cpu"``: libjpeg-turbo, exact. ``"hardware"``, ``"cuda"``: nvJPEG on the JPEG
-            engines or on the GPU's cores (pixels may differ by a few grey levels, and by more where the compressed data
-            is damaged) for the files that it supports; the CPU decodes the others, and a RuntimeWarning gives the
-            reason if nvJPEG decodes none. ``"auto"``: the best of these, together with the CPU.
+        decoder: for a GPU. ``"cpu"``: exact. ``"hardware"``, ``"cuda"``: nvJPEG on JPEG engines or on the GPU's cores
+            (pixels may differ by a few grey levels, by more where the data is damaged); the CPU decodes what it does
+            not take, and a RuntimeWarning says why if that is all. ``"auto"``: the best of these, with the CPU. Videos:
+            ``"hardware"`` is NVDEC by torchcodec (pixels differ by roundings), ``"auto"`` and ``"cpu"`` are exact.
         deterministic: with ``decoder="auto"``, uses the same decoder for the same file in every run.
         dtype: dtype of the images, or its name, ``"float16"``. None: the dtype that the transforms produce.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, or their names.

@@ -20,6 +20,7 @@ FRAMES = 60
 _SOURCE = ["-f", "lavfi", "-i", f"testsrc2=size=98x66:rate=30:duration={FRAMES / 30},noise=alls=6:allf=t"]
 _X264 = ["-c:v", "libx264", "-pix_fmt", "yuv420p"]
 _X265 = ["-c:v", "libx265", "-pix_fmt", "yuv420p", "-x265-params"]
+_FIRST_LOST = ["-bsf:v", "noise=drop=eq(n\\,0)"]  # the stream begins with frames that need another one
 
 #: Files whose frames are decoded from an index: name, arguments of ffmpeg.
 INDEXED = {
@@ -60,7 +61,13 @@ PASSED_ON = {
     "variable.mp4": ["-vf", "select='not(mod(n,3))+not(mod(n,7))'", "-vsync", "vfr", *_X264],
     "transport.ts": [*_X264, "-g", "25"],
     "x264.avi": [*_X264, "-bf", "0"],
+    "no_first_key.mp4": [*_X264, "-g", "25", *_FIRST_LOST],
+    "no_first_key.mkv": [*_X264, "-g", "25", *_FIRST_LOST],
+    "no_first_key.ts": [*_X265, "log-level=none:keyint=20", *_FIRST_LOST],
 }
+
+#: A file with an index and more frames than the others, 360, in groups of 300.
+LONG = {"long_groups.mp4": ["-vf", f"loop=5:{FRAMES}", *_X264, "-g", "300", "-sc_threshold", "0"]}
 
 
 def forget_videos(monkeypatch: pytest.MonkeyPatch) -> KnownVideos:

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from headrace._base import messages
 from headrace._base.native import core
 from headrace._engine.composite_engine import CompositeEngine
 from headrace._engine.counters.counters import Counters
 from headrace._engine.engine import Engine, Failure, Flight
 from headrace._engine.lanes.decoding_lane import Decoding
 from headrace._engine.lanes.frame_lane import FrameLane
+from headrace._media.video.device_frames import DeviceFrames
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.draw_columns import Column
 from headrace._recipe.steps.recipe import Recipe
@@ -33,7 +35,7 @@ class ClipEngine(CompositeEngine):
         layout: memory layout of the frames.
         make_images: returns the engine of the images, given the recipe of a frame, what decodes it, and how many frames
             are stored together as (C, frames, H, W).
-        indexes, ahead_bytes: see `FrameLane`.
+        indexes, ahead_bytes, on_device: see `FrameLane`.
     """
 
     decoder = "video"
@@ -47,14 +49,18 @@ class ClipEngine(CompositeEngine):
         make_images: Callable[[Recipe, Decoding, int], Engine],
         indexes: SharedIndexes | None = None,
         ahead_bytes: int = 0,
+        on_device: DeviceFrames | None = None,
     ) -> None:
         super().__init__()
+        self._on_device, self._warned = on_device, False
         self._recipe, self._clips, self._order = recipe, clips, order
         # Frames with interleaved channels are not moved: (T, H, W, C) in memory is torch.channels_last_3d of a clip.
         self._side_by_side = order == "CTHW" and layout is Layout.PLANAR
         own = len(recipe.columns)  # draws of a frame: those of its clip's images, then where each clip begins
         of_frame = replace(recipe, columns=(*recipe.columns, *(Column() for _ in range(clips.drawn))))
-        make_lane = functools.partial(FrameLane, clips=clips, first_draw=own, indexes=indexes, ahead_bytes=ahead_bytes)
+        make_lane = functools.partial(
+            FrameLane, clips=clips, first_draw=own, indexes=indexes, ahead_bytes=ahead_bytes, on_device=on_device
+        )
         together = clips.num_frames_per_clip if self._side_by_side else 1
         self._images = make_images(of_frame, Decoding(self.decoder, make_lane), together)
         self.endings = self._images.endings
@@ -93,7 +99,11 @@ class ClipEngine(CompositeEngine):
         return [sample * frames + frame for sample in samples for frame in range(frames)]
 
     def wait(self, flight: Flight, seconds: float) -> bool:
-        return self._images.wait(flight, seconds)
+        ready = self._images.wait(flight, seconds)
+        if ready and self._on_device is not None and not self._warned and (trouble := self._on_device.trouble):
+            self._warned = True
+            messages.warn(f"{trouble}; leave decoder out, which is exact and decodes fewer frames", RuntimeWarning)
+        return ready
 
     def failures(self, flight: Flight) -> list[Failure]:
         """Returns the failed samples in order, each with the failure of its first frame that failed."""

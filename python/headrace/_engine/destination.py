@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import ParamSpec, TypeVar
@@ -16,6 +16,7 @@ import torch
 
 DECODERS = ("auto", "hardware", "cuda", "cpu")
 EMULATED = "emulated"
+_EMULATION = "the GPU path, emulated by threads of this machine"
 
 P = ParamSpec("P")
 Made = TypeVar("Made")
@@ -34,6 +35,8 @@ class Destination:
             ``"cuda"`` (nvJPEG on the GPU's cores): the files that it supports, the CPU decodes the rest.
         shared: whether CPU threads may take files that wait for the GPU's decoder.
         why: one sentence for ``explain()``.
+        asked: the decoder that was asked for.
+        refused: why it decodes no JPEG, if that is so; then the CPU does.
     """
 
     device: torch.device
@@ -42,10 +45,51 @@ class Destination:
     decoder: str = "cpu"
     shared: bool = True
     why: str = ""
+    asked: str = "auto"
+    refused: str = ""
+
+    def require_decoder(self) -> None:
+        """Raises RuntimeError if the decoder that was asked for decodes no JPEG."""
+        if self.refused:
+            raise RuntimeError(f"decoder={self.asked!r} is not available: {self.refused}")
+
+    @property
+    def is_emulated(self) -> bool:
+        return self.kind == EMULATED
+
+    @property
+    def decodes_videos(self) -> bool:
+        """Whether the device decodes videos: its decoder is not exact, so only where it was asked for."""
+        return self.asked == "hardware"
+
+    @property
+    def of_videos(self) -> torch.device:
+        """The device where videos are decoded."""
+        return self.device if self.decodes_videos else torch.device("cpu")
+
+    def for_videos(self) -> Destination:
+        """Returns the same destination of frames of videos: no JPEG is decoded there."""
+        why = self.why
+        if self.is_emulated:
+            why = _EMULATION + (", with torchcodec's CPU decoder in place of NVDEC" if self.decodes_videos else "")
+        elif self.way == "fused":
+            why = "CPU threads crop and resize as torch does tensors of bytes, one kernel does the rest"
+        return replace(self, decoder="cpu", shared=True, why=why)
 
 
 def resolve_destination(device: object, decoder: str, deterministic: bool = False) -> Destination:
-    """Returns the best way to `device` that this build and this machine support.
+    """Returns what `find_destination` does.
+
+    Raises:
+        RuntimeError: also if the decoder is not available for JPEGs; the message says why.
+    """
+    found = find_destination(device, decoder, deterministic)
+    found.require_decoder()
+    return found
+
+
+def find_destination(device: object, decoder: str, deterministic: bool = False) -> Destination:
+    """Returns the best way to `device` that this build and this machine support; see `Destination.require_decoder`.
 
     Args:
         device: None or ``"cpu"``; ``"cuda"``, ``"cuda:1"``, or such a ``torch.device``; ``"emulated"``: the GPU path on
@@ -136,11 +180,9 @@ def _resolve_emulated(decoder: str, deterministic: bool) -> Destination:
     module, why_not = import_gpu_module()
     if module is None:
         raise RuntimeError(f"device='emulated' is not available: {why_not}")
-    decoder = "cpu" if decoder == "auto" else decoder
-    why = "the GPU path, emulated by threads of this machine"
-    if decoder != "cpu":
-        why += ", with a stand-in for nvJPEG"
-    return Destination(torch.device("cpu"), "fused", EMULATED, decoder, not deterministic, why)
+    used = "cpu" if decoder == "auto" else decoder
+    why = _EMULATION + ("" if used == "cpu" else ", with a stand-in for nvJPEG")
+    return Destination(torch.device("cpu"), "fused", EMULATED, used, not deterministic, why, decoder)
 
 
 def _resolve_cuda(where: torch.device, decoder: str, deterministic: bool) -> Destination:
@@ -151,9 +193,9 @@ def _resolve_cuda(where: torch.device, decoder: str, deterministic: bool) -> Des
     elif module is not None:
         why_not = module.trouble()
     if why_not:
-        if decoder not in ("auto", "cpu"):
-            raise RuntimeError(f"decoder={decoder!r} is not available: {why_not}")
-        return Destination(where, "copy", why=f"made in pinned memory and copied, because {why_not}")
+        refusal = why_not if decoder in ("hardware", "cuda") else ""
+        why = f"made in pinned memory and copied, because {why_not}"
+        return Destination(where, "copy", why=why, asked=decoder, refused=refusal)
     refused = []
     for kind in {"auto": ("hardware", "cuda"), "cpu": ()}.get(decoder, (decoder,)):
         try:
@@ -163,11 +205,10 @@ def _resolve_cuda(where: torch.device, decoder: str, deterministic: bool) -> Des
             continue
         shared = not deterministic and decoder == "auto"
         why = f"{how} decodes baseline files" + (" together with the CPU" if shared else "") + ", the CPU all others"
-        return Destination(where, "fused", "cuda", kind, shared, "; ".join([why, *refused]))
-    if refused and decoder != "auto":
-        raise RuntimeError(f"decoder={decoder!r} is not available: {'; '.join(refused)}")
-    why = "CPU threads decode to planes, one kernel does the rest"
-    return Destination(where, "fused", "cuda", "cpu", why="; ".join([why, *refused]))
+        return Destination(where, "fused", "cuda", kind, shared, "; ".join([why, *refused]), decoder)
+    why = "; ".join(["CPU threads decode to planes, one kernel does the rest", *refused])
+    refusal = "" if decoder == "auto" else "; ".join(refused)
+    return Destination(where, "fused", "cuda", "cpu", why=why, asked=decoder, refused=refusal)
 
 
 @functools.cache

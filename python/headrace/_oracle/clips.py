@@ -27,7 +27,13 @@ class Clips(Protocol):
 
 
 def reference_clips(
-    file: str | bytes, sample: int, clips: Clips, recipe: Recipe, draws_row: Array, order: str = "TCHW"
+    file: str | bytes,
+    sample: int,
+    clips: Clips,
+    recipe: Recipe,
+    draws_row: Array,
+    order: str = "TCHW",
+    device: torch.device | str = "cpu",
 ) -> torch.Tensor:
     """Returns one finished sample, (T, C, H, W), or (clips, T, C, H, W) if there are several clips.
 
@@ -38,13 +44,14 @@ def reference_clips(
         recipe: of a frame.
         draws_row: float64 (k,): the draws of each clip's images, clip by clip, then where each clip begins.
         order: "CTHW": a clip is (C, T, H, W).
+        device: where torchcodec decodes.
 
     Raises:
         ValueError, RuntimeError: torchcodec's; or a frame is too small for a step.
     """
     from torchcodec.decoders import VideoDecoder
 
-    decoder = VideoDecoder(file, dimension_order="NHWC", seek_mode="exact")
+    decoder = VideoDecoder(file, dimension_order="NHWC", seek_mode="exact", device=device)
     images, begins = draws_row[: len(draws_row) - clips.drawn], draws_row[len(draws_row) - clips.drawn :]
     wanted = clips.choose(decoder.metadata, begins.tolist(), sample)
     if wanted.numbers is not None:
@@ -54,6 +61,6 @@ def reference_clips(
     made = []
     for number, of_clip in enumerate(frames.chunk(clips.num_clips)):
         draws = images.reshape(clips.num_clips, -1)[number]
-        each = [reference_sample(Image.fromarray(frame.numpy()), recipe, draws) for frame in of_clip]
+        each = [reference_sample(Image.fromarray(frame.cpu().numpy()), recipe, draws) for frame in of_clip]
         made.append(torch.stack(each, 1 if order == "CTHW" else 0))
     return made[0] if clips.num_clips == 1 else torch.stack(made)

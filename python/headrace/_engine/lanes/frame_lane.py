@@ -10,6 +10,7 @@ from headrace._base.native import core
 from headrace._base.safe_exceptions import format_error, message_of, without_frames
 from headrace._engine.lanes.decoding_lane import DecodingLane
 from headrace._media.video.clip_limits import ClipLimits
+from headrace._media.video.device_frames import DeviceFrames
 from headrace._media.video.video_clips import NO_LIMITS, Clip, open_clip
 from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 from headrace.datasets.videos.clip_samplers import ClipSampler
@@ -46,6 +47,7 @@ class FrameLane(DecodingLane):
         indexes: of videos, shared with other processes; None: they are not.
         ahead_bytes: most bytes of videos in other machines that are fetched before they are decoded; 0: all are here.
             More threads than `threads` wait for such bytes, but only `threads` of them decode at the same time.
+        on_device: decodes on a device; None: FFmpeg does.
     """
 
     name = "video"
@@ -58,8 +60,9 @@ class FrameLane(DecodingLane):
         first_draw: int,
         indexes: SharedIndexes | None = None,
         ahead_bytes: int = 0,
+        on_device: DeviceFrames | None = None,
     ) -> None:
-        self._clips, self._indexes = clips, indexes
+        self._clips, self._indexes, self._on_device = clips, indexes, on_device
         self._waiters = _WAITERS if ahead_bytes and threads else 0
         self._limits = ClipLimits(threads, ahead_bytes) if self._waiters else NO_LIMITS
         self._columns = range(first_draw, first_draw + clips.drawn)
@@ -117,9 +120,8 @@ class FrameLane(DecodingLane):
         file, pipeline = videos.file(number), self._pipeline
         if not isinstance(file, str):
             file.open(lambda: pipeline.closed)
-        return open_clip(
-            file, functools.partial(self._clips.choose, draws=draws, sample=number), self._indexes, self._limits
-        )
+        choose = functools.partial(self._clips.choose, draws=draws, sample=number)
+        return open_clip(file, choose, self._indexes, self._limits, self._on_device)
 
     def _finish(self, key: tuple[int, int], sample: _Sample, job: core.PythonJob, begin: int) -> None:
         """Ends the job of a frame.

@@ -78,7 +78,7 @@ class OwnSettings(OwnArguments):
         entry_points = checked_entry_points(own.pop("entry_points"))
         video_index = checked_video_index(own.pop("video_index"))
         helpers = checked_helpers(own.pop("helpers"))
-        destination = destinations.resolve_destination(own["device"], own["decoder"], own["deterministic"])
+        destination = destinations.find_destination(own["device"], own["decoder"], own["deterministic"])
         cores = cpu_affinity.resolve_cores(own["cpu_affinity"], destination.device)
         world = World.requested(rank, world_size, own["distributed"])
         seed = own.pop("seed")
@@ -104,6 +104,13 @@ class OwnSettings(OwnArguments):
     def layout(self) -> Layout:
         """Memory layout of a batch."""
         return Layout.of(self.memory_format)
+
+    def refuse_decoder_of_images(self) -> None:
+        """Raises TypeError if `decoder` is one that decodes JPEGs alone."""
+        if self.decoder == "cuda":
+            self._refuse(
+                ("decoder",), "decodes JPEGs, and this dataset has videos; give 'hardware' for NVDEC, or 'cpu'"
+            )
 
     def refuse_native_only(self, reason: str, *, defers: bool) -> None:
         """Raises TypeError if an argument that needs the native path is not at its default. `entry_points`,

@@ -17,7 +17,7 @@ from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._loading.routes.route import NativeRoute
 from headrace._loading.routes.source_route import route_of_source
-from headrace._loading.routes.video_route import VideoRoute
+from headrace._loading.routes.video_route import VideoRoute, check_device_decoder
 from headrace._lowering import LoweringError, columns_drawn_by
 from headrace._recipe.object_boxes.object_values import BoxPart, ObjectTensor
 from headrace._recipe.steps.draw_columns import AnyColumn, shift_column
@@ -115,7 +115,15 @@ class FieldsRoute(NativeRoute):
         return {**found, **dict.fromkeys(self.source.columns, np.r_[0:0])}
 
     def check(self, own: OwnSettings) -> None:
-        """Raises TypeError if a setting is for datasets of one image a sample."""
+        """Raises TypeError if a setting is for datasets of one image a sample, RuntimeError if a decoder of the device
+        is not available."""
+        videos = [one for one in self.images.values() if isinstance(one, VideoRoute)]
+        if any(type(one) is ImageRoute for one in self.images.values()):
+            own.destination.require_decoder()
+        elif videos:
+            own.refuse_decoder_of_images()
+        if videos:
+            check_device_decoder(own)
         if own.dtype is not None:
             raise TypeError(
                 f"dtype={own.dtype} would change images and masks alike; end the transform of each field that needs it "

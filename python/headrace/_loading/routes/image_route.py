@@ -94,6 +94,7 @@ class ImageRoute(NativeRoute):
         return cls(source, first, _collect_lowered(variants, first), torch.get_default_dtype())
 
     def check(self, own: OwnSettings) -> None:
+        own.destination.require_decoder()
         own.refuse_of_videos()
         own.refuse_replacing(varies=bool(self.recipe.variants), streams=self.streams)
 

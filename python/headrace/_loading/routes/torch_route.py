@@ -40,6 +40,7 @@ class TorchRoute(Route):
     def check(self, own: OwnSettings) -> None:
         from headrace._loading.epoch.torch_loader import missing_hook
 
+        own.destination.require_decoder()
         own.refuse_native_only(self.reason, defers=own.deferred_images and missing_hook() is None)
 
     def needed_for(self, what: str) -> NoReturn:

@@ -48,6 +48,8 @@ class VideoRoute(ImageRoute):
         return made
 
     def check(self, own: OwnSettings) -> None:
+        own.refuse_decoder_of_images()
+        check_device_decoder(own)
         own.refuse_replacing(varies=False)
 
     @property
@@ -75,12 +77,15 @@ class VideoRoute(ImageRoute):
 
     def new_engine(self, settings: Settings, *, slots_kept: int, pin: bool = False) -> Engine:
         from headrace._engine.clip_engine import ClipEngine  # imports av
+        from headrace._media.video.device_frames import DeviceFrames
+
+        destination = settings.destination
 
         def make_images(recipe: Recipe, decoding: Decoding, frames: int) -> Engine:
             return make_engine(
                 recipe,
                 settings.layout,
-                settings.destination,
+                destination.for_videos(),
                 threads=settings.num_workers,
                 slots_kept=slots_kept,
                 pin=pin,
@@ -96,4 +101,15 @@ class VideoRoute(ImageRoute):
             make_images,
             settings.indexes,
             self.source.ahead_bytes,
+            DeviceFrames(destination.device) if destination.decodes_videos else None,
         )
+
+
+def check_device_decoder(own: OwnSettings) -> None:
+    """Raises RuntimeError if a GPU's decoder of videos is asked for, and torchcodec has none."""
+    destination = own.destination
+    if destination.decodes_videos and not destination.is_emulated:
+        from headrace._media.video.device_frames import why_not_on  # imports av
+
+        if why := why_not_on(destination.device):
+            raise RuntimeError(f"decoder='hardware' is not available: {why}")

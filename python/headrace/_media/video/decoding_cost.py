@@ -26,6 +26,8 @@ class DecodingCost:
         indexes_learned: files that were scanned, for an index of their packets.
         indexes_from_memory: whose index was found in the memory that the processes of a loader share.
         indexes_from_folder: whose index was found in the folder of ``DataLoader(video_index=)``.
+        on_device: samples that a device decoded, of whose frames nothing else is counted.
+        left_to_cpu: those of them that torchcodec decoded on the CPU, because the device does not take the videos.
     """
 
     wanted: int = 0
@@ -34,6 +36,8 @@ class DecodingCost:
     indexes_learned: int = 0
     indexes_from_memory: int = 0
     indexes_from_folder: int = 0
+    on_device: int = 0
+    left_to_cpu: int = 0
 
     def __add__(self, other: DecodingCost) -> DecodingCost:
         return DecodingCost(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
@@ -42,9 +46,12 @@ class DecodingCost:
         return DecodingCost(**{one.name: getattr(self, one.name) - getattr(other, one.name) for one in fields(self)})
 
     def __str__(self) -> str:
+        origins = say_origins(self.indexes_learned, self.indexes_from_memory, self.indexes_from_folder)
+        if self.on_device:
+            left = f", {self.left_to_cpu:,} of them by its CPU decoder" if self.left_to_cpu else ""
+            return f"videos: {self.on_device:,} samples decoded on the device through torchcodec{left}{origins}"
         each = self.decoded / max(1, self.wanted)
         said = f"videos: {self.wanted:,} frames wanted, {self.decoded:,} decoded, {each:.1f} for each"
-        origins = say_origins(self.indexes_learned, self.indexes_from_memory, self.indexes_from_folder)
         short = self.with_short_groups / max(1, self.wanted)
         if each < 1.5 * short:
             return said + origins

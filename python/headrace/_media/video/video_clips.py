@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import TypeVar
 
 import av
-import numpy as np
 
 from headrace._base.types import Array
 from headrace._media.library_decoders import open_decoder
 from headrace._media.video.clip_limits import Limits
 from headrace._media.video.decoding_cost import CAME_FROM, DecodingCost, cost_of
+from headrace._media.video.device_frames import DeviceFrames, decode_by_library
 from headrace._media.video.frame_decoder import FrameDecoder, NotDecoded
 from headrace._media.video.frame_times import FrameTimes, WantedFrames, frames_played_at
 from headrace._media.video.index_encoding import torchcodecs_name
@@ -20,11 +22,13 @@ from headrace._media.video.known_videos import KnownVideo, key_of, known_videos
 from headrace._media.video.needed_bytes import fetch_packets, find_needed
 from headrace._media.video.packet_index import PacketIndex
 from headrace._media.video.rgb_frames import make_rgb
-from headrace._media.video.video_files import learn_by_scan, learn_from_tables, open_exact, read_whole
+from headrace._media.video.video_files import learn_by_scan, learn_from_tables, read_whole
 from headrace._storage.parts.sample_bytes import FileBytes, SampleBytes
 from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 
 NO_LIMITS = Limits()
+
+Decoded = TypeVar("Decoded")
 
 
 class Clip:
@@ -65,6 +69,7 @@ def open_clip(
     choose: Callable[[FrameTimes], WantedFrames],
     shared: SharedIndexes | None = None,
     limits: Limits = NO_LIMITS,
+    on_device: DeviceFrames | None = None,
 ) -> Clip:
     """Decodes frames of the best video stream of a file.
 
@@ -73,6 +78,7 @@ def open_clip(
         choose: returns the wanted frames, given torchcodec's metadata of the stream.
         shared: indexes of other processes; None: none.
         limits: of the threads that make clips.
+        on_device: decodes them on a device; None: FFmpeg does.
 
     Raises:
         ValueError, RuntimeError, IndexError: torchcodec's, or that of `choose`.
@@ -84,9 +90,11 @@ def open_clip(
     wanted = choose(known.described)
     if isinstance(known.index, PacketIndex) and (numbers := _numbers_of(wanted, known.index, known.described)):
         index = known.index
+        if on_device is not None:
+            return _open_on_device(on_device, opened, wanted, (index, numbers), limits, came)
         decoder = FrameDecoder(index, opened.read, once=opened.is_far)
         try:
-            made = _decode(decoder, opened, index, numbers, limits)
+            made = _decode(lambda: decoder.decode(numbers), opened, index, numbers, limits)
         except (NotDecoded, OSError) as error:
             if isinstance(error, OSError) and opened.path is None:
                 raise
@@ -97,14 +105,48 @@ def open_clip(
             return Clip(
                 made,
                 codec,
-                lambda place: _by_library(opened, WantedFrames(numbers[place : place + 1]), mapped),
+                lambda place: decode_by_library(opened, WantedFrames(numbers[place : place + 1]), mapped)[0],
                 cost,
             )
+    if on_device is not None:
+        return _open_on_device(on_device, opened, wanted, None, limits, came)
     with _room_for_whole(opened, limits):
         held = read_whole(opened)
         with limits.decoding(opened.check_wanted):
-            whole = _by_library(held, wanted)
-    return Clip(whole, "", lambda place: whole[place : place + 1], came)
+            return _as_clip(decode_by_library(held, wanted)[0], came)
+
+
+def _open_on_device(
+    frames: DeviceFrames,
+    file: SampleBytes,
+    wanted: WantedFrames,
+    known: tuple[PacketIndex, list[int]] | None,
+    limits: Limits,
+    came: DecodingCost,
+) -> Clip:
+    """Returns frames that a device decodes.
+
+    Args:
+        known: the index of the file, which then is not scanned, and the numbers of the wanted frames in it.
+        came: what finding or learning the index has cost.
+    """
+    made = None
+    if known is not None:
+        index, numbers = known
+        with contextlib.suppress(RuntimeError, ValueError, IndexError):  # a wrong index: torchcodec then scans the file
+            made = _decode(lambda: frames.decode(file, WantedFrames(numbers), index), file, index, numbers, limits)
+    if made is None:
+        with _room_for_whole(file, limits):
+            held = read_whole(file)
+            with limits.decoding(file.check_wanted):
+                made = frames.decode(held, wanted, None)
+    pixels, fallback = made
+    return _as_clip(pixels, came + DecodingCost(on_device=1, left_to_cpu=int(fallback)))
+
+
+def _as_clip(pixels: Array, cost: DecodingCost) -> Clip:
+    """Returns the clip of frames that are RGB already, uint8 (n, H, W, 3)."""
+    return Clip(pixels, "", lambda place: pixels[place : place + 1], cost)
 
 
 def learn_video(path: str, shared: SharedIndexes | None = None) -> tuple[KnownVideo, DecodingCost]:
@@ -159,17 +201,18 @@ def _room_for_whole(file: SampleBytes, limits: Limits) -> AbstractContextManager
 
 
 def _decode(
-    decoder: FrameDecoder, file: SampleBytes, index: PacketIndex, numbers: Sequence[int], limits: Limits
-) -> list[av.VideoFrame]:
-    """Returns frames with these numbers. Raises what fetching and decoding them do."""
+    decode: Callable[[], Decoded], file: SampleBytes, index: PacketIndex, numbers: Sequence[int], limits: Limits
+) -> Decoded:
+    """Returns what `decode` does, when the bytes of the frames with these numbers are here, and it is this thread's
+    turn. Raises what fetching and decoding do."""
     if not file.is_far:
         with limits.decoding(file.check_wanted):
-            return decoder.decode(numbers)
+            return decode()
     needed = find_needed(file, index, numbers)
     with limits.room(needed.nbytes, file.check_wanted):
         fetch_packets(file, index, needed)
         with limits.decoding(file.check_wanted):
-            return decoder.decode(numbers)
+            return decode()
 
 
 def _numbers_of(wanted: WantedFrames, index: PacketIndex, video: FrameTimes) -> list[int] | None:
@@ -178,17 +221,3 @@ def _numbers_of(wanted: WantedFrames, index: PacketIndex, video: FrameTimes) -> 
     if numbers is None and wanted.seconds is not None:
         numbers = frames_played_at(index, video, wanted.seconds)
     return numbers if numbers and min(numbers) >= 0 and max(numbers) < len(index) else None
-
-
-def _by_library(file: SampleBytes, wanted: WantedFrames, index: PacketIndex | None = None) -> Array:
-    """Returns frames as torchcodec makes them, uint8 (n, H, W, 3). `index`: see `open_exact`."""
-    decoder, source = open_exact(file, index)
-    try:
-        if wanted.numbers is None:
-            frames = decoder.get_frames_played_at(wanted.seconds)
-        else:
-            frames = decoder.get_frames_at(wanted.numbers)
-    finally:
-        if source is not None:
-            source.check()
-    return np.ascontiguousarray(frames.data.numpy())

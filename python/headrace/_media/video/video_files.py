@@ -72,12 +72,13 @@ def _begin_and_end_of(index: PacketIndex) -> tuple[float, float]:
     return begin, end
 
 
-def open_exact(file: SampleBytes, index: PacketIndex | None = None) -> tuple[Any, ByteFile | None]:
+def open_exact(file: SampleBytes, index: PacketIndex | None = None, device: str = "cpu") -> tuple[Any, ByteFile | None]:
     """Returns a decoder of torchcodec's that seeks exactly, as a program that opens one for each sample has, and the
     file object that it reads, if there is one.
 
     Args:
         index: of a file that it need not scan; None: it does.
+        device: that decodes.
 
     Raises:
         ValueError, RuntimeError: torchcodec's.
@@ -85,7 +86,7 @@ def open_exact(file: SampleBytes, index: PacketIndex | None = None) -> tuple[Any
     """
     path = file.path
     source = ByteFile(file) if path is None else None
-    options = {"dimension_order": "NHWC", "num_ffmpeg_threads": 1}
+    options = {"dimension_order": "NHWC", "num_ffmpeg_threads": 1, "device": device}
     if index is not None:
         options |= {"custom_frame_mappings": _mappings_of(index), "stream_index": index.stream_index}
     try:

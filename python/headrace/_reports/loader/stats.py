@@ -256,7 +256,7 @@ def collect(
         traffic() if far else None,
         sum_caches(),
         samples=pace.samples,
-        videos=counted.videos if counted.videos.wanted else None,
+        videos=counted.videos if counted.videos.wanted or counted.videos.on_device else None,
         helpers=counted.helpers,
     )
 

@@ -61,7 +61,8 @@ def oracle(settings: Settings, route: FieldsRoute, epoch: Epoch, collate_fn: Col
         recipe = of_field.recipe
         kinds = recipe.kinds if own else None
         if isinstance(of_field, VideoRoute):
-            return ClipField(field.image, functools.partial(video_reports.make_by_oracle, of_field), columns, kinds)
+            make = functools.partial(video_reports.make_by_oracle, of_field, settings.destination.of_videos)
+            return ClipField(field.image, make, columns, kinds)
         return ImageField(field.image, recipe, columns, kinds)
 
     dataset = ReferenceFields(
@@ -142,7 +143,7 @@ class _Comparison:
 
     def _is_tolerated(self, a: torch.Tensor, b: torch.Tensor, name: str) -> bool:
         recipe = self._route.recipes.get(name)
-        if self._decoder == "cpu" or recipe is None or a.ndim != 4:
+        if self._decoder == "cpu" or recipe is None or a.ndim != 4 or isinstance(self._route.images[name], VideoRoute):
             return False
         greatest, mean = grey_levels_off(a, b, recipe.lut)
         self.greatest, self.mean = max(self.greatest, greatest), max(self.mean, mean)

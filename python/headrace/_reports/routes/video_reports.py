@@ -10,6 +10,7 @@ import torch
 from headrace._base.messages import public_name_of
 from headrace._base.native import core
 from headrace._base.types import Array
+from headrace._engine.destination import Destination
 from headrace._engine.device_engine import destination_for
 from headrace._engine.engine import Engine
 from headrace._loading.collate.collate_call import CollateFunction
@@ -35,30 +36,32 @@ from headrace.datasets.videos.videos_dataset import file_for_library
 class _ReferenceClips(FaultTolerantReference):
     """The oracle's clips of one epoch."""
 
-    def __init__(self, route: VideoRoute, seed: int, epoch: int) -> None:
+    def __init__(self, route: VideoRoute, device: torch.device, seed: int, epoch: int) -> None:
         super().__init__(route.source, route.recipe, seed, epoch)
-        self._route, self._draws = route, Draws(route.draws, seed)
+        self._route, self._device, self._draws = route, device, Draws(route.draws, seed)
 
     def made_of(self, index: int, draws_row: Array) -> torch.Tensor:
-        return make_by_oracle(self._route, index, draws_row)
+        return make_by_oracle(self._route, self._device, index, draws_row)
 
 
-def make_by_oracle(route: VideoRoute, index: int, draws_row: Array) -> torch.Tensor:
+def make_by_oracle(route: VideoRoute, device: torch.device, index: int, draws_row: Array) -> torch.Tensor:
     """Returns a sample without its target, as the oracle makes it.
 
     Args:
+        device: where torchcodec decodes.
         draws_row: the sample's draws, float64 (k,).
     """
     videos, number = route.source.origin(index)
     file = file_for_library(videos, number)
-    return reference_clips(file, number, route.clips, route.recipe, draws_row, route.order)
+    return reference_clips(file, number, route.clips, route.recipe, draws_row, route.order, device)
 
 
 def make_oracle_loader(
     settings: Settings, route: VideoRoute, epoch: Epoch, collate_fn: CollateFunction | None
 ) -> ReferenceLoader:
     """Returns the oracle's loader for an epoch; see `verification.make_oracle_loader`."""
-    dataset = _ReferenceClips(route, epoch[0].seed, epoch[0].epoch)
+    device = settings.destination.of_videos
+    dataset = _ReferenceClips(route, device, epoch[0].seed, epoch[0].epoch)
     return verification.oracle_loader_of(dataset, settings, route, epoch, collate_fn)
 
 
@@ -88,11 +91,9 @@ def explain_clips(settings: Settings, route: VideoRoute, dataset: object, verbos
     """Returns how the clips of `dataset` are decoded, and what is done to them."""
     workers = settings.num_workers
     threads = f"{workers} Python threads" if workers else "the caller's thread (num_workers=0)"
-    libraries = f"PyAV {importlib.metadata.version('av')}, torchcodec {importlib.metadata.version('torchcodec')}"
     return [
         Part("dataset", "native", f"{route.source!r} of {public_name_of(type(dataset))}"),
-        Part("read, decode", "native", f"{threads} drive FFmpeg ({libraries}): only frames that wanted ones need"),
-        Part("other videos", "torchcodec", "containers, rates and colours that FFmpeg's versions treat differently"),
+        *_explain_decoding(settings.destination, threads),
         *(
             [
                 Part(
@@ -107,6 +108,20 @@ def explain_clips(settings: Settings, route: VideoRoute, dataset: object, verbos
         Part("indexes", "native", _say_where_indexes_are(settings)),
         *explain_steps(route.recipe, verbose),
         *explain_targets(route.source),
+    ]
+
+
+def _explain_decoding(destination: Destination, threads: str) -> list[Part]:
+    codec = f"torchcodec {importlib.metadata.version('torchcodec')}"
+    if destination.decodes_videos:
+        by = "its CPU decoder, in place of NVDEC" if destination.is_emulated else f"NVDEC ({destination.device})"
+        how = f"{threads} call {codec}, which decodes by {by}: all frames from a key frame to the last wanted one"
+        rest = "torchcodec's CPU decoder decodes what NVDEC does not take"
+        return [Part("read, decode", "torchcodec", how), Part("other videos", "torchcodec", rest)]
+    libraries = f"PyAV {importlib.metadata.version('av')}, {codec}"
+    return [
+        Part("read, decode", "native", f"{threads} drive FFmpeg ({libraries}): only frames that wanted ones need"),
+        Part("other videos", "torchcodec", "containers, rates and colours that FFmpeg's versions treat differently"),
     ]
 
 
@@ -130,7 +145,7 @@ def explain_clip_output(settings: Settings, route: VideoRoute) -> list[Part]:
         Part("resize", "native", f"{core.instruction_set()} kernels, as torch resizes tensors of bytes"),
         Part("output", "native", f"{route.recipe.dtype}, {shape}, {settings.memory_format}"),
     ]
-    destination = destination_for(route.recipe, settings.destination)
+    destination = destination_for(route.recipe, settings.destination.for_videos())
     if destination.way != "memory":
         found.append(Part("device", "native", f"{destination.device}: {destination.why}"))
     return found

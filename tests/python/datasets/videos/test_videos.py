@@ -25,7 +25,7 @@ from headrace.datasets import (
 )
 from rank_loaders import ranks, steps
 from torchvision_shim import import_torchvision
-from video_files import INDEXED, PASSED_ON, cut_video, forget_videos, make_video, turn_video, why_no_torchcodec
+from video_files import INDEXED, LONG, PASSED_ON, cut_video, forget_videos, make_video, turn_video, why_no_torchcodec
 
 pytest.importorskip("av", exc_type=ImportError)
 if (reason := why_no_torchcodec()) is not None:
@@ -89,9 +89,9 @@ def assert_as_torchcodec(loader: Any, data: Videos) -> None:
         assert torch.equal(next(iter(loader))[0][0], expected)
 
 
-@pytest.mark.parametrize("name", [*INDEXED, *PASSED_ON])
+@pytest.mark.parametrize("name", [*INDEXED, *PASSED_ON, *LONG])
 def test_clips_of_every_kind_of_file(videos: Path, name: str) -> None:
-    path = make_video(videos / name, *{**INDEXED, **PASSED_ON}[name])
+    path = make_video(videos / name, *{**INDEXED, **PASSED_ON, **LONG}[name])
     data = Videos([path], [7], v2.CenterCrop(64), clips=REGULAR)
     loader = DataLoader(data, num_workers=1)
     assert loader.route == "native"

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from object_stores import PATTERN, SHARDS, batches, first_error, transform, write_shards
 
-from headrace import DataLoader, ImageFiles, Network, TarShards, TarStream
+from headrace import DataLoader, ImageFiles, Network, TarShards, TarStream, Videos, uniform_frames
 from support import assert_same, pictures
+from torchvision_shim import import_torchvision
+from video_files import INDEXED, make_video, why_no_torchcodec
 
 pytest.importorskip("s3fs", reason="s3: URLs are read with s3fs")
 server = pytest.importorskip("moto.server", reason="moto is the S3 server of these tests")
@@ -67,6 +69,22 @@ def test_a_list_of_images(bucket: tuple[Any, dict[str, Any]], tmp_path: Path) ->
         paths[-1].write_bytes(data)
     far = ImageFiles(urls, range(24), transform(), storage_options=options)
     assert_same(batches(far), batches(ImageFiles(paths, range(24), transform())))
+
+
+def test_a_list_of_videos(bucket: tuple[Any, dict[str, Any]], tmp_path: Path) -> None:
+    pytest.importorskip("av", exc_type=ImportError)
+    if (reason := why_no_torchcodec()) is not None:
+        pytest.skip(reason)
+    client, options = bucket
+    paths = [make_video(tmp_path / name, *INDEXED[name]) for name in ("x264.mp4", "x264.mkv")]
+    for path in paths:
+        client.put_object(Bucket="images", Key=path.name, Body=path.read_bytes())
+    crop = import_torchvision().transforms.v2.CenterCrop(32)
+    wanted: dict[str, Any] = {"clips": uniform_frames(3), "transform": crop}
+    far = Videos([f"s3://images/{path.name}" for path in paths], [0, 1], storage_options=options, **wanted)
+    loader = DataLoader(far, 2, num_workers=2)
+    assert_same(list(loader), list(DataLoader(Videos(paths, [0, 1], **wanted), 2, num_workers=1)))
+    assert loader.route == "native"
 
 
 def test_errors_say_what_to_do(bucket: tuple[Any, dict[str, Any]]) -> None:
