@@ -40,7 +40,8 @@ from bench.machine import describe, pick_cpus
 from headrace import transforms as T
 from headrace._engine.image_engine import ImageEngine
 from headrace._helpers.connection import Address
-from headrace._helpers.helper_lane import HelperLane, order_of
+from headrace._helpers.helper_lane import HelperLane
+from headrace._helpers.requests import RowRequests
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.memory_format import Layout
 from headrace.datasets.sources import as_source
@@ -115,7 +116,7 @@ def intake(images: str, cpus: set[int], reads: bool) -> dict[str, float]:
     recipe, table = loader.recipe(), dataset.blob_table()
     engine = ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=IN_FLIGHT + 2)
     with Helper(images, cpus, reads=int(reads), from_memory=True) as helper:
-        lane = HelperLane(engine, Address("127.0.0.1", helper.port), 0, dataset, *order_of(engine))
+        lane = HelperLane(engine, Address("127.0.0.1", helper.port), 0, RowRequests(engine, dataset))
         lane._pace.keep = 0
         rows = np.arange(BATCH, dtype=np.int64) % len(dataset)
         draws = Draws(recipe.columns, 0).batch(0, rows, rows)

@@ -413,9 +413,11 @@ class PythonJob:
     def draw(self, column: int) -> float: ...
 
 class HelperJob:
+    batch_id: int
+    first: int
+    count: int
     rows: npt.NDArray[np.int64]
     draws: npt.NDArray[np.float64]
-    def __len__(self) -> int: ...
     def files(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]: ...
     def finish(
         self, samples: Buffer, *, finished: bool, made: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int32]

@@ -98,7 +98,9 @@ void finish(HeldHelperJob& held, const py::buffer& samples, bool finished, const
 
 void bind_helpers(py::module_& module) {
   py::class_<HeldHelperJob>(module, "HelperJob")
-      .def("__len__", [](const HeldHelperJob& self) { return self.job.samples.count; })
+      .def_property_readonly("count", [](const HeldHelperJob& self) { return self.job.samples.count; })
+      .def_property_readonly("batch_id", [](const HeldHelperJob& self) { return self.batch().id; })
+      .def_property_readonly("first", [](const HeldHelperJob& self) { return self.job.samples.first; })
       .def_property_readonly("rows", &rows_of)
       .def_property_readonly("draws", &draws_of)
       .def("files", &files_of)

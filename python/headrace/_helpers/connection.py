@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from headrace._helpers import messages
 from headrace._helpers.messages import Array, MessageError, Terms
@@ -53,6 +53,10 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+#: The argument `helpers` of a loader, checked.
+Helpers: TypeAlias = "tuple[Address, ...] | Literal['ray']"
+
+
 def token_here() -> str:
     """Returns the token of this process, of the variable HEADRACE_TOKEN.
 
@@ -69,7 +73,7 @@ def _address_here(host: str, port: int) -> Address:
     return Address(host, port, token_here())
 
 
-def checked_helpers(given: object) -> tuple[Address, ...] | Literal["ray"]:
+def checked_helpers(given: object) -> Helpers:
     """Returns the addresses of a loader's argument, or ``"ray"``. The token is that of the variable HEADRACE_TOKEN.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,14 +19,9 @@ from headrace._base.native import core
 from headrace._engine.counters.helper_work import HelperWork
 from headrace._engine.image_engine import ImageEngine
 from headrace._engine.lanes.python_lane import PythonLane
-from headrace._helpers import messages
 from headrace._helpers.connection import FAILURES, Address, Connection, RefusedError
-from headrace._helpers.messages import Array, Order, Terms
-from headrace._helpers.order_engine import are_equal, checksums_of, probe_of
-from headrace._recipe.arithmetic import pillow_rule
-from headrace._recipe.steps.draw_columns import AnyColumn
-from headrace._recipe.steps.recipe_text import write_recipe
-from headrace.datasets.sources import BlobDataset
+from headrace._helpers.messages import Terms
+from headrace._helpers.requests import Requests
 
 _SAMPLES = (16, 32)  # of a request, at least and at most: its cost in Python is divided by them
 _SAMPLES_OF_A_THREAD = 4  # in flight for each of a helper's threads
@@ -38,10 +32,7 @@ _WATCH_S = 0.5  # how often that is looked at
 _RESTS_S = (0.1, 5.0)  # between two attempts to reach a helper: the first, and the longest
 _SILENCE_S = 30.0  # without an answer, after which a warning says so
 _REFUSALS = 3  # in a row, after which a helper is not asked again: a damaged message may look like one
-_COMPARED = 8  # files of which both sides have the same bytes, before the helper reads them itself
-_CHECKED = 1 / 16  # share of the requests after which one more file is compared
 _STAGES = ("read", "header", "decode", "resize")
-_chance = random.Random()  # a program's own random numbers do not depend on helpers
 
 
 @dataclass(eq=False)
@@ -134,16 +125,13 @@ class _Pace:
 class _Meeting:
     """Opens connections to a helper, and finds out whether it makes what is made here."""
 
-    def __init__(
-        self, pace: _Pace, order: bytes, columns: tuple[AnyColumn, ...], source: BlobDataset, seconds: float
-    ) -> None:
-        self._pace, self.order, self._columns, self._source = pace, order, columns, source
-        self._fingerprint, self.patience = source.fingerprint(), seconds
+    def __init__(self, pace: _Pace, requests: Requests, seconds: float) -> None:
+        self._pace, self.requests, self.patience = pace, requests, seconds
 
     @property
     def dataset(self) -> str:
         """The fingerprint of the dataset, if the helper reads it; "" otherwise."""
-        return self._fingerprint if self._pace.reads else ""
+        return self.requests.fingerprint if self._pace.reads else ""
 
     def connection(self) -> Connection:
         """Returns the connection of this thread. A new one asks for the helper's terms, and for samples that are known
@@ -157,15 +145,13 @@ class _Meeting:
             return found
         found = self._pace.local.connection = Connection(self._pace.address, self.patience)
         self._pace.connections.append(found)
-        terms = found.terms()
+        terms, asked = found.terms(), self.requests
         if why := Terms.of_this_machine().refusal_of(terms):
             raise RefusedError(why)
-        request, truth = probe_of(self.order, self._columns)
-        if not are_equal(found.make(messages.SAMPLES_PATH, self.order, request), truth):
+        if not asked.is_equal_to_helper(found):
             raise RefusedError("it makes other pixels of a probe than this machine")
         in_flight = max(2 * _SAMPLES[0], _SAMPLES_OF_A_THREAD * terms.threads)
-        rows = np.unique(np.linspace(0, len(self._source) - 1, _COMPARED).astype(np.int64))
-        reads = terms.dataset == self._fingerprint and self.has_files(found, rows)
+        reads = bool(asked.fingerprint) and terms.dataset == asked.fingerprint and asked.has_files(found)
         with self._pace.lock:
             self._pace.reads, self._pace.work = reads, replace(self._pace.work, version=terms.version)
             self._pace.wanted = wanted = min(_SAMPLES[1], in_flight // 2)
@@ -173,14 +159,9 @@ class _Meeting:
             self._pace.most = self._pace.most if self._pace.rest else wanted
         return found
 
-    def has_files(self, connection: Connection, rows: npt.NDArray[np.int64]) -> bool:
-        """Returns whether the helper has the same bytes of some files."""
-        its = connection.make(messages.FILES_PATH, self.order, [rows], self._fingerprint)
-        return are_equal(its, [checksums_of(self._source, rows)])
-
     def check_one(self, connection: Connection, rows: npt.NDArray[np.int64]) -> None:
         """Compares the bytes of one of the files that the helper has read, now and then."""
-        if _chance.random() < _CHECKED and not self.has_files(connection, rows[[_chance.randrange(len(rows))]]):
+        if not self.requests.has_one_file(connection, rows):
             self._pace.reads = False
             texts.warn(
                 f"helper {self._pace.address} has other bytes of a file of the dataset than this machine: from now on "
@@ -224,8 +205,7 @@ class HelperLane(PythonLane):
         engine: makes the same samples here.
         address: of the helper.
         threads: number of the engine's own threads.
-        source: the dataset, whose rows the engine is given.
-        order, finished: see `order_of`.
+        requests: what is asked for.
         timeout: seconds that the loader waits for a batch; 0: without a limit.
     """
 
@@ -237,15 +217,13 @@ class HelperLane(PythonLane):
         engine: ImageEngine,
         address: Address,
         threads: int,
-        source: BlobDataset,
-        order: bytes,
-        finished: bool,
+        requests: Requests,
         timeout: float = 0.0,
     ) -> None:
         self._pace = _Pace(address, keep=2 * threads)
-        self._threads_here, self._finished = threads, finished
+        self._threads_here = threads
         seconds = min(_WAIT_S, timeout / 2) if timeout else _WAIT_S
-        self._meeting = _Meeting(self._pace, order, engine.recipe.columns, source, seconds)
+        self._meeting = _Meeting(self._pace, requests, seconds)
         self._next_job = partial(_next_job, self._pace, self._meeting)  # type: ignore[method-assign,assignment]
         super().__init__(engine._pipeline, _MOST_CONNECTIONS)
         Serving(_watch, (self._pace, engine._pipeline), "headrace-watch")
@@ -265,15 +243,17 @@ class HelperLane(PythonLane):
 
     def _run_job(self, job: core.HelperJob) -> None:  # type: ignore[override]
         try:
-            connection, rows, reads = self._meeting.connection(), job.rows, self._pace.reads
-            sent: list[Array] = [job.draws]
-            sent += [rows] if reads else job.files()[::-1]
-            path, begin = messages.ROWS_PATH if reads else messages.SAMPLES_PATH, time.monotonic()
-            samples, made, opened = connection.make(path, self._meeting.order, sent, self._meeting.dataset)
+            meeting, reads, asked = self._meeting, self._pace.reads, self._meeting.requests
+            connection, rows, request = meeting.connection(), job.rows, asked.arrays_of(job, reads=reads)
+            if request is None:
+                return job.put_back()
+            path, sent = request
+            begin = time.monotonic()
+            samples, made, opened = connection.make(path, asked.order, sent, meeting.dataset)
             seconds = time.monotonic() - begin
-            job.finish(samples.data, finished=self._finished, made=made, sizes=opened.reshape(-1))
+            job.finish(samples.data, finished=asked.finished, made=made, sizes=opened.reshape(-1))
             if reads:
-                self._meeting.check_one(connection, rows)
+                meeting.check_one(connection, rows)
         except Exception as error:  # whatever it is, the samples are made here
             job.put_back()
             self._pace.failed(error, refused=isinstance(error, RefusedError))
@@ -297,28 +277,13 @@ class HelperLane(PythonLane):
         super().close()
 
 
-def order_of(engine: ImageEngine) -> tuple[bytes, bool]:
-    """Returns how another machine makes an engine's samples, and whether it finishes them.
-
-    Raises:
-        NotText: it cannot.
-    """
-    text = write_recipe(engine.recipe)
-    order = Order(text.text, engine._layout.value, text.finished, engine.max_pixels, pillow_rule.pass_order())
-    return order.to_json(), text.finished
-
-
 def add_helpers(
-    engine: ImageEngine, addresses: Sequence[Address], threads: int, source: BlobDataset, timeout: float
+    engine: ImageEngine, addresses: Sequence[Address], threads: int, requests: Requests, timeout: float
 ) -> None:
     """Has helpers make what the threads of an engine would make last.
 
     Args:
-        threads, source, timeout: see `HelperLane`.
-
-    Raises:
-        NotText: they cannot.
+        threads, requests, timeout: see `HelperLane`.
     """
-    order, finished = order_of(engine)
     for address in addresses:
-        engine.add_lane(HelperLane(engine, address, threads, source, order, finished, timeout))
+        engine.add_lane(HelperLane(engine, address, threads, requests, timeout))

@@ -20,16 +20,23 @@ from headrace._base.version import __version__
 #: The version of these messages: of the paths, the headers and the arrays.
 PROTOCOL = 1
 TERMS_PATH, RECIPE_PATH = "/v1/terms", "/v1/recipe"
-#: Samples of files that are in the request; samples of the helper's dataset; checksums of files of the dataset.
-SAMPLES_PATH, ROWS_PATH, FILES_PATH = "/v1/samples", "/v1/rows", "/v1/files"
+#: Samples of files that are in the request, by their draws, or by their plans; samples of the helper's dataset;
+#: checksums of files of the dataset.
+SAMPLES_PATH, PLANS_PATH, ROWS_PATH, FILES_PATH = "/v1/samples", "/v1/plans", "/v1/rows", "/v1/files"
 #: The names of headers: the recipe that a request is for, the helper's dataset, and the checksum of a body.
 RECIPE_HEADER, DATASET_HEADER, CHECKSUM_HEADER = "Headrace-Recipe", "Headrace-Dataset", "Headrace-Crc32"
 #: Bytes of a recipe, and of the samples of one request or answer.
 MOST_RECIPE_BYTES, MOST_BYTES = 4 << 20, 1 << 30
-#: The arrays of a request, by its path: draws, bytes of each file, the files' bytes; draws, rows; rows.
-REQUEST_KINDS = {SAMPLES_PATH: ("<f8", "<i8", "u1"), ROWS_PATH: ("<f8", "<i8"), FILES_PATH: ("<i8",)}
+#: The arrays of a request, by its path: draws, bytes of each file, the files' bytes; the text of the plans, the same;
+#: draws, rows; rows.
+REQUEST_KINDS = {
+    SAMPLES_PATH: ("<f8", "<i8", "u1"),
+    PLANS_PATH: ("u1", "<i8", "u1"),
+    ROWS_PATH: ("<f8", "<i8"),
+    FILES_PATH: ("<i8",),
+}
 #: And of its answer: samples, made, sizes; CRC-32 of each file.
-ANSWER_KINDS = {SAMPLES_PATH: ("u1", "u1", "<i4"), ROWS_PATH: ("u1", "u1", "<i4"), FILES_PATH: ("<i8",)}
+ANSWER_KINDS = {**dict.fromkeys((SAMPLES_PATH, PLANS_PATH, ROWS_PATH), ("u1", "u1", "<i4")), FILES_PATH: ("<i8",)}
 _MOST_HEADER_BYTES = 1 << 12
 _KINDS = {np.dtype(one).str for one in ("u1", "<i4", "<i8", "<f8")}
 

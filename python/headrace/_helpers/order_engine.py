@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
 from typing import Any
@@ -14,10 +15,11 @@ from PIL import Image
 
 from headrace._base.native import core
 from headrace._engine.engine import Flight
-from headrace._engine.image_engine import ImageEngine, SampleOptions
+from headrace._engine.image_engine import GivenPlan, ImageEngine, SampleOptions
 from headrace._engine.lanes.decoding_lane import Decoding, DecodingLane
 from headrace._helpers import messages
 from headrace._helpers.messages import Array, MessageError, Order
+from headrace._helpers.plan_text import read_plans, write_plans
 from headrace._recipe.draws.draws import Draws
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.draw_columns import AnyColumn, Column
@@ -26,6 +28,7 @@ from headrace.datasets.sources import BlobDataset
 
 _PATIENCE_S = 60.0  # for the samples of one request
 _MOST_COMPARED = 64  # files of one request
+_PROBED = (1, 2, "tensor_bilinear")  # filters of the three plans that are compared
 
 
 class _LeavingLane(DecodingLane):
@@ -81,11 +84,32 @@ class OrderEngine(ImageEngine):
             MessageError: the arrays do not fit each other or the recipe.
         """
         self._check_draws(draws, sizes)
-        if files.ndim != 1 or sizes.min() < 0 or sizes.max() > len(files) or int(sizes.sum()) != len(files):
-            raise MessageError("the sizes do not fit the files")
-        count = len(sizes)
-        table = core.BlobTable.of_spans([files.data], np.zeros(count, np.int64), np.cumsum(sizes) - sizes, sizes)
-        return self._make(table, np.arange(count, dtype=np.int64), draws, keep_table=False)
+        return self._make(_table_of(sizes, files), np.arange(len(sizes)), draws, keep_table=False)
+
+    def make_planned(self, text: Array, sizes: npt.NDArray[np.int64], files: Array) -> list[Array]:
+        """Makes samples of files by plans, where the recipe has no steps.
+
+        Args:
+            text: uint8, see `plan_text`; a plan for each sample.
+            sizes, files: see `make`.
+
+        Returns:
+            See `make`.
+
+        Raises:
+            MessageError: the arrays do not fit each other or the recipe.
+        """
+        given = read_plans(text.tobytes())
+        self._check_count(sizes)
+        if len(given) != len(sizes) or self.recipe.steps:
+            raise MessageError("the plans do not fit the files or the recipe")
+        nothing: GivenPlan = ((0, 0), {"stages": [], "last": {"box": (0, 0, self.recipe.width, self.recipe.height)}})
+        plans = [nothing if one is None else one for one in given]  # no image has this size
+        table, draws = _table_of(sizes, files), np.empty((len(sizes), 0))
+        try:
+            return self._make(table, np.arange(len(sizes)), draws, keep_table=False, plans=plans)
+        except (RuntimeError, TypeError) as error:  # a parameter that the core does not take
+            raise MessageError(f"a plan is none: {error}") from None
 
     def make_rows(
         self, table: core.BlobTable, draws: npt.NDArray[np.float64], rows: npt.NDArray[np.int64]
@@ -102,14 +126,25 @@ class OrderEngine(ImageEngine):
         with np.errstate(invalid="ignore"):
             if not ((draws >= self._least) & (draws <= self._most) | self._free).all():
                 raise MessageError("a random number is outside the limits of its step")
+        self._check_count(samples)
+
+    def _check_count(self, samples: npt.NDArray[np.int64]) -> None:
+        if samples.ndim != 1 or not len(samples):
+            raise MessageError("no samples are asked for")
         if len(samples) * self._pipeline.sample_bytes > messages.MOST_BYTES:
             raise MessageError(f"{len(samples)} samples are too many for one answer")
 
     def _make(
-        self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64], *, keep_table: bool
+        self,
+        table: core.BlobTable,
+        rows: npt.NDArray[np.int64],
+        draws: npt.NDArray[np.float64],
+        *,
+        keep_table: bool,
+        plans: Sequence[GivenPlan] = (),
     ) -> list[Array]:
         memory = self._allocate_batch(len(rows))
-        flight = Flight(self._pipeline.submit(table, rows, draws, memory, keep_table=keep_table))
+        flight = Flight(self._pipeline.submit(table, rows, draws, memory, 0, list(plans), keep_table=keep_table))
         try:
             if not self.wait(flight, _PATIENCE_S):
                 raise MessageError("the samples are not made in time")
@@ -144,8 +179,42 @@ def probe_of(order: bytes, columns: tuple[AnyColumn, ...]) -> tuple[list[Array],
         engine.close()
 
 
+@functools.lru_cache(maxsize=8)
+def planned_probe_of(order: bytes) -> tuple[list[Array], list[Array]]:
+    """Returns the same as `probe_of`, of an order whose samples have plans."""
+    engine = OrderEngine(Order.from_json(order), 0)
+    try:
+        size = engine.recipe.width, engine.recipe.height
+        plans: list[GivenPlan] = []
+        files = _files_of(120)
+        for number, data in enumerate(files):
+            width, height = Image.open(BytesIO(data)).size
+            stage = {"box": (1, 2, width - 3, height - 4), "resize": size, "filter": _PROBED[number]}
+            plans.append(((width, height), {"stages": [stage], "last": {"box": (0, 0, *size), "flip_vertical": True}}))
+        request = [np.frombuffer(write_plans(plans), np.uint8), *_arrays_of(files)]
+        return request, engine.make_planned(*request)
+    finally:
+        engine.close()
+
+
+def _table_of(sizes: npt.NDArray[np.int64], files: Array) -> core.BlobTable:
+    """Raises MessageError if the files have other sizes."""
+    if files.ndim != 1 or sizes.min() < 0 or sizes.max() > len(files) or int(sizes.sum()) != len(files):
+        raise MessageError("the sizes do not fit the files")
+    return core.BlobTable.of_spans([files.data], np.zeros(len(sizes), np.int64), np.cumsum(sizes) - sizes, sizes)
+
+
 def _request_of(edge: int, columns: tuple[AnyColumn, ...]) -> list[Array]:
-    """Returns a request of three images of noise whose shorter edges have this number of pixels, or some more."""
+    files = _files_of(edge)
+    return [Draws(columns, 0).batch(0, range(len(files)), [0] * len(files)), *_arrays_of(files)]
+
+
+def _arrays_of(files: list[bytes]) -> list[Array]:
+    return [np.array([len(one) for one in files]), np.frombuffer(b"".join(files), np.uint8)]
+
+
+def _files_of(edge: int) -> list[bytes]:
+    """Returns three images of noise whose shorter edges have this number of pixels, or some more."""
     noise = np.random.Generator(np.random.PCG64(0))
     files: list[bytes] = []
     for size, options in (((5, 7, 3), {"subsampling": 2}), ((8, 5, 3), {"subsampling": 0}), ((6, 6), {})):
@@ -154,8 +223,7 @@ def _request_of(edge: int, columns: tuple[AnyColumn, ...]) -> list[Array]:
         scale = edge / 5 + 0.4
         rough.resize((int(scale * size[1]), int(scale * size[0]))).save(buffer, "JPEG", quality=90, **options)
         files.append(buffer.getvalue())
-    draws = Draws(columns, 0).batch(0, range(len(files)), [0] * len(files))
-    return [draws, np.array([len(one) for one in files]), np.frombuffer(b"".join(files), np.uint8)]
+    return files
 
 
 def checksums_of(dataset: BlobDataset, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -6,7 +6,7 @@ import secrets
 import threading
 from typing import Any
 
-from headrace._helpers.connection import Address
+from headrace._helpers.connection import Address, Helpers
 
 _NAMESPACE = "headrace"
 _START_S = 10.0  # for new helpers to start; later ones serve the next epoch
@@ -39,6 +39,11 @@ class RayHelper:
     def samples(self) -> int:
         """Returns how many samples were made here."""
         return self._server.samples
+
+
+def addresses_of(helpers: Helpers) -> tuple[Address, ...]:
+    """Returns the addresses that a loader's argument stands for now; see `ray_addresses`."""
+    return ray_addresses() if helpers == "ray" else helpers
 
 
 def ray_addresses() -> tuple[Address, ...]:

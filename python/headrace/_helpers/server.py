@@ -76,6 +76,8 @@ class HelperServer(ThreadingHTTPServer):
             self._engines.move_to_end(name)
         if path == messages.SAMPLES_PATH:
             made = engine.make(*arrays)
+        elif path == messages.PLANS_PATH:
+            made = engine.make_planned(*arrays)
         else:
             if self._dataset is None or self._table is None or dataset != self.terms.dataset:
                 raise MessageError("this helper has no such dataset")

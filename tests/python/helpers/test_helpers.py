@@ -27,7 +27,7 @@ from headrace import DataLoader
 from headrace import transforms as T
 from headrace._cli.main import main
 from headrace._engine.counters.helper_work import HelperWork
-from headrace._helpers import helper_lane, messages
+from headrace._helpers import helper_lane, messages, requests
 from headrace._helpers.server import HelperServer
 from support import (
     TENSOR,
@@ -154,7 +154,7 @@ def test_a_helper_reads_the_files_of_a_dataset_that_it_has(tmp_path: Path, monke
     changed = headrace.ImageFolder(Path(shutil.copytree(folder, tmp_path / "changed")))
     for path in (tmp_path / "changed").rglob("*.jpg"):
         path.write_bytes(path.read_bytes() + b"more")
-    monkeypatch.setattr(helper_lane, "_CHECKED", 1.0)
+    monkeypatch.setattr(requests, "_CHECKED", 1.0)
     sent = {}
     for its in (same, changed, None):
         with helper(dataset=its) as server:
@@ -362,7 +362,7 @@ def test_arguments() -> None:
         with pytest.raises(error, match="helpers"):
             DataLoader(dataset, helpers=wrong)
     with pytest.raises(TypeError, match="helpers"):
-        DataLoader(TensorDataset(torch.zeros(5)), helpers=["a:1"])
+        DataLoader(TensorDataset(torch.zeros(5)), helpers=["a:1"], deferred_images=False)
     with pytest.warns(headrace.PerformanceWarning, match="helpers have no effect: it makes several outputs"):
         list(loader_of(photographs(T.Views([train(32), train(32)])), "127.0.0.1:9"))
 

@@ -71,7 +71,8 @@ def sum_counters(parts: Iterable[Counters]) -> Counters:
         size += one.bytes_read
         asleep += one.asleep
         videos += one.videos
-        helpers.update(one.helpers)
+        for address, work in one.helpers.items():
+            helpers[address] = helpers.get(address, HelperWork()) + work
         workers.extend(one.workers)
         python.extend(one.python)
     stages = {name: (items[name], busy[name]) for name in items}

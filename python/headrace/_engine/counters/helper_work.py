@@ -41,6 +41,19 @@ class HelperWork:
             failures=self.failures - before.failures,
         )
 
+    def __add__(self, other: HelperWork) -> HelperWork:
+        """Returns the work for two engines of a loader. What the helper is, and its trouble, are what `other` says."""
+        return HelperWork(
+            self.samples + other.samples,
+            self.bytes + other.bytes,
+            self.requests + other.requests,
+            self.seconds + other.seconds,
+            self.failures + other.failures,
+            other.version or self.version,
+            other.refused or self.refused,
+            other.trouble or self.trouble,
+        )
+
     def __str__(self) -> str:
         if self.refused:
             return f"is not used: {self.refused}"

@@ -38,7 +38,7 @@ class TypeChecks:
         """Looks into modules that have been imported since the last call; returns `found`."""
         if self._count != len(sys.modules):
             self._count = len(sys.modules)
-            for name, module in list(sys.modules.items()):
+            for name, module in sys.modules.copy().items():
                 if self.found is None and name not in self._modules and _is_of_program(module):
                     self.found = next((f"{name}.{code.co_name}" for code in _codes_in(module) if has_check(code)), None)
                 self._modules.add(name)

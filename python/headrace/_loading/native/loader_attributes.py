@@ -11,7 +11,7 @@ import torch
 
 if TYPE_CHECKING:
     from headrace._base.types import State
-    from headrace._helpers.connection import Address
+    from headrace._helpers.connection import Helpers
     from headrace._storage.entry_points.entry_points import EntryPoints
     from headrace._storage.video_indexes.shared_indexes import SharedIndexes, VideoIndex
 
@@ -39,7 +39,7 @@ class OwnArguments:
     cpu_affinity: Sequence[int] | Literal["gpu"] | None
     entry_points: EntryPoints | Literal["auto"] | None
     video_index: VideoIndex
-    helpers: tuple[Address, ...] | Literal["ray"]
+    helpers: Helpers
 
 
 class OwnAttributes(OwnArguments):

@@ -114,13 +114,13 @@ class OwnSettings(OwnArguments):
 
     def refuse_native_only(self, reason: str, *, defers: bool) -> None:
         """Raises TypeError if an argument that needs the native path is not at its default. `entry_points`,
-        `video_index` and a device need it only without deferred images, and None never.
+        `video_index`, helpers and a device need it only without deferred images, and None never.
 
         Args:
             reason: why torch's DataLoader delivers the batches.
             defers: whether images are opened deferred.
         """
-        allowed = _OF_DEVICES if defers else ()
+        allowed = (*_OF_DEVICES, "helpers") if defers else ()
         for name in ("entry_points", "video_index"):
             if self.deferred_images or getattr(self, name) is None:
                 allowed = (*allowed, name)

@@ -11,6 +11,7 @@ from headrace._base.native import core
 from headrace._engine.counters.counters import Counters
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import moved_tensor
+from headrace._helpers.connection import Helpers
 from headrace._loading.records.leaves_of_batches import map_leaves
 from headrace._loading.records.record_batch import RecordBatch, RecordedBatch
 from headrace._loading.records.record_engines import RecordEngines
@@ -21,17 +22,17 @@ class DeviceBatches:
 
     Args:
         destination: where they go.
-        threads: see `RecordEngines`.
+        threads, helpers, timeout: see `RecordEngines`.
 
     Attributes:
         threads: as given.
         entry_points: where the rows of JPEGs begin; None: nothing is learned.
     """
 
-    def __init__(self, destination: Destination, threads: int) -> None:
+    def __init__(self, destination: Destination, threads: int, helpers: Helpers = (), timeout: float = 0.0) -> None:
         self.destination, self.threads = destination, threads
         self.entry_points: core.EntryPoints | None = None
-        self._engines = RecordEngines(destination, threads)
+        self._engines = RecordEngines(destination, threads, helpers, timeout)
         self._served: set[object] = set()  # iterators whose workers have not ended
 
     def serve(self, begun: object, *, pins: bool) -> None:

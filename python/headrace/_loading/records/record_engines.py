@@ -21,7 +21,11 @@ from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Failure, Flight
 from headrace._engine.image_engine import GivenPlan, ImageEngine
 from headrace._engine.lanes.decoding_lane import Decoding
-from headrace._loading.records.record_batch import AHEAD, RecordBatch, RecordedBatch
+from headrace._helpers.connection import Helpers
+from headrace._helpers.helper_lane import add_helpers
+from headrace._helpers.ray_helpers import addresses_of
+from headrace._helpers.requests import PlanRequests
+from headrace._loading.records.record_batch import AHEAD, ImageRecord, RecordBatch, RecordedBatch
 from headrace._loading.records.record_lane import RecordLane, RecordsUnderWay, raise_as_workers, wrap_error
 from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.recipe import Recipe
@@ -65,12 +69,15 @@ class RecordEngines:
     Args:
         destination: where the batches go.
         threads: number of native threads of each engine; 0: the caller's.
+        helpers: other machines that make a part of the values.
+        timeout: see `HelperLane`.
 
     Attributes:
         pins: whether batches in this machine's memory are pinned.
     """
 
-    def __init__(self, destination: Destination, threads: int) -> None:
+    def __init__(self, destination: Destination, threads: int, helpers: Helpers = (), timeout: float = 0.0) -> None:
+        self._helpers, self._timeout = helpers, timeout
         self._destination, self._threads, self.pins = destination, threads, False
         self._engines: OrderedDict[Any, _Engine] = OrderedDict()  # the one used last at the end
         self._is_closed = False
@@ -87,8 +94,7 @@ class RecordEngines:
             table = core.BlobTable.of_spans([buffer], np.zeros_like(begins), begins, sizes)
             if entry_points is not None:
                 table = table.entered_by(entry_points)
-            plans: list[GivenPlan] = [(one.size, {"stages": one.stages, "last": one.last}) for one in record.images]
-            flight = engine.native.submit_plans(table, plans)
+            flight = engine.native.submit_plans(table, _plans_of(record.images))
             engine.in_flight += 1
             engine.under_way.add(flight.batch.id, record.images)
             record.under_way = _Making(engine, flight)
@@ -205,7 +211,14 @@ class RecordEngines:
             decoding=decoding,
         )
         assert isinstance(native, ImageEngine)
+        if self._helpers and channels in (1, 3):
+            asked = PlanRequests(native, lambda batch: _plans_of(under_way.find(batch)))
+            add_helpers(native, addresses_of(self._helpers), self._threads, asked, self._timeout)
         return _Engine(native, under_way)
+
+
+def _plans_of(images: list[ImageRecord]) -> list[GivenPlan]:
+    return [(one.size, {"stages": one.stages, "last": one.last}) for one in images]
 
 
 def _error_of(failure: Failure, record: RecordBatch, recorded: RecordedBatch) -> BaseException:

@@ -29,7 +29,9 @@ class Makers:
     why: str = ""
 
 
-def find_makers(workers: int, destination: Destination, *, is_given: bool, collates: bool) -> Makers:
+def find_makers(
+    workers: int, destination: Destination, *, is_given: bool, collates: bool, helped: bool = False
+) -> Makers:
     """Returns who makes the values of a loader that defers tensors, if its workers begin now.
 
     Args:
@@ -38,6 +40,7 @@ def find_makers(workers: int, destination: Destination, *, is_given: bool, colla
         is_given: whether the program has given the number. A loader that chooses it takes as many as keep the cores
             busy, which is as fast, and counts on what each of them does.
         collates: whether the program collates samples by a function of its own, which gets values.
+        helped: whether other machines make a part of the values.
     """
     if destination.way != "memory":
         return Makers(min(workers, usable_cores()))
@@ -45,6 +48,8 @@ def find_makers(workers: int, destination: Destination, *, is_given: bool, colla
         return Makers(None, "there are no workers")
     if collates:
         return Makers(None, "collate_fn is the program's")
+    if helped:
+        return Makers(min(workers, usable_cores()))
     if not is_given:
         return Makers(None, "the loader chooses as many workers as keep the cores busy")
     cores, words = cores_of_rank()
@@ -53,6 +58,15 @@ def find_makers(workers: int, destination: Destination, *, is_given: bool, colla
         return Makers(threads)
     many = "1 worker leaves" if workers == 1 else f"{workers} workers leave"
     return Makers(None, f"{many} too few cores idle ({words})")
+
+
+def why_no_helpers(workers: int, destination: Destination, *, collates: bool) -> str:
+    """Returns why no other machine makes the values; "": a loader's `helpers` do."""
+    if destination.way != "memory":
+        return "batches are made on a device"
+    if not workers:
+        return "num_workers=0 makes each batch in the caller's thread"
+    return "collate_fn is the program's, and gets values" if collates else ""
 
 
 class RecordTrial:

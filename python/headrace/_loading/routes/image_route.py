@@ -17,7 +17,8 @@ from headrace._engine.image_engine import ImageEngine
 from headrace._engine.ragged_engine import RaggedEngine
 from headrace._engine.views_engine import make_views_engine
 from headrace._helpers.helper_lane import add_helpers
-from headrace._helpers.ray_helpers import ray_addresses
+from headrace._helpers.ray_helpers import addresses_of
+from headrace._helpers.requests import RowRequests
 from headrace._loading.collate import collate_call
 from headrace._loading.epoch.sampler_setup import sizes_known_to
 from headrace._loading.native.settings import OwnSettings, Settings
@@ -154,8 +155,8 @@ class ImageRoute(NativeRoute):
             made = make(recipe, layout, destination, threads=threads, slots_kept=slots_kept, pin=pin)
             if settings.helpers and not no_helpers:
                 assert isinstance(made, ImageEngine)
-                addresses = ray_addresses() if settings.helpers == "ray" else settings.helpers
-                add_helpers(made, addresses, threads, self.source, settings.timeout)
+                addresses, asked = addresses_of(settings.helpers), RowRequests(made, self.source)
+                add_helpers(made, addresses, threads, asked, settings.timeout)
             return made
         settings.refuse_replacing(varies=True)
         return BucketedEngine(

@@ -21,7 +21,7 @@ from headrace._loading.epoch.torch_loader import missing_hook
 from headrace._loading.mixup import recognition
 from headrace._loading.native.cpu_affinity import write_cores
 from headrace._loading.native.settings import Settings
-from headrace._loading.records.record_makers import Makers, find_makers
+from headrace._loading.records.record_makers import Makers, find_makers, why_no_helpers
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
@@ -78,9 +78,14 @@ def explain(settings: Settings, route: ImageRoute, verbose: bool) -> Explanation
 
 def _explain_helpers(settings: Settings, route: ImageRoute) -> list[Part]:
     """Returns what other machines make; nothing without `helpers`."""
+    return _explain_use_of_helpers(settings, route.why_no_helpers(settings) if settings.helpers else "")
+
+
+def _explain_use_of_helpers(settings: Settings, why: str) -> list[Part]:
+    """`why`: they are not used; "" if they are."""
     if not settings.helpers:
         return []
-    if why := route.why_no_helpers(settings):
+    if why:
         return [Part("helpers", "unused", f"no sample is made on another machine: {why}")]
     where = "the nodes of Ray's cluster" if settings.helpers == "ray" else ", ".join(map(str, settings.helpers))
     return [Part("helpers", "native", f"{where} make what the threads here would make last")]
@@ -281,7 +286,8 @@ def _explain_device(settings: Settings, deferred: ImageCounts | None) -> list[Pa
         return []
     destination = settings.destination
     collates = settings.collate_fn not in (None, default_collate, default_convert)
-    makers = find_makers(settings.num_workers, destination, is_given=settings.tuner is None, collates=collates)
+    workers, helped = settings.num_workers, bool(settings.helpers)
+    makers = find_makers(workers, destination, is_given=settings.tuner is None, collates=collates, helped=helped)
     lines = [_explain_field(name, where, makers, destination) for name, where in deferred.fields.items()]
     if destination.way != "memory":
         how = "images that nothing in a worker has looked at are made there from records; all else is copied there"
@@ -290,7 +296,10 @@ def _explain_device(settings: Settings, deferred: ImageCounts | None) -> list[Pa
         lines.append(Part("device", str(destination.device), f"{how}; {destination.why}" if destination.why else how))
     elif makers.why and settings.num_workers:
         lines.append(Part("tensors", "native", f"deferred ones are made in the workers, because {makers.why}"))
-    return lines
+    unused = why_no_helpers(workers, destination, collates=collates)
+    if deferred.fields and "recorded" not in deferred.fields.values():
+        unused = unused or "none of them is an image that is made from a record"
+    return [*lines, *_explain_use_of_helpers(settings, unused)]
 
 
 def _explain_field(name: str, where: str, makers: Makers, destination: Destination) -> Part:

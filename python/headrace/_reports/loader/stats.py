@@ -183,20 +183,20 @@ class Stats(NotebookView):
         ]
 
     def _sentences(self) -> list[str]:
+        helped = [f"helper {address} {work}" for address, work in self.helpers.items()]
         if self.images is not None:
             learned = [] if self.entry_points is None else [str(self.entry_points)]
             delivers = "torch's DataLoader delivers"
             fields = [f"batch{name}: {where}" for name, where in self.images.fields.items()]
             made = [f"from records, in this process: {self._write_records()}"] if self.records else []
-            said = [str(self.images), *fields, *made, delivers, *learned]
+            said = [str(self.images), *fields, *made, *helped, delivers, *learned]
             return [*said, *self._consumer_sentences(), str(self.verdict)]
         read = f"{self.bytes_read / 1e6:,.1f} MB read; "
         idle = (
             f"{read}{self.threads} threads idle {self.idle_s:.3f} s in all; the consumer waited {self.waited_s:.3f} s"
         )
         more = [str(one) for one in (self.remote, self.cache, self.entry_points, self.videos) if one is not None]
-        more += [f"helper {address} {work}" for address, work in self.helpers.items()]
-        return [idle, *more, *self._consumer_sentences(), str(self.verdict)]
+        return [idle, *more, *helped, *self._consumer_sentences(), str(self.verdict)]
 
     def _consumer_sentences(self) -> list[str]:
         named = (("the consumer's own steps", self.steps), ("its calls of next()", self.waits))
@@ -314,7 +314,14 @@ def stats_of_torch(
         return found
     stages = _stages_from_counters(from_records, "pillow")
     idle_s, python = from_records.stages["idle"][1] / 1e9, from_records.stages["pillow"][1] / 1e9
-    return replace(found, stages=stages, idle_s=idle_s, bytes_read=from_records.bytes_read, python_s={"pillow": python})
+    return replace(
+        found,
+        stages=stages,
+        idle_s=idle_s,
+        bytes_read=from_records.bytes_read,
+        python_s={"pillow": python},
+        helpers=from_records.helpers,
+    )
 
 
 def _stats_of_torch(setting: Setting, images: ImageCounts, pace: EpochTiming | None, judged: bool) -> Stats:
