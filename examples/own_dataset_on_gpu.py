@@ -1,6 +1,6 @@
 """Three datasets of one's own whose batches are made on the GPU: the argument `device` is the only change.
 
-    pip install torchvision datasets
+    pip install torchvision datasets webdataset
     python examples/own_dataset_on_gpu.py [FOLDER] [--device cuda]
 
 Without a folder it uses the photographs inside headrace, without a GPU an emulated one, which makes equal batches. The
@@ -10,18 +10,15 @@ workers run the datasets; the pixels that no code looks at are decoded and resiz
 from __future__ import annotations
 
 import argparse
-import io
-import tarfile
 import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import shared
 import torch
 from PIL import Image
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import Dataset
 from torchvision import transforms
 
 import headrace
@@ -52,20 +49,17 @@ class MultiCrop(Dataset[list[torch.Tensor]]):
         return [*(self.large(image) for _ in range(2)), *(self.small(image) for _ in range(4))]
 
 
-class Captions(IterableDataset[tuple[torch.Tensor, str]]):
-    """Images and captions of a tar file, as CLIP trains on; each worker takes every n-th image."""
+def captions_of(paths: list[Path], folder: Path) -> Any:
+    """Images and captions in two tar shards, as CLIP trains on; each worker reads one."""
+    import webdataset
 
-    def __init__(self, tar: Path) -> None:
-        self.tar = tar
-        steps = [transforms.Resize(64), transforms.CenterCrop(64), transforms.ToTensor()]
-        self.transform = transforms.Compose([*steps, transforms.Normalize(shared.MEAN, shared.STD)])
-
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, str]]:
-        worker = torch.utils.data.get_worker_info()
-        with tarfile.open(self.tar) as tar:
-            for member in tar.getmembers()[worker.id if worker else 0 :: worker.num_workers if worker else 1]:
-                encoded = tar.extractfile(member).read()
-                yield self.transform(Image.open(io.BytesIO(encoded)).convert("RGB")), f"a photo: {member.name}"
+    with webdataset.ShardWriter(str(folder / "%d.tar"), maxcount=(len(paths) + 1) // 2, verbose=0) as shards:
+        for number, path in enumerate(paths):
+            shards.write({"__key__": f"{number:06d}", "jpg": path.read_bytes(), "txt": f"a photo: {path.stem}"})
+    steps = [transforms.Resize(64), transforms.CenterCrop(64), transforms.ToTensor()]
+    transform = transforms.Compose([*steps, transforms.Normalize(shared.MEAN, shared.STD)])
+    stream = webdataset.WebDataset(sorted(map(str, folder.glob("*.tar"))), shardshuffle=False)
+    return stream.decode("pil").to_tuple("jpg", "txt").map_tuple(transform, str)
 
 
 class Transform:
@@ -108,11 +102,8 @@ def main() -> None:
     # headrace warns where torch's workers run the dataset, which is what this shows.
     warnings.filterwarnings("ignore", "torch's DataLoader delivers", headrace.PerformanceWarning)
     with tempfile.TemporaryDirectory() as temporary:
-        tar = Path(temporary, "images.tar")
-        with tarfile.open(tar, "w") as file:
-            for path in paths:
-                file.add(path, path.name)
-        for name, data in {"six views": MultiCrop(paths), "captions": Captions(tar), "table": table_of(paths)}.items():
+        captions = captions_of(paths, Path(temporary))
+        for name, data in {"six views": MultiCrop(paths), "captions": captions, "table": table_of(paths)}.items():
             # It was: loader = torch.utils.data.DataLoader(data, 16, num_workers=2)
             loader = headrace.DataLoader(data, **common)
             batches = [describe(batch) for batch in loader]

@@ -31,7 +31,7 @@ from bench.code.programs import PROGRAMS, Program
 from headrace._loading.fallback import torch_epochs
 from headrace._loading.records.record_makers import Makers
 
-_ROWS = ("train", "eval", "ToImage, v2", "two views", "image and mask", "PNG", "RandAugment")
+_ROWS = ("train", "eval", "ToImage, v2", "two views", "DINO's ten views", "image and mask", "PNG", "RandAugment")
 
 
 @contextmanager

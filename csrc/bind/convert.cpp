@@ -340,6 +340,9 @@ SampleOptions to_sample_options(const py::object& recipe, const py::buffer& lut,
   const int element_bytes = static_cast<int>(options.lut.size()) / (256 * channels);
   const auto erased = py::cast<std::string>(recipe.attr("erase_bytes"));
   options.erased.assign(erased.begin(), erased.end());
+  if (options.recipe.steps.empty()) {  // plans that come with the batches may erase
+    options.recipe.erases = static_cast<int>(options.erased.size()) / (channels * element_bytes);
+  }
   if (options.erased.size() != static_cast<size_t>(options.recipe.erases * channels * element_bytes)) {
     throw py::value_error("erased: one element a channel for each row");
   }

@@ -130,6 +130,10 @@ std::vector<GivenPlan> to_given_plans(const py::list& from) {
   for (const py::handle one : from) {
     const auto [size, plan] = one.cast<std::pair<std::array<int, 2>, py::dict>>();
     plans.push_back({to_plan(plan), {size[0], size[1]}});
+    for (const py::handle erased : field(plan, "erased", py::list())) {
+      const auto [box, value] = erased.cast<std::pair<std::array<int, 4>, int>>();
+      plans.back().plan.erased.push_back({{box[0], box[1], box[2], box[3]}, value});
+    }
   }
   return plans;
 }

@@ -17,7 +17,8 @@ namespace headrace {
 /// coefficients, fill, (width, height) that it makes)). Omitted entries have the defaults of plan.h.
 Plan to_plan(const pybind11::dict& from);
 
-/// Converts a list of pairs: (width, height) of an image, and such a dict.
+/// Converts a list of pairs: (width, height) of an image, and such a dict, which may also have {"erased": [((x, y,
+/// width, height), row of the recipe's values), ...]}.
 std::vector<GivenPlan> to_given_plans(const pybind11::list& from);
 
 /// Converts a list of such dicts. Throws std::invalid_argument where their outputs differ in size.

@@ -197,7 +197,7 @@ def views_pipeline(
     recipes: Sequence[Recipe],
     luts: Sequence[npt.NDArray[np.uint8]],
     *,
-    layout: str,
+    layouts: Sequence[str],
     stacked: bool,
     threads: int,
     max_pixels: int,
@@ -383,7 +383,7 @@ class Batch:
     id: int
     broken: str
     cancelled: bool
-    memory: torch.Tensor | None
+    memory: Any  # torch.Tensor | list[torch.Tensor] | None
     sizes: npt.NDArray[np.int32]
     def release(self) -> None: ...
     def __len__(self) -> int: ...
@@ -454,7 +454,7 @@ class Pipeline:
         table: BlobTable,
         rows: npt.NDArray[np.int64],
         draws: npt.NDArray[np.float64],
-        memory: torch.Tensor | None = None,
+        memory: torch.Tensor | list[torch.Tensor] | None = None,
         stream: int = 0,
         plans: list[tuple[tuple[int, int], Mapping[str, Any]]] = ...,
         keep_table: bool = True,

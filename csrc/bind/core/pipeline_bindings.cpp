@@ -112,7 +112,8 @@ std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::bu
   return std::make_unique<PyPipeline>(std::move(options));
 }
 
-// `memory`: a tensor to write the batch into; None: a slot of the pipeline's pool. `plans`: see to_given_plans.
+// `memory`: a tensor to write the batch into, or a list of one for each view; None: a slot of the pipeline's pool.
+// `plans`: see to_given_plans.
 // `keep_table`: whether the table lives as long as the pipeline. Otherwise it is let go with the batch, which needs
 // memory: then it is waited for.
 std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& table, const Int64s& rows,
@@ -126,14 +127,13 @@ std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& tabl
   std::vector<int64_t> list = to_vector<int64_t>(rows);
   std::vector<double> numbers = to_vector<double>(draws);
   std::shared_ptr<EntryPoints> entry_points = py::cast<PyBlobTable&>(table).entry_points;
-  const auto address = memory.is_none() ? 0 : memory.attr("data_ptr")().cast<uintptr_t>();
+  BatchMemory to = to_batch_memory(memory, stream);
   auto held = std::make_unique<HeldBatch>(memory, self);
   if (!keep_table) held->source = table;
   {
     const Unlocked unlocked;  // a device may have to finish an earlier batch first
-    held->batch =
-        own.pipeline->submit(blobs, std::move(list), std::move(numbers), {reinterpret_cast<uint8_t*>(address), stream},
-                             std::move(entry_points), std::move(given));
+    held->batch = own.pipeline->submit(blobs, std::move(list), std::move(numbers), std::move(to),
+                                       std::move(entry_points), std::move(given));
   }
   return held;
 }

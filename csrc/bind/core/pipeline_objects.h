@@ -25,6 +25,20 @@ struct PyBlobTable {
   std::shared_ptr<EntryPoints> entry_points = nullptr;  // of its JPEGs; null: none
 };
 
+/// The memory of a tensor; of a list of one for each view; None: none.
+inline BatchMemory to_batch_memory(const py::object& memory, uintptr_t stream) {
+  const auto data_of = [](const py::handle& tensor) {
+    return reinterpret_cast<uint8_t*>(tensor.attr("data_ptr")().cast<uintptr_t>());
+  };
+  BatchMemory to{nullptr, stream};
+  if (py::isinstance<py::list>(memory)) {
+    for (const py::handle tensor : memory) to.views.push_back(data_of(tensor));
+  } else if (!memory.is_none()) {
+    to.data = data_of(memory);
+  }
+  return to;
+}
+
 constexpr auto kPatience = std::chrono::seconds(2);  // longer than decoding any image of usual size
 
 /// A pipeline and the Python objects of its tables. Worker threads hold tables but must not release Python objects:

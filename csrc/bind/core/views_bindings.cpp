@@ -14,15 +14,18 @@ namespace py = pybind11;
 namespace headrace {
 namespace {
 
-// `recipes`, `luts`: one for each view; all views have the same draws. `stacked`: whether a sample's views are adjacent
-// in memory.
+// `recipes`, `luts`, `layouts`: one for each view; all views have the same draws. `stacked`: whether a sample's views
+// are adjacent in memory.
 std::unique_ptr<PyPipeline> views_pipeline(const std::vector<py::object>& recipes, const std::vector<py::buffer>& luts,
-                                           const std::string& layout, bool stacked, int threads, int64_t max_pixels,
-                                           const std::string& pass_order, int slots_kept, const std::string& isa) {
-  if (recipes.empty() || recipes.size() != luts.size()) throw py::value_error("one table for each view, at least one");
+                                           const std::vector<std::string>& layouts, bool stacked, int threads,
+                                           int64_t max_pixels, const std::string& pass_order, int slots_kept,
+                                           const std::string& isa) {
+  if (recipes.empty() || recipes.size() != luts.size() || recipes.size() != layouts.size()) {
+    throw py::value_error("one table and one layout for each view, at least one");
+  }
   std::vector<SampleOptions> views;
   for (size_t i = 0; i < recipes.size(); ++i) {
-    views.push_back(to_sample_options(recipes[i], luts[i], layout, max_pixels, pass_order));
+    views.push_back(to_sample_options(recipes[i], luts[i], layouts[i], max_pixels, pass_order));
   }
   PipelineOptions options;
   options.recipe.draws = views.front().recipe.draws;
@@ -37,7 +40,7 @@ std::unique_ptr<PyPipeline> views_pipeline(const std::vector<py::object>& recipe
 }  // namespace
 
 void bind_views(py::module_& module) {
-  module.def("views_pipeline", &views_pipeline, py::arg("recipes"), py::arg("luts"), py::kw_only(), py::arg("layout"),
+  module.def("views_pipeline", &views_pipeline, py::arg("recipes"), py::arg("luts"), py::kw_only(), py::arg("layouts"),
              py::arg("stacked"), py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"),
              py::arg("slots_kept"), py::arg("isa") = "");
 }

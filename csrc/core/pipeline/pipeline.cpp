@@ -11,13 +11,24 @@
 namespace headrace {
 namespace {
 
-void check_plans(const std::vector<GivenPlan>& plans, size_t samples, const Recipe& recipe) {
-  if (!recipe.steps.empty()) throw std::invalid_argument("plans take the place of a recipe's steps: it has none");
-  if (plans.size() != samples) throw std::invalid_argument("a plan for each sample");
-  for (const GivenPlan& one : plans) {
-    if (one.plan.last.box.size() != recipe.output) {
-      throw std::invalid_argument("a plan makes another size than the batch's");
+void check_plan(const Plan& plan, const Recipe& recipe) {
+  if (plan.last.box.size() != recipe.output) {
+    throw std::invalid_argument("a plan makes another size than the batch's");
+  }
+  for (const Erased& one : plan.erased) {
+    if (one.noise != Noise::kNone || one.value < 0 || one.value >= recipe.erases || !one.box.inside(recipe.output)) {
+      throw std::invalid_argument("a plan erases a box outside its image, or with a value that there is not");
     }
+  }
+}
+
+// `recipes`: of a sample's views.
+void check_plans(const std::vector<GivenPlan>& plans, size_t samples, const std::vector<const Recipe*>& recipes) {
+  if (plans.size() != samples * recipes.size()) throw std::invalid_argument("a plan for each sample, and each view");
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const Recipe& recipe = *recipes[i % recipes.size()];
+    if (!recipe.steps.empty()) throw std::invalid_argument("plans take the place of a recipe's steps: it has none");
+    check_plan(plans[i].plan, recipe);
   }
 }
 
@@ -38,7 +49,10 @@ std::shared_ptr<Batch> Pipeline::submit(std::shared_ptr<const BlobTable> blobs, 
   if (rows.size() % static_cast<size_t>(options().strides.frames) != 0) {
     throw std::invalid_argument("a batch of clips has all frames of each");
   }
-  if (!plans.empty()) check_plans(plans, rows.size(), options().recipe);
+  std::vector<const Recipe*> views = state_->backend->views();
+  if (!memory.views.empty() && memory.views.size() != views.size()) throw std::invalid_argument("memory for each view");
+  if (views.empty()) views.push_back(&options().recipe);
+  if (!plans.empty()) check_plans(plans, rows.size(), views);
   auto batch = state_->new_batch();
   batch->entry_points = std::move(entry_points);
   batch->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);

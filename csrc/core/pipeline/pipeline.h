@@ -45,7 +45,7 @@ class Pipeline {
   /// Queues a batch of rows of `blobs`. `draws`: [rows][recipe.draws]. `memory`: where to write the batch; it must live
   /// until the batch is ready or cancel() has returned. Null: memory of the backend. Throws as Batch::fill and
   /// Backend::prepare do. `entry_points`, `plans`: see Batch. With plans, which need a recipe without steps, throws
-  /// std::invalid_argument where there is not one for each sample, or one makes another size than the recipe's.
+  /// std::invalid_argument where there is not one for each sample and view, or one does not fit the recipe.
   std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                 std::vector<double> draws, BatchMemory memory,
                                 std::shared_ptr<EntryPoints> entry_points = nullptr, std::vector<GivenPlan> plans = {});

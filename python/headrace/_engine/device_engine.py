@@ -169,7 +169,7 @@ class FusedEngine(_DeviceEngine):
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         memory = flight.batch.memory
-        assert memory is not None
+        assert isinstance(memory, torch.Tensor)
         stream = current_stream(self._destination.device)
         self._pipeline.hand_over(flight.batch, stream)
         flight.batch.release()

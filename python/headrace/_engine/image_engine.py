@@ -38,6 +38,19 @@ def byte_table(recipe: Recipe) -> npt.NDArray[np.uint8]:
     return recipe.lut.contiguous().view(torch.uint8).numpy()
 
 
+def allocate_batch(
+    recipe: Recipe, layout: Layout, count: int, device: torch.device | str = "cpu", *, pin_memory: bool = False
+) -> torch.Tensor:
+    """Returns uninitialised memory for `count` samples of a recipe, never on torch's default device."""
+    return torch.empty(
+        (count, *recipe.shape),
+        dtype=recipe.dtype,
+        memory_format=layout.memory_format,
+        device=device,
+        pin_memory=pin_memory,
+    )
+
+
 class SampleOptions(TypedDict):
     """Arguments of a pipeline about its samples."""
 
@@ -112,13 +125,7 @@ class ImageEngine(PipelineEngine):
         self, count: int, device: torch.device | str = "cpu", *, pin_memory: bool = False
     ) -> torch.Tensor:
         """Returns uninitialised memory for a batch, never on torch's default device, which may be another."""
-        return torch.empty(
-            (count, *self.recipe.shape),
-            dtype=self.recipe.dtype,
-            memory_format=self._layout.memory_format,
-            device=device,
-            pin_memory=pin_memory,
-        )
+        return allocate_batch(self.recipe, self._layout, count, device, pin_memory=pin_memory)
 
     def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         """Starts a batch.
@@ -152,16 +159,14 @@ class ImageEngine(PipelineEngine):
 
     def _take_storage(self, count: int) -> torch.Tensor:
         """Returns memory for a batch from the storage pool."""
-        like = self._allocate_batch(count, device="meta")
-        memory = torch.empty(0, dtype=like.dtype, device="cpu")
-        return memory.set_(self._storages.take(like.nbytes), 0, like.shape, like.stride())
+        return self._storages.take_like(self._allocate_batch(count, device="meta"))
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> torch.Tensor:
         """Returns the batch as a tensor of n samples; `places` (ascending) selects samples, which are compacted."""
         count = len(flight.batch) if places is None else len(places)
         if places is not None:
             self._pipeline.compact(flight.batch, places)
-        if (memory := flight.batch.memory) is not None:
+        if isinstance(memory := flight.batch.memory, torch.Tensor):
             flight.batch.release()
             return memory if count == len(memory) else memory[:count]
         capsule = self._pipeline.tensor(flight.batch, count, DLPACK_CODE[self.recipe.dtype])

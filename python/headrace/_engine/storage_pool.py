@@ -37,6 +37,11 @@ class StoragePool:
             self._storages = [*self._storages, storage][-self._kept :]
             return storage
 
+    def take_like(self, like: torch.Tensor) -> torch.Tensor:
+        """Returns a tensor of the shape, type and strides of one without memory, in such a storage."""
+        memory = torch.empty(0, dtype=like.dtype, device="cpu")
+        return memory.set_(self.take(like.nbytes), 0, like.shape, like.stride())
+
     def _is_free(self, number: int) -> bool:
         # torch counts the references of tensors. The Python object has two references: this list and the argument of
         # getrefcount.

@@ -3,6 +3,7 @@ device."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,9 @@ from headrace._engine.composite_engine import PartsEngine
 from headrace._engine.destination import Destination
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine, Flight
-from headrace._engine.image_engine import ImageEngine, SampleOptions, byte_table
+from headrace._engine.image_engine import GivenPlan, ImageEngine, SampleOptions, allocate_batch, byte_table
+from headrace._engine.lanes.decoding_lane import Decoding
+from headrace._engine.storage_pool import StoragePool
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.recipe import Recipe
 
@@ -25,12 +28,30 @@ class ViewsEngine(ImageEngine):
     """Decodes each file once, the smallest box that holds what all views need, and makes every view of its rows.
 
     A batch is one piece of memory, one view after the other, as the columns of a ColumnsEngine are; if they are
-    stacked, one sample after the other, with all its views.
+    stacked, one sample after the other, with all its views. A batch of plans has memory of its own for each view.
 
     Args:
         recipe: a recipe with views.
-        layout, threads, slots_kept, pin, isa: as in `ImageEngine`.
+        layout: memory layout of a batch; of batches of plans, one for each view.
+        threads, slots_kept, pin, isa, decoding: as in `ImageEngine`.
     """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        layout: Layout | Sequence[Layout],
+        *,
+        threads: int,
+        slots_kept: int,
+        pin: bool = False,
+        isa: str = "",
+        decoding: Decoding | None = None,
+    ) -> None:
+        self._layouts = [layout] * len(recipe.views) if isinstance(layout, Layout) else list(layout)
+        self._pools = [StoragePool(slots_kept) for _ in recipe.views]
+        super().__init__(
+            recipe, self._layouts[0], threads=threads, slots_kept=slots_kept, pin=pin, isa=isa, decoding=decoding
+        )
 
     def _make_pipeline(self, samples: SampleOptions, *, threads: int, slots_kept: int, isa: str) -> core.Pipeline:
         views = self.recipe.views
@@ -40,12 +61,38 @@ class ViewsEngine(ImageEngine):
             self._sample_bytes = [sum(self._sample_bytes)]
         luts = [byte_table(one) for one in views]
         return core.views_pipeline(
-            views, luts, stacked=stacked, threads=threads, slots_kept=slots_kept, isa=isa, **samples
+            views,
+            luts,
+            layouts=[one.value for one in self._layouts],
+            stacked=stacked,
+            threads=threads,
+            max_pixels=samples["max_pixels"],
+            pass_order=samples["pass_order"],
+            slots_kept=slots_kept,
+            isa=isa,
         )
 
     def submit(self, table: core.BlobTable, rows: npt.NDArray[np.int64], draws: npt.NDArray[np.float64]) -> Flight:
         memory = memory_of(self._sample_bytes, len(rows)) if self._pin else None
         return Flight(self._pipeline.submit(table, rows, draws, memory))
+
+    def submit_plans(self, table: core.BlobTable, plans: list[GivenPlan]) -> Flight:
+        """Starts a batch whose samples have plans already; the views have no steps, and are not stacked.
+
+        Args:
+            table: a row for each sample. It is let go with the batch.
+            plans: one for each view of each sample, sample by sample.
+        """
+        count = len(plans) // len(self.recipe.views)
+        parts = zip(self.recipe.views, self._layouts, self._pools, strict=True)
+        memory = [self._memory_of_view(*one, count) for one in parts]
+        rows, draws = np.arange(count, dtype=np.int64), np.empty((count, 0))
+        return Flight(self._pipeline.submit(table, rows, draws, memory, 0, plans, keep_table=False))
+
+    def _memory_of_view(self, view: Recipe, layout: Layout, pool: StoragePool, count: int) -> torch.Tensor:
+        if self._pin:
+            return allocate_batch(view, layout, count, pin_memory=True)
+        return pool.take_like(allocate_batch(view, layout, count, "meta"))
 
     def tensor(self, flight: Flight, places: list[int] | None = None) -> Any:
         """Returns the batch as a list or dict of tensors (n, C, H, W), or as one tensor (n, views, C, H, W).
@@ -54,6 +101,9 @@ class ViewsEngine(ImageEngine):
             flight: the batch.
             places: selects samples, ascending; None: all.
         """
+        if isinstance(flight.batch.memory, list):
+            flight.batch.release()
+            return [_select_samples(one, places) for one in flight.batch.memory]
         parts = parts_of(flight.batch, self._sample_bytes)
         if self.recipe.packing == "stack":
             together = self._shape_views(parts[0], self.recipe)

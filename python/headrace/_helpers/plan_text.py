@@ -69,7 +69,7 @@ def _plain_or_none(given: GivenPlan) -> GivenPlan | None:
 def _plain(size: Sequence[Any], plan: Mapping[str, Any]) -> GivenPlan:
     """Returns a plan of plain numbers. Raises ValueError, KeyError or TypeError for one that helpers do not make."""
     stages = plan["stages"]
-    _require(len(stages) <= _MOST_PARTS and plan.keys() == {"stages", "last"})
+    _require(len(stages) <= _MOST_PARTS and plan.keys() <= {"stages", "last", "erased"} and not plan.get("erased"))
     return _size(size), {"stages": [_stage(one) for one in stages], "last": _take(plan["last"], _TAKE)}
 
 

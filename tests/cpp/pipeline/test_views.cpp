@@ -163,6 +163,57 @@ TEST_CASE("pixels make the views that their JPEGs make, also in the caller's mem
   views.check(*batch, rows);
 }
 
+TEST_CASE("views of given plans are made in memory of their own") {
+  const Views views;
+  const Rows rows = some_rows(2 * Images::kCount, 3);
+  Views planned;
+  for (SampleOptions& view : planned.together) {
+    view.recipe.steps.clear();
+    view.recipe.draws = 0;
+    view.recipe.erases = view.erased.empty() ? 0 : 1;
+  }
+  std::vector<GivenPlan> plans;
+  for (const int64_t row : rows) {
+    const Size size = Images::all().sizes[static_cast<size_t>(row)];
+    for (const PipelineOptions& one : views.alone) {
+      plans.push_back({resolve(one.recipe, draws_of({row}, one.recipe.draws).data(), size), size});
+    }
+  }
+  std::vector<Bytes> memory;
+  for (const SampleOptions& view : views.together) memory.emplace_back(view.strides.sample_bytes * rows.size());
+  const auto begin = [&](Pipeline& pipeline, const std::vector<GivenPlan>& its_plans, size_t count) {
+    BatchMemory to;
+    for (size_t i = 0; i < count; ++i) to.views.push_back(memory[i].data());
+    return pipeline.submit(Images::all().table, rows, {}, std::move(to), nullptr, its_plans);
+  };
+  for (const int threads : {0, 3}) {
+    CAPTURE(threads);
+    Pipeline pipeline(planned.options(threads));
+    const auto batch = begin(pipeline, plans, memory.size());
+    REQUIRE(complete(pipeline, *batch));
+    CHECK(batch->take_failures().empty());
+    for (size_t i = 0; i < memory.size(); ++i) {
+      CAPTURE(i);
+      CHECK(memory[i] == expected(views.alone[i], rows));
+      std::fill(memory[i].begin(), memory[i].end(), uint8_t{0});
+    }
+  }
+  Pipeline pipeline(planned.options(1));
+  CHECK_THROWS_AS(begin(pipeline, plans, memory.size() - 1), std::invalid_argument);
+  std::swap(plans[0], plans[1]);  // of another size
+  CHECK_THROWS_AS(begin(pipeline, plans, memory.size()), std::invalid_argument);
+  std::swap(plans[0], plans[1]);
+  for (const Erased& wrong : {Erased{.box = {20, 0, 9, 2}}, Erased{.box = {0, 0, 2, 2}, .value = 1}}) {
+    std::vector<GivenPlan> others = plans;
+    others[2].plan.erased = {wrong};
+    CHECK_THROWS_AS(begin(pipeline, others, memory.size()), std::invalid_argument);
+  }
+  plans.pop_back();
+  CHECK_THROWS_AS(begin(pipeline, plans, memory.size()), std::invalid_argument);
+  Pipeline stacked(planned.options(1, kernels(), true));
+  CHECK_THROWS_AS(begin(stacked, plans, memory.size()), std::invalid_argument);
+}
+
 TEST_CASE("what Pillow decodes becomes every view") {
   const Views views;
   const Bytes number{3};  // no JPEG; the test decodes image 3 in Pillow's place

@@ -79,7 +79,7 @@ def test_a_step_of_ones_own_is_named_and_verified() -> None:
 
 
 def test_datasets_of_ones_own_are_made_on_the_device() -> None:
-    needs("torchvision", "datasets")
+    needs("torchvision", "datasets", "webdataset")
     lines = again(RUNNER, "native", EXAMPLES / "own_dataset_on_gpu.py")
     assert [line.split(":")[0] for line in lines[::3]] == ["six views", "captions", "table"]
     assert all(" of them from records" in line for line in lines[1::3])

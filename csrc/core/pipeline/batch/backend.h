@@ -34,6 +34,7 @@ struct SampleOptions {
 struct BatchMemory {
   uint8_t* data = nullptr;
   uintptr_t stream = 0;
+  std::vector<uint8_t*> views{};  // one for each view, in place of `data`
 };
 
 /// Memory and workers of one pipeline. Any thread may call any method.
@@ -47,6 +48,8 @@ class Backend {
   virtual std::unique_ptr<SampleWorker> make_worker() = 0;
   /// Frees unused memory and ends the backend's own threads. No batch may be prepared after this call. Idempotent.
   virtual void retire() noexcept = 0;
+  /// The recipes of a sample's views, one after another; empty where it has one output, the pipeline's recipe's.
+  virtual std::vector<const Recipe*> views() const { return {}; }
   /// Number of pieces of memory for batches that exist now, free or in use.
   virtual size_t slots() const = 0;
   /// Null if a batch is complete with its last sample. Otherwise the device's part, which processes the batch after

@@ -27,9 +27,9 @@ void Batch::fill(std::shared_ptr<const BlobTable> from, std::vector<int64_t> its
   ready.store(size() == 0);
 }
 
-Plan Batch::plan_of(int sample, const Recipe& recipe, const double* its_draws, Size image, size_t from) const {
+Plan Batch::plan_of(int number, const Recipe& recipe, const double* its_draws, Size image, size_t from) const {
   if (plans.empty()) return resolve(recipe, its_draws, image, from);
-  const GivenPlan& given = plans[static_cast<size_t>(sample)];
+  const GivenPlan& given = plans[static_cast<size_t>(number)];
   if (given.image != image) {
     throw Error(Stage::kPlan, "the plan of this sample is for an image of another size");
   }

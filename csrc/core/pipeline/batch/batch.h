@@ -53,10 +53,12 @@ struct Batch {
   std::shared_ptr<EntryPoints> entry_points;  // of the JPEGs in `blobs`; null: none
   std::vector<int64_t> rows;                  // of the blob table, one per sample
   std::vector<double> draws;                  // [rows][recipe.draws]
-  std::vector<GivenPlan> plans;               // one per sample, instead of those of the recipe; empty: none were given
+  std::vector<GivenPlan> plans;               // one per sample, or per sample and view, instead of those of the recipe;
+                                              // empty: none were given
   std::vector<Size> sizes;  // of the samples' images before any step, for images that were opened; else {0, 0}
   LeaseHolder slot;         // owns `memory`; empty if the caller passed the memory, or it was handed out
   uint8_t* memory = nullptr;
+  std::vector<uint8_t*> views;                      // memory of each view, where it is not all in `memory`
   bool is_new_memory = false;                       // newly mapped: no page of it is in place
   std::shared_ptr<std::vector<SizedSample>> sized;  // instead of `memory`, where samples have different sizes
 
@@ -77,8 +79,9 @@ struct Batch {
   int size() const { return static_cast<int>(rows.size()); }
 
   /// The plan of a sample: the one given with the batch, or what the recipe's steps from `from` on make of its draws.
-  /// Throws Error(kPlan) if a step, or the given plan, cannot be applied to an image of this size.
-  Plan plan_of(int sample, const Recipe& recipe, const double* its_draws, Size image, size_t from = 0) const;
+  /// `number`: of the sample, or of its view, counted through all samples. Throws Error(kPlan) if a step, or the given
+  /// plan, cannot be applied to an image of this size.
+  Plan plan_of(int number, const Recipe& recipe, const double* its_draws, Size image, size_t from = 0) const;
 
   /// Position of a sample in `memory`, counted in samples.
   int place(int sample) const { return places.empty() ? sample : places[static_cast<size_t>(sample)]; }

@@ -32,7 +32,18 @@ ViewsBackend::ViewsBackend(std::vector<SampleOptions> views, bool stacked, const
   }
 }
 
+std::vector<const Recipe*> ViewsBackend::views() const {
+  std::vector<const Recipe*> recipes;
+  for (const SampleOptions& view : views_) recipes.push_back(&view.recipe);
+  return recipes;
+}
+
 void ViewsBackend::prepare(Batch& batch, BatchMemory memory) {
+  if (!memory.views.empty()) {
+    if (layout_.columns() < views_.size()) throw std::invalid_argument("stacked views are one piece of memory");
+    batch.views = std::move(memory.views);
+    return;
+  }
   slots_.prepare(batch, memory, layout_.batch_bytes(static_cast<size_t>(batch.room)));
 }
 

@@ -14,7 +14,8 @@
 namespace headrace {
 
 /// The memory of a batch holds the samples of the first view, then those of the second, and so on, as the columns of a
-/// GatherLayout; or, if they are stacked, all views of the first sample, then those of the second: one column.
+/// GatherLayout; or, if they are stacked, all views of the first sample, then those of the second: one column. Views
+/// that are not stacked may be in memory of their own, which the caller passes.
 class ViewsBackend final : public Backend {
  public:
   /// `views`: at least one; their recipes have the same draws and no Python call. `stacked`: whether the views of a
@@ -26,6 +27,7 @@ class ViewsBackend final : public Backend {
   std::unique_ptr<SampleWorker> make_worker() override;
   void retire() noexcept override { slots_.retire(); }
   size_t slots() const override { return slots_.count(); }
+  std::vector<const Recipe*> views() const override;
   const GatherLayout& layout() const { return layout_; }
 
  private:

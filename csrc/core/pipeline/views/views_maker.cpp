@@ -19,10 +19,13 @@ void ViewsMaker::plan(const double* draws, Size image, const Batch& batch, int s
   uint8_t* first = batch.memory + (stacked ? place * layout_.row_bytes(0) : 0);
   for (size_t i = 0; i < views_.size(); ++i) {
     View& view = *views_[i];
-    view.plan = resolve(view.options.recipe, draws, image);
-    uint8_t* out = stacked ? first : first + place * layout_.row_bytes(i);
+    const size_t number = static_cast<size_t>(sample) * views_.size() + i;
+    view.plan = batch.plan_of(static_cast<int>(number), view.options.recipe, draws, image);
+    const bool apart = !batch.views.empty();
+    uint8_t* begin = apart ? batch.views[i] : first;
+    uint8_t* out = stacked ? begin : begin + place * layout_.row_bytes(i);
     view.output = output_at(out, view.options.strides, view.options, view.lut);
-    first += stacked ? view.options.strides.sample_bytes : layout_.column_bytes(i, room);
+    if (!apart) first += stacked ? view.options.strides.sample_bytes : layout_.column_bytes(i, room);
   }
 }
 

@@ -25,7 +25,7 @@ from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_po
 from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
 from headrace._loading.fallback.worker_wrappers import Carried
 from headrace._loading.mixup.mixes_in_workers import make_replacements
-from headrace._loading.records.record_batch import RecordedBatch
+from headrace._loading.records.record_batch import RecordBatch, RecordedBatch
 from headrace._loading.records.record_collation import RecordCollation
 from headrace._loading.records.record_makers import RecordTrial
 from headrace._storage.entry_points.shared_table import SharedTable
@@ -229,7 +229,7 @@ class InWorkers:
 
     def _make_leaves(self, batch: object) -> list[Leaf]:
         """Makes the pixels of a batch's images, and returns its leaves."""
-        make_reachable(batch)
+        make_reachable(batch, _records_in(batch))
         found = list(leaves(batch))
         _make_pixels(found)
         files.end_batch(self._counts, samples_are_gone=False)  # torch's fetcher still refers to them
@@ -309,9 +309,15 @@ def call_deferring(make: Callable[[], T], counts: ImageCounts, *, samples_are_go
     return made
 
 
+def _records_in(batch: object) -> list[RecordBatch]:
+    """Returns the records of a batch, also of one that carries a state: thousands of objects without tensors."""
+    batch = batch.batch if isinstance(batch, Carried) else batch
+    return batch.records if isinstance(batch, RecordedBatch) else []
+
+
 def _finish_batch(made: object, counts: ImageCounts, samples_are_gone: bool) -> None:
     if has_deferred():
-        make_reachable(made)
+        make_reachable(made, _records_in(made))
         _make_pixels(leaves(made))
         files.end_batch(counts, samples_are_gone)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
@@ -14,6 +15,8 @@ from headrace.pillow.recording.native_plan import Take
 
 AHEAD = 2  #: batches whose records are made beyond the one that is due
 
+Box: TypeAlias = "tuple[int, int, int, int]"
+
 
 class ImageRecord(NamedTuple):
     """How one image of a batch is made.
@@ -22,6 +25,8 @@ class ImageRecord(NamedTuple):
         begin, nbytes: of its file, among the bytes of `RecordedBatch`.
         size: (width, height) of the file's image.
         stages, last: the plan, as bind/plan.cpp reads it.
+        erased: boxes (left, top, width, height) of the output that are overwritten, and which row of the batch's
+            `erased` they get.
         door, arguments: the function through which the program got the image, and its arguments beside the bytes: it
             decodes the file if that is damaged.
         name: the file's, for messages; empty if it has none.
@@ -32,6 +37,7 @@ class ImageRecord(NamedTuple):
     size: tuple[int, int]
     stages: list[Take]
     last: Take
+    erased: list[tuple[Box, int]]
     door: str
     arguments: tuple[Any, ...]
     name: str
@@ -46,6 +52,7 @@ class RecordBatch:
         shape: of the batch, (n, ..., C, H, W).
         table: values of the 256 bytes, (C, 256), in the batch's dtype.
         layout: of the batch in memory.
+        erased: values that erased boxes get, (rows, C), in the batch's dtype.
         single: class and strides of the tensor that the one image is delivered as, without a batch; None: as a batch.
         under_way: what makes it, in the main process; None: not begun.
     """
@@ -54,11 +61,21 @@ class RecordBatch:
     shape: tuple[int, ...]
     table: Array
     layout: Layout
+    erased: Array
     single: tuple[type[torch.Tensor], tuple[int, ...]] | None = None
     under_way: Any = field(default=None, repr=False)
 
     def __getstate__(self) -> State:
         return {**vars(self), "under_way": None}
+
+
+def group_by_files(records: Iterable[RecordBatch]) -> list[list[RecordBatch]]:
+    """Returns records in groups: the images of those in a group are, sample by sample, of the same files, so that one
+    decode makes all of a sample. Groups are in the order of their first records."""
+    groups: dict[Any, list[RecordBatch]] = {}
+    for one in records:
+        groups.setdefault(tuple(image.begin for image in one.images), []).append(one)
+    return list(groups.values())
 
 
 @dataclass(eq=False)

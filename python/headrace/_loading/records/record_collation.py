@@ -29,8 +29,9 @@ from headrace._loading.doors.tensors.deferred_tensor import (
 )
 from headrace._loading.doors.tensors.joined_tensors import Allocate, stack
 from headrace._loading.doors.tensors.memory_layout import Layout as TensorLayout
-from headrace._loading.doors.tensors.recording import Content, Recording
+from headrace._loading.doors.tensors.recording import Content, Erasing, Recording
 from headrace._loading.doors.type_checks import checks
+from headrace._loading.records.erased_values import ErasedValues
 from headrace._loading.records.leaves_of_batches import named_leaves
 from headrace._loading.records.record_batch import ImageRecord, RecordBatch, RecordedBatch
 from headrace._recipe.images.memory_format import Layout
@@ -62,6 +63,7 @@ class RecordCollation:
         self._through = {_COLLATE, *through}
         self._where_else = "in the worker" if in_worker else "in the caller's thread"
         self._is_on = False
+        self._erased = ErasedValues()
         self._forget()
 
     def _forget(self) -> None:
@@ -169,20 +171,20 @@ class RecordCollation:
         plans = [_pixels_of(one).plan(one.state.operations, one.state.channels) for one in contents]
         if any(plan is None for plan in plans):
             return "what is done to their pixels is not native"
+        erased = self._erased.find_all([one.state for one in contents])
+        if isinstance(erased, str):
+            return erased
+        boxes, values = erased
         pixels = [_pixels_of(one) for one in contents]
         new = sum(len(one.data) for one in {id(one): one for one in pixels}.values() if id(one) not in self._files)
         if new > math.prod(first.shape) * first.table.itemsize * len(contents):
             return "their files have more bytes than their values"
         images = []
-        for one, plan in zip(pixels, plans, strict=True):
+        for one, plan, its_boxes in zip(pixels, plans, boxes, strict=True):
             assert plan is not None
-            begin = self._add_file(one)
-            images.append(
-                ImageRecord(
-                    begin, len(one.data), one.size, plan.stages, plan.last, one.door.name, one.arguments, one.name
-                )
-            )
-        return RecordBatch(images, (len(images), *first.shape), first.table, layout)
+            begin, steps = self._add_file(one), (plan.stages, plan.last, its_boxes)
+            images.append(ImageRecord(begin, len(one.data), one.size, *steps, one.door.name, one.arguments, one.name))
+        return RecordBatch(images, (len(images), *first.shape), first.table, layout, values)
 
     def _add_file(self, pixels: JpegPixels) -> int:
         """Returns where a file's bytes begin. Several images of a file share them."""
@@ -283,7 +285,7 @@ def _why_not_recordable(content: Content) -> str | None:
     state = content.state
     if type(content.origin.pixels) is not JpegPixels:
         return NO_JPEGS
-    if state.finish is not None:
+    if state.finish is not None and not isinstance(state.finish, Erasing):
         return "their finished values are changed"
     if state.frames is not None or state.layout is TensorLayout.EXPANDED or math.prod(state.lead) != 1:
         return "their values are rearranged"

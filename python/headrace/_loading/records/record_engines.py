@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,12 @@ from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Failure, Flight
 from headrace._engine.image_engine import GivenPlan, ImageEngine
 from headrace._engine.lanes.decoding_lane import Decoding
+from headrace._engine.views_engine import ViewsEngine
 from headrace._helpers.connection import Helpers
 from headrace._helpers.helper_lane import add_helpers
 from headrace._helpers.ray_helpers import addresses_of
 from headrace._helpers.requests import PlanRequests
-from headrace._loading.records.record_batch import AHEAD, ImageRecord, RecordBatch, RecordedBatch
+from headrace._loading.records.record_batch import AHEAD, ImageRecord, RecordBatch, RecordedBatch, group_by_files
 from headrace._loading.records.record_lane import RecordLane, RecordsUnderWay, raise_as_workers, wrap_error
 from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.recipe import Recipe
@@ -34,16 +35,28 @@ _MOST_ENGINES = 8  # of different sizes and tables
 _SECONDS = 1.0
 
 
-@dataclass
+@dataclass(eq=False)
 class _Making:
-    """What makes a `RecordBatch`."""
+    """What makes a `RecordBatch`, alone or together with others of the same files."""
 
     engine: _Engine
     flight: Flight
+    records: list[RecordBatch]
+
+    def collect(self, record: RecordBatch) -> torch.Tensor:
+        """Returns the values of one of the records, which are made."""
+        made = self.engine.native.tensor(self.flight)
+        return made if len(self.records) == 1 else made[self.records.index(record)]
+
+    def let_go(self, record: RecordBatch) -> None:
+        """Called when a record was handed out or given up."""
+        record.under_way = None
+        if not any(one.under_way is self for one in self.records):
+            self.engine.end_flight(self.flight)
 
 
 class _Engine:
-    """An engine for the records of one size and table."""
+    """An engine for the records of one size and table, or of several that share files."""
 
     def __init__(self, native: ImageEngine, under_way: RecordsUnderWay) -> None:
         self.native, self.under_way = native, under_way
@@ -87,19 +100,26 @@ class RecordEngines:
     def begin(self, recorded: RecordedBatch, entry_points: core.EntryPoints | None) -> None:
         """Begins to make the records of a batch, those that are not begun. The host does not wait."""
         buffer: Any = recorded.files.numpy()
-        for record in [one for one in recorded.records if one.under_way is None]:
-            engine = self._engine_of(record)
-            begins = np.array([one.begin for one in record.images], np.int64)
-            sizes = np.array([one.nbytes for one in record.images], np.int64)
+        for records in self._group([one for one in recorded.records if one.under_way is None]):
+            engine, images = self._engine_of(records), records[0].images
+            begins = np.array([one.begin for one in images], np.int64)
+            sizes = np.array([one.nbytes for one in images], np.int64)
             table = core.BlobTable.of_spans([buffer], np.zeros_like(begins), begins, sizes)
             if entry_points is not None:
                 table = table.entered_by(entry_points)
-            flight = engine.native.submit_plans(table, _plans_of(record.images))
+            views = zip(*(one.images for one in records), strict=True)
+            flight = engine.native.submit_plans(table, [_plan_of(one) for sample in views for one in sample])
             engine.in_flight += 1
-            engine.under_way.add(flight.batch.id, record.images)
-            record.under_way = _Making(engine, flight)
+            engine.under_way.add(flight.batch.id, images)
+            making = _Making(engine, flight, records)
+            for one in records:
+                one.under_way = making
             if self._is_closed:
                 engine.close()  # with this batch
+
+    def _group(self, records: list[RecordBatch]) -> list[list[RecordBatch]]:
+        """Returns the records that one engine makes of one decode. A device's kernel makes one output of a decode."""
+        return group_by_files(records) if self._destination.way == "memory" else [[one] for one in records]
 
     def finish(self, recorded: RecordedBatch) -> None:
         """Waits until all values of a batch are made.
@@ -109,9 +129,12 @@ class RecordEngines:
                 names the sample and its file.
             RuntimeError: the device refused the batch, or its current stream is captured.
         """
-        failed = []
+        failed, waited = [], set()
         for record in recorded.records:
             making: _Making = record.under_way
+            if making in waited:
+                continue
+            waited.add(making)
             native = making.engine.native
             while not native.wait(making.flight, _SECONDS):
                 if native.closed:
@@ -124,12 +147,10 @@ class RecordEngines:
     def hand_over(self, record: RecordBatch) -> torch.Tensor:
         """Returns the values of finished records, on the destination."""
         making: _Making = record.under_way
-        record.under_way = None
         try:
-            made = making.engine.native.tensor(making.flight)
+            made = making.collect(record)
         finally:
-            making.engine.end_flight(making.flight)
-        assert isinstance(made, torch.Tensor)
+            making.let_go(record)
         if record.single is not None:
             kind, strides = record.single
             made = made.as_strided(record.shape, strides).data  # no view, of nothing
@@ -143,10 +164,9 @@ class RecordEngines:
         """Gives up the records of a batch that is not handed out."""
         for record in recorded.records:
             making: _Making | None = record.under_way
-            record.under_way = None
             if making is not None:
                 making.engine.native.cancel(making.flight)
-                making.engine.end_flight(making.flight)
+                making.let_go(record)
 
     def close(self) -> None:
         """Ends the threads of each engine once none of its batches is in flight. An iterator that goes on gets engines
@@ -159,16 +179,14 @@ class RecordEngines:
         for key in list(self._engines):
             self._remove(key)
 
-    def _engine_of(self, record: RecordBatch) -> _Engine:
-        table = record.table
-        channels, height, width = record.shape[-3:]
-        key = record.layout, channels, height, width, table.dtype.str, table.tobytes(), self.pins
+    def _engine_of(self, records: list[RecordBatch]) -> _Engine:
+        key = self.pins, *(_key_of(one) for one in records)
         found = self._engines.get(key)
         if found is None or not found.native.has_current_limit() or found.native.closed:
             if found is not None:
                 self._remove(key)
             self._make_room()
-            found = self._engines[key] = self._new_engine(record)
+            found = self._engines[key] = self._new_engine(records)
         self._engines.move_to_end(key)
         return found
 
@@ -195,30 +213,44 @@ class RecordEngines:
         there = (*self._leaving, *self._engines.values())
         return sum_counters([self._counted, *(one.native.counters() for one in there)])
 
-    def _new_engine(self, record: RecordBatch) -> _Engine:
-        channels, height, width = record.shape[-3:]
-        table = torch.from_numpy(record.table.copy())
-        recipe = Recipe((), (), height, width, channels, Pointwise((), table.dtype), table)
-        under_way = RecordsUnderWay()
-        decoding = Decoding("pillow", functools.partial(RecordLane, under_way=under_way))
-        native = make_engine(
+    def _new_engine(self, records: list[RecordBatch]) -> _Engine:
+        recipe, under_way = _recipe_of(records), RecordsUnderWay()
+        slots_kept = AHEAD + (2 if self._destination.way == "memory" else 1)  # the program has one batch
+        make: Any = functools.partial(
+            ViewsEngine if recipe.views else make_engine,
             recipe,
-            record.layout,
-            self._destination,
             threads=self._threads,
-            slots_kept=AHEAD + (2 if self._destination.way == "memory" else 1),  # the program has one batch
+            slots_kept=slots_kept,
             pin=self.pins,
-            decoding=decoding,
+            decoding=Decoding("pillow", functools.partial(RecordLane, under_way=under_way)),
         )
+        native = make([one.layout for one in records]) if recipe.views else make(records[0].layout, self._destination)
         assert isinstance(native, ImageEngine)
-        if self._helpers and channels in (1, 3):
-            asked = PlanRequests(native, lambda batch: _plans_of(under_way.find(batch)))
+        if self._helpers and not recipe.views and recipe.channels in (1, 3):
+            asked = PlanRequests(native, lambda batch: [_plan_of(one) for one in under_way.find(batch)])
             add_helpers(native, addresses_of(self._helpers), self._threads, asked, self._timeout)
         return _Engine(native, under_way)
 
 
-def _plans_of(images: list[ImageRecord]) -> list[GivenPlan]:
-    return [(one.size, {"stages": one.stages, "last": one.last}) for one in images]
+def _recipe_of(records: list[RecordBatch]) -> Recipe:
+    """Returns the recipe, without steps, whose samples are the images of some records, or whose views are."""
+    recipes = []
+    for one in records:
+        channels, height, width = one.shape[-3:]
+        table = torch.from_numpy(one.table.copy())
+        erased = torch.from_numpy(one.erased.copy()) if len(one.erased) else None
+        recipes.append(Recipe((), (), height, width, channels, Pointwise((), table.dtype), table, erased=erased))
+    first = recipes[0]
+    return first if len(recipes) == 1 else replace(first, views=tuple(recipes))
+
+
+def _key_of(record: RecordBatch) -> tuple[object, ...]:
+    table, erased = record.table, record.erased
+    return record.layout, *record.shape[-3:], table.dtype.str, table.tobytes(), erased.tobytes()
+
+
+def _plan_of(image: ImageRecord) -> GivenPlan:
+    return image.size, {"stages": image.stages, "last": image.last, "erased": image.erased}
 
 
 def _error_of(failure: Failure, record: RecordBatch, recorded: RecordedBatch) -> BaseException:

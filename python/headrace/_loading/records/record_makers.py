@@ -8,12 +8,12 @@ from headrace._base.cores import usable_cores
 from headrace._engine.destination import Destination
 from headrace._loading.autotune.budget import cores_of_rank
 from headrace._loading.bottleneck.model import making_threads
-from headrace._loading.records.record_batch import RecordedBatch
+from headrace._loading.records.record_batch import RecordedBatch, group_by_files
 
 #: Batches in which a worker finds out whether records pay for its samples.
 _TRIED = 4
-#: Images of a file: a worker decodes it once for several of them, the main process once for each.
-_MOST_IMAGES = 1.5
+#: Decodes of a file: a worker decodes it once, the main process once for each of several samples.
+_MOST_DECODES = 1.5
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,6 @@ class RecordTrial:
             self._left -= 1
             return "" if self._left else "records of them cannot be made"
         self._left = 0
-        images = sum(len(one.images) for one in batch.records)
+        decodes = sum(len(first.images) for first, *_ in group_by_files(batch.records))
         files = {image.begin for one in batch.records for image in one.images}
-        return "several images are made of each file" if images > _MOST_IMAGES * len(files) else ""
+        return "several samples are made of each file" if decodes > _MOST_DECODES * len(files) else ""

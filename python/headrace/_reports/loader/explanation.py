@@ -81,14 +81,15 @@ def _explain_helpers(settings: Settings, route: ImageRoute) -> list[Part]:
     return _explain_use_of_helpers(settings, route.why_no_helpers(settings) if settings.helpers else "")
 
 
-def _explain_use_of_helpers(settings: Settings, why: str) -> list[Part]:
+def _explain_use_of_helpers(settings: Settings, why: str, *, of_records: bool = False) -> list[Part]:
     """`why`: they are not used; "" if they are."""
     if not settings.helpers:
         return []
     if why:
         return [Part("helpers", "unused", f"no sample is made on another machine: {why}")]
     where = "the nodes of Ray's cluster" if settings.helpers == "ray" else ", ".join(map(str, settings.helpers))
-    return [Part("helpers", "native", f"{where} make what the threads here would make last")]
+    alone = "; several views of a file are made here" if of_records else ""
+    return [Part("helpers", "native", f"{where} make what the threads here would make last{alone}")]
 
 
 def explain_reading(settings: Settings, source: BlobDataset, dataset: object) -> list[Part]:
@@ -299,7 +300,7 @@ def _explain_device(settings: Settings, deferred: ImageCounts | None) -> list[Pa
     unused = why_no_helpers(workers, destination, collates=collates)
     if deferred.fields and "recorded" not in deferred.fields.values():
         unused = unused or "none of them is an image that is made from a record"
-    return [*lines, *_explain_use_of_helpers(settings, unused)]
+    return [*lines, *_explain_use_of_helpers(settings, unused, of_records=True)]
 
 
 def _explain_field(name: str, where: str, makers: Makers, destination: Destination) -> Part:

@@ -81,6 +81,21 @@ class Views(Labelled):
         return {"views": [first, self.transform(image)], "again": first}
 
 
+class Crops(Labelled):
+    """Two large crops of each image and four small ones, as DINO's."""
+
+    def __init__(self, paths: list[Path], transform: Any) -> None:
+        from torchvision import transforms
+
+        super().__init__(paths, transform)
+        small, normalize = transforms.RandomResizedCrop(24, (0.05, 0.4)), transforms.Normalize([0.5] * 3, [0.2] * 3)
+        self.small = transforms.Compose([small, transforms.ToTensor(), normalize])
+
+    def __getitem__(self, index: int) -> Any:
+        image = self.open(index)
+        return [self.transform(image) for _ in range(2)] + [self.small(image) for _ in range(4)]
+
+
 class Looking(Labelled):
     """Looks at the values of each third sample."""
 

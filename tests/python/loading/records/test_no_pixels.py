@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from record_datasets import COUNT, InMemory, Labelled, Stream, Views
+from record_datasets import COUNT, Crops, InMemory, Labelled, Stream, Views
 from record_loaders import EDGE, MEAN, ON_DEVICE, STD, assert_alike, delivered
 
 from headrace import DataLoader
@@ -40,21 +40,6 @@ def calls(paths: list[Path], train_v2: Any, monkeypatch: pytest.MonkeyPatch) -> 
     for name in MAKERS:
         monkeypatch.setattr(core, name, functools.partial(counted, name))
     return lambda: {name: one.value for name, one in counts.items() if one.value}
-
-
-class Crops(Labelled):
-    """Two large crops of each image and four small ones, as DINO's."""
-
-    def __init__(self, paths: list[Path], transform: Any) -> None:
-        from torchvision import transforms
-
-        super().__init__(paths, transform)
-        small = transforms.RandomResizedCrop(24, (0.05, 0.4))
-        self.small = transforms.Compose([small, transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
-
-    def __getitem__(self, index: int) -> Any:
-        image = self.open(index)
-        return [self.transform(image) for _ in range(2)] + [self.small(image) for _ in range(4)]
 
 
 class Masked(Labelled):

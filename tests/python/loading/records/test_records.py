@@ -39,12 +39,18 @@ class Case(NamedTuple):
     options: dict[str, Any] = {}  # noqa: RUF012 - not changed
 
 
+def seed_differently(worker: int) -> None:
+    random.seed(100 + worker)
+    torch.manual_seed(100 + worker)
+
+
 RECORDED = [
     Case(Labelled),
     Case(Labelled, {"num_workers": 0}),
     Case(Labelled, {"seed": 5}),
     Case(Labelled, {"persistent_workers": True, "epochs": 2}),
     Case(Labelled, {"prefetch_factor": 4, "batch_size": 1}),
+    Case(Labelled, {"worker_init_fn": seed_differently}),
     Case(InMemory),
     Case(Stateful),
     Case(Stream),
@@ -85,10 +91,11 @@ def test_tensors_of_torchvisions_decoder_are_recorded(paths: list[Path], train_v
     assert images.recorded.total() == COUNT and not images.natively
 
 
-def finished(torchvision: Any) -> Any:
+def with_noise(torchvision: Any) -> Any:
     from torchvision import transforms
 
-    return transforms.Compose([transforms.Resize((EDGE, EDGE)), transforms.ToTensor(), transforms.RandomErasing(1.0)])
+    erased = transforms.RandomErasing(1.0, value="random")
+    return transforms.Compose([transforms.Resize((EDGE, EDGE)), transforms.ToTensor(), erased])
 
 
 def of_many_sizes(torchvision: Any) -> Any:
@@ -104,7 +111,7 @@ def tiny(torchvision: Any) -> Any:
 
 
 MADE_IN_WORKERS = [
-    ("their finished values are changed", Labelled, finished),
+    ("they are erased with values that differ from pixel to pixel", Labelled, with_noise),
     ("their files have more bytes than their values", Labelled, tiny),
     ("a program has looked at some of them", Looking, None),
 ]

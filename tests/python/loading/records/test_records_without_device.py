@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from PIL import Image
-from record_datasets import COUNT, Labelled, Looking, Stateful, Stream, Views
+from record_datasets import COUNT, Labelled, Looking, Stateful, Stream
 from record_loaders import EDGE, alike, assert_alike, delivered
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import default_collate
@@ -170,14 +170,6 @@ def test_threads_end_with_the_workers(paths: list[Path], train: Any) -> None:
 
 
 @pytest.mark.usefixtures("idle_cores")
-def test_several_images_of_a_file_are_made_by_the_worker(paths: list[Path], train: Any) -> None:
-    """It decodes the file once. Its first batch tells."""
-    images = assert_alike(lambda: Views(paths, train), DataLoader, batch_size=2, num_workers=1)
-    assert images.recorded.total() == 2 and images.natively.total() == COUNT - 2
-    assert set(images.fields.values()) == {"in the worker, because several images are made of each file"}
-
-
-@pytest.mark.usefixtures("idle_cores")
 def test_a_worker_gives_up_where_nothing_can_be_recorded(tmp_path: Path, torchvision: Any) -> None:
     """Then it makes values in the batch's own memory, as without records."""
     paths = [tmp_path / f"{number}.png" for number in range(12)]
@@ -215,7 +207,8 @@ def test_what_is_pinned(paths: list[Path], train: Any, idle_cores: None, monkeyp
         return torchs(data, device)
 
     monkeypatch.setattr(torch.utils.data._utils.pin_memory, "pin_memory", pin)
-    record = RecordBatch([], (0, 3, 4, 4), torch.zeros(3, 256).numpy(), Layout.PLANAR)
+    nothing = torch.zeros(0, 3).numpy()
+    record = RecordBatch([], (0, 3, 4, 4), torch.zeros(3, 256).numpy(), Layout.PLANAR, nothing)
     labels, files = torch.arange(3), torch.zeros(9, dtype=torch.uint8)
     made = RecordedBatch((record, {"labels": labels}), [record], files, worker=1).pin_memory()
     assert pinned == [labels] and made.batch[0] is record and made.batch[1]["labels"] is not labels

@@ -14,7 +14,7 @@ import copyreg
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -274,13 +274,16 @@ _MOST_OBJECTS = 10_000  # of a batch that are looked at
 _LEAVES = (torch.Tensor, np.ndarray, Image.Image, str, bytes, int, float, type, ModuleType, FunctionType)
 
 
-def make_reachable(batch: object) -> None:
+def make_reachable(batch: object, known: Iterable[object] = ()) -> None:
     """Makes the deferred tensors in a batch plain, also those in attributes of objects, such as a program's batches.
 
     A worker sends the batch from another thread, where an error would be lost.
+
+    Args:
+        known: objects in the batch that have none.
     """
     if _were_deferred:
-        for one in _deferred_in(batch, {}):
+        for one in _deferred_in(batch, {id(one): one for one in known}):
             make(one)
 
 

@@ -28,7 +28,7 @@ from headrace._loading.doors.tensors.recorded_functions import (
     record_flip,
     record_values,
 )
-from headrace._loading.doors.tensors.recording import Recording, State, ValueStep
+from headrace._loading.doors.tensors.recording import Erasing, Recording, State, ValueStep
 from headrace._loading.doors.tensors.resize_functions import record_resize, resize
 from headrace._loading.doors.tensors.warp_functions import WARPS, recorder_of_warp
 from headrace.pillow.recording.patches import (
@@ -193,13 +193,7 @@ def _record_erase(
         one in (1, edge) for one, edge in zip(values.shape[::-1], part[::-1], strict=False)
     ):
         return None
-    kept = values.clone()
-
-    def finish(image: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = plain(image, top, left, height, width, kept, True)
-        return made
-
-    return record_finish(tensor, finish)
+    return record_finish(tensor, Erasing(plain, (top, left, height, width), values.clone()))
 
 
 class ValueFunction:

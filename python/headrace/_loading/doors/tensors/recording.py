@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 
 from headrace._base.lifetimes.bounded_table import BoundedTable
-from headrace._base.types import Array
+from headrace._base.types import Array, Function
 from headrace._loading.doors.tensors.memory_layout import Cut, Layout, Lead, few_of
 from headrace.pillow.memory import pixel_memory
 from headrace.pillow.recording.lazy_core import Operation
@@ -95,6 +96,40 @@ class State(NamedTuple):
     def is_of_default(self) -> bool:
         """Whether the default dtype is that of the steps so far: a table of more steps calls all of them again."""
         return not self.steps or all(step.default is torch.get_default_dtype() for step in self.steps)
+
+
+@dataclass(frozen=True)
+class Erasing:
+    """Overwrites a box of an image (..., C, H, W), in place.
+
+    Attributes:
+        function: torchvision's.
+        box: (top, left, height, width), inside the image.
+        values: what is written, of a shape that can be expanded to the box.
+    """
+
+    function: Function
+    box: tuple[int, int, int, int]
+    values: torch.Tensor
+
+    def __call__(self, image: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self.function(image, *self.box, self.values, True)
+        return made
+
+    def constants(self, channels: int, dtype: torch.dtype) -> torch.Tensor | None:
+        """Returns what each channel of the box becomes, (C,), in the dtype of the image; None where that differs from
+        pixel to pixel, or the function does more. It is asked: what is converted how is its own choice."""
+        several = self.values.shape[-3] if self.values.dim() > 2 else 1
+        if math.prod(self.values.shape) != several:
+            return None
+        tried = self.function(torch.zeros((channels, 3, 4), dtype=dtype, device="cpu"), 1, 0, 1, 2, self.values, True)
+        if not isinstance(tried, torch.Tensor) or tried.shape != (channels, 3, 4) or tried.dtype != dtype:
+            return None
+        found = tried[:, 1, 0].clone()
+        expected = torch.zeros((channels, 3, 4), dtype=dtype, device="cpu")
+        expected[:, 1, :2] = found[:, None]
+        same = torch.equal(tried.view(torch.uint8), expected.view(torch.uint8))  # also where they are no numbers
+        return found if same else None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 import pickle
 import threading
 import weakref
@@ -161,6 +163,13 @@ def test_metadata_needs_no_values(deferred: Any) -> None:
     assert recording_of(tensor) is not None
 
 
+def saved_and_loaded(tensor: torch.Tensor) -> Any:
+    file = io.BytesIO()
+    torch.save(tensor, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
 LOOKS: dict[str, Any] = {
     "numpy": lambda t: t.numpy(),
     "array": lambda t: np.asarray(t),
@@ -180,6 +189,10 @@ LOOKS: dict[str, Any] = {
     "out": lambda t: torch.add(t, 1, out=torch.empty(0, dtype=torch.uint8)),
     "list of them": lambda t: torch.hstack([t, t]),
     "shared": lambda t: t.share_memory_(),
+    "saved": lambda t: saved_and_loaded(t),
+    "written": lambda t: t.mul_(2),
+    "a part written": lambda t: t.__setitem__((0, slice(2, 9)), 7) or t,
+    "exchanged": lambda t: t.set_(torch.arange(12, dtype=torch.uint8).view(3, 2, 2)),
 }
 
 
@@ -197,6 +210,32 @@ def test_a_look_makes_a_plain_tensor(name: str, deferred: Any) -> None:
     assert reference() is tensor
     assert vars(tensor) == {"note": "the program's"}
     assert torch.equal(tensor, expected)
+
+
+def test_gradients_are_torchs(deferred: Any) -> None:
+    found = []
+    for image in deferred:
+        leaf = v1.convert_image_dtype(image).requires_grad_()
+        (leaf * leaf).sum().backward()
+        found.append((leaf, leaf.grad, leaf.is_leaf, leaf.requires_grad, leaf.detach().requires_grad))
+    assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][1], found[1][1])
+    assert found[0][2:] == found[1][2:] == (True, True, False)
+
+
+def test_functions_by_type_find_that_of_tensors(deferred: Any) -> None:
+    """Tables of types, `singledispatch` and a compiled collate_fn: nothing in them knows another class."""
+    tensor, expected = deferred
+    assert {torch.Tensor: "found"}.get(type(tensor)) == "found"
+    single: Any = functools.singledispatch(lambda value: None)
+    single.register(torch.Tensor, torch.clone)
+    assert torch.equal(single(v1.hflip(tensor)), v1.hflip(expected))
+
+    @torch.compile(backend="eager")
+    def collate(samples: list[torch.Tensor]) -> torch.Tensor:
+        return torch.stack(samples).float() / 255
+
+    samples = [v1.resize(one, [20, 20]) for one in (tensor, expected)]
+    assert torch.equal(collate([samples[0]] * 2), collate([samples[1]] * 2))
 
 
 def test_threads_may_look_at_once(deferred: Any) -> None:
