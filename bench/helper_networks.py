@@ -244,6 +244,7 @@ def main() -> None:
     args = parser.parse_args()
     if why := why_none():
         sys.exit(f"bench.helper_networks: {why}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that namespaces and helpers end, too
     torch.set_num_threads(1)
     once: Any = dataset_of(args.images)
     paths = list(once.paths) * -(-SAMPLES // len(once))

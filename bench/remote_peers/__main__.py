@@ -117,8 +117,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.turn:
         return run_turn(args.turn, Job(args.root, args.epochs))
-    root, turns, out = folder_of(args.images), {name: [] for name in args.only}, {}  # type: ignore[var-annotated]
-    missing: dict[str, str] = {}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that the turn's processes end, too
+    root, missing = folder_of(args.images), dict[str, str]()
+    turns: dict[str, list[dict[str, Any]]] = {name: [] for name in args.only}
     for number in range(args.rounds):
         for name in args.only:
             if name in missing:

@@ -61,4 +61,5 @@ def run(job: Job, epoch: Callable[[int], Batches]) -> dict[str, Any]:
                 first.append(time.perf_counter() - start)
                 waited = True
             count += len(images)
-    return found | {"images": count, "seconds": time.perf_counter() - begin, "first_batch_s": sorted(first)[len(first) // 2]}
+    found |= {"images": count, "seconds": time.perf_counter() - begin}
+    return found | {"first_batch_s": sorted(first)[len(first) // 2]}

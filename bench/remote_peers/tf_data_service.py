@@ -1,13 +1,14 @@
 """tf.data service: a dispatcher and its workers in processes of their own, TensorFlow's own image operations.
 
 Its pixels are not torchvision's: TensorFlow's crop is drawn and resized by its own rules (bilinear, no antialiasing).
-Draws are stateless, of the seed and the sample's place in the order, as TensorFlow's tutorials do for results that can
-be repeated. `ShardingPolicy.DYNAMIC` hands each split to one worker. Splits are 64 files of the shuffled epoch, since one
-file a split halves the speed.
+Draws are stateless, of the seed, the epoch and the file's number, as TensorFlow's tutorials do for results that can
+be repeated. `ShardingPolicy.DYNAMIC` hands each split to one worker. Splits are 64 files of the shuffled epoch, since
+splits of one file halve the speed.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -59,8 +60,8 @@ def measure(job: Job, workers: int) -> dict[str, Any]:
     service = tf.data.experimental.service
     paths = job.paths
 
-    def make(number: Any) -> tuple[Any, Any]:
-        seed = tf.stack([tf.constant(SEED, tf.int64), number])
+    def make(epoch: Any, number: Any) -> tuple[Any, Any]:
+        seed = tf.stack([epoch, number])
         data = tf.io.read_file(tf.gather(paths, number))
         window = tf.image.stateless_sample_distorted_bounding_box(
             tf.image.extract_jpeg_shape(data),
@@ -86,7 +87,8 @@ def measure(job: Job, workers: int) -> dict[str, Any]:
             ends = range(BATCH, len(paths), BATCH)
             splits = tf.ragged.constant([part.tolist() for part in np.split(order, ends)], tf.int64)
             made = tf.data.Dataset.from_tensor_slices(splits).flat_map(tf.data.Dataset.from_tensor_slices)
-            made = made.map(make, num_parallel_calls=tf.data.AUTOTUNE).batch(BATCH)
+            seeded = functools.partial(make, tf.constant(SEED + number, tf.int64))
+            made = made.map(seeded, num_parallel_calls=tf.data.AUTOTUNE).batch(BATCH)
             made = made.apply(service.distribute(service.ShardingPolicy.DYNAMIC, target)).prefetch(tf.data.AUTOTUNE)
             yield from made.as_numpy_iterator()
 
