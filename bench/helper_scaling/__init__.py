@@ -1,0 +1,1 @@
+"""A simulation of what helpers add to a host with several GPUs."""

@@ -1,0 +1,1 @@
+"""Loaders whose samples other processes make: headrace's helpers, Ray Data, tf.data service."""
