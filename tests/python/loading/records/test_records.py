@@ -44,6 +44,12 @@ def seed_differently(worker: int) -> None:
     torch.manual_seed(100 + worker)
 
 
+def name_case(case: Case) -> str:
+    """Returns the same words in each process, which a function's address is not."""
+    options = {name: getattr(value, "__name__", value) for name, value in case.options.items()}
+    return f"{case.kind.__name__}-{options}"
+
+
 RECORDED = [
     Case(Labelled),
     Case(Labelled, {"num_workers": 0}),
@@ -58,7 +64,7 @@ RECORDED = [
 ]
 
 
-@pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case.kind.__name__}-{case.options}")
+@pytest.mark.parametrize("case", RECORDED, ids=name_case)
 @pytest.mark.parametrize("version", ["train", "train_v2"])
 def test_batches_of_records_are_torchs(
     case: Case, version: str, paths: list[Path], request: pytest.FixtureRequest
