@@ -82,7 +82,10 @@ class Verdict:
             return f"the training step first; {best}, and {self.change.advice} {_speedup_text(self.change)}"
         if self.change is None:
             return f"none is known; {best}"
-        more = [one for one in self.others if one.gain >= _WORTH][:1]
+        worth = [one for one in self.others if one.gain >= _WORTH]
+        more = worth[:1]
+        if more and more[0].name == "cores":  # of this machine, or of others
+            more += [one for one in worth if one.name == "helpers"]
         text = f"{self.change.advice}: {_speedup_text(self.change)}"
         return text + "".join(f"; or {one.advice}: {_speedup_text(one)}" for one in more)
 

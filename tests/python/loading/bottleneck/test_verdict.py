@@ -136,7 +136,7 @@ def test_helpers_are_weighed_against_cores() -> None:
     for helpers, words in ((0, "two helpers with 2 cores each"), (2, "two more helpers with 2 cores each")):
         helped = dataclasses.replace(DECODING, setting=dataclasses.replace(DECODING.setting, helpers=helpers))
         assert gains(helped)["helpers"] == pytest.approx(2.26, abs=0.01)
-        assert f"change: 4 cores and num_workers=4: about 2.00x; or {words}: about 2.26x" in str(verdict(helped))
+        assert f"; or 4 cores and num_workers=4: about 2.00x; or {words}: about 2.26x" in str(verdict(helped))
     reading = dataclasses.replace(READING, setting=dataclasses.replace(READING.setting, helpers=0))
     assert gains(reading)["helpers"] < 1.1  # storage is the limit
 
