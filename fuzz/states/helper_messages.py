@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import io
+import json
+import random
 from typing import Any
 
 import torch
-from headrace._lowering import lower
 
+from fuzz.states.values import changed
 from headrace import transforms as T
 from headrace._engine.image_engine import ImageEngine
 from headrace._helpers import messages
 from headrace._helpers.messages import Order
 from headrace._helpers.order_engine import OrderEngine, planned_probe_of, probe_of
 from headrace._helpers.requests import order_of
+from headrace._lowering import lower
 from headrace._recipe.images.memory_format import Layout
 from headrace._recipe.steps.byte_table import Pointwise
 from headrace._recipe.steps.recipe import Recipe
@@ -34,6 +37,14 @@ class _AnyChecksum(str):
 def order() -> bytes:
     """The order of a training recipe."""
     return _order_of(lower(T.Compose(_STEPS)))
+
+
+def changed_order(draw: random.Random) -> bytes:
+    """The order with other values in its recipe, of other types and out of their limits."""
+    content = json.loads(order())
+    recipe = json.loads(content["recipe"])
+    text = json.dumps(changed(draw, recipe, [recipe]), default=str)
+    return json.dumps({**content, "recipe": text}).encode()
 
 
 def request() -> bytes:

@@ -132,6 +132,8 @@ class Files:
         """Gives one changed file to its reader. Returns what is wrong; "" if nothing is."""
         data, reader = self._draw.choice(self._seeds)
         data = self._draw.choice(self._hostile) if self._draw.random() < 0.05 else damaged(self._draw, data)
+        if reader is helper_messages.read_order and self._draw.random() < 0.8:
+            data = helper_messages.changed_order(self._draw)
         with watched() as seen, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy's about old headers
             try:
