@@ -363,7 +363,8 @@ def test_a_helper_that_was_too_slow_is_asked_again(monkeypatch: pytest.MonkeyPat
             list(loader)
             if server.samples:
                 break
-        lane = next(one for one in loader._runner.engine._lanes if isinstance(one, helper_lane.HelperLane))
+        engine: Any = loader._runner.engine
+        lane = next(one for one in engine._lanes if isinstance(one, helper_lane.HelperLane))
         lane._pace.keep, before = 10**6, server.samples
         for _ in epochs():
             list(loader)
