@@ -79,11 +79,11 @@ server.serve_forever()
 """
 
 
-def dataset_of(images: str) -> headrace.ImageFiles:
+def dataset_of(images: str, size: int = 224) -> headrace.ImageFiles:
     """The images of a folder with the usual training recipe."""
     paths = sorted(path for path in Path(images).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     normalise = T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
-    steps = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), normalise]
+    steps = [T.RandomResizedCrop(size), T.RandomHorizontalFlip(), T.ToTensor(), normalise]
     return headrace.ImageFiles(paths, list(range(len(paths))), T.Compose(steps))
 
 

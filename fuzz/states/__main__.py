@@ -1,4 +1,4 @@
-"""Gives changed states to loaders and changed sidecars to their readers.
+"""Gives changed states to loaders, and changed sidecars and messages to their readers.
 
     python -m fuzz.states [--minutes M] [--seed S]
 
@@ -47,7 +47,7 @@ def main() -> None:
     number, refused, files, wrong = run(60 * options.minutes, options.seed)
     for said in wrong[:20]:
         print(said)
-    print(f"{number} states, {refused} of them refused; {files} sidecars and lists; {len(wrong)} wrong")
+    print(f"{number} states, {refused} of them refused; {files} sidecars, lists and messages; {len(wrong)} wrong")
     sys.exit(bool(wrong))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fuzz.states import helper_messages
 from fuzz.states.loaders import COUNT, KINDS, loader, states
 from fuzz.states.values import changed, damaged
 from fuzz.states.watched import watched
@@ -95,7 +96,7 @@ class States:
 
 
 class Files:
-    """Changes the sidecars that headrace writes, and lists that foreign programs pickle."""
+    """Changes the sidecars that headrace writes, lists that foreign programs pickle, and what helpers are sent."""
 
     def __init__(self, draw: random.Random, folder: Path) -> None:
         self._draw = draw
@@ -109,6 +110,11 @@ class Files:
             from fuzz.states.video_indexes import read_index, read_signed_index, video_index
 
             self._seeds += [(video_index(), reader) for reader in (read_index, read_signed_index)]
+        self._seeds += [
+            (helper_messages.order(), helper_messages.read_order),
+            (helper_messages.request(), helper_messages.make_samples),
+            (helper_messages.planned_request(), helper_messages.make_planned_samples),
+        ]
         entries = folder / "entries.npz"
         sidecar.load_or_make(str(entries), 1 << 20)
         self._seeds.append((entries.read_bytes(), _entries))
@@ -126,6 +132,8 @@ class Files:
         """Gives one changed file to its reader. Returns what is wrong; "" if nothing is."""
         data, reader = self._draw.choice(self._seeds)
         data = self._draw.choice(self._hostile) if self._draw.random() < 0.05 else damaged(self._draw, data)
+        if reader is helper_messages.read_order and self._draw.random() < 0.8:
+            data = helper_messages.changed_order(self._draw)
         with watched() as seen, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy's about old headers
             try:

@@ -29,6 +29,7 @@ _MOST_CONNECTIONS = 8
 _ASK_S = 0.1  # how often a thread without work looks again
 _WAIT_S = 5.0  # how long a request may take before its samples are made here
 _WATCH_S = 0.5  # how often that is looked at
+_FORGET_S = 5.0  # without an answer, after which half as many samples are kept from a helper: it may be faster now
 _RESTS_S = (0.1, 5.0)  # between two attempts to reach a helper: the first, and the longest
 _SILENCE_S = 30.0  # without an answer, after which a warning says so
 _REFUSALS = 3  # in a row, after which a helper is not asked again: a damaged message may look like one
@@ -46,6 +47,7 @@ class _Pace:
         threads: number of connections that are of use.
         rest, until: seconds between two attempts to reach the helper, and when the next one is; 0: it works.
         latency: seconds of a request, the newest ones with the most weight.
+        answered_at: when the newest answer came, or the connection was opened.
         silent_since: when it last answered, or was first asked.
         refusals: in a row.
         reads: whether the helper reads the files itself.
@@ -61,6 +63,7 @@ class _Pace:
     rest: float = 0.0
     until: float = 0.0
     latency: float = 0.0
+    answered_at: float = 0.0
     silent_since: float = 0.0
     warned: bool = False
     refusals: int = 0
@@ -106,12 +109,23 @@ class _Pace:
                 RuntimeWarning,
             )
 
+    def request(self) -> tuple[int, int]:
+        """Returns how many samples are asked for at most, and how many are kept. A helper that was too slow to be asked
+        is asked for one sample after a while."""
+        with self.lock:
+            halvings = int((time.monotonic() - self.answered_at) / _FORGET_S)
+            return (1, self.keep >> min(halvings, 62)) if halvings else (self.most, self.keep)
+
     def answered(self, samples: int, size: int, seconds: float) -> None:
         """Notes an answer."""
+        now = time.monotonic()
         with self.lock:
             self.rest, self.silent_since, self.refusals = 0.0, 0.0, 0
-            self.most = min(2 * self.most, self.wanted)
-            self.latency = 0.8 * self.latency + 0.2 * seconds if self.work.requests else seconds
+            after_a_while = now - self.answered_at - seconds > _FORGET_S
+            self.most = 2 if after_a_while else min(2 * self.most, self.wanted)
+            newest = after_a_while or not self.work.requests
+            self.latency = seconds if newest else 0.8 * self.latency + 0.2 * seconds
+            self.answered_at = now
             self.work = replace(
                 self.work,
                 samples=self.work.samples + samples,
@@ -157,6 +171,7 @@ class _Meeting:
             self._pace.wanted = wanted = min(_SAMPLES[1], in_flight // 2)
             self._pace.threads = min(_MOST_CONNECTIONS, -(-in_flight // wanted))
             self._pace.most = self._pace.most if self._pace.rest else wanted
+            self._pace.answered_at = time.monotonic()
         return found
 
     def check_one(self, connection: Connection, rows: npt.NDArray[np.int64]) -> None:
@@ -185,7 +200,7 @@ def _next_job(pace: _Pace, meeting: _Meeting, pipeline: core.Pipeline, seconds: 
         except (*FAILURES, ValueError) as error:
             pace.failed(error)
             continue
-        job = core.next_helper_job(pipeline, pace.most, pace.keep, _ASK_S)
+        job = core.next_helper_job(pipeline, *pace.request(), _ASK_S)
         if job is not None:
             return job
     return None

@@ -87,7 +87,7 @@ class Terms:
             version, processor = str(content["version"]), str(content["processor"])
             threads, dataset = int(content["threads"]), str(content["dataset"])
             return cls(int(content["protocol"]), version, processor, threads, dataset)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise MessageError(f"it does not answer as a helper of headrace: {type(error).__name__}: {error}") from None
 
     def refusal_of(self, helper: Terms) -> str:
@@ -134,7 +134,7 @@ class Order:
             found = json.loads(text)
             words = [str(found[name]) for name in ("recipe", "layout", "pass_order")]
             return cls(words[0], words[1], bool(found["finished"]), int(found["max_pixels"]), words[2])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise MessageError(f"this is no order of samples: {type(error).__name__}: {error}") from None
 
 

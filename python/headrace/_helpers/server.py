@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from headrace._base import loggers
 from headrace._helpers import messages
@@ -18,6 +19,7 @@ from headrace._storage.entry_points.entry_points import EntryPoints
 from headrace.datasets.sources import BlobDataset, checked_table
 
 _MOST_ORDERS = 8  # that are kept, each with threads
+_MOST_CONNECTIONS = 512  # each has a thread
 _IDLE_S = 600.0  # of a connection without requests
 _LEARNED = "1 GB"  # of where the rows of the dataset's JPEGs begin
 
@@ -49,6 +51,7 @@ class HelperServer(ThreadingHTTPServer):
         self._table = None if dataset is None or points is None else checked_table(dataset).entered_by(points.native)
         self.samples = 0
         self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._engines: OrderedDict[str, OrderEngine] = OrderedDict()
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
@@ -87,6 +90,23 @@ class HelperServer(ThreadingHTTPServer):
         with self._lock:
             self.samples += int(made[1].sum())
         return made
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serves a connection in a thread of its own; closes it where there are too many."""
+        if not self._room.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # the system allows no more threads
+            self._room.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Notes a connection that ended in the middle of a request; nothing is lost, since its loader goes on."""

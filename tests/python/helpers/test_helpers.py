@@ -355,6 +355,24 @@ def test_nothing_is_there() -> None:
     assert "helper 127.0.0.1:9 " in str(loader.stats())
 
 
+def test_a_helper_that_was_too_slow_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper_lane, "_FORGET_S", 0.05)
+    with helper() as server:
+        loader = loader_of(photographs(), address_of(server))
+        for _ in epochs():
+            list(loader)
+            if server.samples:
+                break
+        engine: Any = loader._runner.engine
+        lane = next(one for one in engine._lanes if isinstance(one, helper_lane.HelperLane))
+        lane._pace.keep, before = 10**6, server.samples
+        for _ in epochs():
+            list(loader)
+            if server.samples > before + 20:
+                break
+        assert server.samples > before + 20
+
+
 def test_arguments() -> None:
     dataset = photographs()
     wrong: Any

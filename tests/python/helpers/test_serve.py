@@ -6,9 +6,12 @@ import signal
 import socket
 
 import pytest
-from helper_servers import started_process
+from helper_servers import address_of, helper, started_process
 
 from headrace._cli.main import main
+from headrace._helpers import server
+from headrace._helpers.connection import FAILURES, Address, Connection
+from support import eventually
 
 
 @pytest.mark.processes
@@ -36,3 +39,25 @@ def test_a_port_that_is_taken_is_one_sentence(capsys: pytest.CaptureFixture[str]
         port = taken.getsockname()[1]
         assert main(["serve", "--port", str(port)]) == 2
     assert capsys.readouterr().err == f"headrace serve: cannot listen at 127.0.0.1:{port}: Address already in use\n"
+
+
+def test_connections_beyond_the_most_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 2)
+    with helper() as serving:
+        here = Address.of(address_of(serving))
+        first, second, third = (Connection(here, 5.0) for _ in range(3))
+        assert first.terms() == second.terms()
+        with pytest.raises(FAILURES):
+            third.terms()
+        first.close()
+        assert eventually(lambda: answers(third))
+        for one in (second, third):
+            one.close()
+
+
+def answers(connection: Connection) -> bool:
+    try:
+        connection.terms()
+    except FAILURES:
+        return False
+    return True

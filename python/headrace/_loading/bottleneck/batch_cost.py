@@ -28,6 +28,7 @@ class Setting:
         decoder: the stage of the files that Python threads decode: "pillow", "video", or "codecs" of audio.
         making: threads of the main process that make images from records of torch's workers.
         on_device: whether these end on a device, where the main process makes them with any number of workers.
+        helpers: other machines that make a part of the samples; None: none can.
     """
 
     threads: int
@@ -38,6 +39,7 @@ class Setting:
     decoder: str = "pillow"
     making: int = 0
     on_device: bool = False
+    helpers: int | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from headrace._loading.bottleneck.model import (
 )
 from headrace._loading.bottleneck.verdict_reasons import cores_in_words
 
+_SENT = 0.37  # of the time of making a sample: what it costs this machine if a helper makes it (decision 0110)
+_OTHER_MACHINES = 0.8  # more cores of this machine are advised before them if they bring that share of the gain
 _ENOUGH = 0.03  # a smaller setting is advised if it comes this close to the best
 _OF_PILLOW = 0.07  # share of Pillow's time for PNG files of 300 x 300 that the native path takes for JPEG files of them
 _EXPLAINED = 0.9  # share of the period that the slowest part makes up if steps hardly vary
@@ -35,8 +37,8 @@ class Change:
 
     Attributes:
         name: "threads", "prefetch", "storage", "smaller images", "plain JPEG", "native step", "collate_fn",
-            "out_transform", "submit", "hand_over", "cores" (more of them) or "free cores" (other programs use them
-            now).
+            "out_transform", "submit", "hand_over", "cores" (more of them), "free cores" (other programs use them
+            now) or "helpers" (other machines).
         advice: what to do, in words.
         gain: the time from batch to batch now, divided by that after the change.
     """
@@ -59,8 +61,9 @@ def list_changes(load: Load, steps: Sequence[Step]) -> list[Change]:
         *_suggest_prefetch(load, steps),
         *_suggest_less_work(here, steps),
         *_suggest_cores(load),
+        *_suggest_helpers(load),
     ]
-    return sorted(found, key=lambda one: -one.gain)
+    return sorted(found, key=lambda one: -one.gain * (_OTHER_MACHINES if one.name == "helpers" else 1.0))
 
 
 def _predict_gain(load: Load, after: Load, steps: Sequence[Step] = ()) -> float:
@@ -210,3 +213,16 @@ def _suggest_cores(load: Load) -> Iterator[Change]:
     threads = max(2 * load.setting.threads, math.ceil(2 * have))
     after = with_threads(load, threads, 2 * have)
     yield Change("cores", f"{cores_in_words(2 * have)} and num_workers={threads}", _predict_gain(load, after))
+
+
+def _suggest_helpers(load: Load) -> Iterator[Change]:
+    """Two machines with as many cores each, on a network that carries their samples: what they and the cores here make
+    is shared so that all are busy."""
+    setting = load.setting
+    if setting.helpers is None:
+        return
+    here = (0.5 - _SENT) / (1.5 - _SENT)
+    after = with_threads(load, max(setting.threads, math.ceil(setting.cores)), setting.cores)
+    after = replace(after, cpu=after.cpu * (1 - here) / 2)
+    more = "two more helpers" if setting.helpers else "two helpers"
+    yield Change("helpers", f"{more} with {cores_in_words(setting.cores)} each", _predict_gain(load, after))

@@ -82,7 +82,10 @@ class Verdict:
             return f"the training step first; {best}, and {self.change.advice} {_speedup_text(self.change)}"
         if self.change is None:
             return f"none is known; {best}"
-        more = [one for one in self.others if one.gain >= _WORTH][:1]
+        worth = [one for one in self.others if one.gain >= _WORTH]
+        more = worth[:1]
+        if more and more[0].name == "cores":  # of this machine, or of others
+            more += [one for one in worth if one.name == "helpers"]
         text = f"{self.change.advice}: {_speedup_text(self.change)}"
         return text + "".join(f"; or {one.advice}: {_speedup_text(one)}" for one in more)
 
@@ -173,8 +176,8 @@ def judge_load(load: Load, windows: Sequence[Load], steps: Sequence[Step]) -> Ve
 def _best(known: Sequence[Change]) -> Change | None:
     """Returns the change to advise, of those that are sorted by gain: one that asks for other files or another machine
     only if no other helps much."""
-    files, machine = "smaller images", "cores"
-    for least, left_out in ((_MUCH, (files, machine)), (_MUCH, (machine,)), (_WORTH, (files, machine)), (_WORTH, ())):
+    files, machines = "smaller images", ("cores", "helpers")
+    for least, left_out in ((_MUCH, (files, *machines)), (_MUCH, machines), (_WORTH, (files, *machines)), (_WORTH, ())):
         for one in known:
             if one.gain >= least and one.name not in left_out:
                 return one

@@ -112,7 +112,7 @@ def read_recipe(text: str) -> Recipe:
         dtype = _DTYPES[content["dtype"]]
         table, erased = (_tensor_of(content[name], dtype, channels) for name in ("table", "erased"))
         return replace(made, lut=table.reshape(channels, 256), erased=erased)
-    except (KeyError, TypeError, AttributeError, RecursionError, RuntimeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError, RuntimeError, ValueError) as error:
         raise ValueError(f"this is no recipe: {type(error).__name__}: {error}") from None
 
 

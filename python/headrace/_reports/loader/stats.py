@@ -220,6 +220,8 @@ def collect(
     collating: int,
     far: bool,
     judged: bool = True,
+    *,
+    helpers: int | None = None,
 ) -> Stats:
     """Returns the statistics of an epoch from the counters of an engine, which may be closed.
 
@@ -228,6 +230,7 @@ def collect(
         collating: number of threads that call the collate_fn.
         far: whether samples are in other machines.
         judged: whether there is a verdict; otherwise that is "nothing yet".
+        helpers: see `Setting`.
     """
     threads = settings.num_workers * (1 if engine is None else engine.engines)
     decoder = "pillow" if engine is None else engine.decoder
@@ -239,7 +242,7 @@ def collect(
         return Stats((), 0.0, 0.0, threads, nothing)
     # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
     counting = min(threads, counted.working) if counted.working else threads
-    setting = Setting(counting, _cores_available(), settings.depth, collating, decoder=decoder)
+    setting = Setting(counting, _cores_available(), settings.depth, collating, decoder=decoder, helpers=helpers)
     stages = _stages_from_counters(counted, decoder)
     typical = {one.name: one.items * one.p50_ms for one in stages if one.name in STAGES}
     python = {name: counted.stages[name][1] / 1e9 for name in (decoder, _CALLS) if name in counted.stages}

@@ -121,5 +121,9 @@ def collect(loader: Loader, judged: bool = True) -> stats.Stats:
         )
         return replace(found, tuned=chosen, entry_points=epochs.entries)
     far = route.source.ahead_bytes > 0
-    found = stats.collect(runner.engine, runner.progress, settings, collate_threads(settings, route), far, judged)
+    helpers = None
+    if isinstance(route, ImageRoute) and not route.why_no_helpers(settings):
+        helpers = 0 if runner.engine is None else len(runner.engine.counters().helpers)
+    collating = collate_threads(settings, route)
+    found = stats.collect(runner.engine, runner.progress, settings, collating, far, judged, helpers=helpers)
     return replace(found, tuned=chosen, entry_points=runner.entries)

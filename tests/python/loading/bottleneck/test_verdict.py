@@ -131,6 +131,16 @@ def test_threads_that_starve_the_consumer_are_the_bottleneck_not_the_consumer() 
     assert verdict(alone).bottleneck == "submit"
 
 
+def test_helpers_are_weighed_against_cores() -> None:
+    assert "helpers" not in gains(DECODING)  # no other machine can make the samples
+    for helpers, words in ((0, "two helpers with 2 cores each"), (2, "two more helpers with 2 cores each")):
+        helped = dataclasses.replace(DECODING, setting=dataclasses.replace(DECODING.setting, helpers=helpers))
+        assert gains(helped)["helpers"] == pytest.approx(2.26, abs=0.01)
+        assert f"; or 4 cores and num_workers=4: about 2.00x; or {words}: about 2.26x" in str(verdict(helped))
+    reading = dataclasses.replace(READING, setting=dataclasses.replace(READING.setting, helpers=0))
+    assert gains(reading)["helpers"] < 1.1  # storage is the limit
+
+
 def test_more_threads_are_worth_what_cores_and_waits_allow() -> None:
     alone = dataclasses.replace(DECODING, setting=Setting(1, 2.0), period=0.020, blocked=0.0185)
     best = verdict(alone).change
