@@ -89,6 +89,18 @@ def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def table(found: dict[str, dict[str, Any]]) -> str:
+    """The figures as Markdown."""
+    words = {True: "yes", False: "no", None: ""}
+    lines = ["| | images/s | first batch after, s | same order | same pixels |", "|---|---|---|---|---|"]
+    for name, one in found.items():
+        rate = f"{one['images_a_second']:,.0f} ({one['least']:,.0f} to {one['most']:,.0f})"
+        lines.append(
+            f"| {name} | {rate} | {one['first_batch_s']:.2f} | {words[one['same_order']]} | {words[one['same_pixels']]} |"
+        )
+    return "\n".join(lines)
+
+
 def folder_of(images: int) -> Path:
     """The tree of links of bench.datasets, or one of its first images."""
     sets = datasets.lay_out(["imagenet_dev"])
@@ -136,7 +148,7 @@ def main() -> None:
     out = {name: summary(found) for name, found in turns.items() if found}
     whole = {"machine": machine.describe(), "cores": CORES, "images": args.images, "rounds": args.rounds}
     whole |= {"epochs": args.epochs, "missing": missing, "contenders": out}
-    print(json.dumps(out, indent=1))
+    print(table(out))
     if args.out:
         args.out.write_text(json.dumps(whole, indent=1) + "\n")
 
