@@ -5,7 +5,7 @@
 ImageNet files (`imagenet_dev` of bench.datasets), RandomResizedCrop(224), flip, ToTensor, Normalize, batches of 64,
 shuffled with a seed. Each turn is a process of its own; contenders take turns within each round. The first epoch is not
 timed: its order and its pixels are hashed, which must be those of every other turn with the same seed. Then whole
-epochs are timed, their beginnings included. What is not installed is left out, with one sentence.
+epochs are timed, from their beginning to their last batch. What is not installed is left out, with one sentence.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
         "least": round(min(rates), 1),
         "most": round(max(rates), 1),
         "first_batch_s": round(statistics.median(one["first_batch_s"] for one in turns), 2),
+        "after_it": round(statistics.median(one["after_it"] for one in turns), 1),
         "each_file_once": all(one["each_once"] for one in turns),
         "same_order": len({one["order"] for one in turns}) == 1 if len(turns) > 1 else None,
         "same_pixels": len({one["pixels"] for one in turns}) == 1 if len(turns) > 1 else None,
@@ -86,7 +87,19 @@ def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
         "version": turns[0].get("version"),
         "made_by_helpers": [round(one["made_by_helpers"], 3) for one in turns if "made_by_helpers" in one],
         "rates": [round(one, 1) for one in rates],
+        "load": [round(one["load"], 1) for one in turns],
     }
+
+
+def table(found: dict[str, dict[str, Any]]) -> str:
+    """The figures as Markdown."""
+    heads = ["", "images/s", "first batch after, s", "images/s after it", "same order", "same pixels"]
+    lines = [heads, ["---"] * len(heads)]
+    for name, one in found.items():
+        rate = f"{one['images_a_second']:,.0f} ({one['least']:,.0f} to {one['most']:,.0f})"
+        same = [{True: "yes", False: "no", None: ""}[one[what]] for what in ("same_order", "same_pixels")]
+        lines.append([name, rate, f"{one['first_batch_s']:.2f}", f"{one['after_it']:,.0f}", *same])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def folder_of(images: int) -> Path:
@@ -129,14 +142,13 @@ def main() -> None:
                 missing[name] = why
                 print(f"{name}: left out: {why}", flush=True)
                 continue
-            turns[name].append(found)
-            rate = found["images"] / found["seconds"]
-            load = os.getloadavg()[0]
+            load, rate = os.getloadavg()[0], found["images"] / found["seconds"]
+            turns[name].append(found | {"load": load})
             print(f"round {number + 1}  {name:<45} {rate:8,.1f} images/s, load {load:.1f}", flush=True)
     out = {name: summary(found) for name, found in turns.items() if found}
     whole = {"machine": machine.describe(), "cores": CORES, "images": args.images, "rounds": args.rounds}
     whole |= {"epochs": args.epochs, "missing": missing, "contenders": out}
-    print(json.dumps(out, indent=1))
+    print(table(out))
     if args.out:
         args.out.write_text(json.dumps(whole, indent=1) + "\n")
 
