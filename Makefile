@@ -31,8 +31,9 @@ demo: $(VENV)/.installed
 
 test: test-cpp test-python
 
+# SELECT: which tests, as pytest's -m has it.
 test-python: $(VENV)/.installed $(VENV)/.tools
-	$(PYTEST)
+	$(PYTEST) $(if $(SELECT),-m "$(SELECT)")
 
 # The inner loop: what an edit breaks most likely, in six minutes on two cores.
 quick: $(VENV)/.installed $(VENV)/.tools

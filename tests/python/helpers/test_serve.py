@@ -17,7 +17,11 @@ from support import eventually
 @pytest.mark.processes
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_it_is_ended(by: signal.Signals) -> None:
-    process, port = started_process(threads=2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        process, port = started_process(threads=2)
+    finally:
+        signal.signal(signal.SIGINT, before)
     with process:
         with socket.create_connection(("127.0.0.1", port)):
             process.send_signal(by)

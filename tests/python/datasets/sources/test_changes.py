@@ -59,23 +59,21 @@ def during(loader: Any, change: Callable[[], None]) -> list[Any]:
 
 WORKER = {"num_workers": 1}
 LASTING = {**WORKER, "persistent_workers": True}
+IN_PROCESSES = ((WORKER, between), (WORKER, during), *((LASTING, one) for one in (before, between, during)))
 
 
 @pytest.mark.parametrize(
-    ("workers", "when"),
+    ("name", "workers", "when"),
     [
-        *(pytest.param({}, when, id=when.__name__) for when in (before, between, during)),
+        *((name, {}, when) for name in CHANGES for when in (before, between, during)),
         *(
-            pytest.param(workers, when, id=f"{when.__name__}-{workers}", marks=pytest.mark.processes)
-            for workers, when in (
-                (WORKER, between),
-                (WORKER, during),
-                *((LASTING, one) for one in (before, between, during)),
-            )
+            pytest.param(name, *IN_PROCESSES[(number + more) % len(IN_PROCESSES)], marks=pytest.mark.processes)
+            for number, name in enumerate(CHANGES)
+            for more in (0, 2)  # processes take long to start
         ),
     ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
-@pytest.mark.parametrize("name", CHANGES)
 def test_changes_are_torchs(name: str, workers: dict[str, Any], when: Callable[..., Any], tmp_path: Path) -> None:
     case = CHANGES[name]
     if workers and case.seen_live and (when is during or (when is between and len(workers) > 1)):

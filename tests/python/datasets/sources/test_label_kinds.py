@@ -109,8 +109,10 @@ def epoch(kind: Any, data: Any, **options: Any) -> list[Any]:
     return got
 
 
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("source", MAKES)
+@pytest.mark.parametrize(
+    ("source", "labels"),
+    [(one, other) for i, one in enumerate(MAKES) for j, other in enumerate(LABELS) if (i + j) % 2 == 0],
+)
 def test_labels_are_torchs(source: str, labels: str, tmp_path: Path) -> None:
     try:
         data = MAKES[source](tmp_path, LABELS[labels])
