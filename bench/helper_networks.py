@@ -6,7 +6,7 @@ Needs root, `ip` and `tc`, and `nft` for lost packets and resets: each helper is
 namespace of its own. Training: RandomResizedCrop(224), flip, ToTensor, Normalize, shuffled, one thread here and one in
 each helper, whose share is what the loader gives it. Before all cases, two batches of the loader alone are compared
 with torchvision on Pillow; then each sample of each epoch with that of the loader alone, by SHA-256, whose time is not
-in the waits. After an event, epochs go on until each helper makes samples again, up to 11.
+in the waits. After an event, epochs go on until each helper makes samples again, up to 20 s.
 A helper whose answers were late may not be asked any more (`all_work_again`): in a network that is too slow, or where
 other helpers leave nothing to do. Fails where a sample is lost or wrong, a wait too long, or no helper works again.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import shutil
 import signal
@@ -39,7 +40,7 @@ from bench.machine import describe
 
 BATCH, SAMPLES = 32, 1280  # of an epoch, at least
 EPOCHS = 3  # of a case, the event is in the second
-MORE = 8  # epochs until all helpers work again, at most
+AFTER_S = 20.0  # how long a helper that works again may not be asked
 DOWN_S = 7.0  # how long a host is away: longer than a loader waits for an answer
 MOST_WAIT_S = 10.0
 Event = Callable[[Sequence[FarHost]], None]
@@ -204,6 +205,7 @@ def run_epoch(loader: Any, truth: list[list[tuple[int, bytes]]], event: Callable
 def run_case(case: Case, dataset: Any, truth: Truth) -> Outcome:
     """The epochs of one case."""
     seen, repairs = Outcome(case.helpers), threading.Event()
+    repaired_at: list[float] = []
     with ExitStack() as stack:
         hosts = []
         for number in range(case.helpers):
@@ -217,6 +219,7 @@ def run_case(case: Case, dataset: Any, truth: Truth) -> Outcome:
         def repair() -> None:
             if case.repair is not None:
                 case.repair(hosts)
+            repaired_at.append(time.monotonic())
             repairs.set()
 
         timer = threading.Timer(DOWN_S, repair)
@@ -231,10 +234,12 @@ def run_case(case: Case, dataset: Any, truth: Truth) -> Outcome:
                 timer.join()
 
         stack.callback(settle)
-        for number in range(EPOCHS + MORE):
+        for number in itertools.count():
             loader.set_epoch(number)
             run_epoch(loader, truth.epoch(number), happen if number == 1 else lambda: None, seen)
-            if number + 1 >= EPOCHS and (case.repair is None or (repairs.is_set() and seen.all_work_again)):
+            if number + 1 < EPOCHS or (case.repair is not None and not repairs.is_set()):
+                continue
+            if case.repair is None or seen.all_work_again or time.monotonic() > repaired_at[0] + AFTER_S:
                 break
     return seen
 
