@@ -173,6 +173,19 @@ def test_a_helper_that_is_killed(steps: dict[str, Any]) -> None:
         ended(process)
 
 
+def test_a_device_makes_its_batches_itself(steps: dict[str, Any]) -> None:
+    """With a helper that answers."""
+    dataset = Own(steps["training"])
+    options: dict[str, Any] = {"batch_size": 8, "num_workers": 1, "prefetch_factor": 6}
+    with helper() as server:
+        loader = DataLoader(dataset, helpers=[address_of(server)], device="emulated", **options)
+        with pytest.warns(PerformanceWarning, match="helpers have no effect: batches are made on a device"):
+            batches = epoch(loader)
+        assert same(batches, epoch(TorchDataLoader(dataset, **options)))
+        assert not loader.stats().helpers and not server.samples
+        loader.close()
+
+
 def test_what_is_not_sent_is_said(steps: dict[str, Any]) -> None:
     dataset = Own(steps["training"])
     for options, why in (

@@ -33,7 +33,7 @@ from headrace._loading.fallback.epoch_observer import TorchProgress
 from headrace._loading.fallback.iterator_factory import Making, length_or_none
 from headrace._loading.fallback.opened_images import FirstImages
 from headrace._loading.fallback.worker_states import have_states
-from headrace._loading.records.record_makers import find_makers, why_no_helpers
+from headrace._loading.records.record_makers import find_makers
 from headrace._recipe.draws.seeded_sampler import Seeded, set_epoch_of_samplers
 from headrace._storage.entry_points.entry_points import AUTO, Entries, EntryPoints, shared_by_process
 from headrace.pillow.recording.image_counts import ImageCounts
@@ -214,21 +214,21 @@ class TorchEpochs:
         found = self._device_batches
         if loader._iterator is None:
             is_given, collates = loader._active_tuner is None, recording_of(loader) is None
-            threads = None
+            threads, helpers = None, loader.helpers
             if loader._defers:
-                workers, helped = loader.num_workers, bool(loader.helpers)
-                found_for = find_makers(workers, self._destination, is_given=is_given, collates=collates, helped=helped)
-                threads = found_for.threads
-                why = why_no_helpers(workers, self._destination, collates=collates) if helped else ""
-                if why:
-                    messages.warn(f"helpers have no effect: {why}", PerformanceWarning)
+                workers, helped = loader.num_workers, bool(helpers)
+                makers = find_makers(workers, self._destination, is_given=is_given, collates=collates, helped=helped)
+                threads = makers.threads
+                if helped and makers.why_no_helpers:
+                    helpers = ()
+                    messages.warn(f"helpers have no effect: {makers.why_no_helpers}", PerformanceWarning)
             if found is not None and found.threads != threads:
                 found.close()
                 found = None
             if found is None and threads is not None:
                 from headrace._loading.records.device_batches import DeviceBatches
 
-                found = DeviceBatches(self._destination, threads, loader.helpers, loader.timeout)
+                found = DeviceBatches(self._destination, threads, helpers, loader.timeout)
             self._device_batches, self._made = found, None
         self._making_threads = 0 if found is None else found.threads
         if found is None:

@@ -23,10 +23,12 @@ class Makers:
     Attributes:
         threads: of the main process; 0: the thread that asks for the batch. None: where the dataset runs.
         why: where the dataset runs, because of this; a clause.
+        why_no_helpers: why no other machine makes a part of them; "": those that the loader has do.
     """
 
     threads: int | None
     why: str = ""
+    why_no_helpers: str = ""
 
 
 def find_makers(
@@ -40,14 +42,16 @@ def find_makers(
         is_given: whether the program has given the number. A loader that chooses it takes as many as keep the cores
             busy, which is as fast, and counts on what each of them does.
         collates: whether the program collates samples by a function of its own, which gets values.
-        helped: whether other machines make a part of the values.
+        helped: whether the loader has helpers.
     """
     if destination.way != "memory":
-        return Makers(min(workers, usable_cores()))
+        return Makers(min(workers, usable_cores()), why_no_helpers="batches are made on a device")
     if not workers:
-        return Makers(None, "there are no workers")
+        why = "num_workers=0 makes each batch in the caller's thread"
+        return Makers(None, why, why)
     if collates:
-        return Makers(None, "collate_fn is the program's")
+        why = "collate_fn is the program's"
+        return Makers(None, why, why)
     if helped:
         return Makers(min(workers, usable_cores()))
     if not is_given:
@@ -58,15 +62,6 @@ def find_makers(
         return Makers(threads)
     many = "1 worker leaves" if workers == 1 else f"{workers} workers leave"
     return Makers(None, f"{many} too few cores idle ({words})")
-
-
-def why_no_helpers(workers: int, destination: Destination, *, collates: bool) -> str:
-    """Returns why no other machine makes the values; "": a loader's `helpers` do."""
-    if destination.way != "memory":
-        return "batches are made on a device"
-    if not workers:
-        return "num_workers=0 makes each batch in the caller's thread"
-    return "collate_fn is the program's, and gets values" if collates else ""
 
 
 class RecordTrial:

@@ -21,7 +21,7 @@ from headrace._loading.epoch.torch_loader import missing_hook
 from headrace._loading.mixup import recognition
 from headrace._loading.native.cpu_affinity import write_cores
 from headrace._loading.native.settings import Settings
-from headrace._loading.records.record_makers import Makers, find_makers, why_no_helpers
+from headrace._loading.records.record_makers import Makers, find_makers
 from headrace._loading.routes.image_route import ImageRoute
 from headrace._recipe.arithmetic import pillow_rule
 from headrace._recipe.steps.recipe import Recipe
@@ -297,7 +297,7 @@ def _explain_device(settings: Settings, deferred: ImageCounts | None) -> list[Pa
         lines.append(Part("device", str(destination.device), f"{how}; {destination.why}" if destination.why else how))
     elif makers.why and settings.num_workers:
         lines.append(Part("tensors", "native", f"deferred ones are made in the workers, because {makers.why}"))
-    unused = why_no_helpers(workers, destination, collates=collates)
+    unused = makers.why_no_helpers
     if deferred.fields and "recorded" not in deferred.fields.values():
         unused = unused or "none of them is an image that is made from a record"
     return [*lines, *_explain_use_of_helpers(settings, unused, of_records=True)]
