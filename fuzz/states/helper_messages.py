@@ -34,6 +34,7 @@ class _AnyChecksum(str):
     __hash__ = str.__hash__
 
 
+@functools.cache
 def order() -> bytes:
     """The order of a training recipe."""
     return _order_of(lower(T.Compose(_STEPS)))
@@ -81,6 +82,7 @@ def _engine_of(order: bytes) -> OrderEngine:
     return OrderEngine(Order.from_json(order), 0)
 
 
+@functools.cache
 def _planned_order() -> bytes:
     return _order_of(Recipe((), (), 24, 32, 3, Pointwise((), torch.float32), torch.zeros(3, 256)))
 

@@ -114,7 +114,7 @@ class _Pace:
         is asked for one sample after a while."""
         with self.lock:
             halvings = int((time.monotonic() - self.answered_at) / _FORGET_S)
-            return (1, self.keep >> min(halvings, 62)) if halvings else (self.most, self.keep)
+            return (1, self.keep >> halvings) if halvings else (self.most, self.keep)
 
     def answered(self, samples: int, size: int, seconds: float) -> None:
         """Notes an answer."""
@@ -165,7 +165,7 @@ class _Meeting:
         if not asked.is_equal_to_helper(found):
             raise RefusedError("it makes other pixels of a probe than this machine")
         in_flight = max(2 * _SAMPLES[0], _SAMPLES_OF_A_THREAD * terms.threads)
-        reads = bool(asked.fingerprint) and terms.dataset == asked.fingerprint and asked.has_files(found)
+        reads = terms.dataset == asked.fingerprint and asked.has_files(found)
         with self._pace.lock:
             self._pace.reads, self._pace.work = reads, replace(self._pace.work, version=terms.version)
             self._pace.wanted = wanted = min(_SAMPLES[1], in_flight // 2)

@@ -37,6 +37,8 @@ REQUEST_KINDS = {
 }
 #: And of its answer: samples, made, sizes; CRC-32 of each file.
 ANSWER_KINDS = {**dict.fromkeys((SAMPLES_PATH, PLANS_PATH, ROWS_PATH), ("u1", "u1", "<i4")), FILES_PATH: ("<i8",)}
+#: What JSON of an unexpected form raises where it is read.
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 _MOST_HEADER_BYTES = 1 << 12
 _KINDS = {np.dtype(one).str for one in ("u1", "<i4", "<i8", "<f8")}
 
@@ -87,7 +89,7 @@ class Terms:
             version, processor = str(content["version"]), str(content["processor"])
             threads, dataset = int(content["threads"]), str(content["dataset"])
             return cls(int(content["protocol"]), version, processor, threads, dataset)
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        except MALFORMED as error:
             raise MessageError(f"it does not answer as a helper of headrace: {type(error).__name__}: {error}") from None
 
     def refusal_of(self, helper: Terms) -> str:
@@ -134,7 +136,7 @@ class Order:
             found = json.loads(text)
             words = [str(found[name]) for name in ("recipe", "layout", "pass_order")]
             return cls(words[0], words[1], bool(found["finished"]), int(found["max_pixels"]), words[2])
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        except MALFORMED as error:
             raise MessageError(f"this is no order of samples: {type(error).__name__}: {error}") from None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headrace._engine.image_engine import GivenPlan
-from headrace._helpers.messages import MessageError
+from headrace._helpers.messages import MALFORMED, MessageError
 
 #: The numbers of Pillow's filters, and the names of the others, as bind/convert.cpp has them.
 _FILTERS = (
@@ -55,14 +55,14 @@ def read_plans(text: bytes) -> list[GivenPlan | None]:
         if not isinstance(content, list) or len(content) > _MOST_PLANS:
             raise MessageError("these are no plans")
         return [None if one is None else _plain(*one) for one in content]
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except MALFORMED as error:
         raise MessageError(f"these are no plans: {type(error).__name__}: {error}") from None
 
 
 def _plain_or_none(given: GivenPlan) -> GivenPlan | None:
     try:
         return _plain(*given)
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except MALFORMED:
         return None
 
 

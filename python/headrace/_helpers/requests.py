@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,28 +25,36 @@ _CHECKED = 1 / 16  # share of the requests after which one more file is compared
 _chance = random.Random()  # a program's own random numbers do not depend on helpers
 
 
-class Requests(Protocol):
+class Requests(ABC):
     """Makes the requests of one engine.
+
+    Args:
+        engine: makes the same samples here.
 
     Attributes:
         order: how samples are made; see `messages.Order`.
         finished: whether helpers finish them; see `recipe_text.RecipeText`.
         fingerprint: of the dataset that a helper may read itself; "": none.
+
+    Raises:
+        NotText: no other machine can make them.
     """
 
-    order: bytes
-    finished: bool
-    fingerprint: str
+    fingerprint = ""
+
+    def __init__(self, engine: ImageEngine) -> None:
+        self.order, self.finished = order_of(engine)
 
     def is_equal_to_helper(self, connection: Connection) -> bool:
         """Returns whether the helper makes of a few samples what this machine makes. Raises what `Connection` does."""
+        path, request, truth = self._probe()
+        return are_equal(connection.make(path, self.order, request), truth)
 
-    def has_files(self, connection: Connection) -> bool:
-        """Returns whether the helper has the same bytes of some files."""
+    @abstractmethod
+    def _probe(self) -> tuple[str, list[Array], list[Array]]:
+        """Returns path and arrays of a request, and what this machine makes of it."""
 
-    def has_one_file(self, connection: Connection, rows: npt.NDArray[np.int64]) -> bool:
-        """Compares the bytes of one of the files that the helper has read, now and then."""
-
+    @abstractmethod
     def arrays_of(self, job: core.HelperJob, *, reads: bool) -> tuple[str, list[Array]] | None:
         """Returns path and arrays of a request; None: the batch was given up.
 
@@ -54,26 +62,36 @@ class Requests(Protocol):
             reads: whether the helper reads the files itself.
         """
 
+    def has_files(self, connection: Connection) -> bool:
+        """Returns whether the helper has the same bytes of some files."""
+        return False
 
-class RowRequests:
+    def has_one_file(self, connection: Connection, rows: npt.NDArray[np.int64]) -> bool:
+        """Compares the bytes of one of the files that the helper has read, now and then."""
+        return True
+
+
+class RowRequests(Requests):
     """Asks for samples of a dataset.
 
     Args:
-        engine: makes the same samples here.
+        engine: see `Requests`.
         source: the dataset, whose rows the engine is given.
-
-    Raises:
-        NotText: no other machine can make them.
     """
 
     def __init__(self, engine: ImageEngine, source: BlobDataset) -> None:
-        self.order, self.finished = order_of(engine)
+        super().__init__(engine)
         self._columns, self._source = engine.recipe.columns, source
         self.fingerprint = source.fingerprint()
 
-    def is_equal_to_helper(self, connection: Connection) -> bool:
-        request, truth = probe_of(self.order, self._columns)
-        return are_equal(connection.make(messages.SAMPLES_PATH, self.order, request), truth)
+    def _probe(self) -> tuple[str, list[Array], list[Array]]:
+        return messages.SAMPLES_PATH, *probe_of(self.order, self._columns)
+
+    def arrays_of(self, job: core.HelperJob, *, reads: bool) -> tuple[str, list[Array]] | None:
+        if reads:
+            return messages.ROWS_PATH, [job.draws, job.rows]
+        files, sizes = job.files()
+        return messages.SAMPLES_PATH, [job.draws, sizes, files]
 
     def has_files(self, connection: Connection) -> bool:
         rows = np.unique(np.linspace(0, len(self._source) - 1, _COMPARED).astype(np.int64))
@@ -88,39 +106,21 @@ class RowRequests:
         its = connection.make(messages.FILES_PATH, self.order, [rows], self.fingerprint)
         return are_equal(its, [checksums_of(self._source, rows)])
 
-    def arrays_of(self, job: core.HelperJob, *, reads: bool) -> tuple[str, list[Array]] | None:
-        if reads:
-            return messages.ROWS_PATH, [job.draws, job.rows]
-        files, sizes = job.files()
-        return messages.SAMPLES_PATH, [job.draws, sizes, files]
 
-
-class PlanRequests:
+class PlanRequests(Requests):
     """Asks for images that a program's own code has recorded; their files are sent.
 
     Args:
-        engine: makes them here; its recipe has no steps.
+        engine: see `Requests`; its recipe has no steps.
         plans_of: returns the plans of a batch, by its number. Raises RuntimeError if the batch was given up.
-
-    Raises:
-        NotText: no other machine can make them.
     """
 
-    fingerprint = ""
-
     def __init__(self, engine: ImageEngine, plans_of: Callable[[int], Sequence[GivenPlan]]) -> None:
-        self.order, self.finished = order_of(engine)
+        super().__init__(engine)
         self._plans_of = plans_of
 
-    def is_equal_to_helper(self, connection: Connection) -> bool:
-        request, truth = planned_probe_of(self.order)
-        return are_equal(connection.make(messages.PLANS_PATH, self.order, request), truth)
-
-    def has_files(self, connection: Connection) -> bool:
-        return False
-
-    def has_one_file(self, connection: Connection, rows: npt.NDArray[np.int64]) -> bool:
-        return True
+    def _probe(self) -> tuple[str, list[Array], list[Array]]:
+        return messages.PLANS_PATH, *planned_probe_of(self.order)
 
     def arrays_of(self, job: core.HelperJob, *, reads: bool) -> tuple[str, list[Array]] | None:
         try:

@@ -129,17 +129,13 @@ class RecordEngines:
                 names the sample and its file.
             RuntimeError: the device refused the batch, or its current stream is captured.
         """
-        failed, waited = [], set()
-        for record in recorded.records:
-            making: _Making = record.under_way
-            if making in waited:
-                continue
-            waited.add(making)
+        failed = []
+        for making in _makings_of(recorded):
             native = making.engine.native
             while not native.wait(making.flight, _SECONDS):
                 if native.closed:
                     raise RuntimeError("the loader was closed while this batch was made")
-            failed += [(one, record) for one in native.failures(making.flight)[:1]]
+            failed += [(one, making.records[0]) for one in native.failures(making.flight)[:1]]
         if failed:  # samples are made one after another by torch's workers, whatever they have images of
             failure, record = min(failed, key=lambda one: one[0].sample)
             raise _error_of(failure, record, recorded)
@@ -162,11 +158,11 @@ class RecordEngines:
 
     def drop(self, recorded: RecordedBatch) -> None:
         """Gives up the records of a batch that is not handed out."""
-        for record in recorded.records:
-            making: _Making | None = record.under_way
-            if making is not None:
-                making.engine.native.cancel(making.flight)
-                making.let_go(record)
+        for making in _makings_of(recorded):
+            making.engine.native.cancel(making.flight)
+            for record in making.records:
+                if record.under_way is making:
+                    making.let_go(record)
 
     def close(self) -> None:
         """Ends the threads of each engine once none of its batches is in flight. An iterator that goes on gets engines
@@ -230,6 +226,11 @@ class RecordEngines:
             asked = PlanRequests(native, lambda batch: [_plan_of(one) for one in under_way.find(batch)])
             add_helpers(native, addresses_of(self._helpers), self._threads, asked, self._timeout)
         return _Engine(native, under_way)
+
+
+def _makings_of(recorded: RecordedBatch) -> list[_Making]:
+    """Returns what makes the records of a batch, those that are under way, in the order of their first records."""
+    return list(dict.fromkeys(one.under_way for one in recorded.records if one.under_way is not None))
 
 
 def _recipe_of(records: list[RecordBatch]) -> Recipe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -174,6 +175,10 @@ class ImageRoute(NativeRoute):
         for why, holds in reasons.items():
             if holds:
                 return why
+        return self._why_not_sent
+
+    @functools.cached_property
+    def _why_not_sent(self) -> str:
         try:
             write_recipe(self.recipe)
         except NotText as error:

@@ -221,7 +221,7 @@ def collect(
     far: bool,
     judged: bool = True,
     *,
-    helpers: int | None = None,
+    helpable: bool = False,
 ) -> Stats:
     """Returns the statistics of an epoch from the counters of an engine, which may be closed.
 
@@ -230,7 +230,7 @@ def collect(
         collating: number of threads that call the collate_fn.
         far: whether samples are in other machines.
         judged: whether there is a verdict; otherwise that is "nothing yet".
-        helpers: see `Setting`.
+        helpable: whether other machines can make a part of the samples.
     """
     threads = settings.num_workers * (1 if engine is None else engine.engines)
     decoder = "pillow" if engine is None else engine.decoder
@@ -242,6 +242,7 @@ def collect(
         return Stats((), 0.0, 0.0, threads, nothing)
     # Of samples of several fields only the threads for images are counted; of engines for each size, one works.
     counting = min(threads, counted.working) if counted.working else threads
+    helpers = len(counted.helpers) if helpable else None
     setting = Setting(counting, _cores_available(), settings.depth, collating, decoder=decoder, helpers=helpers)
     stages = _stages_from_counters(counted, decoder)
     typical = {one.name: one.items * one.p50_ms for one in stages if one.name in STAGES}

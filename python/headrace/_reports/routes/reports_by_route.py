@@ -121,9 +121,7 @@ def collect(loader: Loader, judged: bool = True) -> stats.Stats:
         )
         return replace(found, tuned=chosen, entry_points=epochs.entries)
     far = route.source.ahead_bytes > 0
-    helpers = None
-    if isinstance(route, ImageRoute) and not route.why_no_helpers(settings):
-        helpers = 0 if runner.engine is None else len(runner.engine.counters().helpers)
+    helpable = isinstance(route, ImageRoute) and not route.why_no_helpers(settings)
     collating = collate_threads(settings, route)
-    found = stats.collect(runner.engine, runner.progress, settings, collating, far, judged, helpers=helpers)
+    found = stats.collect(runner.engine, runner.progress, settings, collating, far, judged, helpable=helpable)
     return replace(found, tuned=chosen, entry_points=runner.entries)
