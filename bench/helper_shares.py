@@ -17,18 +17,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 import headrace
-from bench.helpers import BATCH, IN_FLIGHT, Helper, dataset_of
+from bench.helpers import Helper, Intake, dataset_of
 from bench.machine import describe, pick_cpus
-from headrace._engine.image_engine import ImageEngine
-from headrace._helpers.connection import Address
-from headrace._helpers.helper_lane import HelperLane
-from headrace._helpers.requests import RowRequests
-from headrace._recipe.draws.draws import Draws
-from headrace._recipe.images.memory_format import Layout
 from headrace.datasets.sources import as_source
 
 #: By situation: the output size of each loader. Those of equal size have one recipe, as the ranks of a job have.
@@ -38,26 +31,13 @@ SITUATIONS = {"two ranks": (224, 224), "two jobs": (224, 223), "a job of three r
 def count_samples(images: str, port: int, size: int, begin: float, seconds: float) -> int:
     """Returns how many samples a loader gets of a helper in some seconds."""
     dataset = dataset_of(images, size)
-    loader: Any = headrace.DataLoader(dataset, BATCH)
-    source, recipe = as_source(dataset), loader.recipe()
-    engine = ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=IN_FLIGHT + 2)
-    lane = HelperLane(engine, Address("127.0.0.1", port), 0, RowRequests(engine, source))
-    lane._pace.keep = 0
-    rows = np.arange(BATCH, dtype=np.int64) % len(source)
-    draws = Draws(recipe.columns, 0).batch(0, rows, rows)
-    flights: list[Any] = []
-    before = lane._pace.work
-    started = False
+    made = Intake(dataset, as_source(dataset), port)
+    while time.time() < begin:
+        made.run(1)
+    before = made.work
     while time.time() < begin + seconds:
-        flights.append(engine._pipeline.submit(source.blob_table(), rows, draws, torch.empty((BATCH, *recipe.shape))))
-        if len(flights) == IN_FLIGHT:
-            assert engine._pipeline.wait(flights.pop(0), 60.0)
-        if not started and time.time() > begin:
-            started, before = True, lane._pace.work
-    made = lane._pace.work.since(before).samples
-    engine.add_lane(lane)
-    engine.close()
-    return made
+        made.run(1)
+    return made.work.since(before).samples
 
 
 def measure(images: str, sizes: tuple[int, ...], here: set[int], there: set[int], seconds: float) -> list[int]:

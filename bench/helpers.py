@@ -25,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from faulty_proxy import Faults, proxy
 import headrace
 from bench.machine import describe, pick_cpus
 from headrace import transforms as T
+from headrace._engine.counters.helper_work import HelperWork
 from headrace._engine.image_engine import ImageEngine
 from headrace._helpers.connection import Address
 from headrace._helpers.helper_lane import HelperLane
@@ -109,35 +111,63 @@ class Helper:
         self._process.wait()
 
 
+class Intake:
+    """A pipeline without threads: a helper makes all samples of its batches, which are of the first rows of a dataset
+    and always the same."""
+
+    def __init__(self, dataset: headrace.ImageFiles, source: Any, port: int) -> None:
+        loader: Any = headrace.DataLoader(dataset, BATCH)
+        recipe, self._table = loader.recipe(), source.blob_table()
+        self._engine = ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=IN_FLIGHT + 2)
+        requests = RowRequests(self._engine, source)
+        self._lane = HelperLane(self._engine, Address("127.0.0.1", port), 0, requests)
+        self._lane._pace.keep = 0
+        self._rows = np.arange(BATCH, dtype=np.int64) % len(source)
+        self._draws = Draws(recipe.columns, 0).batch(0, self._rows, self._rows)
+        self._memory = [torch.empty((BATCH, *recipe.shape)) for _ in range(IN_FLIGHT)]
+        self._flights: deque[Any] = deque()
+        self._begun = 0
+
+    @property
+    def work(self) -> HelperWork:
+        """What the helper has done."""
+        return self._lane._pace.work
+
+    def run(self, batches: int) -> None:
+        """Has batches made; up to IN_FLIGHT of them, also of the next call, are made at the same time."""
+        for _ in range(batches):
+            if len(self._flights) == IN_FLIGHT:
+                self._wait()
+            memory = self._memory[self._begun % IN_FLIGHT]
+            self._flights.append(self._engine._pipeline.submit(self._table, self._rows, self._draws, memory))
+            self._begun += 1
+
+    def finish(self) -> None:
+        """Waits for the batches in flight."""
+        while self._flights:
+            self._wait()
+
+    def _wait(self) -> None:
+        assert self._engine._pipeline.wait(self._flights.popleft(), 60.0)
+
+    def close(self) -> None:
+        """Ends the lane's threads."""
+        self._engine.add_lane(self._lane)
+        self._engine.close()
+
+
 def intake(images: str, cpus: set[int], reads: bool) -> dict[str, float]:
     """Costs of samples that a helper has in memory."""
-    dataset = joined(images, 1)
-    loader: Any = headrace.DataLoader(dataset_of(images), BATCH)
-    recipe, table = loader.recipe(), dataset.blob_table()
-    engine = ImageEngine(recipe, Layout.PLANAR, threads=0, slots_kept=IN_FLIGHT + 2)
     with Helper(images, cpus, reads=int(reads), from_memory=True) as helper:
-        lane = HelperLane(engine, Address("127.0.0.1", helper.port), 0, RowRequests(engine, dataset))
-        lane._pace.keep = 0
-        rows = np.arange(BATCH, dtype=np.int64) % len(dataset)
-        draws = Draws(recipe.columns, 0).batch(0, rows, rows)
-        memory = [torch.empty((BATCH, *recipe.shape)) for _ in range(IN_FLIGHT)]
-
-        def run(batches: int) -> None:
-            flights: list[Any] = []
-            for number in range(batches):
-                if len(flights) == IN_FLIGHT:
-                    assert engine._pipeline.wait(flights.pop(0), 60.0)
-                flights.append(engine._pipeline.submit(table, rows, draws, memory[number % IN_FLIGHT]))
-            for one in flights:
-                assert engine._pipeline.wait(one, 60.0)
-
-        run(IN_FLIGHT)  # the connection, the probe, the memory
-        before, begin, cpu = lane._pace.work, time.perf_counter(), time.process_time()
-        run(BATCHES)
+        made = Intake(dataset_of(images), joined(images, 1), helper.port)
+        made.run(IN_FLIGHT)  # the connection, the probe, the memory
+        made.finish()
+        before, begin, cpu = made.work, time.perf_counter(), time.process_time()
+        made.run(BATCHES)
+        made.finish()
         seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-        work = lane._pace.work.since(before)
-        engine.add_lane(lane)
-        engine.close()
+        work = made.work.since(before)
+        made.close()
     samples = BATCHES * BATCH
     return {
         "us_of_cpu": 1e6 * cpu / samples,

@@ -9,12 +9,8 @@ headrace is verified against torchvision and Pillow, and the pixels of all conte
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -26,39 +22,20 @@ from typing import Any
 from bench import datasets, machine, report
 from bench.contenders import BASELINE, CEILING, CONTENDERS
 from bench.contenders._common import MEAN, STD, TORCHVISION_RECIPES
+from bench.processes import run_for_line
 
 TIMEOUT_S = 900
 
 
 def call(name: str, *arguments: str) -> dict[str, Any]:
-    """Runs one job of one contender in a process; returns its line of JSON, or `failed` with its last line of output.
-
-    A printed line counts even if the library crashes at exit. Processes that it leaves are killed, so that they cannot
-    disturb the next one.
-    """
+    """Runs one job of one contender in a process; returns its line of JSON, or `failed` with its last line of
+    output."""
     contender = CONTENDERS[name]
     command = [sys.executable, "-m", f"bench.contenders.{contender.module}", "--variant", contender.variant]
-    process = subprocess.Popen(
-        [*command, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        cwd=datasets.REPOSITORY,
-    )
-    try:
-        out, err = process.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        out, err = "", f"no answer within {TIMEOUT_S} s"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    for line in reversed(out.splitlines()):
-        if line.startswith('{"name"'):
-            return {**json.loads(line), "name": name}
-    last_words = (err.strip().splitlines() or ["no output"])[-1]
-    return {"name": name, "failed": _without_paths(last_words)}
+    found = run_for_line([*command, *arguments], TIMEOUT_S, '{"name"')
+    if found.keys() == {"failed"}:
+        found["failed"] = _without_paths(found["failed"])
+    return {**found, "name": name}
 
 
 def _without_paths(text: str) -> str:

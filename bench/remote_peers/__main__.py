@@ -16,13 +16,13 @@ import json
 import os
 import signal
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bench import datasets, machine
+from bench.processes import run_for_line
 from bench.remote_peers import headrace_helpers, ray_data, tf_data_service
 from bench.remote_peers.epochs import Job, Missing
 
@@ -42,20 +42,7 @@ CONTENDERS: dict[str, Callable[[Job], dict[str, Any]]] = {
 def turn(name: str, root: Path, epochs: int) -> dict[str, Any]:
     """Runs one contender in a process, and ends all that it has started."""
     command = [sys.executable, "-m", "bench.remote_peers", "--turn", name, "--root", str(root), "--epochs", str(epochs)]
-    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(command, start_new_session=True, cwd=datasets.REPOSITORY, **streams)
-    try:
-        out, err = process.communicate(timeout=LIMIT_S)
-    except subprocess.TimeoutExpired:
-        out, err = "", f"no answer within {LIMIT_S} s"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    for line in reversed(out.splitlines()):
-        if line.startswith('{"'):
-            return dict(json.loads(line))
-    return {"failed": (err.strip().splitlines() or ["no output"])[-1]}
+    return run_for_line(command, LIMIT_S)
 
 
 def run_turn(name: str, job: Job) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import re
 import threading
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from bench.remote.object_server import ObjectServer
+from clip_batches import assert_equal_batches, assert_resumed
 
 from headrace import DataLoader, EncodedImages, Fields, SampleError, VerificationError, Videos
 from headrace._engine import destination as destinations
@@ -139,15 +139,6 @@ def paths_of(videos: Path) -> list[Path]:
     return [make_video(videos / name, *{**INDEXED, **PASSED_ON}[name]) for name in NAMES]
 
 
-def assert_equal_epochs(loader: Any, expected: Any) -> int:
-    """Compares clips and labels of all batches and returns how many there are."""
-    count = 0
-    for (clips, labels), (theirs, its) in zip(loader, expected, strict=True):
-        assert torch.equal(clips, theirs) and torch.equal(labels, its), count
-        count += 1
-    return count
-
-
 @pytest.mark.parametrize("clips", [RANDOM, TIMES])
 @pytest.mark.parametrize("source", ["files", "memory", "http"])
 def test_frames_are_the_devices(videos: Path, double: type[Double], source: str, clips: Any) -> None:
@@ -165,7 +156,7 @@ def test_frames_are_the_devices(videos: Path, double: type[Double], source: str,
         assert not double.opened
         loader = DataLoader(data, num_workers=2, **OPTIONS)
         assert loader.route == "native"
-        assert assert_equal_epochs(loader, exact) == len(NAMES)
+        assert assert_equal_batches(loader, exact) == len(NAMES)
         loader.close()
     assert sorted(double.opened) == [(str(GPU), False), (str(GPU), True), (str(GPU), True)]
     assert None not in double.streams
@@ -176,14 +167,8 @@ def test_draws_are_those_of_the_cpu(videos: Path, double: type[Double]) -> None:
     options = {**OPTIONS, "batch_size": 2, "shuffle": True}
     first = list(DataLoader(data, num_workers=0, **options))
     for workers in (1, 2):
-        assert assert_equal_epochs(DataLoader(data, num_workers=workers, **options), first) == 3
-    loader = DataLoader(data, num_workers=2, **options)
-    epoch = iter(loader)
-    next(epoch)
-    state, rest = loader.state_dict(), list(epoch)
-    resumed = DataLoader(pickle.loads(pickle.dumps(data)), num_workers=1, **options)
-    resumed.load_state_dict(state)
-    assert assert_equal_epochs(resumed, rest) == 2
+        assert assert_equal_batches(DataLoader(data, num_workers=workers, **options), first) == 3
+    assert_resumed(data, options)
     of_cpu = list(DataLoader(data, num_workers=1, **{**options, "decoder": "cpu"}))
     for (frames, labels), (theirs, its) in zip(first, of_cpu, strict=True):  # the same clips, crops and boxes
         assert torch.equal(labels, its) and not torch.equal(frames, theirs)
@@ -227,7 +212,7 @@ def test_an_index_that_torchcodec_refuses(videos: Path, double: type[Double]) ->
     double.refuses_indexes = True
     data = Videos(paths_of(videos)[:1], [0], CROP, clips=TIMES)
     exact = [(frames ^ 1, its) for frames, its in DataLoader(data, num_workers=1, seed=5)]
-    assert assert_equal_epochs(DataLoader(data, num_workers=1, **OPTIONS), exact) == 1
+    assert assert_equal_batches(DataLoader(data, num_workers=1, **OPTIONS), exact) == 1
     assert double.opened == [(str(GPU), True), (str(GPU), False)]
 
 
@@ -252,7 +237,7 @@ def test_nothing_but_hardware_is_inexact(videos: Path, double: type[Double]) -> 
     expected = list(DataLoader(data, num_workers=1, seed=5))
     for decoder in ("auto", "cpu"):
         loader = DataLoader(data, num_workers=1, device="emulated", decoder=decoder, seed=5)
-        assert assert_equal_epochs(loader, expected) == 3
+        assert assert_equal_batches(loader, expected) == 3
         assert "NVDEC" not in str(loader.explain()) and "nvJPEG" not in str(loader.explain())
     assert not double.opened
     with pytest.raises(TypeError, match=r"decoder='cuda' decodes JPEGs, and this dataset has videos; give 'hardware'"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import threading
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from clip_batches import assert_equal_batches, assert_resumed
 from torch.utils.data import ConcatDataset, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
 
@@ -66,16 +66,6 @@ def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
 def often(videos: Path) -> list[Path]:
     made = {**INDEXED, **PASSED_ON}
     return [make_video(videos / name, *made[name]) for name in OFTEN]
-
-
-def assert_equal_batches(loader: Any, expected: Any) -> int:
-    """Compares all batches and returns how many there are."""
-    count = 0
-    for (clips, labels), (theirs, its) in zip(loader, expected, strict=True):
-        assert clips.dtype == theirs.dtype and clips.shape == theirs.shape
-        assert torch.equal(clips, theirs) and torch.equal(labels, its), count
-        count += 1
-    return count
 
 
 def assert_as_torchcodec(loader: Any, data: Videos) -> None:
@@ -166,13 +156,7 @@ def test_ranks_share_the_clips(videos: Path) -> None:
 def test_an_epoch_goes_on_from_a_state(videos: Path) -> None:
     data = Videos(often(videos), list(range(len(OFTEN))), TRAIN, clips=RANDOM)
     options: dict[str, Any] = {"batch_size": 2, "shuffle": True, "seed": 3}
-    loader = DataLoader(data, num_workers=2, **options)
-    epoch = iter(loader)
-    next(epoch)
-    state, rest = loader.state_dict(), list(epoch)
-    resumed = DataLoader(pickle.loads(pickle.dumps(data)), num_workers=1, **options)
-    resumed.load_state_dict(state)
-    assert assert_equal_batches(resumed, rest) == 2
+    assert_resumed(data, options)
 
 
 def test_subsets_and_concatenations(videos: Path) -> None:
