@@ -21,8 +21,8 @@ from headrace._loading.doors.tensors.deferred_tensor import has_deferred_in, mak
 from headrace._loading.doors.tensors.joined_tensors import stack
 from headrace._loading.doors.videos.torchcodec_videos import has_pyav
 from headrace._loading.fallback import worker_wrappers
-from headrace._loading.fallback.shm_pool import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
-from headrace._loading.fallback.shm_returns import BlocksInUse, Received, blocks_of
+from headrace._loading.fallback.shared_memory.blocks import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
+from headrace._loading.fallback.shared_memory.returned_blocks import BlocksInUse, Received, blocks_of
 from headrace._loading.fallback.worker_wrappers import Carried
 from headrace._loading.mixup.mixes_in_workers import make_replacements
 from headrace._loading.records.record_batch import RecordBatch, RecordedBatch

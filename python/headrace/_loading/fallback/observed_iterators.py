@@ -29,7 +29,7 @@ from headrace._loading.epoch.torch_loader import LoaderView, TorchLoader, missin
 from headrace._loading.fallback.deferred_workers import CountedBatch, DeferringCalls, InWorkers
 from headrace._loading.fallback.device_delivery import RequestedSamples, deliver, recorded_in, recording_of
 from headrace._loading.fallback.seeded_indices import SeededCall, SeededSamples
-from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
+from headrace._loading.fallback.shared_memory.returned_blocks import BlocksInUse, blocks_of
 from headrace._loading.fallback.worker_states import WorkerStates
 from headrace._loading.records.begun_batches import BegunBatches, Refused
 from headrace._loading.records.record_batch import AHEAD

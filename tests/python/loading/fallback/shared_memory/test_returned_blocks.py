@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from headrace._loading.fallback.shm_pool import SharedBlocks, make_flags
-from headrace._loading.fallback.shm_returns import BlocksInUse, blocks_of
+from headrace._loading.fallback.shared_memory.blocks import SharedBlocks, make_flags
+from headrace._loading.fallback.shared_memory.returned_blocks import BlocksInUse, blocks_of
 
 
 @pytest.fixture

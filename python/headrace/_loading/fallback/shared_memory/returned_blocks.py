@@ -13,7 +13,7 @@ from typing import Any
 from torch.multiprocessing import reductions
 
 from headrace._base.lifetimes.weak_list import Living
-from headrace._loading.fallback.shm_pool import NUMBERS, Flags, Leaf, leaves, storage_of
+from headrace._loading.fallback.shared_memory.blocks import NUMBERS, Flags, Leaf, leaves, storage_of
 
 _torchs: ModuleType = reductions  # without type annotations
 

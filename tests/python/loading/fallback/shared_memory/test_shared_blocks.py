@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import Dataset, IterableDataset, default_collate, get_worker_info
 
 import headrace
-from headrace._loading.fallback import shm_pool
+from headrace._loading.fallback.shared_memory import blocks as shared_blocks
 from support import WATCHDOG_S
 
 pytestmark = [pytest.mark.filterwarnings("ignore:torch's DataLoader delivers"), pytest.mark.processes]
@@ -351,7 +351,7 @@ def test_a_collate_fn_that_fails_costs_no_other_batch() -> None:
 
 
 def test_small_tensors_are_torchs(tmp_path: Path) -> None:
-    assert VALUES < shm_pool.LEAST
+    assert VALUES < shared_blocks.LEAST
     data: Any = torch.arange(4000).view(-1, 10)
     inodes = [inode(batch) for batch in headrace.DataLoader(data, 4, num_workers=1)]
     assert len(inodes) == 100
