@@ -23,6 +23,7 @@ from headrace._loading.doors.videos.torchcodec_videos import has_pyav
 from headrace._loading.fallback import worker_wrappers
 from headrace._loading.fallback.shared_memory.blocks import LEAST, Leaf, SharedBlocks, is_possible, leaves, make_flags
 from headrace._loading.fallback.shared_memory.returned_blocks import BlocksInUse, Received, blocks_of
+from headrace._loading.fallback.shared_memory.small_tensors import SmallTensors, make_slots
 from headrace._loading.fallback.worker_wrappers import Carried
 from headrace._loading.mixup.mixes_in_workers import make_replacements
 from headrace._loading.records.record_batch import RecordBatch, RecordedBatch
@@ -31,7 +32,7 @@ from headrace._loading.records.record_makers import RecordTrial
 from headrace._storage.entry_points.shared_table import SharedTable
 from headrace._storage.video_indexes.shared_indexes import SharedIndexes
 from headrace.pillow.deferred_image import is_recorded
-from headrace.pillow.memory import batch_memory, pixel_memory
+from headrace.pillow.memory import pixel_memory, sole_tensors
 from headrace.pillow.memory.batch_memory import SamplePlaces
 from headrace.pillow.memory.surviving_images import files
 from headrace.pillow.open_patch import deferred_here, has_deferred, import_steps, install_for, replace_imported
@@ -100,7 +101,9 @@ class InWorkers:
         self._worker, self._ahead = 0, ahead
         self._samples = 0  # that are collated
         self._flags = make_flags(workers) if is_possible() else None
+        self._slots = make_slots(workers, ahead) if is_possible() else None
         self._blocks: SharedBlocks | None = None
+        self._small: SmallTensors | None = None
         self._is_default = collate_fn is default_collate
         self._places: SamplePlaces | None = None
         self._collate_fn, self._init_fn = collate_fn, init_fn
@@ -123,7 +126,9 @@ class InWorkers:
 
     def watch_blocks(self) -> BlocksInUse | None:
         """Returns the main process's side of the workers' blocks."""
-        return None if self._flags is None else BlocksInUse(self._flags)
+        if self._slots is not None:
+            self._slots.serve()
+        return None if self._flags is None else BlocksInUse(self._flags, self._slots)
 
     def _prepare_worker(self, worker: int) -> int:
         self._worker = worker
@@ -132,7 +137,9 @@ class InWorkers:
         install_for(self._counts)
         if self._flags is not None:
             self._blocks = SharedBlocks(self._flags, worker, self._ahead)
-            self._blocks.install()
+            small = None if self._slots is None else SmallTensors(self._slots, worker)
+            self._small = small if small is not None and small.install() else None
+            self._blocks.install(small=self._small is not None)
             joined_tensors.joined_memory.allocate = self._blocks.empty
             make_replacements(self._blocks.empty_like).replace()
             if not self._counts.keeps_records:
@@ -145,7 +152,7 @@ class InWorkers:
 
     def _use_places(self, blocks: SharedBlocks) -> None:
         """From now on values are made at their samples' places in a batch, where that is possible."""
-        if self._is_default and batch_memory.is_possible():
+        if self._is_default and sole_tensors.is_possible():
             places = SamplePlaces(blocks.take_unused, LEAST)
             pixel_memory.use_again(places)
             self._places = places
@@ -165,6 +172,8 @@ class InWorkers:
             self._stop_recording()
         pixel_memory.next_batch()
         replace_imported()
+        if self._small is not None and not self._is_default:
+            self._small.begin(data)
         function = default_collate_fn_map.get(torch.Tensor)
         is_torchs = function in (collate_tensor_fn, self._collate_tensors)  # ours if the last batch raised an error
         if self._records is not None:
@@ -215,6 +224,9 @@ class InWorkers:
         if self._places is not None:
             self._places.finish(self._samples)
         sent = [] if self._blocks is None else self._blocks.finish(found)
+        if self._small is not None:
+            del found  # which refers to the batch's tensors
+            self._small.prepare(batch, sys.getrefcount(batch))
         if not sent and not self._counts.any:
             return batch
         return CountedBatch(batch, self._counts.take(), self._worker, sent)
@@ -250,7 +262,7 @@ class AloneInWorkers(InWorkers):
         indexes: SharedIndexes | None = None,
     ) -> None:
         super().__init__(collate_fn, init_fn, workers=workers, ahead=0, entry_points=entry_points, indexes=indexes)
-        self._flags = None
+        self._flags = self._slots = None
 
     def _finish_batch(self, batch: object) -> object:
         self._make_leaves(batch)

@@ -143,12 +143,15 @@ class _Watched:
             self._note_error(error)
             raise
         self.held.watch.note_return(self)
+        images = self.held.watch.images
         if isinstance(data, CountedBatch):
-            self.held.watch.images.add(data.counts)
+            images.add(data.counts)
             if self._returned is not None:
                 used = data.used
                 self._returned.add(blocks_of(data.batch, data.worker, data.sent) if used is None else used)
             data = data.batch
+        if self._returned is not None:
+            self._returned.count_in(images)
         return data
 
     def _note_error(self, error: Exception) -> None:

@@ -96,7 +96,7 @@ class FirstImages:
             self.judge(images)
 
     def judge(self, images: ImageCounts) -> None:
-        """Warns if few of the images are native, or logs that they are; does nothing before the first batch."""
+        """Warns if few of the images are native, or logs what is faster; does nothing before the first batch."""
         if self._judged or not self._batches:
             return
         self._judged = True
@@ -109,6 +109,9 @@ class FirstImages:
         first = "the first batch" if self._batches == 1 else f"the first {self._batches} batches"
         if total:
             _warn_of_few_native(f"few images of {first} got native pixels: {images}; native decoding is for JPEG files")
+            return
+        if images.small_tensors and not images.has_large_tensors:
+            loggers.loading.info("no images in torch's workers; small tensors by memory that stays mapped")
             return
         opener = None if loader is None else find_opener(loader.dataset)
         how = "" if opener is None else f": the dataset's code names {opener.name}; {opener.remedy}"

@@ -276,6 +276,8 @@ def _explain_deferred_images(deferred: ImageCounts | None) -> Part:
     if deferred is None:
         return Part("images", "Python", "opened by Pillow as usual")
     so_far = f"so far {deferred}" if deferred.any else "none was opened so far"
+    if deferred.small_tensors:
+        so_far += "; small tensors come by memory that stays mapped"
     how = "those of PIL.Image.open are decoded, cropped and resized natively, when pixels are needed"
     return Part("images", "native", f"{how}; {so_far}")
 

@@ -14,7 +14,6 @@ import ctypes
 import math
 import mmap
 import os
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +23,11 @@ import numpy as np
 import torch
 
 from headrace._base.lifetimes.weak_list import Living
-from headrace._base.native import has_gil
 from headrace._base.types import Array
+from headrace.pillow.memory.sole_tensors import find_sole_tensors
 
 _ALIGNED = 64  # bytes; places of other sizes would not be aligned as memory of torch's is
 _MOST_MISSES = 3  # batches that were not made as expected, until samples get memory of their own for good
-_CONTAINER = [object()]
-_ITEM_REFERENCES = sys.getrefcount(_CONTAINER[0])  # to what only a container refers to
 
 
 class _Block:
@@ -124,7 +121,7 @@ class SamplePlaces:
                 if not self._ranks:
                     self._find_allocations(samples)
                 elif len(samples) == self._count and references == self._list_references:
-                    self._sole = set(_sole_tensors(samples))
+                    self._sole = set(map(id, find_sole_tensors(samples)))
 
     def are_used(self) -> bool:
         """Whether some samples of this batch are in their places."""
@@ -208,34 +205,6 @@ def _tensors(sample: object) -> Iterator[torch.Tensor]:
     elif type(sample) is list or type(sample) is tuple:
         for one in sample:
             yield from _tensors(one)
-
-
-def _sole_tensors(container: Any) -> Iterator[int]:
-    """Yields the ids of the tensors to which only this container or containers in it refer, each in one place."""
-    for key in list(container) if type(container) is dict else range(len(container)):
-        if sys.getrefcount(container[key]) != _ITEM_REFERENCES:
-            continue
-        one = container[key]
-        if type(one) is torch.Tensor:
-            if not one.requires_grad and _count_users(one) == _USERS_OF_ONE:
-                yield id(one)
-        elif type(one) in (list, tuple, dict):
-            yield from _sole_tensors(one)
-
-
-def _count_users(tensor: torch.Tensor) -> tuple[int, int, int]:
-    """Numbers of the references to a tensor in C++, to its memory, and to the Python object of that."""
-    storage = tensor.untyped_storage()
-    count: int = tensor._use_count()  # type: ignore[attr-defined]
-    return count, torch._C._storage_Use_Count(storage._cdata), sys.getrefcount(storage)
-
-
-def is_possible() -> bool:
-    """Whether this version of torch, and the interpreter, count all references."""
-    return has_gil() and hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
-
-
-_USERS_OF_ONE = _count_users(torch.from_numpy(np.empty(1))) if is_possible() else (0, 0, 0)
 
 
 def _make_private(block: _Block) -> None:

@@ -47,6 +47,9 @@ class ImageCounts:
         crops_expected: number of crops of the newest file, if it is like the file before.
         origins: numbers of videos that were opened first here, by where their indexes come from: "learned", "memory",
             "folder".
+        small_tensors: number of tensors that reached the main process by memory that its workers have mapped, so far;
+            these are in no image's count.
+        has_large_tensors: whether others came in memory that is used again, so far.
         entry_points: where the rows of JPEGs begin, to use and to learn; None: nothing is learned. Copies have none.
         indexes: of videos, shared with other processes; None: they are not. Copies have none.
     """
@@ -57,6 +60,8 @@ class ImageCounts:
     recorded: Counter[str] = field(default_factory=Counter)
     fields: dict[str, str] = field(default_factory=dict)
     origins: Counter[str] = field(default_factory=Counter)
+    small_tensors: int = field(default=0, compare=False)
+    has_large_tensors: bool = field(default=False, compare=False)
     keeps_records: bool = field(default=False, compare=False)
     crops_expected: int = field(default=0, compare=False)
     entry_points: core.EntryPoints | None = field(default=None, compare=False, repr=False)

@@ -52,7 +52,7 @@ class Opened(Dataset[torch.Tensor]):
 
 class ByArrays(Opened):
     def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.full((2,), index)
+        return torch.full((1 << 16,), index)
 
 
 class Streamed(IterableDataset[torch.Tensor]):

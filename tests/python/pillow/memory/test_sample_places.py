@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import Dataset, default_collate
 
 import headrace
-from headrace.pillow.memory import batch_memory
+from headrace.pillow.memory import sole_tensors
 from headrace.pillow.memory.batch_memory import SamplePlaces
 from headrace.pillow.memory.pixel_memory import PixelMemory
 from own_dataset import OwnDataset
@@ -23,7 +23,7 @@ from torchvision_shim import import_torchvision
 FLOATS = np.dtype(np.float32)
 SHAPE, SIZE, COUNT = (3, 64, 64), 4 * 3 * 64 * 64, 8
 
-pytestmark = pytest.mark.skipif(not batch_memory.is_possible(), reason="this torch does not count references")
+pytestmark = pytest.mark.skipif(not sole_tensors.is_possible(), reason="this torch does not count references")
 
 
 class Worker:

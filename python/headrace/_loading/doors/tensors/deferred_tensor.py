@@ -250,24 +250,24 @@ def has_deferred_in(samples: Any) -> bool:
     return _were_deferred and any(True for _ in _deferred_in(samples))
 
 
-def _deferred_in(one: Any, seen: dict[int, object] | None = None) -> Iterator[Any]:
+def _deferred_in(one: Any, seen: dict[int, object] | None = None, containers: set[int] | None = None) -> Iterator[Any]:
     """Yields the deferred tensors in lists, tuples and mappings; with `seen`, also those in attributes of objects, and
-    notes these there."""
+    notes these there. Each of `containers`, by id, is looked through once: they may be in themselves."""
     if isinstance(one, Deferred):
         yield one
-    elif isinstance(one, (list, tuple)):
-        for part in one:
-            yield from _deferred_in(part, seen)
-    elif isinstance(one, Mapping):
-        for part in one.values():
-            yield from _deferred_in(part, seen)
+    elif isinstance(one, (list, tuple, Mapping)):
+        containers = set() if containers is None else containers
+        if id(one) not in containers:
+            containers.add(id(one))
+            for part in one.values() if isinstance(one, Mapping) else one:
+                yield from _deferred_in(part, seen, containers)
     elif seen is not None and not isinstance(one, _LEAVES) and id(one) not in seen and len(seen) < _MOST_OBJECTS:
         seen[id(one)] = one
         attributes: list[object] = []
         with contextlib.suppress(Exception):  # they may be anything
             attributes = list(vars(one).values())
         for part in attributes:
-            yield from _deferred_in(part, seen)
+            yield from _deferred_in(part, seen, containers)
 
 
 _MOST_OBJECTS = 10_000  # of a batch that are looked at

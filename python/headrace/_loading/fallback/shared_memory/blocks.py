@@ -41,21 +41,25 @@ _MOST_UNUSED = 2  # the largest ratio of a block to what is stored in it
 NUMBERS = 4096  # for these; a block that the main process never gives back costs one
 
 
-def leaves(batch: object) -> Iterator[Leaf]:
-    """Yields the tensors and images in a batch: in lists, tuples and mappings, also one that carries a state."""
+def leaves(batch: object, seen: set[int] | None = None) -> Iterator[Leaf]:
+    """Yields the tensors and images in a batch: in lists, tuples and mappings, also one that carries a state.
+
+    Args:
+        seen: ids of the containers that were looked through, which a batch may have in several places, or in itself.
+    """
     if isinstance(batch, (torch.Tensor, Image.Image)):
         yield batch
-    elif isinstance(batch, Mapping):
-        for one in batch.values():
-            yield from leaves(one)
-    elif isinstance(batch, (list, tuple)):
-        for one in batch:
-            yield from leaves(one)
+    elif isinstance(batch, (Mapping, list, tuple)):
+        seen = set() if seen is None else seen
+        if id(batch) not in seen:
+            seen.add(id(batch))
+            for one in batch.values() if isinstance(batch, Mapping) else batch:
+                yield from leaves(one, seen)
     elif isinstance(batch, Carried):
-        yield from leaves(batch.batch)
+        yield from leaves(batch.batch, seen)
     elif isinstance(batch, RecordedBatch):
         yield batch.files
-        yield from leaves(batch.batch)
+        yield from leaves(batch.batch, seen)
 
 
 def storage_of(leaf: object) -> torch.UntypedStorage | None:
@@ -141,11 +145,17 @@ class SharedBlocks:
         self._blocks: list[_Block] = []  # the one used last at the end
         self._batch = 0  # number of the batch that is collated
         self._given: list[_Block] | None = None  # to the collate_fn that runs; None: none runs
+        self._copies_small = False
         self._plain: Callable[..., torch.UntypedStorage] = torch.UntypedStorage._new_shared
         _all.add(self)
 
-    def install(self) -> None:
-        """Replaces torch's function for new shared memory in this process."""
+    def install(self, *, small: bool = False) -> None:
+        """Replaces torch's function for new shared memory in this process.
+
+        Args:
+            small: whether small tensors are copied when they are sent: those of a batch get memory of this process.
+        """
+        self._copies_small = small
         torch.UntypedStorage._new_shared = self._new_shared  # type: ignore[method-assign]
 
     def give_up(self) -> None:
@@ -249,6 +259,8 @@ class SharedBlocks:
 
     def _new_shared(self, size: int, *, device: torch.device | str = "cpu") -> torch.UntypedStorage:
         given = self._given
+        if self._copies_small and given is not None and 0 < size < LEAST and torch.device(device).type == "cpu":
+            return torch.UntypedStorage(size)  # type: ignore[no-untyped-call]
         if given is None or size < LEAST or torch.device(device).type != "cpu" or not is_possible():
             return self._plain(size, device=device)
         block = self._find_idle_block(size) or self._find_larger_block(size)

@@ -14,6 +14,8 @@ from torch.multiprocessing import reductions
 
 from headrace._base.lifetimes.weak_list import Living
 from headrace._loading.fallback.shared_memory.blocks import NUMBERS, Flags, Leaf, leaves, storage_of
+from headrace._loading.fallback.shared_memory.small_tensors import Slots
+from headrace.pillow.recording.image_counts import ImageCounts
 
 _torchs: ModuleType = reductions  # without type annotations
 
@@ -61,11 +63,13 @@ class BlocksInUse:
 
     Args:
         flags: see `make_flags`.
+        slots: by which small tensors come, kept while batches arrive; None: these come as torch sends them.
     """
 
-    def __init__(self, flags: Flags) -> None:
-        self._flags = flags
+    def __init__(self, flags: Flags, slots: Slots | None = None) -> None:
+        self._flags, self._slots = flags, slots
         self._used: list[Received] = []
+        self.is_used = False  # whether there was a block
         _all.add(self)
 
     def add(self, used: list[Received]) -> None:
@@ -73,12 +77,18 @@ class BlocksInUse:
         for one in used:
             one.give_back_to(self._flags)
         self._used += used
+        self.is_used = self.is_used or bool(used)
         self.look()
 
     def look(self) -> None:
         """Gives back the blocks that have been freed."""
         if self._used:
             self._used = [one for one in self._used if not one.is_given_back()]
+
+    def count_in(self, images: ImageCounts) -> None:
+        """Notes there what has come by slots, and whether anything has come by blocks."""
+        images.small_tensors = 0 if self._slots is None else self._slots.taken
+        images.has_large_tensors = self.is_used
 
     def give_up(self) -> None:
         """Never gives back the blocks that are in use."""
