@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 from headrace._base.types import Function
+from headrace.pillow.composed_images import record_steps
 from headrace.pillow.deferred_image import is_deferred, recorded_bytes
 from headrace.pillow.recording.image_counts import in_force
 from headrace.pillow.recording.lazy_core import MODES
@@ -69,7 +70,11 @@ def _patch_compose(plain: Function) -> Function:
         made: object = inputs[0]
         at = 0
         while at < len(steps):
-            fused = _fuse_steps(made, steps, at)
+            fused: tuple[object, int] | None = None
+            if type(made) is Image.Image:
+                fused = record_steps(made, steps, at)
+            if fused is None:
+                fused = _fuse_steps(made, steps, at)
             if fused is None and Later.record_steps is not None and isinstance(made, torch.Tensor):
                 fused = Later.record_steps(made, steps, at)
             made, done = (steps[at](made), 1) if fused is None else fused

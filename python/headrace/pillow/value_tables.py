@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -142,19 +143,29 @@ def _key_of_step(kinds: dict[tuple[str, str], Depends], step: object) -> Hashabl
 def is_as_made(step: object) -> bool:
     """Whether a transform has no hooks, and no functions or types in place of its class's."""
     held = vars(step)
-    return not any(held.get(hooks) for hooks in _HOOKS) and not any(name in held for name in _OF_CLASSES)
+    return _OF_CLASSES.isdisjoint(held) and not any(map(held.get, _HOOKS))
 
 
 def are_modules_watched() -> bool:
     """Whether a program has hooks for the calls of all modules."""
-    return any(getattr(nn_module, "_global" + hooks) for hooks in _HOOKS)
+    return any(_global_hooks(nn_module))
 
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_global_hooks = operator.attrgetter(*("_global" + hooks for hooks in _HOOKS))
 #: What torch's and torchvision's modules look up in a transform when it is called.
-_OF_CLASSES = (
-    *("forward", "transform", "make_params", "check_inputs", "call_kernel", "_call_kernel", "_transformed_types"),
-    *("_needs_transform_list", "_wrapped_call_impl", "_call_impl", "_compiled_call_impl", "_slow_forward"),
+_OF_CLASSES = frozenset(
+    (
+        *("forward", "transform", "make_params", "check_inputs", "call_kernel", "_call_kernel", "_transformed_types"),
+        *(
+            "get_params",
+            "_needs_transform_list",
+            "_wrapped_call_impl",
+            "_call_impl",
+            "_compiled_call_impl",
+            "_slow_forward",
+        ),
+    )
 )
 
 

@@ -183,6 +183,7 @@ class Untouched:
             functions += [one for one in found if isinstance(one, FunctionType)]
         self._parts, self._functions, self._missing = parts, functions, missing
         self._codes = list(map(_code_of, functions))
+        self._now = list(map(_raw_code, functions))  # the codes of the functions that were found to be these
         self._known = known  # last: other threads ask, too
 
     def __bool__(self) -> bool:
@@ -206,7 +207,15 @@ class Untouched:
                 part[2] = now  # our versions have come or gone
         if self._missing and any(hasattr(of, name) for of, name in self._missing):
             return False
-        return list(map(_code_of, self._functions)) == self._codes
+        now = list(map(_raw_code, self._functions))
+        if now != self._now:
+            if list(map(_code_of, self._functions)) != self._codes:
+                return False
+            self._now = now
+        return True
+
+
+_raw_code = operator.attrgetter("__code__")
 
 
 def _code_of(function: FunctionType) -> CodeType:

@@ -1,0 +1,170 @@
+"""Consecutive transforms of torchvision's `Compose` of one deferred image of Pillow's, recorded together.
+
+Each transform is a module, which calls functions of torchvision's, which call methods of Pillow's, which record what
+they would do. Between two images that are decoded the caches have forgotten this code, so it takes three times as long
+as in a loop of its own. Here the transforms' random numbers, by torch's own functions, are followed by the record.
+What stands between, of the known versions of torchvision, is looked at before: a transform, a function or a hook of the
+program's is called as torch calls it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from PIL import Image
+
+from headrace._base.lifetimes.bounded_table import BoundedTable
+from headrace.pillow.deferred_image import find_recording
+from headrace.pillow.recording.lazy_core import LazyCore
+from headrace.pillow.recording.patches import Untouched, function_below_patch
+from headrace.pillow.value_tables import are_modules_watched, is_as_made
+
+_V1 = "torchvision.transforms.transforms"
+_TRIES = 10  # of RandomResizedCrop.get_params
+#: What a transform makes of a recording; None: nothing was drawn, and the transform is called.
+_Change: TypeAlias = "Callable[[Any, Any], Any]"
+_logarithms: BoundedTable[tuple[float, float], tuple[float, float]] = BoundedTable(64)
+
+
+def record_steps(image: Image.Image, steps: Sequence[Any], first: int) -> tuple[Image.Image, int] | None:
+    """Calls some transforms from `first` on with a deferred image that has been read.
+
+    Returns:
+        The result, and the number of the transforms; None if the first one is not known.
+    """
+    changes = _changes_of(steps, first)
+    if not changes or type(image) is not Image.Image or not _is_plain():
+        return None
+    made: Any = find_recording(image)
+    width, height = image.size
+    if made is None or not 0 < width * height <= (Image.MAX_IMAGE_PIXELS or math.inf):
+        return None
+    done = 0
+    for change in changes:
+        changed = change(steps[first + done], made) if type(made) is LazyCore else None
+        if changed is None:
+            break
+        made, done = changed, done + 1
+    return (image._new(made), done) if done else None
+
+
+def _changes_of(steps: Sequence[Any], first: int) -> list[_Change]:
+    """Returns what the first of the transforms do, as far as that is known."""
+    found: list[_Change] = []
+    kinds = []
+    for at in range(first, len(steps)):
+        step = steps[at]
+        kind = type(step)
+        known = _KNOWN.get(kind.__qualname__) if kind.__module__ == _V1 else None
+        if known is None or not is_as_made(step):
+            break
+        found.append(known)
+        kinds.append(kind)
+    return found if found and _make_untouched(tuple(kinds)) else []
+
+
+def _is_plain() -> bool:
+    """Whether nothing of a program's own is called by torch's functions and modules."""
+    return (
+        torch._C._len_torch_function_stack() == 0
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch.get_default_dtype() is torch.float32
+        and not are_modules_watched()
+    )
+
+
+def _crop_and_resize(step: Any, made: LazyCore) -> Any:
+    size, scale, ratio, mode = step.size, step.scale, step.ratio, step.interpolation
+    module = sys.modules[_V1]
+    resample = module.F.pil_modes_mapping.get(mode) if type(mode) is module.InterpolationMode else None
+    if resample is None or not (_are_edges(size) and _is_range(scale) and _is_range(ratio) and ratio[0] > 0):
+        return None
+    width, height = made.size
+    top, left, rows, columns = _draw_box(width, height, scale, ratio)
+    cropped: Any = made.crop((left, top, left + columns, top + rows))
+    resized = size[1], size[0]
+    return cropped if cropped.size == resized else cropped.resize(resized, resample, (0, 0, columns, rows))
+
+
+def _are_edges(size: Any) -> bool:
+    return type(size) in (tuple, list) and len(size) == 2 and all(type(one) is int and one > 0 for one in size)
+
+
+def _is_range(values: Any) -> bool:
+    if type(values) not in (tuple, list) or len(values) != 2 or not {float, int}.issuperset(map(type, values)):
+        return False
+    return bool(0 <= values[0] <= values[1] < math.inf)
+
+
+def _draw_box(width: int, height: int, scale: Any, ratio: Any) -> tuple[int, int, int, int]:
+    """What `RandomResizedCrop.get_params` returns, by the same calls of the generator."""
+    area = height * width
+    low, high = _logarithms.find_or_make(tuple(ratio), lambda: tuple(torch.log(torch.tensor(ratio)).tolist()))
+    drawn = torch.empty(1)
+    for _ in range(_TRIES):
+        target = area * drawn.uniform_(scale[0], scale[1]).item()
+        aspect = drawn.uniform_(low, high).exp_().item()
+        columns = round(math.sqrt(target * aspect))
+        rows = round(math.sqrt(target / aspect))
+        if 0 < columns <= width and 0 < rows <= height:
+            number = torch.empty(1, dtype=torch.int64)
+            top = number.random_(0, height - rows + 1).item()
+            return int(top), int(number.random_(0, width - columns + 1).item()), rows, columns
+    own = float(width) / float(height)
+    columns, rows = width, height
+    if own < min(ratio):
+        rows = round(width / min(ratio))
+    elif own > max(ratio):
+        columns = round(height * max(ratio))
+    return (height - rows) // 2, (width - columns) // 2, rows, columns
+
+
+def _flip(step: Any, made: LazyCore) -> Any:
+    return made.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if torch.rand(1) < step.p else made
+
+
+_KNOWN: dict[str, _Change] = {"RandomResizedCrop": _crop_and_resize, "RandomHorizontalFlip": _flip}
+#: The names that the known versions of torchvision's methods refer to.
+_NAMES = {
+    ("RandomResizedCrop", "forward"): "F get_params resized_crop ratio scale size interpolation antialias",
+    ("RandomResizedCrop", "get_params"): (
+        "F get_dimensions torch log tensor range empty uniform_ item exp int round math sqrt randint float min max"
+    ),
+    ("RandomHorizontalFlip", "forward"): "torch rand p F hflip",
+}
+_METHODS = ("__call__", "forward", "get_params", "_wrapped_call_impl", "_call_impl", "_slow_forward")
+_FUNCTIONALS = ("get_dimensions", "resized_crop", "crop", "resize", "hflip", "_log_api_usage_once", "_is_pil_image")
+_OF_PILLOW = ("get_dimensions", "crop", "resize", "hflip", "_is_pil_image")
+_OF_IMAGES = (
+    *("crop", "_crop", "resize", "transpose", "load", "copy", "_new", "_copy_info", "getbands", "size", "mode"),
+    *("width", "height"),
+)
+_OF_TORCH = ("log", "tensor", "empty", "exp", "randint", "rand")
+_OF_TENSORS = ("uniform_", "item", "random_", "exp_", "__lt__")
+
+
+@functools.lru_cache(maxsize=64)
+def _make_untouched(kinds: tuple[type, ...]) -> Untouched | bool:
+    """Returns the functions that are not called; False where those of another version would be."""
+    module = sys.modules[_V1]
+    functionals, of_pillow = module.F, sys.modules["torchvision.transforms._functional_pil"]
+    for kind in kinds:
+        for (name, method), names in _NAMES.items():
+            if name == kind.__name__ and set(_code(kind, method).co_names) != set(names.split()):
+                return False
+    places: list[tuple[object, str]] = [(kind, name) for kind in kinds for name in _METHODS if hasattr(kind, name)]
+    places += [(module, "F"), (module, "InterpolationMode"), (Image, "_decompression_bomb_check")]
+    places += [(functionals, name) for name in _FUNCTIONALS if hasattr(functionals, name)]
+    places += [(of_pillow, name) for name in _OF_PILLOW if hasattr(of_pillow, name)]
+    places += [(Image.Image, name) for name in _OF_IMAGES if hasattr(Image.Image, name)]
+    places += [(torch, name) for name in _OF_TORCH] + [(torch.Tensor, name) for name in _OF_TENSORS]
+    return Untouched(*places)
+
+
+def _code(kind: Any, name: str) -> Any:
+    return function_below_patch(getattr(kind, name)).__code__
