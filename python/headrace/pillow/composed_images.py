@@ -82,10 +82,11 @@ def _crop_and_resize(step: Any, made: LazyCore) -> Any:
     size, scale, ratio, mode = step.size, step.scale, step.ratio, step.interpolation
     module = sys.modules[_V1]
     resample = module.F.pil_modes_mapping.get(mode) if type(mode) is module.InterpolationMode else None
-    if resample is None or not (_are_edges(size) and _is_range(scale) and _is_range(ratio) and ratio[0] > 0):
+    if resample is None or not (_are_edges(size) and are_ranges(scale, ratio)):
         return None
     width, height = made.size
-    top, left, rows, columns = _draw_box(width, height, scale, ratio)
+    logarithms = _logarithms.find_or_make(tuple(ratio), lambda: tuple(torch.log(torch.tensor(ratio)).tolist()))
+    top, left, rows, columns = draw_box(width, height, scale, ratio, logarithms)
     cropped: Any = made.crop((left, top, left + columns, top + rows))
     resized = size[1], size[0]
     return cropped if cropped.size == resized else cropped.resize(resized, resample, (0, 0, columns, rows))
@@ -95,16 +96,26 @@ def _are_edges(size: Any) -> bool:
     return type(size) in (tuple, list) and len(size) == 2 and all(type(one) is int and one > 0 for one in size)
 
 
-def _is_range(values: Any) -> bool:
-    if type(values) not in (tuple, list) or len(values) != 2 or not {float, int}.issuperset(map(type, values)):
-        return False
-    return bool(0 <= values[0] <= values[1] < math.inf)
+def are_ranges(scale: Any, ratio: Any) -> bool:
+    """Whether these are what `draw_box` takes, and torch would not complain of."""
+    for values in (scale, ratio):
+        if type(values) not in (tuple, list) or len(values) != 2 or not {float, int}.issuperset(map(type, values)):
+            return False
+        if not 0 <= values[0] <= values[1] < math.inf:
+            return False
+    return bool(ratio[0] > 0)
 
 
-def _draw_box(width: int, height: int, scale: Any, ratio: Any) -> tuple[int, int, int, int]:
-    """What `RandomResizedCrop.get_params` returns, by the same calls of the generator."""
+def draw_box(
+    width: int, height: int, scale: Sequence[float], ratio: Sequence[float], logarithms: Sequence[float]
+) -> tuple[int, int, int, int]:
+    """Draws (top, left, height, width) as torchvision's `RandomResizedCrop` does, by the same calls of the generator.
+
+    Args:
+        logarithms: of the ratios, in float32, which is torch's default dtype.
+    """
     area = height * width
-    low, high = _logarithms.find_or_make(tuple(ratio), lambda: tuple(torch.log(torch.tensor(ratio)).tolist()))
+    low, high = logarithms
     drawn = torch.empty(1)
     for _ in range(_TRIES):
         target = area * drawn.uniform_(scale[0], scale[1]).item()
@@ -144,8 +155,11 @@ _OF_IMAGES = (
     *("crop", "_crop", "resize", "transpose", "load", "copy", "_new", "_copy_info", "getbands", "size", "mode"),
     *("width", "height"),
 )
-_OF_TORCH = ("log", "tensor", "empty", "exp", "randint", "rand")
-_OF_TENSORS = ("uniform_", "item", "random_", "exp_", "__lt__")
+#: What draws call.
+OF_DRAWS: tuple[tuple[object, str], ...] = (
+    *((torch, name) for name in ("empty", "exp", "randint", "rand")),
+    *((torch.Tensor, name) for name in ("uniform_", "item", "random_", "exp_", "__lt__")),
+)
 
 
 @functools.lru_cache(maxsize=64)
@@ -162,8 +176,7 @@ def _make_untouched(kinds: tuple[type, ...]) -> Untouched | bool:
     places += [(functionals, name) for name in _FUNCTIONALS if hasattr(functionals, name)]
     places += [(of_pillow, name) for name in _OF_PILLOW if hasattr(of_pillow, name)]
     places += [(Image.Image, name) for name in _OF_IMAGES if hasattr(Image.Image, name)]
-    places += [(torch, name) for name in _OF_TORCH] + [(torch.Tensor, name) for name in _OF_TENSORS]
-    return Untouched(*places)
+    return Untouched(*places, *OF_DRAWS, (torch, "log"), (torch, "tensor"))
 
 
 def _code(kind: Any, name: str) -> Any:

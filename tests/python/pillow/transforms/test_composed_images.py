@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 import headrace
 from headrace.pillow import composed_images, to_tensor_patches
-from headrace.pillow.composed_images import _draw_box
+from headrace.pillow.composed_images import draw_box
 from torchvision_shim import import_torchvision
 
 T = import_torchvision().transforms
@@ -131,7 +131,7 @@ def test_boxes_are_torchvisions(monkeypatch: pytest.MonkeyPatch) -> None:
             expected = T.RandomResizedCrop.get_params(torch.empty(0), scale, ratio)
         state = torch.get_rng_state()
         torch.manual_seed(number)
-        made = _draw_box(width, height, scale, ratio)
+        made = draw_box(width, height, scale, ratio, torch.log(torch.tensor(ratio)).tolist())
         assert made == expected and set(map(type, made)) == {int}
         assert torch.equal(torch.get_rng_state(), state)
 

@@ -31,6 +31,7 @@ from headrace._loading.doors.tensors.memory_layout import Layout
 from headrace._loading.doors.tensors.recorded_functions import change_values, flip
 from headrace._loading.doors.tensors.recording import Recording, Replay, ValueStep
 from headrace._loading.doors.tensors.single_inputs import FORWARD, RANDOMLY, names_in
+from headrace.pillow.composed_images import OF_DRAWS, are_ranges, draw_box
 from headrace.pillow.recording.patches import Untouched, function_below_patch
 from headrace.pillow.value_tables import are_modules_watched, is_as_made
 
@@ -165,12 +166,35 @@ def _code(kind: Any, name: str) -> Any:
 
 def _crop_and_resize(step: Any, made: Recording, tensor: Callable[[], torch.Tensor]) -> Recording | torch.Tensor:
     whole = tensor()
-    params = step.make_params([whole])
+    params = _draw_params(step, whole)
     box = params["top"], params["left"], params["height"], params["width"]
     changed = crop_and_resize(made, box, step.size, step.interpolation, step.antialias)
     if isinstance(changed, torch.Tensor):
         return changed if class_of(whole) is torch.Tensor else wrap_result(changed, whole)
     return step.transform(whole, params) if changed is None else changed
+
+
+def _draw_params(step: Any, whole: torch.Tensor) -> dict[str, Any]:
+    """Returns what the transform's `make_params` does."""
+    kind: Any = type(step)
+    scale, ratio, logarithms = step.scale, step.ratio, step._log_ratio
+    is_plain = type(logarithms) is torch.Tensor and logarithms.dtype is torch.float32 and logarithms.shape == (2,)
+    is_known = is_plain and are_ranges(scale, ratio) and torch.get_default_dtype() is torch.float32
+    if not (is_known and _knows_make_params(kind) and _of_draws()):
+        return step.make_params([whole])  # type: ignore[no-any-return]
+    height, width = whole.shape[-2:]
+    top, left, rows, columns = draw_box(width, height, scale, ratio, logarithms.tolist())
+    return {"top": top, "left": left, "height": rows, "width": columns}
+
+
+@functools.lru_cache(maxsize=16)
+def _knows_make_params(kind: Any) -> bool:
+    return names_in(_code(kind, "make_params")) == _DRAWING
+
+
+@functools.cache
+def _of_draws() -> Untouched:
+    return Untouched(*OF_DRAWS)
 
 
 def _flip_along(axis: int) -> Change:
@@ -241,6 +265,10 @@ def _calling(functional: str, *names: str) -> tuple[str, set[str]]:
     return functional, {"_call_kernel", "F", functional, *names}
 
 
+_DRAWING = {
+    *("query_size", "_log_ratio", "range", "torch", "empty", "uniform_", "scale", "item", "exp", "int", "round"),
+    *("math", "sqrt", "randint", "float", "min", "ratio", "max", "dict"),
+}
 _CROP_NAMES = "size", "interpolation", "antialias"
 _DTYPE_NAMES = (
     *("isinstance", "dtype", "torch", "is_pure_tensor", "tv_tensors", "Image", "Video"),

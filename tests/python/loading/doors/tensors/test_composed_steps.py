@@ -333,3 +333,43 @@ def test_the_classes_are_those_that_are_known() -> None:
     known, untouched = composed_steps._find_known(tuple(kinds))
     assert len(known) == len(composed_steps._KNOWN) == len(kinds)
     assert untouched
+
+
+def other_logarithms() -> list[Any]:
+    steps = train()
+    crop = next(one for one in steps if isinstance(one, v2.RandomResizedCrop))
+    crop._log_ratio = torch.tensor([0.5, 0.6])
+    return steps
+
+
+@pytest.mark.parametrize("scale", [(0.08, 1.0), [1, 1], (3.0, 5.0), (0.5, 0.1)])
+@pytest.mark.parametrize("ratio", [(3 / 4, 4 / 3), [4, 5], (0.1, 0.2)])
+@pytest.mark.filterwarnings("ignore:Scale and ratio should be")
+def test_boxes_are_drawn_as_torchvision_does(scale: Any, ratio: Any) -> None:
+    steps = lambda: [v2.RandomResizedCrop(20, scale, ratio), FLOATS]  # noqa: E731 - made again for each run
+    expected = run(steps(), STARTS["tensor"]())
+    with deferred_here(ImageCounts()):
+        assert run(steps(), STARTS["tensor"]()) == expected
+
+
+@pytest.mark.parametrize("holder, name", [(torch, "empty"), (torch, "randint"), (torch.Tensor, "uniform_")])
+def test_what_draws_call_may_be_the_programs(holder: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = run(train(), STARTS["tensor"]())
+    with deferred_here(ImageCounts()):
+        assert run(train(), STARTS["tensor"]()) == expected
+    plain, calls = getattr(holder, name), []
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        calls.append(name)
+        return plain(*arguments, **options)
+
+    monkeypatch.setattr(holder, name, counted)
+    assert run(train(), STARTS["tensor"]()) == expected
+    there = len(calls)
+    with deferred_here(ImageCounts()):
+        assert run(train(), STARTS["tensor"]()) == expected
+    assert len(calls) >= 2 * there > 0
+    assert run(other_logarithms(), STARTS["tensor"]()) != expected
+    with deferred_here(ImageCounts()):
+        again = run(other_logarithms(), STARTS["tensor"]())
+    assert again == run(other_logarithms(), STARTS["tensor"]())
