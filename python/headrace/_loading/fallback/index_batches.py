@@ -207,9 +207,13 @@ class IndexBatches:
             return False
         if self._inner is None:
             self._items = whole.iter_from(min(upto, len(whole)))
+            if self._seeds is not None:
+                self._seeds.jump(min(upto, len(whole)))
         else:
             self._samples = min(upto * self._sampler.batch_size, len(whole))
             self._inner.start = self._samples
+            if self._seeds is not None:
+                self._seeds.jump(self._samples)
         self._drawn = upto
         return True
 
