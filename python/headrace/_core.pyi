@@ -458,6 +458,7 @@ class Pipeline:
         stream: int = 0,
         plans: list[tuple[tuple[int, int], Mapping[str, Any]]] = ...,
         keep_table: bool = True,
+        places: Sequence[int] = ...,
     ) -> Batch: ...
     def hand_over(self, batch: Batch, stream: int) -> None: ...
     def repair(

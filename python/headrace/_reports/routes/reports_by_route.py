@@ -21,11 +21,12 @@ from headrace._loading.routes.columns_route import ColumnsRoute
 from headrace._loading.routes.epoch_runner import collate_threads
 from headrace._loading.routes.fields_route import FieldsRoute
 from headrace._loading.routes.image_route import ImageRoute
+from headrace._loading.routes.joined_route import JoinedRoute
 from headrace._loading.routes.route import Loader, NativeRoute, Route
 from headrace._loading.routes.video_route import VideoRoute
 from headrace._reports.loader import explanation, stats, verification
 from headrace._reports.loader.verification import Epoch, ReferenceLoader, Report
-from headrace._reports.routes import audio_reports, columns_reports, fields_reports, video_reports
+from headrace._reports.routes import audio_reports, columns_reports, fields_reports, joined_reports, video_reports
 from headrace.pillow.recording.image_counts import ImageCounts
 
 
@@ -56,6 +57,7 @@ _REPORTS: dict[type[NativeRoute], _Reports] = {
     VideoRoute: _Reports(video_reports.make_oracle_loader, video_reports.verify, video_reports.explain),
     ColumnsRoute: _Reports(columns_reports.oracle, columns_reports.verify, columns_reports.explain),
     AudioRoute: _Reports(audio_reports.oracle, audio_reports.verify, audio_reports.explain),
+    JoinedRoute: _Reports(joined_reports.oracle, joined_reports.verify, joined_reports.explain),
     FieldsRoute: _Reports(fields_reports.oracle, fields_reports.verify, fields_reports.explain),
 }
 
