@@ -23,6 +23,7 @@ _AT_ONCE = 8  # blocks that are computed at once, to amortise the overhead of nu
 
 _BLOCKS = 4  # stream number for epoch_words of the first block; those before belong to other samplers
 _WINDOW, _ROWS, _PASSES = 0, 1, 2  # stream numbers of a dataset
+_SHORT = 1024  # rows of several passes through a short dataset
 _STORED = 2**21  # rows of all datasets whose permutations are stored at the same time; a shorter one than 1024 always
 
 
@@ -221,26 +222,39 @@ class _Rows:
         self._begin, self._length, self._earlier = begin, length, earlier
         self._passes, self._left = divmod(taken, length) if length else (0, 0)
         self._seed, self._epoch, self._table = seed, epoch, table
+        self._together = max(1, _SHORT // length) if length else 1  # passes that are drawn at once
+        self._short: tuple[int, Int64Array] | None = None  # number of such passes, and their rows; the newest
         self._held: dict[int, tuple[int, Permutation]] = {}  # by kind
 
     def at(self, first: int, last: int) -> tuple[Int64Array, Int64Array]:
         """Returns the indices of the samples with these numbers in the epoch, and their passes, int64 (n,) each."""
-        numbers = np.arange(first, last)
-        passes, within = np.divmod(numbers, self._length)
+        passes, within = np.divmod(np.arange(first, last), self._length)
+        groups = passes // self._together
         rows = np.empty_like(within)
         begin = 0
-        for one in range(int(passes[0]), int(passes[-1]) + 1):
-            end = int(np.searchsorted(passes, one, side="right"))
-            rows[begin:end] = self._row(one, within[begin:end])
+        whole = min(last, self._passes * self._length) - first
+        while begin < whole:
+            group = int(groups[begin])
+            end = min(whole, int(np.searchsorted(groups, group, side="right")))
+            if self._table < 0:
+                rows[begin:end] = within[begin:end]
+            elif self._together == 1:
+                rows[begin:end] = self._permute(_PASSES + group, self._length, self._epoch, within[begin:end])
+            else:
+                each = passes[begin:end] - group * self._together
+                rows[begin:end] = self._short_passes(group)[each, within[begin:end]]
             begin = end
+        if begin < len(rows):
+            places = self._permute(_WINDOW, self._left, self._epoch, within[begin:])
+            rows[begin:] = self._permute(_ROWS, self._length, 0, (places + self._earlier) % self._length)
         return rows + self._begin, passes
 
-    def _row(self, one: int, within: Int64Array) -> Int64Array:
-        """Returns the rows at some places of a pass."""
-        if one < self._passes:
-            return self._permute(_PASSES + one, self._length, self._epoch, within)
-        places = self._permute(_WINDOW, self._left, self._epoch, within)
-        return self._permute(_ROWS, self._length, 0, (places + self._earlier) % self._length)
+    def _short_passes(self, group: int) -> Int64Array:
+        """Returns the rows of several passes, int64 (passes, length)."""
+        if self._short is None or self._short[0] != group:
+            words = epoch_words(self._seed, self._epoch, _PASSES + group, self._together * self._length)
+            self._short = group, np.argsort(words.reshape(self._together, self._length), axis=1, kind="stable")
+        return self._short[1]
 
     def _permute(self, stream: int, length: int, epoch: int, places: Int64Array) -> Int64Array:
         if self._table < 0:
@@ -254,4 +268,4 @@ class _Rows:
 
 def _seed_of_rows(seed: int, name: str) -> int:
     """Returns the seed of a dataset's rows: those of two datasets, and the blocks, are independent."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8], "little")
+    return int.from_bytes(hashlib.sha256(f"{seed % 2**64} {name}".encode()).digest()[:8], "little")

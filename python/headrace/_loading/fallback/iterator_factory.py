@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import IterableDataset
 
+from headrace._base.checks import length_or_none
 from headrace._base.safe_exceptions import contextmanager
 from headrace._loading.epoch.sampler_setup import foreign_epoch, samplers_of
 from headrace._loading.epoch.sampler_state import restore_state
@@ -231,11 +232,3 @@ class _Apart:
         if self._moved:
             self.kept = torch.get_rng_state()
             torch.set_rng_state(ours)
-
-
-def length_or_none(dataset: Any) -> int | None:
-    """Returns the number of samples of a dataset."""
-    try:
-        return len(dataset)
-    except Exception:  # no length, or one that raises: torch may never ask for it
-        return None

@@ -11,11 +11,11 @@ import torch
 
 from headrace._base import messages
 from headrace._base.messages import PerformanceWarning
-from headrace._engine.variants.bucketed_engine import BucketedEngine
 from headrace._engine.device_engine import make_engine
 from headrace._engine.engine import Engine
 from headrace._engine.image_engine import ImageEngine
 from headrace._engine.ragged_engine import RaggedEngine
+from headrace._engine.variants.bucketed_engine import BucketedEngine
 from headrace._engine.views_engine import make_views_engine
 from headrace._helpers.helper_lane import add_helpers
 from headrace._helpers.ray_helpers import addresses_of

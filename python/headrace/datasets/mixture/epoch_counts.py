@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
-Weights = Sequence[float]
 
 SIZES = ("first_exhausted", "all_exhausted")
 
@@ -36,9 +35,9 @@ class EpochCounts:
         earlier: sum over the earlier epochs of what their `samples` leave after whole passes through the rows.
     """
 
-    samples: list[int]
-    lengths: list[int]
-    earlier: list[int]
+    samples: tuple[int, ...]
+    lengths: tuple[int, ...]
+    earlier: tuple[int, ...]
 
     @property
     def total(self) -> int:
@@ -46,14 +45,15 @@ class EpochCounts:
         return sum(self.samples)
 
 
-def count_samples(counting: Counting, weights: Weights, lengths: Sequence[int]) -> list[int]:
+@functools.lru_cache(maxsize=256)
+def count_samples(counting: Counting, weights: tuple[float, ...], lengths: tuple[int, ...]) -> tuple[int, ...]:
     """Returns the number of samples of each dataset in an epoch.
 
     Whole numbers follow from exact fractions, so they are the same on every machine: a float stands for the decimal
     number that it is printed as, and a power is rounded to 12 digits.
     """
     if counting.absolute:
-        return [int(one) for one in weights]
+        return tuple(int(one) for one in weights)
     shares = [_heat(one, counting.temperature) for one in weights]
     whole = sum(shares)
     shares = [one / whole for one in shares]
@@ -61,8 +61,8 @@ def count_samples(counting: Counting, weights: Weights, lengths: Sequence[int]) 
         # Samples in all when the rows of each are exhausted.
         ends = [length / share for length, share in zip(lengths, shares, strict=True) if share]
         if counting.size == "first_exhausted":
-            return [int(min(ends) * share) for share in shares]
-        return [-int(-max(ends) * share // 1) for share in shares]
+            return tuple(int(min(ends) * share) for share in shares)
+        return tuple(-int(-max(ends) * share // 1) for share in shares)
     size = sum(lengths) if counting.size is None else counting.size
     assert isinstance(size, int)
     return _round_to_sum(shares, size)
@@ -74,11 +74,11 @@ def _heat(weight: float, temperature: float) -> Fraction:
     return Fraction(f"{float(weight) ** (1 / temperature):.12g}")
 
 
-def _round_to_sum(shares: Sequence[Fraction], size: int) -> list[int]:
+def _round_to_sum(shares: Sequence[Fraction], size: int) -> tuple[int, ...]:
     """Returns whole numbers near ``share * size`` that sum to `size`: the largest remainders are rounded up."""
     exact = [share * size for share in shares]
     counts = [int(one) for one in exact]
     by_remainder = sorted(range(len(shares)), key=lambda n: counts[n] - exact[n])
     for n in by_remainder[: size - sum(counts)]:
         counts[n] += 1
-    return counts
+    return tuple(counts)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from torch.utils.data import ConcatDataset, IterableDataset
 
 from headrace._base.checks import whole_number
-from headrace.datasets.mixture.epoch_counts import SIZES, Counting, EpochCounts, Weights, count_samples
+from headrace.datasets.mixture.epoch_counts import SIZES, Counting, EpochCounts, count_samples
 
 Schedule = Mapping[int, Mapping[str, "float | None"]]
 
@@ -112,28 +112,28 @@ class Mixture(ConcatDataset[Any]):
     def counts(self, epoch: int) -> EpochCounts:
         """Returns how many samples of each dataset an epoch has, in the order of `names`, and how many of those that
         are left after whole passes earlier epochs had."""
-        lengths, earlier = list(self.lengths.values()), [0] * len(self.names)
+        lengths, earlier = tuple(self.lengths.values()), [0] * len(self.names)
         begins = [begin for begin in self.schedule if begin <= epoch]
         for begin, end in zip(begins, [*begins[1:], epoch], strict=True):
             weights = self._weights(begin)
             taken = self._count(weights)
             for n, length in enumerate(lengths):
                 earlier[n] += (end - begin) * (taken[n] % length) if length else 0
-        return EpochCounts(self._count(self._weights(begins[-1])), lengths, earlier)
+        return EpochCounts(self._count(self._weights(begins[-1])), lengths, tuple(earlier))
 
     def describe(self) -> str:
         """Returns what the order of the epochs follows from, as text: lengths, weights and seeds by name."""
         return repr((self._counting, self.lengths, self.seeds, self.schedule))
 
-    def _count(self, weights: Weights) -> list[int]:
-        return count_samples(self._counting, weights, list(self.lengths.values()))
+    def _count(self, weights: tuple[float, ...]) -> tuple[int, ...]:
+        return count_samples(self._counting, weights, tuple(self.lengths.values()))
 
     def _weights_at(self, epoch: int) -> dict[str, float | None]:
         return self.schedule[max(begin for begin in self.schedule if begin <= epoch)]
 
-    def _weights(self, begin: int) -> Weights:
+    def _weights(self, begin: int) -> tuple[float, ...]:
         held = self.schedule[begin].items()
-        return [self.lengths[name] if weight is None else weight for name, weight in held]
+        return tuple(self.lengths[name] if weight is None else weight for name, weight in held)
 
     def _check_weights(self, weights: Mapping[str, float | None], epoch: int) -> None:
         for name, weight in weights.items():

@@ -20,7 +20,7 @@ SMALL, LARGE = evaluation(20, 16), evaluation(30, 16)
 
 def joined() -> Any:
     """A ConcatDataset of a ConcatDataset, of a subset, and of one whose transform equals an earlier one."""
-    inner = ConcatDataset([blobs(5, SMALL), blobs(4, LARGE)])
+    inner: Any = ConcatDataset([blobs(5, SMALL), blobs(4, LARGE)])
     return ConcatDataset([inner, Subset(blobs(9, LARGE), [8, 1, 1]), blobs(3, evaluation(20, 16))])
 
 
@@ -99,7 +99,7 @@ def test_a_transform_that_changes() -> None:
     ],
 )
 def test_why_not(transform: Any, why: str) -> None:
-    loader = DataLoader(ConcatDataset([blobs(4, SMALL), blobs(4, transform)]), 4)
+    loader: Any = DataLoader(ConcatDataset([blobs(4, SMALL), blobs(4, transform)]), 4)
     assert not loader.native
     with pytest.raises(AssertionError, match=why):
         raise AssertionError(str(loader.explain()))
