@@ -205,6 +205,17 @@ def views_pipeline(
     slots_kept: int,
     isa: str = "",
 ) -> Pipeline: ...
+def joined_pipeline(
+    recipes: Sequence[Recipe],
+    luts: Sequence[npt.NDArray[np.uint8]],
+    *,
+    layout: str,
+    threads: int,
+    max_pixels: int,
+    pass_order: str,
+    slots_kept: int,
+    isa: str = "",
+) -> Pipeline: ...
 def now_ns() -> int: ...
 def duration_bounds() -> list[int]: ...
 def start_recording(most: int) -> None: ...
@@ -458,7 +469,6 @@ class Pipeline:
         stream: int = 0,
         plans: list[tuple[tuple[int, int], Mapping[str, Any]]] = ...,
         keep_table: bool = True,
-        places: Sequence[int] = ...,
     ) -> Batch: ...
     def hand_over(self, batch: Batch, stream: int) -> None: ...
     def repair(

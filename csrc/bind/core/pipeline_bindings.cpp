@@ -116,12 +116,10 @@ std::unique_ptr<PyPipeline> make_pipeline(const py::object& recipe, const py::bu
 // `plans`: see to_given_plans.
 // `keep_table`: whether the table lives as long as the pipeline. Otherwise it is let go with the batch, which needs
 // memory: then it is waited for.
-// `places`: the position of each sample in `memory`, a tensor that other pipelines may fill, too; empty: in order.
 std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& table, const Int64s& rows,
                                   const Doubles& draws, const py::object& memory, uintptr_t stream,
-                                  const py::list& plans, bool keep_table, std::vector<int> places) {
+                                  const py::list& plans, bool keep_table) {
   auto& own = py::cast<PyPipeline&>(self);
-  check_places(places, memory);
   std::vector<GivenPlan> given = to_given_plans(plans);
   if (!given.empty() && memory.is_none()) throw py::value_error("a batch with plans needs memory");
   if (!keep_table && memory.is_none()) throw py::value_error("a batch with a table of its own needs memory");
@@ -135,7 +133,7 @@ std::unique_ptr<HeldBatch> submit(const py::object& self, const py::object& tabl
   {
     const Unlocked unlocked;  // a device may have to finish an earlier batch first
     held->batch = own.pipeline->submit(blobs, std::move(list), std::move(numbers), std::move(to),
-                                       std::move(entry_points), std::move(given), std::move(places));
+                                       std::move(entry_points), std::move(given));
   }
   return held;
 }
@@ -328,8 +326,7 @@ void bind_pipeline(py::module_& module) {
            py::arg("threads"), py::arg("max_pixels"), py::arg("pass_order"), py::arg("slots_kept"), py::arg("isa") = "",
            py::arg("backend") = py::none(), py::arg("decoder") = "pillow", py::arg("frames") = 1)
       .def("submit", &submit, py::arg("table"), py::arg("rows"), py::arg("draws"), py::arg("memory") = py::none(),
-           py::arg("stream") = 0, py::arg("plans") = py::list(), py::arg("keep_table") = true,
-           py::arg("places") = std::vector<int>())
+           py::arg("stream") = 0, py::arg("plans") = py::list(), py::arg("keep_table") = true)
       .def("repair", &repair, py::arg("batch"), py::arg("places"), py::arg("table"), py::arg("rows"), py::arg("draws"))
       .def("wait", &wait, py::arg("batch"), py::arg("seconds"))
       .def("hand_over",

@@ -9,7 +9,6 @@
 #include <new>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "bind/core/distinct.h"
 #include "bind/unlocked.h"
@@ -38,16 +37,6 @@ inline BatchMemory to_batch_memory(const py::object& memory, uintptr_t stream) {
     to.data = data_of(memory);
   }
   return to;
-}
-
-/// Throws unless `memory` is a tensor with a sample at each place.
-inline void check_places(const std::vector<int>& places, const py::object& memory) {
-  if (places.empty()) return;
-  if (memory.is_none() || py::isinstance<py::list>(memory)) throw py::value_error("places are in a tensor");
-  const auto room = memory.attr("shape")[py::int_(0)].cast<int64_t>();
-  for (const int place : places) {
-    if (place < 0 || place >= room) throw py::index_error("a place is outside the batch's memory");
-  }
 }
 
 constexpr auto kPatience = std::chrono::seconds(2);  // longer than decoding any image of usual size

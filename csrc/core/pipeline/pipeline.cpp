@@ -44,24 +44,19 @@ Pipeline::~Pipeline() {
 
 std::shared_ptr<Batch> Pipeline::submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                         std::vector<double> draws, BatchMemory memory,
-                                        std::shared_ptr<EntryPoints> entry_points, std::vector<GivenPlan> plans,
-                                        std::vector<int> places) {
+                                        std::shared_ptr<EntryPoints> entry_points, std::vector<GivenPlan> plans) {
   state_->check_process();
   if (rows.size() % static_cast<size_t>(options().strides.frames) != 0) {
     throw std::invalid_argument("a batch of clips has all frames of each");
   }
   std::vector<const Recipe*> views = state_->backend->views();
   if (!memory.views.empty() && memory.views.size() != views.size()) throw std::invalid_argument("memory for each view");
-  if (!places.empty() && (places.size() != rows.size() || memory.data == nullptr || !views.empty())) {
-    throw std::invalid_argument("places: one for each sample of one view, in memory that is given");
-  }
   if (views.empty()) views.push_back(&options().recipe);
   if (!plans.empty()) check_plans(plans, rows.size(), views);
   auto batch = state_->new_batch();
   batch->entry_points = std::move(entry_points);
   batch->fill(std::move(blobs), std::move(rows), std::move(draws), options().recipe.draws);
   batch->plans = std::move(plans);
-  batch->places = std::move(places);
   state_->backend->prepare(*batch, memory);
   if (batch->size() > 0) state_->queue.push(batch);
   return batch;

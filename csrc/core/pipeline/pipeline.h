@@ -45,13 +45,10 @@ class Pipeline {
   /// Queues a batch of rows of `blobs`. `draws`: [rows][recipe.draws]. `memory`: where to write the batch; it must live
   /// until the batch is ready or cancel() has returned. Null: memory of the backend. Throws as Batch::fill and
   /// Backend::prepare do. `entry_points`, `plans`: see Batch. With plans, which need a recipe without steps, throws
-  /// std::invalid_argument where there is not one for each sample and view, or one does not fit the recipe. `places`:
-  /// the position of each sample in `memory`, which other pipelines may fill, too; empty: sample i at position i. Throws
-  /// std::invalid_argument where there is not one for each sample, or no memory, or samples have several views.
+  /// std::invalid_argument where there is not one for each sample and view, or one does not fit the recipe.
   std::shared_ptr<Batch> submit(std::shared_ptr<const BlobTable> blobs, std::vector<int64_t> rows,
                                 std::vector<double> draws, BatchMemory memory,
-                                std::shared_ptr<EntryPoints> entry_points = nullptr, std::vector<GivenPlan> plans = {},
-                                std::vector<int> places = {});
+                                std::shared_ptr<EntryPoints> entry_points = nullptr, std::vector<GivenPlan> plans = {});
   /// Makes other samples at some positions (`places`) of a batch that is ready, before all queued batches. Uses the
   /// batch's entry points. Throws std::logic_error for a batch with plans.
   std::shared_ptr<Batch> repair(const Batch& batch, std::vector<int> places, std::shared_ptr<const BlobTable> blobs,

@@ -141,26 +141,6 @@ class ImageEngine(PipelineEngine):
             memory = self._take_storage(len(rows))
         return Flight(self._pipeline.submit(table, rows, draws, memory))
 
-    def submit_into(
-        self,
-        memory: torch.Tensor,
-        places: Sequence[int],
-        table: core.BlobTable,
-        rows: npt.NDArray[np.int64],
-        draws: npt.NDArray[np.float64],
-    ) -> Flight:
-        """Starts to make samples in some places of a batch that other engines may fill, too.
-
-        Args:
-            memory: of the whole batch, as `new_memory` returns it.
-            places: one for each sample.
-        """
-        return Flight(self._pipeline.submit(table, rows, draws, memory, places=places))
-
-    def new_memory(self, count: int) -> torch.Tensor:
-        """Returns memory for a batch that is not in a slot."""
-        return self._memory_of_plans(count)[0]
-
     def submit_plans(self, table: core.BlobTable, plans: list[GivenPlan]) -> Flight:
         """Starts a batch whose samples have plans already; the recipe has no steps.
 

@@ -181,32 +181,6 @@ TEST_CASE("repair makes other samples in place, ahead of what is queued") {
   CHECK(repair->memory == batch->memory);
 }
 
-TEST_CASE("several pipelines make samples in their places of one batch") {
-  for (const int threads : {0, 3}) {
-    Pipeline first(training(threads)), second(training(threads));
-    const size_t bytes = first.options().strides.sample_bytes;
-    Bytes memory(6 * bytes);
-    const Rows mine{7, 1, 4}, others{5, 0, 2};
-    const auto put = [&](Pipeline& pipeline, const Rows& rows, uint32_t seed, std::vector<int> places) {
-      return pipeline.submit(Images::all().table, rows, draws_of(rows, 23, seed), {memory.data()}, nullptr, {},
-                             std::move(places));
-    };
-    const auto one = put(first, mine, 1, {5, 0, 2});
-    const auto other = put(second, others, 2, {1, 4, 3});
-    REQUIRE(complete(first, *one));
-    REQUIRE(complete(second, *other));
-    const Bytes made = expected(training(0), mine, 1), beside = expected(training(0), others, 2);
-    const auto same = [&](int place, const Bytes& truth, int sample) {
-      return std::memcmp(memory.data() + place * bytes, truth.data() + sample * bytes, bytes) == 0;
-    };
-    CHECK((same(5, made, 0) && same(0, made, 1) && same(2, made, 2)));
-    CHECK((same(1, beside, 0) && same(4, beside, 1) && same(3, beside, 2)));
-    CHECK_THROWS_AS(put(first, mine, 1, {0, 1}), std::invalid_argument);
-    CHECK_THROWS_AS(first.submit(Images::all().table, mine, draws_of(mine, 23), {}, nullptr, {}, {0, 1, 2}),
-                    std::invalid_argument);
-  }
-}
-
 TEST_CASE("a larger batch starts a larger pool, a smaller one stays in it") {
   Pipeline pipeline(training(2));
   for (const int count : {4, 9, 2, 30, 1}) {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headrace._recipe.draws.draws import Occurrences
-from headrace.datasets import Mixture, Part
+from headrace.datasets import Mixture, MixturePart
 from headrace.sampler import MixtureSampler
 from headrace.sampler.mixture import BLOCK
 
@@ -84,7 +84,7 @@ def test_a_datasets_own_seed() -> None:
     """Its rows follow that, whatever the sampler's is; those of others, and the turns, follow the sampler's."""
 
     def rows(own: int | None, seed: int) -> list[list[int]]:
-        parts = {"a": Part(range(90), 1, seed=own), "b": Part(range(90), 1)}
+        parts = {"a": MixturePart(range(90), 1, seed=own), "b": MixturePart(range(90), 1)}
         order = list(MixtureSampler(Mixture(parts), seed))
         return [[row for row in order if row // 90 == which] for which in (0, 1)]
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from headrace._base import messages
 from headrace._base.messages import PerformanceWarning
-from headrace._engine.device_engine import make_engine
-from headrace._engine.image_engine import ImageEngine
 from headrace._engine.variants.joined_engine import JoinedEngine
 from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.routes.image_route import ImageRoute, source_of
@@ -23,12 +21,15 @@ from headrace.datasets.sources import BlobDataset, NotNative
 
 Int64s = npt.NDArray[np.int64]
 
+_NATIVE_STEPS = "give all of them the same transform, or steps with a native form"
 _ONE_OUTPUT = "give all of them outputs of one size, dtype and class"
 
 
 @dataclass(frozen=True)
 class JoinedRoute(NativeRoute):
     """Route on which headrace makes one image a sample, by one of several recipes with outputs of one shape.
+
+    No recipe has a step that runs in Python, so nothing depends on the order in which samples are made.
 
     Attributes:
         each: a route of the source for each of its variants, as if it were the only one.
@@ -79,10 +80,14 @@ class JoinedRoute(NativeRoute):
                     f"the transforms of the joined datasets make {first.dtype} {first.shape} and {recipe.dtype} "
                     f"{recipe.shape}; {_ONE_OUTPUT}"
                 )
-        effects = self.python_effects(None, batched=True)
-        if effects.in_order or effects.process_wide:
-            why = effects.in_order or "a step may draw from generators of the process"
-            raise NotNative(f"the joined datasets have different transforms, and {why}; give them the same transform")
+            if recipe.calls or recipe.texture is not None:
+                what = "steps that run in Python" if recipe.calls else "the channels of TextureChannels"
+                raise NotNative(f"the joined datasets have different transforms, and one has {what}; {_NATIVE_STEPS}")
+            if (recipe.mode, recipe.upright) != (first.mode, first.upright):
+                raise NotNative(
+                    "the joined datasets have different transforms, and open images in different ways; give them the "
+                    "same mode and upright"
+                )
 
     def check(self, own: OwnSettings) -> None:
         own.destination.require_decoder()
@@ -135,19 +140,15 @@ class JoinedRoute(NativeRoute):
         if settings.helpers:
             why = "the joined datasets have different transforms"
             messages.warn(f"helpers have no effect: {why}", PerformanceWarning)
-        engines = []
-        for one in self.routes:
-            made = make_engine(
-                one.recipe,
-                settings.layout,
-                settings.destination,
-                threads=settings.num_workers,
-                slots_kept=slots_kept,
-                pin=pin,
-            )
-            assert isinstance(made, ImageEngine)
-            engines.append(made)
-        return JoinedEngine(engines, self.columns, self.variant_of)
+        return JoinedEngine(
+            list(self.recipes.values()),
+            self.columns,
+            self.variant_of,
+            settings.layout,
+            threads=settings.num_workers,
+            slots_kept=slots_kept,
+            pin=pin,
+        )
 
 
 def route_of_images(

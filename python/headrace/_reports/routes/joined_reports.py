@@ -90,7 +90,7 @@ def explain(settings: Settings, route: JoinedRoute, verbose: bool) -> Explanatio
     for number, one in enumerate(route.routes):
         whose = [str(place + 1) for place, which in enumerate(route.route_of) if which == number]
         datasets = f"dataset {whose[0]}" if len(whose) == 1 else f"datasets {', '.join(whose)}"
-        lines.append(Part("transform", "native", f"of {datasets}, by threads of its own, into the same batch:"))
+        lines.append(Part("transform", "native", f"of {datasets}, in the same threads and batches:"))
         lines += explain_steps(one.recipe, verbose)
     lines += [
         *explain_targets(source),

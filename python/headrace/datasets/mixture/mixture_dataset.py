@@ -15,7 +15,7 @@ from headrace.datasets.mixture.epoch_counts import SIZES, Counting, EpochCounts,
 Schedule = Mapping[int, Mapping[str, "float | None"]]
 
 
-class Part(NamedTuple):
+class MixturePart(NamedTuple):
     """One dataset of a `Mixture`.
 
     Attributes:
@@ -41,7 +41,7 @@ class Mixture(ConcatDataset[Any]):
     depends on (seed, epoch) alone.
 
     Args:
-        datasets: by name a `Part`, or a pair (dataset, weight).
+        datasets: by name a `MixturePart`, or a pair (dataset, weight).
         weights: ``"proportion"``: weights are shares of the epoch, which need not sum to 1; ``"count"``: numbers of
             samples of an epoch.
         epoch_size: number of samples in an epoch. ``"first_exhausted"``: as many as there are until a dataset has none
@@ -64,7 +64,7 @@ class Mixture(ConcatDataset[Any]):
 
     def __init__(
         self,
-        datasets: Mapping[str, Part | tuple[Any, float | None]],
+        datasets: Mapping[str, MixturePart | tuple[Any, float | None]],
         *,
         weights: Literal["proportion", "count"] = "proportion",
         epoch_size: int | Literal["first_exhausted", "all_exhausted"] | None = None,
@@ -165,12 +165,12 @@ class Mixture(ConcatDataset[Any]):
         return f"Mixture({rows})"
 
 
-def _checked_part(name: str, given: object) -> Part:
+def _checked_part(name: str, given: object) -> MixturePart:
     if not isinstance(given, tuple) or not 2 <= len(given) <= 3:
         raise TypeError(
-            f"dataset {name!r} must be given as (dataset, weight), or as a Part, not {type(given).__name__}"
+            f"dataset {name!r} must be given as (dataset, weight), or as a MixturePart, not {type(given).__name__}"
         )
-    part = Part(*given)
+    part = MixturePart(*given)
     if isinstance(part.dataset, IterableDataset):
         raise TypeError(
             f"dataset {name!r} is iterable: its samples have no numbers, so a mixture could neither choose of them in "

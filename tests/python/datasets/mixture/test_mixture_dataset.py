@@ -15,7 +15,7 @@ from torch.utils.data import ConcatDataset, IterableDataset
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data.distributed import DistributedSampler
 
-from headrace.datasets import Mixture, Part, TarStream
+from headrace.datasets import Mixture, MixturePart, TarStream
 from headrace.sampler import DistributedSampler as OurDistributedSampler
 from headrace.sampler import MixtureSampler
 
@@ -98,7 +98,7 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: of([1], [3]).set_weights({"b": 1}, 1), ValueError, "no dataset 'b'; it has 0"),
     (lambda: of([1], [3]).set_weights({"0": 0}, 1), ValueError, "no dataset has a weight above 0 from epoch 1"),
     (lambda: of([1], [3]).set_weights({"0": 1}, -1), ValueError, "epoch must be 0 or more"),
-    (lambda: Mixture({"a": Part(range(3), 1, seed=0.5)}), TypeError, "the seed of 'a'"),  # type: ignore[arg-type]
+    (lambda: Mixture({"a": MixturePart(range(3), 1, seed=0.5)}), TypeError, "the seed of 'a'"),  # type: ignore[arg-type]
 ]
 
 

@@ -1,4 +1,4 @@
-"""Joined datasets with different transforms of one output: one engine for each, in their places of one batch."""
+"""Joined datasets with different transforms of one output: one engine, which chooses the recipe of each sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace import DataLoader, PerformanceWarning
 from headrace import transforms as T
 from headrace._base.errors import SampleError
 from headrace.datasets import EncodedImages, ImageArray
-from support import assert_same, blobs, evaluation, pictures, train, truncated
+from support import TENSOR, assert_same, blobs, evaluation, pictures, train, truncated
 
 SMALL, LARGE = evaluation(20, 16), evaluation(30, 16)
 
@@ -36,7 +36,7 @@ def test_batches_are_torchs(workers: int) -> None:
     theirs = shuffled(TorchDataLoader, joined(), 0)
     for _ in range(2):
         assert assert_same(ours, list(theirs)) == 4
-    assert ours.stats().threads == 2 * workers
+    assert ours.stats().threads == workers and ours.stats().stages[0].items == 15
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -95,6 +95,7 @@ def test_a_transform_that_changes() -> None:
         (evaluation(30, 12), r"make torch.float32 \(3, 16, 16\) and torch.float32 \(3, 12, 12\); give all"),
         (T.Compose([T.Resize((16, 16)), T.PILToTensor()]), "make torch.float32 .* and torch.uint8"),
         (T.Views([SMALL, SMALL]), "one makes several images"),
+        (T.Compose([T.Resize(20), T.CenterCrop(16), lambda image: image, *TENSOR]), "one has steps that run in Python"),
         (T.Compose([T.PILToTensor()]), "images of different sizes|differ in size|sizes"),
     ],
 )
@@ -111,7 +112,7 @@ def test_devices_and_helpers() -> None:
     loader = DataLoader(joined(), 4, num_workers=1, helpers=["127.0.0.1:1"])
     with pytest.warns(PerformanceWarning, match="no effect: the joined datasets have different transforms"):
         next(iter(loader))
-    assert "of datasets 1, 4, by threads of its own" in str(loader.explain())
+    assert "of datasets 1, 4, in the same threads and batches" in str(loader.explain())
 
 
 def test_the_state_names_all_recipes() -> None:
