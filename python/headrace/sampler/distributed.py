@@ -46,15 +46,16 @@ class Share(Generic[Item]):
             return items[: len(items) - over]
         return items + list(itertools.islice(itertools.cycle(head), self.world_size - over))
 
-    def iterate(self, whole: Any, start: int) -> Iterator[Item]:
+    def iterate(self, whole: Any, start: int, offset: int = 0) -> Iterator[Item]:
         """Iterates over this rank's items from number `start` on.
 
         Args:
             whole: the order of all ranks, with a length and ``iter_from(position)``.
+            offset: items of the order that do not belong to the ranks' shares; an earlier job had them.
         """
         count, step = len(whole), self.world_size
-        over = count % step
-        first = self.rank + start * step
+        over = max(0, count - offset) % step
+        first = offset + self.rank + start * step
         stop = count - over if self.drop_last else count
         own = itertools.islice(whole.iter_from(min(first, stop)), 0, max(0, stop - first), step)
         if not over or self.drop_last or self.rank < over or first > count - over + self.rank:

@@ -23,21 +23,21 @@ class PlannedOccurrences:
 
     def __init__(self, sampler: Any, share: Share[object]) -> None:
         self._sampler, self._share = sampler, share
-        self._length, self._taken = len(sampler), 0
+        self._length, self._taken, self._offset = len(sampler), 0, 0
 
     @classmethod
     def of(cls, sampler: object, share: Share[object]) -> PlannedOccurrences | None:
         """Returns those of a sampler; None if they have to be counted."""
         return cls(sampler, share) if plans_occurrences(sampler) else None
 
-    def jump(self, items: int) -> None:
-        """Goes on after the first `items` of the share."""
-        self._taken = items
+    def jump(self, items: int, offset: int = 0) -> None:
+        """Goes on after the first `items` of the share, which begins after `offset` items of all ranks."""
+        self._taken, self._offset = items, offset
 
     def take(self, count: int) -> Int64s:
         """Returns those of the next items, int64 (count,). A repeat counts on from the most that the epoch has."""
         step = self._share.world_size
-        first = self._share.rank + self._taken * step
+        first = self._offset + self._share.rank + self._taken * step
         self._taken += count
         end = first + count * step
         known: Int64s = self._sampler.occurrences(min(first, self._length), min(end, self._length))[::step]

@@ -12,6 +12,7 @@ from torch.utils.data import IterableDataset
 
 from headrace._base.checks import length_or_none
 from headrace._base.safe_exceptions import contextmanager
+from headrace._loading.epoch.sampler_kinds import plans_occurrences
 from headrace._loading.epoch.sampler_setup import foreign_epoch, samplers_of
 from headrace._loading.epoch.sampler_state import restore_state
 from headrace._loading.epoch.torch_loader import TorchLoader, missing_hook
@@ -89,6 +90,9 @@ class Making:
         Raises:
             ValueError: the state does not fit the loader.
         """
+        computed: Any = next(filter(plans_occurrences, self._samplers), None)
+        if computed is not None:
+            saved = saved.for_ranks(self.fits, len(computed))
         saved.check(self.fits, self._iterable, self._loader.num_workers)
         first = replace(saved.start, epoch=epoch)
         default = None if first.random is None else first.random.default

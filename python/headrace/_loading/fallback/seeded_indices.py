@@ -105,10 +105,10 @@ class SampleSeeds:
         known = self._planned is not None or self._share.world_size == 1
         return known and self._counts is None and self._known is None
 
-    def jump(self, samples: int) -> None:
-        """Goes on after this rank's first samples, which were skipped."""
+    def jump(self, samples: int, offset: int) -> None:
+        """Goes on after this rank's first samples, which were skipped; before them were `offset` of all ranks."""
         if self._planned is not None:
-            self._planned.jump(samples)
+            self._planned.jump(samples, offset)
 
     def iterate(self, sampler: Iterable[object]) -> Iterator[object]:
         """Returns ``iter(sampler)``; if it is one rank's share, counts the occurrences in the order of all ranks."""

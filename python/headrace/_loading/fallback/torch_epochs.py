@@ -141,6 +141,11 @@ class TorchEpochs:
             return self._progress.epoch, self._progress.position, self._progress.is_finished
         return (0, 0, False) if self._newest is None else (self._newest[0], self._newest[1].batches, True)
 
+    @property
+    def newest_offset(self) -> int:
+        """Number of samples of all ranks that the newest epoch had with another number of ranks."""
+        return 0 if self._progress is None else self._progress.offset
+
     # ---- beginning it ------------------------------------------------------------------------------------------------
 
     def begin(self, loader: TorchLoader, start: Callable[[], Any]) -> Iterator[object]:

@@ -23,7 +23,7 @@ def count_handed_out(loader: Loader) -> dict[str, int]:
         epoch, items = (0, 0) if progress is None else (progress.epoch, progress.offset + progress.position * each)
     else:
         epoch, batches, _ = loader._torch_epochs.newest_position
-        items = batches * each
+        items = loader._torch_epochs.newest_offset + batches * each
     sampler.adopt(epoch)
     return sampler.counts_before(min(items, len(sampler)))
 

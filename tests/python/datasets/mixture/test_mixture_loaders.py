@@ -63,8 +63,8 @@ def test_torchs_workers_deliver_the_same(workers: int) -> None:
     assert loader.stats().mixture == mixture_counts(1, SIZE)
 
 
-def mixture_counts(epoch: int, stop: int) -> dict[str, int]:
-    which = np.searchsorted([100, 120], in_order(epoch)[:stop], side="right")
+def mixture_counts(epoch: int, stop: int, seed: int = 5) -> dict[str, int]:
+    which = np.searchsorted([100, 120], in_order(epoch, seed)[:stop], side="right")
     return dict(zip(("large", "small", "tiny"), np.bincount(which, minlength=3).tolist(), strict=True))
 
 
@@ -258,17 +258,47 @@ def run(ranks: list[Rank], epochs: list[list[tuple[int, int]]], steps: int) -> b
             return True
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_loaders_resume_on_another_number_of_ranks(num_workers: int) -> None:
-    options: Any = {"shuffle": True, "seed": 5, "num_workers": num_workers}
-    before = [DataLoader(mixture(), 4, rank=rank, world_size=3, **options) for rank in range(3)]
-    iterators = [iter(one) for one in before]
-    begun = interleaved([[next(one)["x"].tolist() for _ in range(5)] for one in iterators])
-    after = [DataLoader(mixture(), 6, rank=rank, world_size=2, **options) for rank in range(2)]
-    for one in after:
-        one.load_state_dict(before[1].state_dict())
-    assert [*begun, *interleaved([numbers(one) for one in after])][:SIZE] == in_order(0)
-    assert after[0].stats().mixture == mixture_counts(0, SIZE)
+@pytest.mark.parametrize("make", [columns, Rows])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_loaders_resume_on_another_number_of_ranks(make: Any, drop_last: bool) -> None:
+    """Again and again, on both routes; each loader's own random numbers follow the sample."""
+    chance = random.Random(3)
+    for seed in range(12):
+        state: Any = None
+        found: list[int] = []
+        while True:
+            world, batch_size = chance.choice([(1, 6), (2, 5), (3, 4), (4, 2)])
+            loaders = [
+                DataLoader(mixture(make), batch_size, True, seed=seed, drop_last=drop_last, rank=rank, world_size=world)
+                for rank in range(world)
+            ]
+            if state is not None:
+                for one in loaders:
+                    one.load_state_dict(state)
+            iterators = [iter(one) for one in loaders]
+            steps = chance.randrange(1, 12)
+            batches = [numbers(itertools.islice(one, steps)) for one in iterators]
+            found += interleaved(batches)
+            counts = mixture_counts(0, min(len(found), SIZE), seed)
+            if batches[0]:  # otherwise the epoch was complete, but for what drop_last drops
+                assert all(one.stats().mixture == counts for one in loaders)
+            if len(batches[0]) < steps:
+                break
+            state = copy.deepcopy(chance.choice(loaders).state_dict())
+        order = in_order(0, seed)
+        assert found[:SIZE] == order[: len(found)]
+        assert SIZE - 6 * 4 < len(found) <= SIZE if drop_last else SIZE <= len(found) < SIZE + 4
+
+
+def test_other_samplers_keep_their_ranks_where_torch_delivers() -> None:
+    """Their states count a rank's batches."""
+    rows = Rows(40)
+    begun = DataLoader(rows, 4, True, seed=5, rank=0, world_size=2)
+    next(iter(begun))
+    other = DataLoader(rows, 4, True, seed=5, rank=0, world_size=4)
+    other.load_state_dict(begun.state_dict())
+    with pytest.raises(ValueError, match="sharded over another number of ranks"):
+        iter(other)
 
 
 @pytest.mark.parametrize("make", [columns, Rows])
