@@ -16,8 +16,8 @@ namespace headrace {
 class JoinedBackend final : public Backend {
  public:
   /// `kernels` must outlive this. `slots_kept`: most free slots that stay mapped. Throws std::invalid_argument where
-  /// there is no recipe, where their outputs or the files that go to Python differ, or where one has a step that runs in
-  /// Python.
+  /// there is no recipe, where their outputs or the files that go to Python differ, or where one has a step that runs
+  /// in Python.
   JoinedBackend(std::vector<SampleOptions> kinds, const Kernels& kernels, size_t slots_kept);
 
   void prepare(Batch& batch, BatchMemory memory) override;

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace._base.checks import length_or_none
 from headrace._base.safe_exceptions import named_message_of
 from headrace._engine.counters.epoch_timing import EpochTiming
 from headrace._reports.metrics.totals import Totals
@@ -59,7 +58,10 @@ def look_at(loader: object, length: int, judged: bool) -> Look:
 
 
 def _look_at(loader: Any, name: str, length: int, judged: bool) -> Look:
-    samples = length_or_none(loader.dataset)
+    try:
+        samples = len(loader.dataset)
+    except TypeError:  # a dataset without a length
+        samples = None
     pace, stats, native = pace_of(loader), loader._stats(judged), loader.native
     about = (name, samples, loader.route, stats.threads)
     if pace is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from headrace import DataLoader
 from headrace._loading.epoch.checkpoint import Identity, load_position, save_position
 from headrace._loading.epoch.epochs import Epochs
 from headrace._loading.epoch.order import EpochOrder
+from headrace._reports.metrics.loader_snapshot import look_at
 from headrace.datasets import Mixture
 from headrace.sampler import MixtureSampler, ShardedSampler
 from support import assert_same, blobs, evaluation, train
@@ -358,3 +360,17 @@ def test_what_does_not_fit_a_state() -> None:
 def test_an_order_does_not_count_what_a_sampler_knows() -> None:
     order = EpochOrder(MixtureSampler(mixture(), 5), False, 123, DataLoader(mixture(), 4)._epochs.order().cut)
     assert order._occurrences is None and order._planned is not None
+
+
+def test_reports_of_a_dataset_without_a_length(tmp_path: Path) -> None:
+    loader = DataLoader(images(epoch_size=40), 8, True, seed=3, num_workers=1)
+    batches = list(loader)
+    found = look_at(loader, 5, judged=False)
+    assert found.samples is None and found.trouble == "" and found.stats is not None
+    assert found.stats.mixture == {"a": 24, "b": 8, "c": 8}
+    assert len(batches) == 5
+    assert repr(loader).startswith("DataLoader(Mixture, batch_size=8")
+    loader.report(tmp_path / "page.html", batches=2)
+    assert "Mixture" in (tmp_path / "page.html").read_text()
+    assert loader.stats().as_dict()["mixture"] == loader.stats().mixture
+    assert "samples of the epoch so far, on all ranks: a 24, b 8, c 8" in str(loader.stats())
