@@ -32,11 +32,12 @@ class MixtureSampler(Seeded, Sampler[int]):
 
     An epoch is cut into blocks of about 4,096 samples. Each has the share of each dataset, exactly but for rounding,
     and is shuffled; over the epoch the numbers are those of ``mixture.counts(epoch)``. A dataset that an epoch takes
-    n samples of, and that has m rows, gives n // m passes through all rows, each in an order of its own, and then
-    n % m rows that other epochs did not have: where the weights stay, each of m consecutive rows of a fixed
-    random cycle. So no row is ever more than one ahead of another one.
+    n samples of, and that has m rows, gives n // m passes through all rows, each in an order of its own, and then the
+    next n % m rows of a fixed random cycle, shuffled; the next epoch goes on in the cycle. So no row is ever more than
+    one ahead of another one.
 
-    Any part of an epoch is computed without the part before it, in less than 64 MiB for any number of samples.
+    Any part of an epoch is computed without the part before it, in less than 64 MiB for any number of samples of up to
+    1,000 datasets.
 
     Args:
         data_source: the mixture.
