@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from headrace._base import messages
 from headrace._base.messages import PerformanceWarning
-from headrace._engine.variants.joined_engine import JoinedEngine
+from headrace._engine.variants.joined_engine import Joined, JoinedEngine
 from headrace._loading.native.settings import OwnSettings, Settings
 from headrace._loading.routes.image_route import ImageRoute, source_of
 from headrace._loading.routes.route import NativeRoute
@@ -93,17 +93,13 @@ class JoinedRoute(NativeRoute):
         own.destination.require_decoder()
         own.refuse_of_videos()
 
-    def variant_of(self, rows: Int64s) -> Int64s:
-        """Returns the number of each sample's route, int64 (n,)."""
-        return np.asarray(self.route_of, dtype=np.int64)[self.source.variant_of(rows)]
-
     @functools.cached_property
     def recipes(self) -> Recipes:
         return Recipes({str(number): one.recipe for number, one in enumerate(self.routes)})
 
-    @property
-    def product(self) -> Recipes:
-        return self.recipes
+    @functools.cached_property
+    def product(self) -> Joined:
+        return Joined(tuple(self.recipes.values()), self.columns, self.source, self.route_of)
 
     @property
     def kinds(self) -> object:
@@ -140,15 +136,8 @@ class JoinedRoute(NativeRoute):
         if settings.helpers:
             why = "the joined datasets have different transforms"
             messages.warn(f"helpers have no effect: {why}", PerformanceWarning)
-        return JoinedEngine(
-            list(self.recipes.values()),
-            self.columns,
-            self.variant_of,
-            settings.layout,
-            threads=settings.num_workers,
-            slots_kept=slots_kept,
-            pin=pin,
-        )
+        threads = settings.num_workers
+        return JoinedEngine(self.product, settings.layout, threads=threads, slots_kept=slots_kept, pin=pin)
 
 
 def route_of_images(

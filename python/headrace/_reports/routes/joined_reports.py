@@ -39,7 +39,7 @@ class _JoinedReference(verification.FaultTolerantReference):
         self._draws = Draws(route.draws, seed)
 
     def made_of(self, index: int, draws_row: Array) -> object:
-        number = int(self._route.variant_of(np.array([index]))[0])
+        number = int(self._route.product.numbers(np.array([index]))[0])
         recipe = self._route.routes[number].recipe
         return reference_sample(self.source.image(index), recipe, draws_row[self._route.columns[number]])
 

@@ -76,6 +76,21 @@ def test_damaged_files(workers: int) -> None:
         assert [one.index for one in loader.errors] == [4, 6]
 
 
+def test_engines_that_last_follow_which_dataset_has_which_transform() -> None:
+    """Also where the transforms are the same objects as before, in the same order."""
+    dataset: Any = ConcatDataset([blobs(3, SMALL), blobs(3, LARGE), blobs(3, SMALL)])
+    loader: DataLoader[Any] = DataLoader(dataset, 9, num_workers=1, persistent_workers=True)
+    ((images, _),) = loader
+    engine = loader._engine
+    ((again, _),) = loader
+    assert loader._engine is engine and torch.equal(images, again)
+    loader.close()
+    dataset.datasets[2].transform = LARGE
+    ((changed, _),) = loader
+    assert torch.equal(changed[:6], images[:6]) and not torch.equal(changed[6:], images[6:])
+    assert_same(loader, list(TorchDataLoader(dataset, 9)))
+
+
 def test_a_transform_that_changes() -> None:
     dataset: Any = ConcatDataset([blobs(4, SMALL), blobs(4, LARGE)])
     loader: DataLoader[Any] = DataLoader(dataset, 8, num_workers=1, persistent_workers=False)
