@@ -71,7 +71,9 @@ class Mixture(ConcatDataset[Any]):
         temperature: float = 1.0,
         schedule: Schedule | None = None,
     ) -> None:
-        parts = {str(name): _checked_part(str(name), one) for name, one in datasets.items()}
+        if wrong := [name for name in datasets if not isinstance(name, str)]:
+            raise TypeError(f"the name of a dataset must be a string, not {wrong[0]!r}")
+        parts = {name: _checked_part(name, one) for name, one in datasets.items()}
         if not parts:
             raise ValueError("a mixture needs at least one dataset")
         if weights not in ("proportion", "count"):
@@ -86,8 +88,9 @@ class Mixture(ConcatDataset[Any]):
         self.lengths: dict[str, int] = {name: begins[n + 1] - begins[n] for n, name in enumerate(parts)}
         self.seeds: dict[str, int | None] = {name: one.seed for name, one in parts.items()}
         self._counting: Counting = Counting(weights == "count", _checked_size(epoch_size), float(temperature))
-        self.schedule: dict[int, dict[str, float | None]] = {0: {name: one.weight for name, one in parts.items()}}
-        self._check_weights(self.schedule[0], 0)
+        first = {name: one.weight for name, one in parts.items()}
+        self._check_weights(first, 0)
+        self.schedule: dict[int, dict[str, float | None]] = {0: _as_plain_numbers(first)}
         for epoch, changed in sorted((schedule or {}).items()):
             self.set_weights(changed, epoch)
 
@@ -107,7 +110,7 @@ class Mixture(ConcatDataset[Any]):
             raise ValueError(f"the mixture has no dataset {unknown[0]!r}; it has {', '.join(self.names)}")
         merged = {**self._weights_at(first), **weights}
         self._check_weights(merged, first)
-        self.schedule = dict(sorted({**self.schedule, first: merged}.items()))
+        self.schedule = dict(sorted({**self.schedule, first: _as_plain_numbers(merged)}.items()))
 
     def counts(self, epoch: int) -> EpochCounts:
         """Returns how many samples of each dataset an epoch has, in the order of `names`, and how many of those that
@@ -163,6 +166,15 @@ class Mixture(ConcatDataset[Any]):
     def __repr__(self) -> str:
         rows = ", ".join(f"{name}: {length}" for name, length in self.lengths.items())
         return f"Mixture({rows})"
+
+
+def _as_plain_numbers(weights: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Returns weights as numbers whose text is the same in every program: 3.0 is 3."""
+    plain: dict[str, float | None] = {}
+    for name, weight in weights.items():
+        whole = weight is not None and weight == int(weight)
+        plain[name] = None if weight is None else int(weight) if whole else float(weight)
+    return plain
 
 
 def _checked_part(name: str, given: object) -> MixturePart:

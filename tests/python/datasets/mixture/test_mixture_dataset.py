@@ -74,13 +74,14 @@ def test_weights_change_at_an_epoch() -> None:
     assert made.schedule == {0: {"0": 1, "1": 1}, 2: {"0": 3, "1": 1}, 3: {"0": 3, "1": 9}}
     assert made.counts(4).earlier == (4 + 4 + 6 + 2, 4 + 4 + 2 + 6)
     assert made.counts(10**12 + 3).earlier == (14 + 2 * 10**12, 10 + 6 * 10**12)
-    again = of([1, 1], [10, 10], epoch_size=8, schedule=made.schedule)
+    again = of([1.0, np.int64(1)], [10, 10], epoch_size=8, schedule=made.schedule)
     assert again.describe() == made.describe() == pickle.loads(pickle.dumps(made)).describe()
 
 
 REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: Mixture({}), ValueError, "at least one dataset"),
     (lambda: Mixture({"a": range(3)}), TypeError, "dataset 'a' must be given as"),  # type: ignore[dict-item]
+    (lambda: Mixture({1: (range(3), 1)}), TypeError, "name of a dataset must be a string, not 1"),  # type: ignore[dict-item]
     (lambda: Mixture({"a": (3, 1)}), TypeError, "dataset 'a' must be map-style, with a length, not int"),
     (lambda: of([-1], [3]), ValueError, "weight of '0' must be a number from 0 up, not -1"),
     (lambda: of([float("nan")], [3]), ValueError, "from 0 up, not nan"),
